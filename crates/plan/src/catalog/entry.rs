@@ -1,0 +1,518 @@
+//! Entries: all that is known of a handler before there is one.
+//!
+//! Owns the declaration of ports, settings, spaces, kernel, work, latency and rate, as plain data.
+//! Does not run anything; the parser, the planner, `inspect` and the docs all read the same entry.
+//!
+//! Always: an entry is `'static` data; what depends on settings is a rule over them, not code with state.
+
+use crate::words::{ANY_SIDE, DType, Format, Size, Space, Span};
+
+use super::{Setting, Settings};
+
+/// What a handler is, readable without an instance.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// The kind, as written in a pipeline.
+    pub name: &'static str,
+    /// Which family it belongs to.
+    pub family: Family,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// A pipeline that shows it.
+    pub example: &'static str,
+    /// Its input ports; the first is the lead.
+    pub inputs: &'static [Input],
+    /// Its output ports.
+    pub outputs: &'static [Output],
+    /// Its own settings; `name`, `on-error` and, with several inputs, `lead` and `until` come on top.
+    pub settings: &'static [Setting],
+    /// The setting that may be given without its key.
+    pub bare: Option<&'static str>,
+    /// Groups of settings of which exactly one has to be given.
+    pub one_of: &'static [&'static [&'static str]],
+    /// Whether it takes settings that are not declared here.
+    pub open_settings: bool,
+    /// The spaces it has an implementation for; one implementation uses one space on all its ports.
+    pub spaces: &'static [Space],
+    /// What it computes on each frame.
+    pub kernel: KernelRule,
+    /// How much it computes.
+    pub work: Work,
+    /// Storage buffers its kernel binds besides its lead input and its output.
+    pub side_buffers: u32,
+    /// Frames it holds back before the first one comes out.
+    pub delay: Frames,
+    /// It lets one frame in this many pass.
+    pub every: Frames,
+    /// Whether a frame's result depends on frames before it.
+    pub stateful: bool,
+    /// Whether it waits on the outside world and so gets a lane of its own.
+    pub blocking: bool,
+    /// Whether it is a source that cannot be made to wait.
+    pub live: bool,
+    /// Whether all frame inputs have to be of one size.
+    pub equal_sizes: bool,
+    /// Whether it is an explicit transfer, and which way.
+    pub transfer: Option<Direction>,
+    /// How far it is built.
+    pub status: Status,
+}
+
+/// The families of handlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Brings frames in.
+    Source,
+    /// Changes pixels.
+    Filter,
+    /// Draws on top or puts together.
+    Draw,
+    /// Changes format or space.
+    Convert,
+    /// Changes which frames pass, and when.
+    Control,
+    /// Takes frames out.
+    Sink,
+}
+
+impl Family {
+    /// Every family, in the order of a pipeline.
+    pub const ALL: [Family; 6] =
+        [Family::Source, Family::Filter, Family::Draw, Family::Convert, Family::Control, Family::Sink];
+
+    /// The word used in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::Source => "source",
+            Family::Filter => "filter",
+            Family::Draw => "draw",
+            Family::Convert => "convert",
+            Family::Control => "control",
+            Family::Sink => "sink",
+        }
+    }
+}
+
+/// How far a handler is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It can be planned, not yet run.
+    PlanOnly,
+    /// It runs.
+    Runs,
+}
+
+/// Which way a transfer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the host to the device.
+    Up,
+    /// From the device to the host.
+    Down,
+}
+
+impl Direction {
+    /// The space it leaves.
+    pub const fn from(self) -> Space {
+        match self {
+            Direction::Up => Space::Cpu,
+            Direction::Down => Space::Gpu,
+        }
+    }
+
+    /// The space it reaches.
+    pub const fn to(self) -> Space {
+        self.from().other()
+    }
+}
+
+/// What a port of an entry carries.
+#[derive(Debug, Clone, Copy)]
+pub enum PortMedia {
+    /// Pictures.
+    Video {
+        /// Formats, best first.
+        formats: &'static [Format],
+        /// Widths.
+        width: Span<u32>,
+        /// Heights.
+        height: Span<u32>,
+    },
+    /// Tensors.
+    Tensor {
+        /// Element types, best first.
+        dtypes: &'static [DType],
+        /// Extents along each axis; none means any rank.
+        dims: Option<&'static [Span<u32>]>,
+    },
+    /// Data.
+    Data,
+}
+
+impl PortMedia {
+    /// Pictures in the processing format, of any size.
+    pub const RGBA: PortMedia = PortMedia::Video { formats: &[Format::Rgba8], width: ANY_SIDE, height: ANY_SIDE };
+    /// Pictures of any format and size.
+    pub const ANY: PortMedia = PortMedia::Video { formats: &Format::RANKED, width: ANY_SIDE, height: ANY_SIDE };
+
+    /// Pictures of these formats, best first, of any size.
+    pub const fn video(formats: &'static [Format]) -> PortMedia {
+        PortMedia::Video { formats, width: ANY_SIDE, height: ANY_SIDE }
+    }
+}
+
+/// An input port.
+#[derive(Debug, Clone, Copy)]
+pub struct Input {
+    /// Its name.
+    pub name: &'static str,
+    /// What it accepts.
+    pub media: PortMedia,
+    /// Whether it has to be linked.
+    pub required: bool,
+}
+
+impl Input {
+    /// The usual video input.
+    pub const VIDEO: Input = Input { name: "video", media: PortMedia::RGBA, required: true };
+    /// A video input that takes every format as it comes.
+    pub const ANY: Input = Input { name: "video", media: PortMedia::ANY, required: true };
+}
+
+/// An output port.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    /// Its name.
+    pub name: &'static str,
+    /// What it offers.
+    pub media: PortMedia,
+    /// Where its format comes from.
+    pub format: FormatRule,
+    /// Where its size comes from.
+    pub size: SizeRule,
+    /// Where its rate comes from.
+    pub rate: RateRule,
+}
+
+impl Output {
+    /// The usual video output: processing format, size and rate of the lead input.
+    pub const VIDEO: Output = Output {
+        name: "video",
+        media: PortMedia::RGBA,
+        format: FormatRule::Declared,
+        size: SizeRule::Input,
+        rate: RateRule::Input,
+    };
+    /// An output that passes on what came in, whatever its format.
+    pub const SAME: Output = Output { media: PortMedia::ANY, format: FormatRule::Input, ..Output::VIDEO };
+}
+
+/// Where an output's format comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormatRule {
+    /// The declared list; among several the one that spares most conversions.
+    Declared,
+    /// The lead input's.
+    Input,
+    /// This setting.
+    Setting(&'static str),
+    /// What the source was found to hold.
+    Probed,
+}
+
+/// Where an output's size comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeRule {
+    /// The lead input's.
+    Input,
+    /// This setting.
+    Setting(&'static str),
+    /// This setting where given, the lead input's otherwise.
+    SettingOrInput(&'static str),
+    /// The first setting where given, otherwise the lead input's size times the second, rounded, at least 1.
+    SettingOrScaled(&'static str, &'static str),
+    /// The third setting, cut out of the lead input at the first two, which has to hold it.
+    Cut(&'static str, &'static str, &'static str),
+    /// The lead input's, sides swapped where this setting is a quarter turn (90 or 270).
+    Turned(&'static str),
+    /// What the source was found to hold, or this setting.
+    Probed(Option<&'static str>),
+}
+
+/// Where an output's rate comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateRule {
+    /// The lead input's, divided by [`Entry::every`].
+    Input,
+    /// This setting.
+    Setting(&'static str),
+    /// What the source was found to hold, or this setting.
+    Probed(Option<&'static str>),
+}
+
+/// A number of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frames {
+    /// Always this many.
+    Fixed(u32),
+    /// As many as this setting says.
+    Setting(&'static str),
+}
+
+impl Frames {
+    /// The number under these settings.
+    pub fn under(self, settings: &Settings) -> u32 {
+        match self {
+            Frames::Fixed(n) => n,
+            Frames::Setting(key) => settings.int(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+        }
+    }
+}
+
+/// What a kernel is like, which decides what it can be fused with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KernelKind {
+    /// Makes pixels from nothing.
+    Generator,
+    /// One pixel in, one out, at the same place.
+    Pointwise,
+    /// One read per output pixel, from somewhere else; may change size.
+    Gather,
+    /// Several reads around a place.
+    Stencil,
+    /// Needs the whole frame before its first result.
+    Reduction,
+    /// Unknown inside.
+    Opaque,
+}
+
+impl KernelKind {
+    /// The word used in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            KernelKind::Generator => "generator",
+            KernelKind::Pointwise => "pointwise",
+            KernelKind::Gather => "gather",
+            KernelKind::Stencil => "stencil",
+            KernelKind::Reduction => "reduction",
+            KernelKind::Opaque => "opaque",
+        }
+    }
+}
+
+/// A kernel as the planner sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel {
+    /// What it is like.
+    pub kind: KernelKind,
+    /// How many dispatches it takes by itself.
+    pub dispatches: u32,
+    /// Bytes per output pixel that it keeps between its dispatches.
+    pub scratch_per_pixel: u32,
+    /// How often a run of pixel functions joined in front of it is evaluated per output pixel.
+    pub reads_per_pixel: u32,
+}
+
+impl Kernel {
+    const ONE: Kernel =
+        Kernel { kind: KernelKind::Opaque, dispatches: 1, scratch_per_pixel: 0, reads_per_pixel: 1 };
+    /// Makes pixels.
+    pub const GENERATOR: Kernel = Kernel { kind: KernelKind::Generator, ..Kernel::ONE };
+    /// One pixel in, one out.
+    pub const POINTWISE: Kernel = Kernel { kind: KernelKind::Pointwise, ..Kernel::ONE };
+    /// One read per pixel, from elsewhere.
+    pub const GATHER: Kernel = Kernel { kind: KernelKind::Gather, ..Kernel::ONE };
+    /// Unknown inside.
+    pub const OPAQUE: Kernel = Kernel::ONE;
+    /// A whole-frame result first, then a pass that uses it.
+    pub const REDUCTION: Kernel = Kernel { kind: KernelKind::Reduction, dispatches: 2, ..Kernel::ONE };
+
+    /// A neighbourhood of this many reads in one dispatch.
+    pub const fn stencil(reads_per_pixel: u32) -> Kernel {
+        Kernel { kind: KernelKind::Stencil, reads_per_pixel, ..Kernel::ONE }
+    }
+
+    /// A horizontal and a vertical pass with a 16-bit intermediate, of about this many reads each.
+    pub const fn separable(reads_per_pixel: u32) -> Kernel {
+        Kernel { kind: KernelKind::Stencil, dispatches: 2, scratch_per_pixel: 8, reads_per_pixel }
+    }
+}
+
+/// Which kernel a handler has under given settings.
+#[derive(Debug, Clone, Copy)]
+pub enum KernelRule {
+    /// None: it moves, holds, reads or writes frames.
+    None,
+    /// Always this one.
+    Always(Kernel),
+    /// The one that belongs to the word this setting has.
+    By {
+        /// The setting.
+        setting: &'static str,
+        /// Words with a kernel of their own.
+        cases: &'static [(&'static str, Kernel)],
+        /// For every other word.
+        otherwise: Kernel,
+    },
+}
+
+impl KernelRule {
+    /// The kernel under these settings.
+    pub fn under(&self, settings: &Settings) -> Option<Kernel> {
+        match self {
+            KernelRule::None => None,
+            KernelRule::Always(kernel) => Some(*kernel),
+            KernelRule::By { setting, cases, otherwise } => {
+                let word = settings.word(setting);
+                Some(cases.iter().find(|(w, _)| Some(*w) == word).map_or(*otherwise, |(_, k)| *k))
+            }
+        }
+    }
+}
+
+/// What sort of work a handler does: a device profile has one rate for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A per-pixel function: a table, a small matrix, a blend.
+    Pixel,
+    /// Drawing a few pixels: text, lines, boxes. Unit: one touched pixel.
+    Draw,
+    /// One multiply-add of a stencil. Unit: one tap of one pixel.
+    Tap,
+    /// One filtered sample at a computed place.
+    Sample,
+    /// One compare-exchange of a sorting network on one pixel.
+    Sort,
+    /// One pixel of a whole-frame sum.
+    Reduce,
+    /// One pixel encoded or decoded by a compressed codec.
+    Codec,
+    /// One pixel moved as it is, through a pipe, file or window.
+    Move,
+}
+
+impl Class {
+    /// Every class, in a fixed order.
+    pub const ALL: [Class; 8] = [
+        Class::Pixel,
+        Class::Draw,
+        Class::Tap,
+        Class::Sample,
+        Class::Sort,
+        Class::Reduce,
+        Class::Codec,
+        Class::Move,
+    ];
+
+    /// The word used in profiles and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Pixel => "pixel",
+            Class::Draw => "draw",
+            Class::Tap => "tap",
+            Class::Sample => "sample",
+            Class::Sort => "sort",
+            Class::Reduce => "reduce",
+            Class::Codec => "codec",
+            Class::Move => "move",
+        }
+    }
+}
+
+/// How much a handler computes on a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    /// What sort of work.
+    pub class: Class,
+    /// How many units of it.
+    pub units: Units,
+}
+
+impl Work {
+    /// Nothing worth counting.
+    pub const NONE: Work = Work { class: Class::Pixel, units: Units::PerPixel(0.0) };
+}
+
+/// Units of work on one frame.
+#[derive(Debug, Clone, Copy)]
+pub enum Units {
+    /// This many for each pixel of the output (of the lead input for sinks).
+    PerPixel(f64),
+    /// This many for each pixel, by settings.
+    PerPixelBy(fn(&Settings) -> f64),
+    /// This many for the whole frame, by settings and size: for handlers that touch only a part.
+    PerFrameBy(fn(&Settings, Size) -> f64),
+}
+
+impl Entry {
+    /// A filter with one video input and output, both implementations and a pixel function: most fields of most
+    /// entries.
+    pub const FILTER: Entry = Entry {
+        name: "",
+        family: Family::Filter,
+        about: "",
+        example: "",
+        inputs: &[Input::VIDEO],
+        outputs: &[Output::VIDEO],
+        settings: &[],
+        bare: None,
+        one_of: &[],
+        open_settings: false,
+        spaces: &[Space::Gpu, Space::Cpu],
+        kernel: KernelRule::Always(Kernel::POINTWISE),
+        work: Work { class: Class::Pixel, units: Units::PerPixel(1.0) },
+        side_buffers: 0,
+        delay: Frames::Fixed(0),
+        every: Frames::Fixed(1),
+        stateful: false,
+        blocking: false,
+        live: false,
+        equal_sizes: false,
+        transfer: None,
+        status: Status::PlanOnly,
+    };
+
+    /// A source that reads from outside into host memory.
+    pub const SOURCE: Entry = Entry {
+        family: Family::Source,
+        inputs: &[],
+        spaces: &[Space::Cpu],
+        kernel: KernelRule::None,
+        work: Work { class: Class::Move, units: Units::PerPixel(1.0) },
+        blocking: true,
+        ..Entry::FILTER
+    };
+
+    /// A sink that writes outside from host memory.
+    pub const SINK: Entry = Entry { family: Family::Sink, inputs: &[Input::VIDEO], outputs: &[], ..Entry::SOURCE };
+
+    /// A handler that passes frames on untouched, in either space.
+    pub const CONTROL: Entry = Entry {
+        family: Family::Control,
+        inputs: &[Input::ANY],
+        outputs: &[Output::SAME],
+        kernel: KernelRule::None,
+        work: Work::NONE,
+        ..Entry::FILTER
+    };
+
+    /// The input port of this name.
+    pub fn input(&self, name: &str) -> Option<usize> {
+        self.inputs.iter().position(|p| p.name == name)
+    }
+
+    /// The output port of this name.
+    pub fn output(&self, name: &str) -> Option<usize> {
+        self.outputs.iter().position(|p| p.name == name)
+    }
+
+    /// The setting of this name.
+    pub fn setting(&self, name: &str) -> Option<&'static Setting> {
+        self.settings.iter().find(|s| s.name == name)
+    }
+
+    /// Whether it has an implementation for this space.
+    pub fn offers(&self, space: Space) -> bool {
+        self.spaces.contains(&space)
+    }
+}

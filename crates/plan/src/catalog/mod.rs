@@ -1,0 +1,18 @@
+//! The catalogue: which handlers there are and what each declares.
+//!
+//! Owns entries, settings and the catalogue that finds them by name.
+//! Does not contain a single handler: those are registered from outside.
+
+mod entry;
+mod probe;
+mod registry;
+mod setting;
+
+pub use entry::{
+    Class, Direction, Entry, Family, FormatRule, Frames, Input, Kernel, KernelKind, KernelRule, Output, PortMedia,
+    RateRule, SizeRule, Status, Units, Work,
+};
+pub use probe::{NoProbe, Probe, ProbeError, Probed};
+pub use registry::{Catalog, EntryError};
+pub(crate) use registry::nearest;
+pub use setting::{Fallback, Liveness, Setting, Settings, Value, ValueType};

@@ -1,0 +1,352 @@
+//! Settings of handlers: their types, defaults and liveness, and the typed values read from text.
+//!
+//! Owns what a value may be and how its text is read.
+//! Does not know which handler has which setting: that is its entry.
+//!
+//! Always: a number is finite and within its range by the time it is a [`Value`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::words::{Format, Rate, Size};
+
+/// One setting as its handler declares it.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// The key.
+    pub name: &'static str,
+    /// What values it takes.
+    pub value: ValueType,
+    /// What holds when it is not given.
+    pub fallback: Fallback,
+    /// When a change takes effect.
+    pub liveness: Liveness,
+    /// What it does, in one line.
+    pub about: &'static str,
+}
+
+/// The type and range of a setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValueType {
+    /// A whole number.
+    Int {
+        /// Least.
+        min: i64,
+        /// Greatest.
+        max: i64,
+    },
+    /// An odd whole number; 0 as well where it stands for "choose for me".
+    Odd {
+        /// Greatest.
+        max: i64,
+        /// Whether 0 is allowed.
+        zero: bool,
+    },
+    /// A number.
+    Number {
+        /// Least.
+        min: f64,
+        /// Greatest.
+        max: f64,
+    },
+    /// One of these many numbers, separated by commas.
+    Numbers {
+        /// How many there may be.
+        counts: &'static [usize],
+    },
+    /// `true` or `false`.
+    Bool,
+    /// Any text.
+    Text,
+    /// A file, or a pattern of file names.
+    Path,
+    /// `WIDTHxHEIGHT`.
+    Size,
+    /// Frames per second.
+    Rate,
+    /// `rrggbb` or `rrggbbaa`, hexadecimal.
+    Color,
+    /// A pixel format.
+    Format,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// What holds when a setting is not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallback {
+    /// It has to be given.
+    Required,
+    /// Nothing: the handler does without, or finds out by itself.
+    Unset,
+    /// This value, in its text form.
+    Is(&'static str),
+}
+
+/// When a changed setting takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// Between two frames, as a parameter.
+    Live,
+    /// Compiled in the background, then swapped in between two frames.
+    Rebuild,
+    /// Only when the pipeline starts.
+    Fixed,
+}
+
+impl Liveness {
+    /// The word used in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Liveness::Live => "live",
+            Liveness::Rebuild => "rebuild",
+            Liveness::Fixed => "fixed",
+        }
+    }
+}
+
+/// A value that has been read and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Int(i64),
+    /// A finite number.
+    Number(f64),
+    /// Several finite numbers.
+    Numbers(Vec<f64>),
+    /// A truth value.
+    Bool(bool),
+    /// Text, a path or a word of a choice.
+    Text(String),
+    /// A picture size.
+    Size(Size),
+    /// A frame rate.
+    Rate(Rate),
+    /// Red, green, blue, alpha.
+    Color([u8; 4]),
+    /// A pixel format.
+    Format(Format),
+}
+
+impl ValueType {
+    /// Reads a value; none where the text does not fit. [`ValueType::expects`] says what would have.
+    pub fn read(&self, text: &str) -> Option<Value> {
+        match *self {
+            ValueType::Int { min, max } => {
+                text.parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Int)
+            }
+            ValueType::Odd { max, zero } => text
+                .parse()
+                .ok()
+                .filter(|n: &i64| (1..=max).contains(n) && n % 2 == 1 || zero && *n == 0)
+                .map(Value::Int),
+            ValueType::Number { min, max } => {
+                number(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
+            ValueType::Numbers { counts } => {
+                let numbers: Option<Vec<f64>> = text.split(',').map(|n| number(n.trim())).collect();
+                numbers.filter(|n| counts.contains(&n.len())).map(Value::Numbers)
+            }
+            ValueType::Bool => text.parse().ok().map(Value::Bool),
+            ValueType::Text => Some(Value::Text(text.to_owned())),
+            ValueType::Path => (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned())),
+            ValueType::Size => text.parse().ok().map(Value::Size),
+            ValueType::Rate => text.parse().ok().map(Value::Rate),
+            ValueType::Color => color(text).map(Value::Color),
+            ValueType::Format => text.parse().ok().map(Value::Format),
+            ValueType::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+        }
+    }
+
+    /// What a fitting value looks like, in words.
+    pub fn expects(&self) -> String {
+        match *self {
+            ValueType::Int { min, max } => format!("a whole number {}", range(min, max, i64::MIN, i64::MAX)),
+            ValueType::Odd { max, zero } => {
+                format!("an odd whole number from 1 to {max}{}", if zero { ", or 0 for automatic" } else { "" })
+            }
+            ValueType::Number { min, max } => format!("a number {}", range(min, max, f64::MIN, f64::MAX)),
+            ValueType::Numbers { counts } => {
+                let counts: Vec<_> = counts.iter().map(ToString::to_string).collect();
+                format!("{} numbers separated by commas", counts.join(" or "))
+            }
+            ValueType::Bool => "true or false".to_owned(),
+            ValueType::Text => "text".to_owned(),
+            ValueType::Path => "a path".to_owned(),
+            ValueType::Size => {
+                format!("a size such as 1280x720, each side from 1 to {}", Size::MAX_SIDE)
+            }
+            ValueType::Rate => "frames per second such as 30, 29.97 or 30000/1001".to_owned(),
+            ValueType::Color => "a colour rrggbb or rrggbbaa, such as ff8800".to_owned(),
+            ValueType::Format => {
+                format!("one of {}", Format::RANKED.map(Format::name).join(", "))
+            }
+            ValueType::Choice(words) => format!("one of {}", words.join(", ")),
+        }
+    }
+
+    /// The closed list of words that fit, where there is one: for completion and for the nearest name.
+    pub fn words(&self) -> Vec<&'static str> {
+        match *self {
+            ValueType::Choice(words) => words.to_vec(),
+            ValueType::Bool => vec!["true", "false"],
+            ValueType::Format => Format::RANKED.map(Format::name).to_vec(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn range<T: PartialEq + fmt::Display>(min: T, max: T, lowest: T, highest: T) -> String {
+    match (min == lowest, max == highest) {
+        (true, true) => "without limits".to_owned(),
+        (false, true) => format!("from {min} up"),
+        (true, false) => format!("up to {max}"),
+        (false, false) => format!("from {min} to {max}"),
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    // Rust also reads "inf", "nan" and "infinity": a number begins with a digit, a sign or a point.
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
+    plain.then(|| text.parse().ok()).flatten().filter(|n: &f64| n.is_finite())
+}
+
+fn color(text: &str) -> Option<[u8; 4]> {
+    if !matches!(text.len(), 6 | 8) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut rgba = [255; 4];
+    for (i, channel) in rgba.iter_mut().enumerate().take(text.len() / 2) {
+        *channel = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
+    }
+    Some(rgba)
+}
+
+/// The checked settings of one handler, defaults filled in.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings(BTreeMap<String, Value>);
+
+impl Settings {
+    /// Puts a value in place.
+    pub fn set(&mut self, key: impl Into<String>, value: Value) {
+        self.0.insert(key.into(), value);
+    }
+
+    /// The value of a setting, if it has one.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
+    }
+
+    /// Every setting that has a value, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// A whole number.
+    pub fn int(&self, key: &str) -> Option<i64> {
+        match self.get(key)? {
+            Value::Int(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// A number.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        match self.get(key)? {
+            Value::Number(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// Several numbers.
+    pub fn numbers(&self, key: &str) -> Option<&[f64]> {
+        match self.get(key)? {
+            Value::Numbers(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// Text, a path or a word of a choice.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.get(key)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A picture size.
+    pub fn size(&self, key: &str) -> Option<Size> {
+        match self.get(key)? {
+            Value::Size(size) => Some(*size),
+            _ => None,
+        }
+    }
+
+    /// A frame rate.
+    pub fn rate(&self, key: &str) -> Option<Rate> {
+        match self.get(key)? {
+            Value::Rate(rate) => Some(*rate),
+            _ => None,
+        }
+    }
+
+    /// A pixel format.
+    pub fn format(&self, key: &str) -> Option<Format> {
+        match self.get(key)? {
+            Value::Format(format) => Some(*format),
+            _ => None,
+        }
+    }
+
+    /// The word a choice or format was set to, as written.
+    pub fn word(&self, key: &str) -> Option<&str> {
+        match self.get(key)? {
+            Value::Text(text) => Some(text),
+            Value::Format(format) => Some(format.name()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_must_be_finite_and_in_range() {
+        let number = ValueType::Number { min: 0.0, max: 10.0 };
+        assert_eq!(number.read("2.5"), Some(Value::Number(2.5)));
+        for text in ["", "inf", "nan", "-1", "10.1", "1e999", "2,5", "0x10", "1_000"] {
+            assert_eq!(number.read(text), None, "{text}");
+        }
+        let any = ValueType::Number { min: f64::MIN, max: f64::MAX };
+        assert_eq!(any.read("infinity"), None);
+    }
+
+    #[test]
+    fn odd_sizes_refuse_even_ones() {
+        let size = ValueType::Odd { max: 31, zero: true };
+        assert_eq!(size.read("0"), Some(Value::Int(0)));
+        assert_eq!(size.read("31"), Some(Value::Int(31)));
+        for text in ["2", "33", "-1", "1.0"] {
+            assert_eq!(size.read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_have_one_of_the_declared_lengths() {
+        let kernel = ValueType::Numbers { counts: &[2, 4] };
+        assert_eq!(kernel.read("1, -2"), Some(Value::Numbers(vec![1.0, -2.0])));
+        assert_eq!(kernel.read("1,2,3"), None);
+        assert_eq!(kernel.read("1,,2,3"), None);
+    }
+
+    #[test]
+    fn colours_are_six_or_eight_hex_digits() {
+        assert_eq!(ValueType::Color.read("ff8000"), Some(Value::Color([255, 128, 0, 255])));
+        assert_eq!(ValueType::Color.read("ff800040"), Some(Value::Color([255, 128, 0, 64])));
+        for text in ["fff", "#ff8000", "ff800g", "ффф"] {
+            assert_eq!(ValueType::Color.read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! GraphSpec: what the user wrote, in text, TOML or with the builder.
+//!
+//! Owns handlers with their settings as written, links, and default names.
+//! Does not know whether any of it exists or fits: that is checked on the way to a `Graph`.
+//!
+//! Always: two specs are equal when they say the same, wherever it was written; links are kept in one order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::words::{OnError, Policy};
+
+/// Where in a text something stands. Takes no part in comparing specs.
+#[derive(Debug, Clone, Default)]
+pub struct Place(pub Option<Range<usize>>);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Place {}
+
+impl From<Range<usize>> for Place {
+    fn from(range: Range<usize>) -> Self {
+        Place(Some(range))
+    }
+}
+
+/// A handler by its position in the spec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandlerId(pub usize);
+
+impl HandlerId {
+    /// One of its ports, as an end of a link.
+    pub fn port(self, name: impl Into<String>) -> End {
+        End { handler: self, port: Some(name.into()), place: Place::default() }
+    }
+}
+
+/// One end of a link: a handler and one of its ports, the main one where none is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// The handler.
+    pub handler: HandlerId,
+    /// The port; none for the first declared.
+    pub port: Option<String>,
+    /// Where it was written.
+    pub place: Place,
+}
+
+impl From<HandlerId> for End {
+    fn from(handler: HandlerId) -> Self {
+        End { handler, port: None, place: Place::default() }
+    }
+}
+
+/// A setting as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingSpec {
+    /// Its text, before anyone knows its type.
+    pub value: String,
+    /// Where the key, or the bare value, stands.
+    pub key_place: Place,
+    /// Where the value stands.
+    pub place: Place,
+}
+
+/// A handler as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerSpec {
+    /// What kind of handler.
+    pub kind: String,
+    /// The name it was given, if any.
+    pub name: Option<String>,
+    /// Its settings by key.
+    pub settings: BTreeMap<String, SettingSpec>,
+    /// What happens when it fails on a frame.
+    pub on_error: OnError,
+    /// Where its kind stands.
+    pub place: Place,
+}
+
+impl HandlerSpec {
+    /// A handler of this kind with default settings.
+    pub fn new(kind: impl Into<String>) -> HandlerSpec {
+        HandlerSpec {
+            kind: kind.into(),
+            name: None,
+            settings: BTreeMap::new(),
+            on_error: OnError::default(),
+            place: Place::default(),
+        }
+    }
+
+    /// Gives it a name of its own.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> HandlerSpec {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets a setting, in its text form.
+    #[must_use]
+    pub fn set(mut self, key: impl Into<String>, value: impl ToString) -> HandlerSpec {
+        let setting =
+            SettingSpec { value: value.to_string(), key_place: Place::default(), place: Place::default() };
+        self.settings.insert(key.into(), setting);
+        self
+    }
+
+    /// Says what happens when it fails on a frame.
+    #[must_use]
+    pub fn on_error(mut self, on_error: OnError) -> HandlerSpec {
+        self.on_error = on_error;
+        self
+    }
+}
+
+/// A link as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Where frames come from.
+    pub from: End,
+    /// Where they go.
+    pub to: End,
+    /// How it delivers; none leaves it to the planner.
+    pub policy: Option<Policy>,
+    /// How many frames it can hold; none leaves it to the planner.
+    pub depth: Option<u32>,
+    /// Where it was written.
+    pub place: Place,
+}
+
+impl LinkSpec {
+    /// Says how it delivers.
+    pub fn policy(&mut self, policy: Policy) -> &mut LinkSpec {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Says how many frames it can hold.
+    pub fn depth(&mut self, depth: u32) -> &mut LinkSpec {
+        self.depth = Some(depth);
+        self
+    }
+
+    fn key(&self) -> impl Ord + use<> {
+        let end = |e: &End| (e.handler, e.port.clone());
+        (end(&self.from), end(&self.to), self.policy, self.depth)
+    }
+}
+
+/// A whole graph as written.
+///
+/// ```
+/// use vramp_plan::{GraphSpec, HandlerSpec};
+///
+/// let mut spec = GraphSpec::new();
+/// let camera = spec.add(HandlerSpec::new("pattern").set("size", "1920x1080"));
+/// let blur = spec.add(HandlerSpec::new("blur").set("sigma", 2));
+/// spec.connect(camera, blur.port("video"));
+/// assert_eq!(spec.names(), ["pattern0", "blur0"]);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct GraphSpec {
+    handlers: Vec<HandlerSpec>,
+    links: Vec<LinkSpec>,
+}
+
+impl PartialEq for GraphSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.handlers == other.handlers && self.links() == other.links()
+    }
+}
+
+impl Eq for GraphSpec {}
+
+impl GraphSpec {
+    /// The most handlers a graph may have.
+    pub const MAX_HANDLERS: usize = 16_384;
+
+    /// An empty graph.
+    pub fn new() -> GraphSpec {
+        GraphSpec::default()
+    }
+
+    /// Adds a handler.
+    pub fn add(&mut self, handler: HandlerSpec) -> HandlerId {
+        self.handlers.push(handler);
+        HandlerId(self.handlers.len() - 1)
+    }
+
+    /// Links an output to an input. Plans made before do not know of it; plan again.
+    pub fn connect(&mut self, from: impl Into<End>, to: impl Into<End>) -> &mut LinkSpec {
+        self.links.push(LinkSpec {
+            from: from.into(),
+            to: to.into(),
+            policy: None,
+            depth: None,
+            place: Place::default(),
+        });
+        self.links.last_mut().expect("a link was just added")
+    }
+
+    /// The handlers in the order they were written.
+    pub fn handlers(&self) -> &[HandlerSpec] {
+        &self.handlers
+    }
+
+    /// The links, ordered by their ends.
+    pub fn links(&self) -> Vec<&LinkSpec> {
+        let mut links: Vec<&LinkSpec> = self.links.iter().collect();
+        links.sort_by_cached_key(|l| l.key());
+        links
+    }
+
+    /// The name of every handler: its own, or its kind and the first free counter from 0.
+    pub fn names(&self) -> Vec<String> {
+        let taken: BTreeSet<&str> = self.handlers.iter().filter_map(|h| h.name.as_deref()).collect();
+        let mut counters: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut names = Vec::with_capacity(self.handlers.len());
+        for handler in &self.handlers {
+            let counter = counters.entry(handler.kind.as_str()).or_default();
+            names.push(match &handler.name {
+                Some(name) => name.clone(),
+                None => loop {
+                    let name = format!("{}{counter}", handler.kind);
+                    *counter += 1;
+                    if !taken.contains(name.as_str()) {
+                        break name;
+                    }
+                },
+            });
+        }
+        names
+    }
+}
+
+/// Whether a word can be a handler's name: a letter, then letters, digits, `-` and `_`, at most 64.
+pub fn is_name(word: &str) -> bool {
+    word.len() <= 64
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}

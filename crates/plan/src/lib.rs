@@ -1,0 +1,22 @@
+//! Decides where every step of a pipeline runs and where every frame lives, and says why.
+//!
+//! Owns the words, the graph, negotiation, placement, fusion groups, lanes, costs and the explanation of all of it.
+//! Does not touch a device, a file, a thread or the network.
+//!
+//! Always: the same graph and the same device profile give the same plan, byte for byte.
+
+pub mod catalog;
+mod graph;
+mod plan;
+mod text;
+mod words;
+
+pub use graph::{End, GraphSpec, HandlerId, HandlerSpec, LinkSpec, Place, SettingSpec, is_name};
+pub use plan::{
+    Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PortAt, Ramp,
+};
+pub use text::{Mistake, Mistakes, Source};
+pub use words::{
+    ANY_SIDE, BadRate, BadSize, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError, Policy,
+    PortType, Rate, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until,
+};

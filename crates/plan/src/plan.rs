@@ -1,0 +1,181 @@
+//! The plan: every decision about a graph, as one value.
+//!
+//! Owns the decided handlers, links, ramps, groups, lanes, memory and cost, and how they are looked up.
+//! Does not decide anything and does not print itself: `decide` fills it, `render` shows it.
+//!
+//! Always: indices point into this plan's own lists; handlers stand in an order in which they can run.
+
+use crate::catalog::{Direction, Family};
+use crate::words::{Content, Policy, Space};
+
+/// Everything that was decided about a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The graph's handlers and the converters put between them, each after the ones that feed it.
+    pub handlers: Vec<PlannedHandler>,
+    /// Every link, by the handler it comes from.
+    pub links: Vec<PlannedLink>,
+    /// Every transfer between spaces.
+    pub ramps: Vec<Ramp>,
+    /// Every kernel, with the handlers fused into it.
+    pub groups: Vec<Group>,
+    /// Every lane, with its handlers in order.
+    pub lanes: Vec<Lane>,
+    /// Bytes that the pools need.
+    pub memory: Memory,
+    /// How many times a frame enters the device; 0 where none does.
+    pub segments: u32,
+    /// Where the costs came from.
+    pub profile: String,
+    /// What one frame costs by those figures, all lanes added up.
+    pub cost_ns: u64,
+    /// What it would cost otherwise.
+    pub alternatives: Alternatives,
+    /// What the user should know: ramps and their causes, limits met, estimates used.
+    pub warnings: Vec<String>,
+}
+
+/// A handler and where it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedHandler {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// Whether the planner put it there.
+    pub inserted: bool,
+    /// Where it runs.
+    pub space: Space,
+    /// Which lane runs it.
+    pub lane: usize,
+    /// Which group it belongs to; none for handlers without a kernel.
+    pub group: Option<usize>,
+    /// What it computes on a frame, without the pass over memory that its group shares.
+    pub cost_ns: u64,
+}
+
+/// A port of a planned handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortAt {
+    /// Index of the handler.
+    pub handler: usize,
+    /// Name of the port.
+    pub port: &'static str,
+}
+
+/// A link and what travels over it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedLink {
+    /// Where it comes from.
+    pub from: PortAt,
+    /// Where it goes.
+    pub to: PortAt,
+    /// Where the producer leaves its frames.
+    pub from_space: Space,
+    /// Where the consumer finds them; differs from `from_space` exactly when there is a ramp.
+    pub space: Space,
+    /// What a frame is.
+    pub content: Content,
+    /// How it delivers.
+    pub policy: Policy,
+    /// How many frames it can hold; 0 where both ends run in one go.
+    pub depth: u32,
+    /// Index of the ramp it crosses.
+    pub ramp: Option<usize>,
+}
+
+/// A transfer between spaces, shared by every consumer behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ramp {
+    /// The output it starts from.
+    pub from: PortAt,
+    /// The inputs it serves.
+    pub to: Vec<PortAt>,
+    /// Which way.
+    pub direction: Direction,
+    /// Bytes of one frame.
+    pub bytes: u64,
+    /// What one transfer costs by the profile.
+    pub est_ns: u64,
+    /// Whether the user asked for it with `upload` or `download`.
+    pub explicit: bool,
+}
+
+/// One kernel and the handlers in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Where it runs.
+    pub space: Space,
+    /// Its handlers in order.
+    pub handlers: Vec<usize>,
+    /// Dispatches a frame; 0 on the cpu.
+    pub dispatches: u32,
+    /// The pass over memory, paid once for all its handlers.
+    pub pass_ns: u64,
+}
+
+/// Handlers that run one after another on one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lane {
+    /// Whether this lane records the device's work.
+    pub device: bool,
+    /// Its handlers in order.
+    pub handlers: Vec<usize>,
+}
+
+/// Bytes in the pools of each space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// On the device.
+    pub gpu_bytes: u64,
+    /// On the host.
+    pub cpu_bytes: u64,
+}
+
+/// What a frame would cost under other orders; none where the graph cannot be planned so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Alternatives {
+    /// With everything on the host.
+    pub cpu_ns: Option<u64>,
+    /// With everything on the device that can be there.
+    pub gpu_ns: Option<u64>,
+}
+
+/// What a port was given by the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Negotiated<'a> {
+    /// The memory space of the frames at this port.
+    pub space: Space,
+    /// What a frame is.
+    pub content: &'a Content,
+}
+
+impl Plan {
+    /// The handler of this name.
+    pub fn handler(&self, name: &str) -> Option<&PlannedHandler> {
+        self.handlers.iter().find(|h| h.name == name)
+    }
+
+    /// What was negotiated for the input of a handler; none where it is not linked.
+    pub fn input(&self, handler: &str, port: &str) -> Option<Negotiated<'_>> {
+        let link = self.links.iter().find(|l| self.is(l.to, handler, port))?;
+        Some(Negotiated { space: link.space, content: &link.content })
+    }
+
+    /// What was negotiated for the output of a handler; none where it is not linked.
+    pub fn output(&self, handler: &str, port: &str) -> Option<Negotiated<'_>> {
+        let link = self.links.iter().find(|l| self.is(l.from, handler, port))?;
+        Some(Negotiated { space: link.from_space, content: &link.content })
+    }
+
+    /// A port as `handler.port`.
+    pub fn port_name(&self, at: PortAt) -> String {
+        format!("{}.{}", self.handlers[at.handler].name, at.port)
+    }
+
+    fn is(&self, at: PortAt, handler: &str, port: &str) -> bool {
+        at.port == port && self.handlers[at.handler].name == handler
+    }
+}

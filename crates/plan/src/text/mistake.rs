@@ -1,0 +1,177 @@
+//! Mistakes: what is wrong in a text, where, and what would be right.
+//!
+//! Owns the list of mistakes of one reading and how it is shown: the text, a caret, the way out.
+//! Does not find mistakes; the readers and the checker do, and put all they find here at once.
+//!
+//! Always: a list of mistakes that is returned as an error has at least one in it.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// What is wrong, in one line.
+    pub title: String,
+    /// Where in the text, where there is one.
+    pub span: Option<Range<usize>>,
+    /// What was expected there.
+    pub expected: String,
+    /// The way out: the nearest name, the edit that helps.
+    pub help: Option<String>,
+}
+
+impl Mistake {
+    /// A mistake with no place yet.
+    pub fn new(title: impl Into<String>, expected: impl Into<String>) -> Mistake {
+        Mistake { title: title.into(), span: None, expected: expected.into(), help: None }
+    }
+
+    /// Says where.
+    #[must_use]
+    pub fn at(mut self, span: Option<Range<usize>>) -> Mistake {
+        self.span = span;
+        self
+    }
+
+    /// Says the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Mistake {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Suggests the nearest known name, where there is one.
+    #[must_use]
+    pub fn nearest(self, name: Option<&str>) -> Mistake {
+        match name {
+            Some(name) => self.help(format!("did you mean `{name}`?")),
+            None => self,
+        }
+    }
+}
+
+/// A text that is read, with the name it goes by in messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What it is called: a file name, or `pipeline` for text given directly.
+    pub name: Arc<str>,
+    /// The text.
+    pub text: Arc<str>,
+}
+
+impl Source {
+    /// A text under a name.
+    pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Source {
+        Source { name: name.into(), text: text.into() }
+    }
+}
+
+/// Every mistake found in one reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistakes {
+    /// The text, where there was one.
+    pub source: Option<Source>,
+    /// What is wrong in it, in the order of the text.
+    pub list: Vec<Mistake>,
+}
+
+/// More mistakes than this are counted, not shown.
+const SHOWN: usize = 20;
+/// How much of a line is shown on either side of a mistake.
+const CONTEXT_BYTES: usize = 200;
+
+impl Mistakes {
+    /// Shows them, with colour for a terminal.
+    pub fn render(&self, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let shown: Vec<String> =
+            self.list.iter().take(SHOWN).map(|mistake| self.render_one(&renderer, mistake)).collect();
+        let mut out = shown.join("\n\n");
+        if self.list.len() > SHOWN {
+            out.push_str(&format!("\n\n... and {} more mistakes", self.list.len() - SHOWN));
+        }
+        out
+    }
+
+    fn render_one(&self, renderer: &Renderer, mistake: &Mistake) -> String {
+        let mut group = Group::with_title(Level::ERROR.primary_title(mistake.title.as_str()));
+        match (&self.source, &mistake.span) {
+            (Some(source), Some(span)) => {
+                let (window, first_line, span) = window(&source.text, span);
+                group = group.element(
+                    Snippet::source(window)
+                        .line_start(first_line)
+                        .path(source.name.as_ref())
+                        .annotation(AnnotationKind::Primary.span(span).label(mistake.expected.as_str())),
+                );
+            }
+            _ => group = group.element(Level::NOTE.message(mistake.expected.as_str())),
+        }
+        if let Some(help) = &mistake.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        renderer.render(&[group])
+    }
+}
+
+/// The lines around a span, cut to a readable length, and the span within them. A pipeline can be one line of a
+/// megabyte, and a span can come from a text that has changed since: both end in something that can be shown.
+fn window<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, usize, Range<usize>) {
+    let floor = |mut at: usize| {
+        at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (start, end) = (floor(span.start), floor(span.end.max(span.start)));
+    let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line_end = text[end..].find('\n').map_or(text.len(), |at| end + at);
+    let from = line_start.max(floor(start.saturating_sub(CONTEXT_BYTES)));
+    let to = line_end.min(floor(end.min(start + CONTEXT_BYTES).saturating_add(CONTEXT_BYTES)));
+    let first_line = text[..from].bytes().filter(|b| *b == b'\n').count() + 1;
+    (&text[from..to], first_line, start - from..end.min(to) - from)
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_shown_with_its_text_and_a_caret() {
+        let mistakes = Mistakes {
+            source: Some(Source::new("pipeline", "pattern ! blru ! null")),
+            list: vec![
+                Mistake::new("unknown handler `blru`", "expected a handler").at(Some(10..14)).nearest(Some("blur")),
+            ],
+        };
+        let shown = mistakes.to_string();
+        assert!(shown.contains("pattern ! blru ! null"), "{shown}");
+        assert!(shown.contains("^^^^ expected a handler"), "{shown}");
+        assert!(shown.contains("did you mean `blur`?"), "{shown}");
+    }
+
+    #[test]
+    fn any_span_can_be_shown_even_one_outside_the_text_or_inside_a_character() {
+        let text = "äöü\n".repeat(400) + &"x".repeat(100_000);
+        for span in [0..0, 1..2, 0..usize::MAX, 50_000..50_001, 3_000..90_000, usize::MAX..usize::MAX] {
+            let mistakes = Mistakes {
+                source: Some(Source::new("t", text.as_str())),
+                list: vec![Mistake::new("bad", "good").at(Some(span))],
+            };
+            assert!(mistakes.to_string().len() < 10_000);
+        }
+    }
+}

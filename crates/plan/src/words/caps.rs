@@ -1,0 +1,453 @@
+//! Capability sets: what a port could carry, and the algebra that meets two of them.
+//!
+//! Owns alternatives, their intersection, union, fixation and the explanation of an empty meeting.
+//! Does not insert converters or ramps: it only says along which dimension two ports do not meet.
+//!
+//! Always: a set means the points it contains; every operation is defined by those points, and no result depends on
+//! the order in which alternatives were given.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::{Content, DType, Format, FrameDesc, Rate, Size, Space, SpaceSet, TensorDesc};
+
+/// An inclusive range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span<T> {
+    /// The least member.
+    pub min: T,
+    /// The greatest member.
+    pub max: T,
+}
+
+impl<T: Copy + Ord> Span<T> {
+    /// From `min` to `max`, both included.
+    pub const fn new(min: T, max: T) -> Span<T> {
+        Span { min, max }
+    }
+
+    /// Exactly one value.
+    pub const fn only(value: T) -> Span<T> {
+        Span { min: value, max: value }
+    }
+
+    /// Whether the value lies within.
+    pub fn contains(&self, value: T) -> bool {
+        self.min <= value && value <= self.max
+    }
+
+    fn meet(self, other: Span<T>) -> Option<Span<T>> {
+        let met = Span { min: self.min.max(other.min), max: self.max.min(other.max) };
+        (met.min <= met.max).then_some(met)
+    }
+
+    fn covers(self, other: Span<T>) -> bool {
+        self.min <= other.min && other.max <= self.max
+    }
+}
+
+impl<T: fmt::Display + PartialEq> fmt::Display for Span<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max { write!(f, "{}", self.min) } else { write!(f, "{}..{}", self.min, self.max) }
+    }
+}
+
+/// Every side a picture can have.
+pub const ANY_SIDE: Span<u32> = Span::new(1, Size::MAX_SIDE);
+
+/// The type of a port, without its details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PortType {
+    /// Carries pictures.
+    Video,
+    /// Carries tensors.
+    Tensor,
+    /// Carries small host-side values.
+    Data,
+}
+
+impl PortType {
+    /// The word used in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PortType::Video => "video",
+            PortType::Tensor => "tensor",
+            PortType::Data => "data",
+        }
+    }
+}
+
+impl fmt::Display for PortType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What kind of thing is carried, with the freedom left in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Media {
+    /// Pictures of any of these formats, sizes and rates.
+    Video {
+        /// Possible formats.
+        formats: BTreeSet<Format>,
+        /// Possible widths.
+        width: Span<u32>,
+        /// Possible heights.
+        height: Span<u32>,
+        /// Possible rates; none means any, also an unknown one.
+        rate: Option<Span<Rate>>,
+    },
+    /// Tensors of any of these types and shapes.
+    Tensor {
+        /// Possible element types.
+        dtypes: BTreeSet<DType>,
+        /// Possible extents along each axis; none means any rank.
+        dims: Option<Vec<Span<u32>>>,
+    },
+    /// Data.
+    Data,
+}
+
+impl Media {
+    /// The port type this belongs to.
+    pub fn port_type(&self) -> PortType {
+        match self {
+            Media::Video { .. } => PortType::Video,
+            Media::Tensor { .. } => PortType::Tensor,
+            Media::Data => PortType::Data,
+        }
+    }
+
+    /// Video of these formats, any size, any rate.
+    pub fn video(formats: impl IntoIterator<Item = Format>) -> Media {
+        Media::Video { formats: formats.into_iter().collect(), width: ANY_SIDE, height: ANY_SIDE, rate: None }
+    }
+
+    /// Exactly this content.
+    pub fn exactly(content: &Content) -> Media {
+        match content {
+            Content::Video(frame) => Media::Video {
+                formats: BTreeSet::from([frame.format]),
+                width: Span::only(frame.size.width),
+                height: Span::only(frame.size.height),
+                rate: frame.rate.map(Span::only),
+            },
+            Content::Tensor(tensor) => Media::Tensor {
+                dtypes: BTreeSet::from([tensor.dtype]),
+                dims: Some(tensor.dims.iter().map(|d| Span::only(*d)).collect()),
+            },
+            Content::Data { .. } => Media::Data,
+        }
+    }
+}
+
+/// A dimension along which two capability sets can fail to meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dimension {
+    /// Video, tensor or data.
+    PortType,
+    /// Memory space.
+    Space,
+    /// Pixel format.
+    Format,
+    /// Width or height.
+    Size,
+    /// Frame rate.
+    Rate,
+    /// Element type.
+    DType,
+    /// Extents of a tensor.
+    Dims,
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Dimension::PortType => "type",
+            Dimension::Space => "memory space",
+            Dimension::Format => "format",
+            Dimension::Size => "size",
+            Dimension::Rate => "rate",
+            Dimension::DType => "element type",
+            Dimension::Dims => "shape",
+        })
+    }
+}
+
+/// One alternative: any of these spaces with any of this media.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cap {
+    /// Possible memory spaces.
+    pub spaces: SpaceSet,
+    /// Possible media.
+    pub media: Media,
+}
+
+impl Cap {
+    fn is_empty(&self) -> bool {
+        self.spaces.is_empty()
+            || match &self.media {
+                Media::Video { formats, width, height, rate } => {
+                    formats.is_empty()
+                        || width.min > width.max
+                        || height.min > height.max
+                        || rate.is_some_and(|r| r.min > r.max)
+                }
+                Media::Tensor { dtypes, dims } => {
+                    dtypes.is_empty() || dims.iter().flatten().any(|d| d.min > d.max)
+                }
+                Media::Data => false,
+            }
+    }
+
+    /// What both alternatives allow, or every dimension along which they miss each other.
+    fn meet(&self, other: &Cap) -> Result<Cap, Vec<Dimension>> {
+        let mut missed = Vec::new();
+        let spaces = self.spaces.intersect(other.spaces);
+        if spaces.is_empty() {
+            missed.push(Dimension::Space);
+        }
+        let media = match (&self.media, &other.media) {
+            (
+                Media::Video { formats: fa, width: wa, height: ha, rate: ra },
+                Media::Video { formats: fb, width: wb, height: hb, rate: rb },
+            ) => {
+                let formats: BTreeSet<_> = fa.intersection(fb).copied().collect();
+                if formats.is_empty() {
+                    missed.push(Dimension::Format);
+                }
+                let (width, height) = (wa.meet(*wb), ha.meet(*hb));
+                if width.is_none() || height.is_none() {
+                    missed.push(Dimension::Size);
+                }
+                let rate = match (ra, rb) {
+                    (Some(a), Some(b)) => {
+                        let met = a.meet(*b);
+                        if met.is_none() {
+                            missed.push(Dimension::Rate);
+                        }
+                        met
+                    }
+                    (one, other) => one.or(*other),
+                };
+                Media::Video { formats, width: width.unwrap_or(*wa), height: height.unwrap_or(*ha), rate }
+            }
+            (Media::Tensor { dtypes: ta, dims: da }, Media::Tensor { dtypes: tb, dims: db }) => {
+                let dtypes: BTreeSet<_> = ta.intersection(tb).copied().collect();
+                if dtypes.is_empty() {
+                    missed.push(Dimension::DType);
+                }
+                let dims = match (da, db) {
+                    (Some(a), Some(b)) => {
+                        let met: Option<Vec<_>> = (a.len() == b.len())
+                            .then(|| a.iter().zip(b).map(|(a, b)| a.meet(*b)).collect())
+                            .flatten();
+                        if met.is_none() {
+                            missed.push(Dimension::Dims);
+                        }
+                        met
+                    }
+                    (one, other) => one.clone().or_else(|| other.clone()),
+                };
+                Media::Tensor { dtypes, dims }
+            }
+            (Media::Data, Media::Data) => Media::Data,
+            _ => {
+                missed.push(Dimension::PortType);
+                Media::Data
+            }
+        };
+        if missed.is_empty() { Ok(Cap { spaces, media }) } else { Err(missed) }
+    }
+
+    fn covers(&self, other: &Cap) -> bool {
+        self.spaces.intersect(other.spaces) == other.spaces
+            && match (&self.media, &other.media) {
+                (
+                    Media::Video { formats: fa, width: wa, height: ha, rate: ra },
+                    Media::Video { formats: fb, width: wb, height: hb, rate: rb },
+                ) => {
+                    fa.is_superset(fb)
+                        && wa.covers(*wb)
+                        && ha.covers(*hb)
+                        && ra.is_none_or(|a| rb.is_some_and(|b| a.covers(b)))
+                }
+                (Media::Tensor { dtypes: ta, dims: da }, Media::Tensor { dtypes: tb, dims: db }) => {
+                    ta.is_superset(tb)
+                        && da.as_ref().is_none_or(|a| {
+                            db.as_ref()
+                                .is_some_and(|b| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.covers(*b)))
+                        })
+                }
+                (Media::Data, Media::Data) => true,
+                _ => false,
+            }
+    }
+
+    /// Whether this alternative allows the content in the space. An unknown rate fits only an open one.
+    fn contains(&self, space: Space, content: &Content) -> bool {
+        self.covers(&Cap { spaces: SpaceSet::only(space), media: Media::exactly(content) })
+    }
+}
+
+impl fmt::Display for Cap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.media {
+            Media::Video { formats, width, height, rate } => {
+                let names: Vec<_> = formats.iter().map(|f| f.name()).collect();
+                write!(f, "{}", if names.is_empty() { "no format".to_owned() } else { names.join("|") })?;
+                if (*width, *height) != (ANY_SIDE, ANY_SIDE) {
+                    write!(f, " {width}x{height}")?;
+                }
+                if let Some(rate) = rate {
+                    write!(f, " at {rate} fps")?;
+                }
+            }
+            Media::Tensor { dtypes, dims } => {
+                let names: Vec<_> = dtypes.iter().map(|d| d.name()).collect();
+                write!(f, "tensor {}", names.join("|"))?;
+                if let Some(dims) = dims {
+                    let dims: Vec<_> = dims.iter().map(ToString::to_string).collect();
+                    write!(f, " [{}]", dims.join(", "))?;
+                }
+            }
+            Media::Data => f.write_str("data")?,
+        }
+        write!(f, " in {}", self.spaces)
+    }
+}
+
+/// A capability set: any one of its alternatives.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Caps(Vec<Cap>);
+
+impl Caps {
+    /// Nothing is possible.
+    pub const NONE: Caps = Caps(Vec::new());
+
+    /// The set of these alternatives. Empty ones and ones that another covers are left out.
+    pub fn any_of(caps: impl IntoIterator<Item = Cap>) -> Caps {
+        let mut kept: Vec<Cap> = caps.into_iter().filter(|c| !c.is_empty()).collect();
+        kept.sort();
+        kept.dedup();
+        let covered: Vec<bool> = kept
+            .iter()
+            .enumerate()
+            .map(|(i, c)| kept.iter().enumerate().any(|(j, other)| i != j && other.covers(c)))
+            .collect();
+        let mut covered = covered.into_iter();
+        kept.retain(|_| !covered.next().expect("one verdict per alternative"));
+        Caps(kept)
+    }
+
+    /// One alternative.
+    pub fn one(spaces: SpaceSet, media: Media) -> Caps {
+        Caps::any_of([Cap { spaces, media }])
+    }
+
+    /// The alternatives, in a fixed order.
+    pub fn alternatives(&self) -> &[Cap] {
+        &self.0
+    }
+
+    /// Whether nothing is possible.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What both sets allow.
+    #[must_use]
+    pub fn intersect(&self, other: &Caps) -> Caps {
+        Caps::any_of(self.pairs(other).filter_map(|(a, b)| a.meet(b).ok()))
+    }
+
+    /// What either set allows.
+    #[must_use]
+    pub fn union(&self, other: &Caps) -> Caps {
+        Caps::any_of(self.0.iter().chain(&other.0).cloned())
+    }
+
+    /// Whether the set allows this content in this space.
+    pub fn contains(&self, space: Space, content: &Content) -> bool {
+        self.0.iter().any(|c| c.contains(space, content))
+    }
+
+    /// Why the two sets do not meet: the dimensions missed by the pair of alternatives that comes closest.
+    /// Empty exactly when they do meet. Two sets of which one allows nothing miss each other in every way,
+    /// which is said as [`Dimension::PortType`].
+    pub fn explain(&self, other: &Caps) -> Vec<Dimension> {
+        let mut closest: Option<Vec<Dimension>> = None;
+        for (a, b) in self.pairs(other) {
+            match a.meet(b) {
+                Ok(_) => return Vec::new(),
+                Err(missed) => {
+                    if closest.as_ref().is_none_or(|best| (missed.len(), &missed) < (best.len(), best)) {
+                        closest = Some(missed);
+                    }
+                }
+            }
+        }
+        closest.unwrap_or_else(|| vec![Dimension::PortType])
+    }
+
+    /// Picks one point, by rank: gpu before cpu, formats and element types in their listed order, the largest
+    /// size, the highest rate. None exactly when the set is empty.
+    pub fn fixate(&self) -> Option<(Space, Content)> {
+        self.0.iter().map(Cap::fixate).min_by(|a, b| rank(a).cmp(&rank(b)))
+    }
+
+    fn pairs<'a>(&'a self, other: &'a Caps) -> impl Iterator<Item = (&'a Cap, &'a Cap)> {
+        self.0.iter().flat_map(move |a| other.0.iter().map(move |b| (a, b)))
+    }
+}
+
+/// What [`Caps::fixate`] compares: less is better.
+type Rank = (Space, PortType, u8, std::cmp::Reverse<(u32, u32)>, std::cmp::Reverse<Option<Rate>>, Vec<u32>);
+
+fn rank((space, content): &(Space, Content)) -> Rank {
+    use std::cmp::Reverse;
+    match content {
+        Content::Video(f) => (
+            *space,
+            PortType::Video,
+            f.format as u8,
+            Reverse((f.size.width, f.size.height)),
+            Reverse(f.rate),
+            Vec::new(),
+        ),
+        Content::Tensor(t) => {
+            (*space, PortType::Tensor, t.dtype as u8, Reverse((0, 0)), Reverse(None), t.dims.clone())
+        }
+        Content::Data { .. } => (*space, PortType::Data, 0, Reverse((0, 0)), Reverse(None), Vec::new()),
+    }
+}
+
+impl Cap {
+    fn fixate(&self) -> (Space, Content) {
+        let space = self.spaces.ranked().next().expect("an empty alternative is never kept");
+        let content = match &self.media {
+            Media::Video { formats, width, height, rate } => Content::Video(FrameDesc {
+                format: *formats.first().expect("an empty alternative is never kept"),
+                size: Size { width: width.max, height: height.max },
+                rate: rate.map(|r| r.max),
+            }),
+            Media::Tensor { dtypes, dims } => Content::Tensor(TensorDesc {
+                dtype: *dtypes.first().expect("an empty alternative is never kept"),
+                dims: dims.iter().flatten().map(|d| d.max).collect(),
+                rate: None,
+            }),
+            Media::Data => Content::Data { rate: None },
+        };
+        (space, content)
+    }
+}
+
+impl fmt::Display for Caps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("nothing");
+        }
+        let alternatives: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&alternatives.join(" or "))
+    }
+}

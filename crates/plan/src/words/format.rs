@@ -1,0 +1,125 @@
+//! Pixel formats and their layout in memory.
+//!
+//! Owns the list of formats, their rank and the byte layout of their planes.
+//! Does not convert pixels: that is a handler.
+//!
+//! Always: a plane starts at a multiple of 256 bytes and a row takes a multiple of 4, in every memory space.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::Size;
+
+/// How the pixels of a frame are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Four interleaved bytes a pixel: red, green, blue, straight alpha. All processing happens here.
+    Rgba8,
+    /// Three interleaved bytes a pixel.
+    Rgb8,
+    /// Planar 4:4:4.
+    I444,
+    /// Planar 4:2:2.
+    I422,
+    /// Planar 4:2:0.
+    I420,
+    /// Luma plane and one interleaved 4:2:0 chroma plane.
+    Nv12,
+    /// Luma only.
+    Gray8,
+}
+
+impl Format {
+    /// Every format, best first: this order breaks ties.
+    pub const RANKED: [Format; 7] = [
+        Format::Rgba8,
+        Format::Rgb8,
+        Format::I444,
+        Format::I422,
+        Format::I420,
+        Format::Nv12,
+        Format::Gray8,
+    ];
+
+    /// The word used in text, TOML and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Rgba8 => "rgba8",
+            Format::Rgb8 => "rgb8",
+            Format::I444 => "i444",
+            Format::I422 => "i422",
+            Format::I420 => "i420",
+            Format::Nv12 => "nv12",
+            Format::Gray8 => "gray8",
+        }
+    }
+
+    /// Bytes of one frame of this size, padding included.
+    pub fn frame_bytes(self, size: Size) -> u64 {
+        let (w, h) = (u64::from(size.width), u64::from(size.height));
+        let (half_w, half_h) = (w.div_ceil(2), h.div_ceil(2));
+        let planes: &[(u64, u64)] = match self {
+            Format::Rgba8 => &[(4 * w, h)],
+            Format::Rgb8 => &[(3 * w, h)],
+            Format::I444 => &[(w, h), (w, h), (w, h)],
+            Format::I422 => &[(w, h), (half_w, h), (half_w, h)],
+            Format::I420 => &[(w, h), (half_w, half_h), (half_w, half_h)],
+            Format::Nv12 => &[(w, h), (2 * half_w, half_h)],
+            Format::Gray8 => &[(w, h)],
+        };
+        planes.iter().fold(0u64, |end, &(row, rows)| end.next_multiple_of(256) + row.next_multiple_of(4) * rows)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A word that names no pixel format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format `{0}`; expected rgba8, rgb8, i444, i422, i420, nv12 or gray8")]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        Format::RANKED.into_iter().find(|f| f.name() == word).ok_or_else(|| UnknownFormat(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(format: Format, w: u32, h: u32) -> u64 {
+        format.frame_bytes(Size::new(w, h).unwrap())
+    }
+
+    #[test]
+    fn a_full_hd_rgba_frame_takes_eight_megabytes() {
+        assert_eq!(bytes(Format::Rgba8, 1920, 1080), 8_294_400);
+    }
+
+    #[test]
+    fn rows_are_padded_to_four_bytes_and_planes_start_at_256() {
+        assert_eq!(bytes(Format::Gray8, 5, 2), 16);
+        assert_eq!(bytes(Format::Rgb8, 1, 3), 12);
+        // luma 8*3 = 24 -> 256, chroma rows 4, two of them: 256 + 8 -> 512 + 8
+        assert_eq!(bytes(Format::I420, 5, 3), 520);
+        assert_eq!(bytes(Format::Nv12, 5, 3), 256 + 8 * 2);
+    }
+
+    #[test]
+    fn every_format_reads_back_its_own_name() {
+        for format in Format::RANKED {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+        assert!("yuyv".parse::<Format>().is_err());
+    }
+}

@@ -1,0 +1,18 @@
+//! The words every other room speaks: spaces, formats, sizes, rates, content, capabilities and policies.
+//!
+//! Owns the vocabulary and its text forms.
+//! Does not own graphs, costs or decisions.
+
+mod caps;
+mod content;
+mod format;
+mod policy;
+mod size;
+mod space;
+
+pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Media, PortType, Span};
+pub use content::{Content, DType, FrameDesc, TensorDesc};
+pub use format::{Format, UnknownFormat};
+pub use policy::{OnError, Policy, UnknownWord, Until};
+pub use size::{BadRate, BadSize, Rate, Size};
+pub use space::{Space, SpaceSet, UnknownSpace};

@@ -1,1 +1,58 @@
-fn main() {}
+//! The chores of this repository: testing, linting, long runs and benchmarks.
+//!
+//! Owns the order of the steps and what is said when one fails.
+//! Does not know what any test checks.
+//!
+//! Always: the first failing step ends the command, by name, with the way to repeat only that step.
+
+mod apt;
+mod count;
+mod lint;
+mod long;
+mod shell;
+mod test;
+mod wasm;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test                runs every test, the doc tests, the docs and the wasm32 build; ends with `N passed, N failed`
+  test --only STEP    one step of it: unit, doc, docs or wasm (may be given several times)
+  lint                formatting, clippy, and cargo-deny where it is installed
+  ci                  lint, then test
+  long                brute force over many more graphs, then a bounded fuzz run where cargo-fuzz is installed
+  bench               the benchmarks
+  help                this text
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match obey(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn obey(words: &[&str]) -> anyhow::Result<()> {
+    match words {
+        [] | ["help" | "--help" | "-h"] => print!("{HELP}"),
+        ["test", options @ ..] => test::run(&test::chosen(options)?)?,
+        ["lint"] => lint::run()?,
+        ["ci"] => {
+            lint::run()?;
+            test::run(&test::Step::ALL)?;
+        }
+        ["long"] => long::run()?,
+        ["bench"] => shell::run(shell::cargo(["bench"]))?,
+        _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),
+    }
+    Ok(())
+}

@@ -6,16 +6,21 @@
 //! Always: the same graph and the same device profile give the same plan, byte for byte.
 
 pub mod catalog;
+mod decide;
 mod graph;
 mod plan;
+mod profile;
+mod render;
 mod text;
 mod words;
 
-pub use graph::{End, GraphSpec, HandlerId, HandlerSpec, LinkSpec, Place, SettingSpec, is_name};
+pub use decide::{Claim, Conflict, NoPlan, Planner};
+pub use graph::{CheckError, End, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkSpec, Place, SettingSpec, is_name};
 pub use plan::{
     Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PortAt, Ramp,
 };
-pub use text::{Mistake, Mistakes, Source};
+pub use profile::{CpuProfile, Figure, GpuProfile, Limits, Origin, Profile, ProfileError, Rates};
+pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 pub use words::{
     ANY_SIDE, BadRate, BadSize, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError, Policy,
     PortType, Rate, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until,

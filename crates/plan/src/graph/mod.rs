@@ -3,6 +3,10 @@
 //! Owns both values and the way from one to the other.
 //! Does not decide spaces, formats or lanes: that is the plan.
 
+mod check;
+mod checked;
 mod spec;
 
+pub use check::CheckError;
+pub use checked::{Graph, Handler, Link};
 pub use spec::{End, GraphSpec, HandlerId, HandlerSpec, LinkSpec, Place, SettingSpec, is_name};

@@ -218,7 +218,8 @@ impl GraphSpec {
 
     /// The name of every handler: its own, or its kind and the first free counter from 0.
     pub fn names(&self) -> Vec<String> {
-        let taken: BTreeSet<&str> = self.handlers.iter().filter_map(|h| h.name.as_deref()).collect();
+        // Default names are taken too: the eleventh `blur` and the first `blur1` would both be `blur10`.
+        let mut taken: BTreeSet<String> = self.handlers.iter().filter_map(|h| h.name.clone()).collect();
         let mut counters: BTreeMap<&str, usize> = BTreeMap::new();
         let mut names = Vec::with_capacity(self.handlers.len());
         for handler in &self.handlers {
@@ -228,7 +229,7 @@ impl GraphSpec {
                 None => loop {
                     let name = format!("{}{counter}", handler.kind);
                     *counter += 1;
-                    if !taken.contains(name.as_str()) {
+                    if taken.insert(name.clone()) {
                         break name;
                     }
                 },

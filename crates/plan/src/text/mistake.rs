@@ -88,13 +88,12 @@ impl Mistakes {
     /// Shows them, with colour for a terminal.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-        let shown: Vec<String> =
+        let mut shown: Vec<String> =
             self.list.iter().take(SHOWN).map(|mistake| self.render_one(&renderer, mistake)).collect();
-        let mut out = shown.join("\n\n");
         if self.list.len() > SHOWN {
-            out.push_str(&format!("\n\n... and {} more mistakes", self.list.len() - SHOWN));
+            shown.push(format!("... and {} more mistakes", self.list.len() - SHOWN));
         }
-        out
+        shown.join("\n\n")
     }
 
     fn render_one(&self, renderer: &Renderer, mistake: &Mistake) -> String {

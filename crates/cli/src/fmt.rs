@@ -1,0 +1,34 @@
+//! `vramp fmt`: a pipeline in its other language.
+//!
+//! Owns the command.
+//! Does not print graphs: the library does, in one canonical way.
+//!
+//! Always: what is printed reads back as the same graph; a wrong pipeline is not printed at all.
+
+use std::ffi::OsStr;
+
+use vramp::handlers::catalog;
+use vramp::plan::{write_text, write_toml};
+
+use crate::failure::Failure;
+use crate::input::{Given, Language, certain_mistakes};
+use crate::page;
+
+pub(crate) fn run(pipeline: &OsStr) -> Result<(), Failure> {
+    let catalog = catalog();
+    let given = Given::find(pipeline)?;
+    let reading = given.read(&catalog);
+    let mut mistakes = reading.mistakes;
+    mistakes.extend(certain_mistakes(&reading.spec, &catalog));
+    if !mistakes.is_empty() {
+        return Err(given.mistakes(mistakes));
+    }
+    let mut other = match given.language {
+        Language::Text => write_toml(&reading.spec),
+        Language::Toml => write_text(&reading.spec),
+    };
+    if !other.ends_with('\n') {
+        other.push('\n');
+    }
+    page::result(other.as_bytes())
+}

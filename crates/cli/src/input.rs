@@ -1,0 +1,175 @@
+//! Finding and reading the pipeline that a command was given.
+//!
+//! Owns the choice between text, file and standard input, and between the two languages.
+//! Does not parse: the library's readers do.
+//!
+//! Always: what is read is UTF-8 and of bounded length; a word that looks like a file and is none is said to be one.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use vramp::plan::catalog::{Catalog, NoProbe};
+use vramp::plan::{CheckError, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Source, read_text, read_toml};
+
+use crate::failure::Failure;
+
+/// The longest pipeline or profile that is read.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// The two languages of pipelines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// Handlers joined by `!`.
+    Text,
+    /// Tables.
+    Toml,
+}
+
+/// A pipeline as it was given.
+pub(crate) struct Given {
+    /// The text and what it is called.
+    pub(crate) source: Source,
+    /// Its language.
+    pub(crate) language: Language,
+}
+
+impl Given {
+    /// Finds and reads what a command was given as its pipeline.
+    pub(crate) fn find(pipeline: &OsStr) -> Result<Given, Failure> {
+        if pipeline == "-" {
+            let text = read_all("standard input", io::stdin().lock(), None)?;
+            let language = if says_handlers(&text) { Language::Toml } else { Language::Text };
+            return Ok(Given { source: Source::new("standard input", text), language });
+        }
+        let path = Path::new(pipeline);
+        let shown = path.display().to_string();
+        // A pipeline can also be a directory's name, such as `pattern`; only what looks like a path is taken for one.
+        let is_path = looks_like_a_path(&shown);
+        match fs::metadata(path) {
+            Ok(found) if !found.is_dir() => {
+                let language = if has_extension(path, "toml") { Language::Toml } else { Language::Text };
+                Ok(Given { source: Source::new(shown.as_str(), read_file(path)?), language })
+            }
+            Ok(_) if is_path => Err(Failure::Wrong(anyhow!("{shown} is a directory; give a file in it"))),
+            Err(error) if is_path => Err(Failure::Wrong(match error.kind() {
+                ErrorKind::NotFound => anyhow!("{shown}: there is no such file"),
+                _ => anyhow!("{shown}: {error}"),
+            })),
+            _ => match pipeline.to_str() {
+                Some(text) => Ok(Given { source: Source::new("pipeline", text), language: Language::Text }),
+                None => Err(Failure::Wrong(anyhow!("the pipeline `{shown}` is neither a file nor UTF-8 text"))),
+            },
+        }
+    }
+
+    /// Reads it as a graph.
+    pub(crate) fn read(&self, catalog: &Catalog) -> Reading {
+        match self.language {
+            Language::Text => read_text(&self.source.text, catalog),
+            Language::Toml => read_toml(&self.source.text),
+        }
+    }
+
+    /// Shows mistakes in it, in the order of the text.
+    pub(crate) fn mistakes(&self, mut list: Vec<Mistake>) -> Failure {
+        list.sort_by_key(|m| m.span.as_ref().map_or(usize::MAX, |s| s.start));
+        Failure::Mistakes(Mistakes { source: Some(self.source.clone()), list })
+    }
+}
+
+/// What is certainly wrong within the handlers of a spec, even if the spec is incomplete: kinds and settings. What is
+/// said about links and missing things may only follow from a mistake in the text.
+pub(crate) fn certain_mistakes(spec: &GraphSpec, catalog: &Catalog) -> Vec<Mistake> {
+    let Err(CheckError::Mistakes(mut mistakes)) = Graph::check(spec, catalog, &NoProbe) else {
+        return Vec::new();
+    };
+    let mut places = BTreeSet::new();
+    let mut add = |place: &Place| places.extend(place.0.as_ref().map(|at| (at.start, at.end)));
+    for handler in spec.handlers() {
+        if catalog.named(&handler.kind).next().is_none() {
+            add(&handler.place);
+        }
+        for setting in handler.settings.values() {
+            add(&setting.key_place);
+            add(&setting.place);
+        }
+    }
+    mistakes.retain(|m| m.span.as_ref().is_some_and(|at| places.contains(&(at.start, at.end))));
+    mistakes
+}
+
+/// Reads a whole file of text.
+pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    match opened {
+        Ok((found, _)) if found.is_dir() => Err(Failure::Wrong(anyhow!("{name} is a directory; give a file in it"))),
+        Ok((found, file)) => read_all(&name, file, Some(found.len())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Failure::Wrong(anyhow!("{name}: there is no such file")))
+        }
+        Err(error) => Err(Failure::Failed(anyhow::Error::new(error).context(name))),
+    }
+}
+
+fn read_all(name: &str, from: impl Read, length: Option<u64>) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes).context(name.to_owned()).map_err(Failure::Failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let has = length
+            .filter(|n| *n > MAX_BYTES)
+            .map_or("more bytes than can be read".to_owned(), |n| format!("{n} bytes"));
+        return Err(Failure::Wrong(anyhow!("{name} has {has}; at most {MAX_BYTES} (8 MiB) are read")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].split(|b| *b == b'\n').count();
+        Failure::Wrong(anyhow!("{name} is not UTF-8 text: the byte at offset {at}, in line {line}, does not belong"))
+    })
+}
+
+fn looks_like_a_path(word: &str) -> bool {
+    let path = Path::new(word);
+    let ends_like_a_file = ["toml", "vramp", "txt"].iter().any(|e| has_extension(path, e));
+    let one_word = !word.contains(char::is_whitespace);
+    // A TOML file may well have a space in its name; a pipeline that ends in `.toml` has a setting or a link in it.
+    one_word && (word.contains('/') || ends_like_a_file) || has_extension(path, "toml") && !word.contains(['!', '='])
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
+}
+
+/// Whether a text from nowhere is TOML: it has a table of handlers.
+fn says_handlers(text: &str) -> bool {
+    text.lines().any(|line| {
+        let tight: String = line.chars().filter(|c| !c.is_whitespace() && *c != '\u{feff}').take(12).collect();
+        tight.starts_with("[[handlers]]") || tight.starts_with("handlers=[")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_look_like_files_are_told_from_pipelines() {
+        for path in ["a.toml", "dir/a", "./a", "a.vramp", "a.txt", "my pipe.toml", "A.TOML"] {
+            assert!(looks_like_a_path(path), "{path}");
+        }
+        for text in ["pattern", "pattern!null", "image path=a/b.png ! null", "pattern ! png path=x.txt", "a. ! b", ""] {
+            assert!(!looks_like_a_path(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn toml_is_known_by_its_table_of_handlers() {
+        assert!(says_handlers("# a pipeline\n\n  [[handlers]]\nkind = \"null\"\n"));
+        assert!(says_handlers("handlers = [{ kind = \"null\" }]"));
+        assert!(!says_handlers("pattern ! null # [[handlers]]\n"));
+    }
+}

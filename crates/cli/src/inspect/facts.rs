@@ -1,0 +1,199 @@
+//! What can be said about an entry, in words that the text and the JSON share.
+//!
+//! Owns the wording of kernels, ports, rules and the settings that every handler has.
+//! Does not lay anything out.
+
+use std::collections::BTreeSet;
+
+use vramp::plan::catalog::{
+    Entry, Fallback, FormatRule, Frames, Kernel, KernelKind, KernelRule, Output, PortMedia, RateRule, Setting,
+    SizeRule, Status,
+};
+use vramp::plan::{ANY_SIDE, DType, Format, OnError, Span, Until};
+
+/// How far it is built.
+pub(super) fn status(entry: &Entry) -> &'static str {
+    match entry.status {
+        Status::PlanOnly => "plan only",
+        Status::Runs => "runs",
+    }
+}
+
+/// The spaces it has an implementation for, best first.
+pub(super) fn spaces(entry: &Entry) -> Vec<&'static str> {
+    entry.spaces.iter().map(|s| s.name()).collect()
+}
+
+/// The kinds of kernel it can have.
+pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
+    let all: Vec<Kernel> = match entry.kernel {
+        KernelRule::None => Vec::new(),
+        KernelRule::Always(kernel) => vec![kernel],
+        KernelRule::By { cases, otherwise, .. } => {
+            std::iter::once(otherwise).chain(cases.iter().map(|(_, kernel)| *kernel)).collect()
+        }
+    };
+    let kinds: BTreeSet<KernelKind> = all.iter().map(|kernel| kernel.kind).collect();
+    kinds.into_iter().map(KernelKind::name).collect()
+}
+
+/// Its kernel in words: the kind, and what it depends on.
+pub(super) fn kernel(entry: &Entry) -> String {
+    match entry.kernel {
+        KernelRule::None => "none: it moves, holds, reads or writes frames".to_owned(),
+        KernelRule::Always(kernel) if kernel.dispatches == 1 => kernel.kind.name().to_owned(),
+        KernelRule::Always(kernel) => format!("{}, {} dispatches", kernel.kind.name(), kernel.dispatches),
+        KernelRule::By { setting, cases, otherwise } => {
+            let cases: Vec<_> =
+                cases.iter().map(|(word, kernel)| format!("{} with {setting}={word}", kernel.kind.name())).collect();
+            format!("{}; {}", otherwise.kind.name(), cases.join(", "))
+        }
+    }
+}
+
+/// The type of a port as one word.
+pub(super) fn port_type(media: &PortMedia) -> &'static str {
+    match media {
+        PortMedia::Video { .. } => "video",
+        PortMedia::Tensor { .. } => "tensor",
+        PortMedia::Data => "data",
+    }
+}
+
+/// The formats or element types a port allows, best first.
+pub(super) fn formats(media: &PortMedia) -> Vec<&'static str> {
+    match media {
+        PortMedia::Video { formats, .. } => formats.iter().map(|f| Format::name(*f)).collect(),
+        PortMedia::Tensor { dtypes, .. } => dtypes.iter().map(|d| DType::name(*d)).collect(),
+        PortMedia::Data => Vec::new(),
+    }
+}
+
+/// The sizes a port allows, in words.
+pub(super) fn sizes(media: &PortMedia) -> String {
+    let side = |span: &Span<u32>| match (span.min, span.max) {
+        (min, max) if min == max => min.to_string(),
+        (min, max) => format!("{min}..{max}"),
+    };
+    match media {
+        PortMedia::Video { width, height, .. } if *width == ANY_SIDE && *height == ANY_SIDE => "any size".to_owned(),
+        PortMedia::Video { width, height, .. } => format!("width {}, height {}", side(width), side(height)),
+        PortMedia::Tensor { dims: None, .. } => "any shape".to_owned(),
+        PortMedia::Tensor { dims: Some(dims), .. } => {
+            format!("shape [{}]", dims.iter().map(side).collect::<Vec<_>>().join(", "))
+        }
+        PortMedia::Data => String::new(),
+    }
+}
+
+/// Where an output's format, size and rate come from.
+pub(super) fn origin(output: &Output) -> [String; 3] {
+    let format = match output.format {
+        FormatRule::Declared => "declared".to_owned(),
+        FormatRule::Input => "the input's".to_owned(),
+        FormatRule::Setting(key) => format!("`{key}`"),
+        FormatRule::Probed => "the source's own".to_owned(),
+    };
+    let size = match output.size {
+        SizeRule::Input => "the input's".to_owned(),
+        SizeRule::Setting(key) => format!("`{key}`"),
+        SizeRule::SettingOrInput(key) => format!("`{key}`, else the input's"),
+        SizeRule::SettingOrScaled(size, scale) => format!("`{size}`, or the input's times `{scale}`"),
+        SizeRule::Cut(x, y, size) => format!("`{size}`, cut out of the input at `{x}`, `{y}`"),
+        SizeRule::Turned(key) => format!("the input's, sides swapped by a quarter turn of `{key}`"),
+        SizeRule::Probed(None) => "the source's own".to_owned(),
+        SizeRule::Probed(Some(key)) => format!("the source's own, or `{key}`"),
+    };
+    let rate = match output.rate {
+        RateRule::Input => "the input's".to_owned(),
+        RateRule::Setting(key) => format!("`{key}`"),
+        RateRule::Probed(None) => "the source's own".to_owned(),
+        RateRule::Probed(Some(key)) => format!("the source's own, or `{key}`"),
+    };
+    [format, size, rate]
+}
+
+/// How many frames it holds back; none if it holds back none.
+pub(super) fn latency(entry: &Entry) -> Option<String> {
+    match entry.delay {
+        Frames::Fixed(0) => None,
+        Frames::Fixed(n) => Some(format!("{n} frames")),
+        Frames::Setting(key) => Some(format!("`{key}` frames")),
+    }
+}
+
+/// Which frames it lets pass; none if all.
+pub(super) fn keeps(entry: &Entry) -> Option<String> {
+    match entry.every {
+        Frames::Fixed(1) => None,
+        Frames::Fixed(n) => Some(format!("one frame in {n}")),
+        Frames::Setting(key) => Some(format!("one frame in `{key}`")),
+    }
+}
+
+/// A setting as it is shown.
+pub(super) struct Shown {
+    pub(super) name: &'static str,
+    pub(super) takes: String,
+    pub(super) default: Option<String>,
+    pub(super) required: bool,
+    pub(super) liveness: &'static str,
+    pub(super) bare: bool,
+    pub(super) about: String,
+}
+
+/// Its own settings.
+pub(super) fn settings(entry: &Entry) -> Vec<Shown> {
+    let shown = |s: &Setting| Shown {
+        name: s.name,
+        takes: s.value.expects(),
+        default: match s.fallback {
+            Fallback::Is(default) => Some(default.to_owned()),
+            Fallback::Required | Fallback::Unset => None,
+        },
+        required: s.fallback == Fallback::Required,
+        liveness: s.liveness.name(),
+        bare: entry.bare == Some(s.name),
+        about: s.about.to_owned(),
+    };
+    entry.settings.iter().map(shown).collect()
+}
+
+/// The settings that it has because every handler has them.
+pub(super) fn universal(entry: &Entry) -> Vec<Shown> {
+    let shown = |name, takes: String, default: Option<&str>, about: &str| Shown {
+        name,
+        takes,
+        default: default.map(str::to_owned),
+        required: false,
+        liveness: "fixed",
+        bare: false,
+        about: about.to_owned(),
+    };
+    let counted = format!("what references call it; {0}0, {0}1, ... if not given", entry.name);
+    let mut all = vec![
+        shown("name", "a letter, then letters, digits, - and _".to_owned(), None, &counted),
+        shown(
+            "on-error",
+            format!("one of {}", OnError::ALL.map(OnError::name).join(", ")),
+            Some(OnError::default().name()),
+            "what happens when it fails on a frame",
+        ),
+    ];
+    if entry.inputs.len() > 1 {
+        let names: Vec<_> = entry.inputs.iter().map(|p| p.name).collect();
+        all.push(shown(
+            "lead",
+            format!("one of {}", names.join(", ")),
+            names.first().copied(),
+            "the input whose frames it follows",
+        ));
+        all.push(shown(
+            "until",
+            format!("one of {}", Until::ALL.map(Until::name).join(", ")),
+            Some(Until::default().name()),
+            "whether it ends with its lead or with the first input to end",
+        ));
+    }
+    all
+}

@@ -1,0 +1,115 @@
+//! Entries for programs.
+//!
+//! Owns the shape of `vramp inspect --json`: `{"handlers": [...]}`, for one handler as for all.
+//! Does not leave keys out: what does not apply is null or empty.
+
+use serde::Serialize;
+use vramp::plan::catalog::Entry;
+
+use super::facts::{self, Shown};
+
+pub(super) fn line(entries: &[&Entry]) -> String {
+    let handlers: Vec<Handler> = entries.iter().map(|e| Handler::of(e)).collect();
+    serde_json::to_string(&All { handlers }).expect("strings and truth values can be written as JSON")
+}
+
+#[derive(Serialize)]
+struct All {
+    handlers: Vec<Handler>,
+}
+
+#[derive(Serialize)]
+struct Handler {
+    name: &'static str,
+    family: &'static str,
+    status: &'static str,
+    about: &'static str,
+    example: &'static str,
+    spaces: Vec<&'static str>,
+    kernels: Vec<&'static str>,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    settings: Vec<Setting>,
+    universal: Vec<Setting>,
+    one_of: &'static [&'static [&'static str]],
+    open_settings: bool,
+    stateful: bool,
+    live: bool,
+    latency: Option<String>,
+    keeps: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Input {
+    name: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    formats: Vec<&'static str>,
+    sizes: String,
+    required: bool,
+}
+
+#[derive(Serialize)]
+struct Output {
+    name: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    formats: Vec<&'static str>,
+    format: String,
+    size: String,
+    rate: String,
+}
+
+#[derive(Serialize)]
+struct Setting {
+    name: &'static str,
+    takes: String,
+    default: Option<String>,
+    required: bool,
+    liveness: &'static str,
+    bare: bool,
+    about: String,
+}
+
+impl From<Shown> for Setting {
+    fn from(shown: Shown) -> Setting {
+        let Shown { name, takes, default, required, liveness, bare, about } = shown;
+        Setting { name, takes, default, required, liveness, bare, about }
+    }
+}
+
+impl Handler {
+    fn of(entry: &Entry) -> Handler {
+        let inputs = entry.inputs.iter().map(|port| Input {
+            name: port.name,
+            kind: facts::port_type(&port.media),
+            formats: facts::formats(&port.media),
+            sizes: facts::sizes(&port.media),
+            required: port.required,
+        });
+        let outputs = entry.outputs.iter().map(|port| {
+            let [format, size, rate] = facts::origin(port);
+            let (kind, formats) = (facts::port_type(&port.media), facts::formats(&port.media));
+            Output { name: port.name, kind, formats, format, size, rate }
+        });
+        Handler {
+            name: entry.name,
+            family: entry.family.name(),
+            status: facts::status(entry),
+            about: entry.about,
+            example: entry.example,
+            spaces: facts::spaces(entry),
+            kernels: facts::kernels(entry),
+            inputs: inputs.collect(),
+            outputs: outputs.collect(),
+            settings: facts::settings(entry).into_iter().map(Setting::from).collect(),
+            universal: facts::universal(entry).into_iter().map(Setting::from).collect(),
+            one_of: entry.one_of,
+            open_settings: entry.open_settings,
+            stateful: entry.stateful,
+            live: entry.live,
+            latency: facts::latency(entry),
+            keeps: facts::keeps(entry),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `vramp inspect`: what handlers there are and what each declares.
+//!
+//! Owns the command and the search for the handler asked for.
+//! Does not know a single handler: all comes from the catalogue.
+
+mod facts;
+mod json;
+mod text;
+
+use anyhow::anyhow;
+use vramp::handlers::catalog;
+use vramp::plan::catalog::Entry;
+
+use crate::failure::Failure;
+use crate::page;
+
+pub(crate) fn run(handler: Option<&str>, json: bool) -> Result<(), Failure> {
+    let catalog = catalog();
+    let entries: Vec<&'static Entry> = match handler {
+        None => catalog.entries().collect(),
+        Some(name) => catalog.named(name).collect(),
+    };
+    if let (Some(name), true) = (handler, entries.is_empty()) {
+        let way_out = match catalog.nearest(name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`vramp inspect` lists them all".to_owned(),
+        };
+        return Err(Failure::Wrong(anyhow!("unknown handler `{name}`; {way_out}")));
+    }
+    let colour = page::colour_on_stdout();
+    let mut shown = match (json, handler) {
+        (true, _) => json::line(&entries),
+        (false, None) => text::table(&entries, colour),
+        (false, Some(_)) => entries.iter().map(|e| text::detail(e, colour)).collect::<Vec<_>>().join("\n"),
+    };
+    if !shown.ends_with('\n') {
+        shown.push('\n');
+    }
+    page::result(shown.as_bytes())
+}

@@ -1,0 +1,158 @@
+//! Entries for people.
+//!
+//! Owns the layout of the table of all handlers and of the page about one.
+//! Does not word the facts.
+//!
+//! Always: no line ends in a space; without colour there is no escape code.
+
+use std::fmt::Write as _;
+
+use vramp::plan::catalog::{Entry, Family};
+
+use super::facts::{self, Shown};
+
+/// One line for each handler, by family.
+pub(super) fn table(entries: &[&Entry], colour: bool) -> String {
+    let rows: Vec<(Family, [String; 5])> = entries
+        .iter()
+        .map(|e| {
+            let cells = [
+                e.name.to_owned(),
+                facts::spaces(e).join(" "),
+                facts::kernels(e).join("/"),
+                facts::status(e).to_owned(),
+                e.about.to_owned(),
+            ];
+            (e.family, cells)
+        })
+        .collect();
+    let widths = widths(rows.iter().map(|(_, cells)| cells));
+    let mut out = String::new();
+    for family in Family::ALL {
+        let mut of_family = rows.iter().filter(|(f, _)| *f == family).peekable();
+        if of_family.peek().is_none() {
+            continue;
+        }
+        let _ = writeln!(out, "{}", bold(family.name(), colour));
+        for (_, cells) in of_family {
+            push_row(&mut out, cells, &widths);
+        }
+        out.push('\n');
+    }
+    if entries.iter().any(|e| facts::status(e) == "plan only") {
+        out.push_str("plan only: can be planned, but has no implementation yet\n");
+    }
+    out.push_str("vramp inspect HANDLER shows one of them with its ports and settings\n");
+    out
+}
+
+/// All about one handler.
+pub(super) fn detail(entry: &Entry, colour: bool) -> String {
+    let mut out = String::new();
+    let head = bold(entry.name, colour);
+    let _ = writeln!(out, "{head} ({}, {}): {}\n", entry.family.name(), facts::status(entry), entry.about);
+    let mut fact = |label: &str, value: &str| {
+        let _ = writeln!(out, "  {label:9}{value}");
+    };
+    fact("spaces", &facts::spaces(entry).join(", "));
+    fact("kernel", &facts::kernel(entry));
+    if let Some(latency) = facts::latency(entry) {
+        fact("latency", &latency);
+    }
+    if let Some(keeps) = facts::keeps(entry) {
+        fact("rate", &keeps);
+    }
+    if entry.live {
+        fact("live", "it cannot be made to wait; links behind it keep the newest frame");
+    }
+    if entry.stateful {
+        fact("state", "a frame's result depends on the frames before it");
+    }
+    fact("example", entry.example);
+    ports(&mut out, entry, colour);
+    settings(&mut out, entry, colour);
+    out
+}
+
+fn ports(out: &mut String, entry: &Entry, colour: bool) {
+    if !entry.inputs.is_empty() {
+        let _ = writeln!(out, "\n  {}", bold("inputs", colour));
+        let rows: Vec<[String; 4]> = entry
+            .inputs
+            .iter()
+            .map(|port| {
+                let needed = if port.required { "" } else { "need not be linked" };
+                [port.name.to_owned(), carries(&port.media), facts::sizes(&port.media), needed.to_owned()]
+            })
+            .collect();
+        push_rows(out, &rows);
+    }
+    if !entry.outputs.is_empty() {
+        let _ = writeln!(out, "\n  {}", bold("outputs", colour));
+        let rows: Vec<[String; 4]> = entry
+            .outputs
+            .iter()
+            .map(|port| {
+                let [format, size, rate] = facts::origin(port);
+                let format = if format == "declared" { String::new() } else { format!("format: {format}; ") };
+                let (size, rate) = (format!("{format}size: {size}; "), format!("rate: {rate}"));
+                [port.name.to_owned(), carries(&port.media), size + &rate, String::new()]
+            })
+            .collect();
+        push_rows(out, &rows);
+    }
+}
+
+fn settings(out: &mut String, entry: &Entry, colour: bool) {
+    let _ = writeln!(out, "\n  {}", bold("settings", colour));
+    let own = facts::settings(entry);
+    let universal = facts::universal(entry);
+    let rows: Vec<[String; 5]> = own.iter().chain(&universal).map(setting_cells).collect();
+    push_rows(out, &rows);
+    for group in entry.one_of {
+        let _ = writeln!(out, "    exactly one of {} has to be given", group.join(", "));
+    }
+    if let Some(bare) = entry.bare {
+        let _ = writeln!(out, "    `{bare}` may be given without its key: `{} VALUE`", entry.name);
+    }
+    if entry.open_settings {
+        out.push_str("    settings that are not listed are passed on to its own code\n");
+    }
+}
+
+fn setting_cells(setting: &Shown) -> [String; 5] {
+    let default = match (&setting.default, setting.required) {
+        (Some(default), _) => format!("default {default}"),
+        (None, true) => "required".to_owned(),
+        (None, false) => "optional".to_owned(),
+    };
+    [setting.name.to_owned(), setting.takes.clone(), default, setting.liveness.to_owned(), setting.about.clone()]
+}
+
+fn carries(media: &vramp::plan::catalog::PortMedia) -> String {
+    format!("{} {}", facts::port_type(media), facts::formats(media).join(", ")).trim_end().to_owned()
+}
+
+fn bold(words: &str, colour: bool) -> String {
+    if colour { format!("\x1b[1m{words}\x1b[0m") } else { words.to_owned() }
+}
+
+fn push_rows<const N: usize>(out: &mut String, rows: &[[String; N]]) {
+    let widths = widths(rows.iter());
+    for cells in rows {
+        out.push_str("  ");
+        push_row(out, cells, &widths);
+    }
+}
+
+fn push_row<const N: usize>(out: &mut String, cells: &[String; N], widths: &[usize; N]) {
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(widths).filter(|(_, width)| **width > 0) {
+        let _ = write!(line, "  {cell:width$}");
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [String; N]>) -> [usize; N] {
+    rows.fold([0; N], |widths, cells| std::array::from_fn(|i| widths[i].max(cells[i].chars().count())))
+}

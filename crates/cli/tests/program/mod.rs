@@ -1,0 +1,83 @@
+//! Starts the real program and keeps what it said.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What one run left behind.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// The program with these arguments, nothing on standard input, and an environment that cannot colour it.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vramp"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+/// Runs to the end.
+pub(crate) fn vramp(args: &[&str]) -> Run {
+    finish(command(args))
+}
+
+/// Runs to the end in a directory.
+pub(crate) fn vramp_in(dir: &std::path::Path, args: &[&str]) -> Run {
+    let mut command = command(args);
+    command.current_dir(dir);
+    finish(command)
+}
+
+/// Runs to the end with this on standard input.
+pub(crate) fn vramp_fed(args: &[&str], input: &[u8]) -> Run {
+    let mut command = command(args);
+    command.stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A program that refuses its input closes it early: that is its right.
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    said(output)
+}
+
+pub(crate) fn finish(mut command: Command) -> Run {
+    said(command.output().unwrap())
+}
+
+fn said(output: std::process::Output) -> Run {
+    Run {
+        code: output.status.code().expect("the program ended by itself"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A fresh directory for the files of one test.
+pub(crate) fn dir(test: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// A file in it.
+pub(crate) fn file(dir: &std::path::Path, name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Asserts an exit code, showing what was said if it is another.
+#[track_caller]
+pub(crate) fn ends_with(code: i32, run: Run) -> Run {
+    assert_eq!(run.code, code, "\n--- out:\n{}\n--- err:\n{}", run.out, run.err);
+    run
+}

@@ -1,0 +1,18 @@
+//! `upload`: brings frames onto the device at this very place.
+//!
+//! Owns the wish for the transfer.
+//! Does not transfer by itself: it becomes the ramp that the plan shows there.
+//!
+//! Always: pixels are the same on both sides.
+
+use vramp_plan::catalog::{Direction, Entry, Family};
+
+/// What `upload` declares.
+pub static ENTRY: Entry = Entry {
+    name: "upload",
+    family: Family::Convert,
+    about: "moves frames from host memory to the device, here and nowhere else",
+    example: "image path=photo.png ! upload ! blur ! null",
+    transfer: Some(Direction::Up),
+    ..Entry::CONTROL
+};

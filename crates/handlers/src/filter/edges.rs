@@ -1,0 +1,19 @@
+//! `edges`: how steeply the brightness changes.
+//!
+//! Owns no setting.
+//! Does not touch alpha.
+//!
+//! Always: red, green and blue leave equal; the border mirrors without repeating the outermost pixel.
+
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Units, Work};
+
+/// What `edges` declares.
+pub static ENTRY: Entry = Entry {
+    name: "edges",
+    about: "shows edges: the Sobel gradients of the gray picture",
+    example: "pattern ! edges ! null",
+    kernel: KernelRule::Always(Kernel::stencil(9)),
+    // Two gradients of six weights that are not zero.
+    work: Work { class: Class::Tap, units: Units::PerPixel(12.0) },
+    ..Entry::FILTER
+};

@@ -1,0 +1,75 @@
+//! Looks into the headers of sources, so that sizes, rates and formats are known before anything runs.
+//!
+//! Owns the reading of headers, one file per kind of source.
+//! Does not decode, and does not open cameras: what a camera delivers is what was set, or unknown.
+//!
+//! Always: a bounded number of bytes is read or a bounded time waited; whatever the bytes are, the answer is a value
+//! or an error that names the file, the place, what was expected and the way out.
+
+mod image;
+mod raw;
+mod video;
+mod y4m;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use vramp_plan::catalog::{Entry, Family, Probe, ProbeError, Probed, Settings};
+
+/// Answers from the files, streams and tools of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FileProbe;
+
+impl Probe for FileProbe {
+    fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
+        if entry.family != Family::Source {
+            return Ok(Probed::default());
+        }
+        let path = settings.text("path").unwrap_or("-");
+        match entry.name {
+            "image" => image::probe(path),
+            "y4m" => y4m::probe(path),
+            "raw" => raw::probe(path),
+            "video" => video::probe(path),
+            _ => Ok(Probed::default()),
+        }
+    }
+}
+
+/// An error with its way out.
+fn refuse(problem: impl Into<String>, help: impl Into<String>) -> ProbeError {
+    ProbeError { problem: problem.into(), help: help.into() }
+}
+
+/// Opens a file whose header may be read and read again. A pipe would lose what is read here.
+fn open(path: &Path) -> Result<File, ProbeError> {
+    let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    if found.is_dir() {
+        return Err(refuse(format!("`{}` is a directory, expected a file", path.display()), "name a file in it"));
+    }
+    if !found.is_file() {
+        return Err(refuse(
+            format!("`{}` is a pipe or a device, expected a file: looking at its header would eat it", path.display()),
+            "write it to a file first, or feed it through standard input where the source takes `-`",
+        ));
+    }
+    File::open(path).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> ProbeError {
+    let help = match error.kind() {
+        io::ErrorKind::NotFound if path.is_relative() => "check the path; it counts from the directory you are in",
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::PermissionDenied => "check who may read it",
+        _ => "check that the file is whole and its disk is there",
+    };
+    refuse(format!("`{}` cannot be read: {error}", path.display()), help)
+}
+
+/// Bytes from a file as they can be shown in a message: escaped and not too many.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 32;
+    let cut = if bytes.len() > MOST { "..." } else { "" };
+    format!("`{}{cut}`", bytes[..bytes.len().min(MOST)].escape_ascii())
+}

@@ -1,0 +1,260 @@
+//! What a YUV4MPEG2 header tells: size, rate and format.
+//!
+//! Owns the reading of that one line.
+//! Does not read frames: on standard input the next byte belongs to the first of them.
+//!
+//! Always: at most 4 KiB are looked at; standard input's header is read once per process and remembered.
+
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use vramp_plan::catalog::{ProbeError, Probed};
+use vramp_plan::{Format, Rate, Size};
+
+use super::{open, refuse, shown, unreadable};
+
+/// The longest header line that is read, its end included.
+const LONGEST: usize = 4096;
+const MAGIC: &[u8] = b"YUV4MPEG2";
+
+/// Size, rate and format in the header of a file, or of standard input for `-`.
+pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
+    if path == "-" {
+        return standard_input();
+    }
+    let path = Path::new(path);
+    let head = first_line(BufReader::new(open(path)?)).map_err(|error| unreadable(path, &error))?;
+    read(&format!("`{}`", path.display()), &head)
+}
+
+fn standard_input() -> Result<Probed, ProbeError> {
+    // A pipe cannot be rewound, and a plan may be made more than once: the line is kept.
+    static HEAD: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    if io::stdin().is_terminal() {
+        return Err(refuse(
+            "standard input is a terminal, expected a YUV4MPEG2 stream",
+            "pipe one in, such as `ffmpeg -i clip.mp4 -f yuv4mpegpipe - | vramp run ...`, or name a file",
+        ));
+    }
+    match HEAD.get_or_init(|| first_line(io::stdin().lock()).map_err(|error| error.to_string())) {
+        Ok(head) => read("standard input", head),
+        Err(error) => {
+            Err(refuse(format!("standard input cannot be read: {error}"), "pipe a stream in, or name a file"))
+        }
+    }
+}
+
+/// The bytes up to the first line end and with it, but never more than [`LONGEST`].
+fn first_line(reader: impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    reader.take(LONGEST as u64).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+/// Reads a header line. `name` is what it came from, for messages.
+fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
+    let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes one";
+    let magic = &head[..head.len().min(MAGIC.len())];
+    if magic != MAGIC {
+        return Err(refuse(format!("{name}, byte 0: found {}, expected `YUV4MPEG2`", shown(magic)), not_y4m));
+    }
+    let Some(line) = head.strip_suffix(b"\n") else {
+        let problem = if head.len() == LONGEST {
+            format!("{name}: the header has no line end in its first {LONGEST} bytes")
+        } else {
+            format!("{name} ends at byte {} in the middle of its header, expected a line end", head.len())
+        };
+        return Err(refuse(problem, not_y4m));
+    };
+    let mut tags = Tags::default();
+    let mut at = MAGIC.len();
+    for (nth, tag) in line[MAGIC.len()..].split(|byte| *byte == b' ').enumerate() {
+        // What follows the last letter of the magic directly is not a tag.
+        let taken = if nth == 0 && !tag.is_empty() { Err(("a space".to_owned(), not_y4m)) } else { tags.take(tag) };
+        taken.map_err(|(expected, help)| {
+            refuse(format!("{name}, byte {at}: found {}, expected {expected}", shown(tag)), help)
+        })?;
+        at += tag.len() + 1;
+    }
+    let missing = |what: &str| refuse(format!("{name}, byte {}: the header ends without {what}", line.len()), not_y4m);
+    let width = tags.width.ok_or_else(|| missing("a width, such as `W640`"))?;
+    let height = tags.height.ok_or_else(|| missing("a height, such as `H480`"))?;
+    Ok(Probed {
+        // A header without C means 4:2:0.
+        format: Some(tags.format.unwrap_or(Format::I420)),
+        size: Size::new(width, height),
+        rate: tags.rate.and_then(|(num, den)| Rate::new(num, den)),
+    })
+}
+
+/// What the tags of a header have said so far.
+#[derive(Default)]
+struct Tags {
+    width: Option<u32>,
+    height: Option<u32>,
+    /// Both above zero, or both zero where the rate is not known.
+    rate: Option<(u32, u32)>,
+    format: Option<Format>,
+}
+
+impl Tags {
+    /// Takes a tag in, or says what would have been right and the way out.
+    fn take(&mut self, tag: &[u8]) -> Result<(), (String, &'static str)> {
+        let Some((letter, value)) = tag.split_first() else {
+            return Ok(());
+        };
+        let once = |fresh: bool| if fresh { Ok(()) } else { Err(("each tag once".to_owned(), "repair the header")) };
+        match letter {
+            b'W' => once(self.width.replace(side(value)?).is_none()),
+            b'H' => once(self.height.replace(side(value)?).is_none()),
+            b'F' => once(self.rate.replace(rate(value)?).is_none()),
+            b'C' => once(self.format.replace(format(value)?).is_none()),
+            // Interlacing, pixel shape and remarks change nothing about how frames are stored.
+            b'I' | b'A' | b'X' => Ok(()),
+            _ => Err(("a tag W, H, F, C, I, A or X".to_owned(), "repair the header")),
+        }
+    }
+}
+
+fn side(value: &[u8]) -> Result<u32, (String, &'static str)> {
+    number(value).filter(|side| (1..=Size::MAX_SIDE).contains(side)).ok_or_else(|| {
+        (format!("a side from 1 to {}", Size::MAX_SIDE), "check that the file is whole, or make it again smaller")
+    })
+}
+
+fn rate(value: &[u8]) -> Result<(u32, u32), (String, &'static str)> {
+    let colon = value.iter().position(|byte| *byte == b':');
+    let parts = colon.and_then(|at| number(&value[..at]).zip(number(&value[at + 1..])));
+    parts.filter(|(num, den)| (*num == 0) == (*den == 0)).ok_or_else(|| {
+        ("a rate such as `F30000:1001`".to_owned(), "repair the header, or write F0:0 where there is no rate")
+    })
+}
+
+fn format(value: &[u8]) -> Result<Format, (String, &'static str)> {
+    match value {
+        b"420" | b"420jpeg" | b"420mpeg2" | b"420paldv" => Ok(Format::I420),
+        b"422" => Ok(Format::I422),
+        b"444" => Ok(Format::I444),
+        b"mono" => Ok(Format::Gray8),
+        _ => Err((
+            "C420, C420jpeg, C420mpeg2, C420paldv, C422, C444 or Cmono, 8 bits each".to_owned(),
+            "convert it first, such as `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
+        )),
+    }
+}
+
+/// A plain decimal number: no sign, no space.
+fn number(digits: &[u8]) -> Option<u32> {
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    plain.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn look(head: impl AsRef<[u8]>) -> Result<Probed, String> {
+        let line = first_line(head.as_ref()).expect("memory can be read");
+        read("t.y4m", &line).map_err(|error| error.to_string())
+    }
+
+    fn probed(format: Format, width: u32, height: u32, rate: Option<(u32, u32)>) -> Probed {
+        let rate = rate.and_then(|(num, den)| Rate::new(num, den));
+        Probed { format: Some(format), size: Size::new(width, height), rate }
+    }
+
+    #[test]
+    fn the_headers_that_common_tools_write_are_read() {
+        let ffmpeg = "YUV4MPEG2 W1920 H1080 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG XCOLORRANGE=LIMITED\nFRAME\n";
+        assert_eq!(look(ffmpeg), Ok(probed(Format::I420, 1920, 1080, Some((30_000, 1001)))));
+        for (tag, format) in [
+            ("", Format::I420),
+            (" C420", Format::I420),
+            (" C420mpeg2", Format::I420),
+            (" C420paldv", Format::I420),
+            (" C422", Format::I422),
+            (" C444", Format::I444),
+            (" Cmono", Format::Gray8),
+        ] {
+            assert_eq!(look(format!("YUV4MPEG2 W5 H3 F25:1{tag}\n")), Ok(probed(format, 5, 3, Some((25, 1)))), "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_rate_may_be_absent_or_unknown() {
+        assert_eq!(look("YUV4MPEG2 W5 H3\n"), Ok(probed(Format::I420, 5, 3, None)));
+        assert_eq!(look("YUV4MPEG2 W5 H3 F0:0\n"), Ok(probed(Format::I420, 5, 3, None)));
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_byte_and_its_tag() {
+        for (head, problem) in [
+            ("RIFF....", "t.y4m, byte 0: found `RIFF....`, expected `YUV4MPEG2`"),
+            ("", "t.y4m, byte 0: found ``"),
+            ("YUV4MPEG2", "t.y4m ends at byte 9 in the middle of its header"),
+            ("YUV4MPEG2 W5 H3", "t.y4m ends at byte 15 in the middle"),
+            ("YUV4MPEG2X W5 H3\n", "byte 9: found `X`, expected a space"),
+            ("YUV4MPEG2 W0 H3\n", "byte 10: found `W0`, expected a side from 1 to 65536"),
+            ("YUV4MPEG2 W5 H99999999999999999999\n", "byte 13: found `H99999999999999999999`, expected a side"),
+            ("YUV4MPEG2 W+5 H3\n", "byte 10: found `W+5`"),
+            ("YUV4MPEG2 H3\n", "byte 12: the header ends without a width"),
+            ("YUV4MPEG2 W3\n", "byte 12: the header ends without a height"),
+            ("YUV4MPEG2 W5 W5 H3\n", "byte 13: found `W5`, expected each tag once"),
+            ("YUV4MPEG2 W5 H3 F25\n", "byte 16: found `F25`, expected a rate"),
+            ("YUV4MPEG2 W5 H3 F25:0\n", "byte 16: found `F25:0`, expected a rate"),
+            ("YUV4MPEG2 W5 H3 C420p10\n", "byte 16: found `C420p10`, expected C420, C420jpeg"),
+            ("YUV4MPEG2 W5 H3 C444alpha\n", "byte 16: found `C444alpha`"),
+            ("YUV4MPEG2 W5 H3\r\n", "byte 13: found `H3\\r`"),
+            ("YUV4MPEG2 W5 H3 Q\u{7}\n", "byte 16: found `Q\\x07`, expected a tag W, H, F, C, I, A or X"),
+        ] {
+            let error = look(head).unwrap_err();
+            assert!(error.contains(problem), "{head:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up_after_4_kib() {
+        let endless = format!("YUV4MPEG2 W5 H3 X{}", "x".repeat(100_000));
+        assert!(look(&endless).unwrap_err().contains("no line end in its first 4096 bytes"));
+        let longest = format!("YUV4MPEG2 W5 H3 X{}\n", "x".repeat(4096 - 18));
+        assert_eq!(longest.len(), 4096);
+        assert!(look(&longest).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic_or_give_a_size_out_of_range(
+            magic in any::<bool>(),
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let head: Vec<u8> = if magic { [MAGIC, b" ", &bytes].concat() } else { bytes };
+            if let Ok(probed) = look(&head) {
+                let size = probed.size.expect("a header without a size is refused");
+                prop_assert_eq!(Size::new(size.width, size.height), Some(size));
+            }
+        }
+
+        #[test]
+        fn tags_made_of_plausible_parts_never_panic(
+            tags in proptest::collection::vec("[WHFCIAX]?[0-9:+a-z.]{0,24}", 0..8),
+            end in "\n?",
+        ) {
+            let head = format!("YUV4MPEG2 {}{end}", tags.join(" "));
+            if let Err(error) = look(&head) {
+                prop_assert!(error.starts_with("t.y4m"), "{}", error);
+                prop_assert!(error.len() < 400, "{}", error);
+            }
+        }
+
+        #[test]
+        fn every_size_and_rate_reads_back(
+            width in 1..=65_536u32, height in 1..=65_536u32, num in 1..=u32::MAX, den in 1..=u32::MAX,
+        ) {
+            let head = format!("YUV4MPEG2 W{width} H{height} F{num}:{den} C444\n");
+            prop_assert_eq!(look(&head), Ok(probed(Format::I444, width, height, Some((num, den)))));
+        }
+    }
+}

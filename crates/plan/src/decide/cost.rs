@@ -1,0 +1,237 @@
+//! Costs: what every handler, pass and ramp takes per frame, in whole nanoseconds.
+//!
+//! Owns the model that turns a profile's figures into numbers, and nothing else does.
+//! Does not add anything up: the cut and the layout each do, independently.
+//!
+//! Always: every number is a weighted integer below 2^40 ns; a handler behind `every n=10` counts a tenth.
+
+use crate::profile::Profile;
+use crate::words::{Content, Rate, Space};
+
+use super::explain::NoPlan;
+use super::net::Net;
+
+/// The most one item may cost: 18 minutes.
+pub(super) const MOST_NS: u64 = 1 << 40;
+
+/// A pair of numbers, one per space.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PerSpace {
+    pub gpu: u64,
+    pub cpu: u64,
+}
+
+impl PerSpace {
+    pub fn of(self, space: Space) -> u64 {
+        match space {
+            Space::Gpu => self.gpu,
+            Space::Cpu => self.cpu,
+        }
+    }
+}
+
+/// A ramp's two prices.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RampCost {
+    pub up: u64,
+    pub down: u64,
+    /// The second submit that an upload may cause: by a static rule, so that the cut stays exact.
+    pub resubmit: u64,
+}
+
+/// Everything that has a price.
+#[derive(Debug)]
+pub(super) struct Costs {
+    /// The arithmetic of each node.
+    pub compute: Vec<PerSpace>,
+    /// The pass over memory of each node by itself, dispatches included.
+    pub pass: Vec<PerSpace>,
+    /// What fusing a wire saves, by wire; filled in by the fusion rules.
+    pub saving: Vec<PerSpace>,
+    /// The ramp of each output of each node.
+    pub ramp: Vec<Vec<RampCost>>,
+    /// Using the device at all.
+    pub submit: u64,
+}
+
+/// Options that change prices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tuning {
+    pub threads: Option<u32>,
+    pub batch: u32,
+}
+
+/// Prices under one profile.
+pub(super) struct Model<'a> {
+    profile: &'a Profile,
+    tuning: Tuning,
+    fastest: Option<Rate>,
+}
+
+impl<'a> Model<'a> {
+    pub fn new(net: &Net<'_>, profile: &'a Profile, tuning: Tuning) -> Model<'a> {
+        let sources = net.nodes.iter().filter(|n| n.entry.inputs.is_empty());
+        let fastest = sources.flat_map(|n| &n.outputs).filter_map(Content::rate).max();
+        Model { profile, tuning, fastest }
+    }
+
+    pub fn costs(&self, net: &Net<'_>) -> Result<Costs, NoPlan> {
+        let mut offers_above = vec![false; net.nodes.len()];
+        let mut costs = Costs {
+            compute: Vec::with_capacity(net.nodes.len()),
+            pass: Vec::with_capacity(net.nodes.len()),
+            saving: vec![PerSpace::default(); net.wires.len()],
+            ramp: Vec::with_capacity(net.nodes.len()),
+            submit: self.submit(),
+        };
+        for at in 0..net.nodes.len() {
+            let node = &net.nodes[at];
+            offers_above[at] = node.entry.offers(Space::Gpu)
+                || node.inputs.iter().flatten().any(|w| offers_above[net.wires[*w].from]);
+            let weight = self.weight(net, at);
+            let compute = PerSpace {
+                gpu: self.compute(net, at, Space::Gpu, weight),
+                cpu: self.compute(net, at, Space::Cpu, weight),
+            };
+            let pass = PerSpace {
+                gpu: self.pass(net, at, Space::Gpu, weight),
+                cpu: self.pass(net, at, Space::Cpu, weight),
+            };
+            for space in Space::RANKED {
+                let ns = compute.of(space).saturating_add(pass.of(space));
+                if ns > MOST_NS {
+                    return Err(NoPlan::Cost { handler: node.name.clone(), space, ns, limit: MOST_NS });
+                }
+            }
+            costs.compute.push(compute);
+            costs.pass.push(pass);
+            let mut ramps = Vec::with_capacity(node.outputs.len());
+            for content in &node.outputs {
+                let ramp = self.ramp(content, offers_above[at]);
+                if ramp.up.max(ramp.down) > MOST_NS {
+                    let ns = ramp.up.max(ramp.down);
+                    return Err(NoPlan::Cost {
+                        handler: format!("a transfer of {}'s output", node.name),
+                        space: Space::Gpu,
+                        ns,
+                        limit: MOST_NS,
+                    });
+                }
+                ramps.push(ramp);
+            }
+            costs.ramp.push(ramps);
+        }
+        Ok(costs)
+    }
+
+    /// What fusing a wire saves in a space: the store before it, the load behind it and, on the device, a dispatch;
+    /// less what is computed again where the consumer reads a place more than once.
+    pub fn saving(&self, net: &Net<'_>, wire: usize, space: Space, run_ns: u64) -> u64 {
+        let wire = &net.wires[wire];
+        let consumer = &net.nodes[wire.to];
+        let weight = self.weight(net, wire.to);
+        let bytes = wire.content.bytes();
+        let mut saved = 2.0 * self.memory_ns(bytes, space);
+        if space == Space::Gpu {
+            saved += self.dispatch_ns();
+        }
+        let reads = consumer.kernel.map_or(1, |k| k.reads_per_pixel);
+        let read = consumer.outputs.first().map_or(0, Content::elements) as f64 * f64::from(reads);
+        let again = (read / (wire.content.elements() as f64).max(1.0) - 1.0).max(0.0);
+        // Rounded down: a group's pass must never come out below nothing.
+        let saved = (saved * weight.0).floor() as u64;
+        saved.saturating_sub((run_ns as f64 * again).ceil() as u64)
+    }
+
+    fn compute(&self, net: &Net<'_>, at: usize, space: Space, weight: Weight) -> u64 {
+        let (class, units) = net.work(at);
+        let rate = match space {
+            Space::Cpu => self.profile.cpu.rates.of(class) * self.cpu_share(),
+            Space::Gpu => match &self.profile.gpu {
+                Some(gpu) => gpu.rates.of(class),
+                None => return 0,
+            },
+        };
+        // Million units a second are thousandths of a unit a nanosecond.
+        weighted(units.max(0.0) / rate * 1e3, weight)
+    }
+
+    fn pass(&self, net: &Net<'_>, at: usize, space: Space, weight: Weight) -> u64 {
+        let node = &net.nodes[at];
+        let Some(kernel) = node.kernel else { return 0 };
+        let read = node.inputs.iter().flatten().map(|w| net.wires[*w].content.bytes());
+        let written = node.outputs.iter().map(Content::bytes);
+        let scratch = node.outputs.first().map_or(0, Content::elements) * u64::from(kernel.scratch_per_pixel);
+        let passes = read.chain(written).chain([scratch, scratch]);
+        let mut ns: f64 = passes.map(|bytes| self.memory_ns(bytes, space)).sum();
+        if space == Space::Gpu {
+            ns += self.dispatch_ns() * f64::from(kernel.dispatches);
+        }
+        weighted(ns, weight)
+    }
+
+    fn ramp(&self, content: &Content, offers_above: bool) -> RampCost {
+        let Some(gpu) = &self.profile.gpu else { return RampCost::default() };
+        let weight = self.weight_of(content.rate());
+        let bytes = content.bytes();
+        if bytes == 0 {
+            return RampCost::default();
+        }
+        let one = |us: f64, gb_s: f64| weighted(us * 1e3 + bytes as f64 / gb_s, weight);
+        RampCost {
+            up: one(gpu.upload_us.value, gpu.upload_gb_s.value),
+            down: one(gpu.download_us.value, gpu.download_gb_s.value),
+            resubmit: if offers_above { self.submit() } else { 0 },
+        }
+    }
+
+    fn memory_ns(&self, bytes: u64, space: Space) -> f64 {
+        let cpu = &self.profile.cpu;
+        let gb_s = match (space, &self.profile.gpu) {
+            (Space::Gpu, Some(gpu)) => gpu.memory_gb_s.value,
+            _ if bytes <= cpu.cache_bytes.whole() => cpu.cache_gb_s.value,
+            _ => cpu.memory_gb_s.value,
+        };
+        bytes as f64 / gb_s
+    }
+
+    fn dispatch_ns(&self) -> f64 {
+        self.profile.gpu.as_ref().map_or(0.0, |gpu| gpu.dispatch_us.value * 1e3)
+    }
+
+    fn submit(&self) -> u64 {
+        let us = self.profile.gpu.as_ref().map_or(0.0, |gpu| gpu.submit_us.value);
+        (us * 1e3 / f64::from(self.tuning.batch.max(1))).ceil() as u64
+    }
+
+    /// How much of the profile's threads the user leaves.
+    fn cpu_share(&self) -> f64 {
+        let threads = self.profile.cpu.threads.value;
+        self.tuning.threads.map_or(1.0, |n| (f64::from(n.max(1)) / threads).min(1.0))
+    }
+
+    /// How often a node runs, beside the fastest source.
+    fn weight(&self, net: &Net<'_>, at: usize) -> Weight {
+        let rate = match net.lead_wire(at) {
+            Some(wire) => net.wires[wire].content.rate(),
+            None => net.nodes[at].outputs.first().and_then(Content::rate),
+        };
+        self.weight_of(rate)
+    }
+
+    fn weight_of(&self, rate: Option<Rate>) -> Weight {
+        match (rate, self.fastest) {
+            (Some(rate), Some(fastest)) => Weight(rate.per_second() / fastest.per_second()),
+            _ => Weight(1.0),
+        }
+    }
+}
+
+/// Runs per frame of the fastest source.
+#[derive(Debug, Clone, Copy)]
+struct Weight(f64);
+
+fn weighted(ns: f64, weight: Weight) -> u64 {
+    // Floats saturate on their way to integers: what is too large is refused by the caller.
+    (ns * weight.0).ceil() as u64
+}

@@ -1,0 +1,131 @@
+//! Maximum flow and minimum cut: a small Dinic.
+//!
+//! Owns a flow network over integer capacities and which of its vertices still reach the sink afterwards.
+//! Does not know what vertices mean.
+//!
+//! Always: no recursion, since a chain of 10,000 handlers is a path of 10,000 edges; same edges in the same order
+//! give the same cut.
+
+use std::collections::VecDeque;
+
+/// A flow network.
+#[derive(Debug)]
+pub(super) struct Network {
+    /// Edges in pairs: `e ^ 1` is the way back.
+    to: Vec<u32>,
+    left: Vec<u64>,
+    edges: Vec<Vec<u32>>,
+}
+
+impl Network {
+    pub fn new(vertices: usize) -> Network {
+        Network { to: Vec::new(), left: Vec::new(), edges: vec![Vec::new(); vertices] }
+    }
+
+    pub fn vertex(&mut self) -> usize {
+        self.edges.push(Vec::new());
+        self.edges.len() - 1
+    }
+
+    /// An edge with a capacity each way.
+    pub fn edge(&mut self, from: usize, to: usize, there: u64, back: u64) {
+        if from == to || there == 0 && back == 0 {
+            return;
+        }
+        let at = self.to.len() as u32;
+        self.to.extend([to as u32, from as u32]);
+        self.left.extend([there, back]);
+        self.edges[from].push(at);
+        self.edges[to].push(at + 1);
+    }
+
+    /// Pushes as much as fits from `source` to `sink` and says how much that was.
+    pub fn saturate(&mut self, source: usize, sink: usize) -> u64 {
+        let mut flow = 0;
+        let mut level = vec![u32::MAX; self.edges.len()];
+        let mut next = vec![0usize; self.edges.len()];
+        while self.levels(source, sink, &mut level) {
+            next.fill(0);
+            flow += self.blocking_flow(source, sink, &level, &mut next);
+        }
+        flow
+    }
+
+    /// After [`Network::saturate`]: which vertices can still reach the sink.
+    pub fn reaches(&self, sink: usize) -> Vec<bool> {
+        let mut reaches = vec![false; self.edges.len()];
+        reaches[sink] = true;
+        let mut queue = VecDeque::from([sink]);
+        while let Some(v) = queue.pop_front() {
+            for &e in &self.edges[v] {
+                // The edge into v is the partner of the one that leaves it.
+                let u = self.to[e as usize] as usize;
+                if self.left[e as usize ^ 1] > 0 && !reaches[u] {
+                    reaches[u] = true;
+                    queue.push_back(u);
+                }
+            }
+        }
+        reaches
+    }
+
+    fn levels(&self, source: usize, sink: usize, level: &mut [u32]) -> bool {
+        level.fill(u32::MAX);
+        level[source] = 0;
+        let mut queue = VecDeque::from([source]);
+        while let Some(v) = queue.pop_front() {
+            if v == sink {
+                return true;
+            }
+            for &e in &self.edges[v] {
+                let to = self.to[e as usize] as usize;
+                if self.left[e as usize] > 0 && level[to] == u32::MAX {
+                    level[to] = level[v] + 1;
+                    queue.push_back(to);
+                }
+            }
+        }
+        false
+    }
+
+    fn blocking_flow(&mut self, source: usize, sink: usize, level: &[u32], next: &mut [usize]) -> u64 {
+        let mut flow = 0;
+        let mut path: Vec<u32> = Vec::new();
+        let mut v = source;
+        loop {
+            if v == sink {
+                let pushed = path.iter().map(|e| self.left[*e as usize]).min().unwrap_or(0);
+                let mut tight = 0;
+                for (at, &e) in path.iter().enumerate().rev() {
+                    self.left[e as usize] -= pushed;
+                    self.left[e as usize ^ 1] += pushed;
+                    if self.left[e as usize] == 0 {
+                        tight = at;
+                    }
+                }
+                flow += pushed;
+                // Go on from the first edge that is full now, not from the source: the rest of the path still holds.
+                v = self.to[path[tight] as usize ^ 1] as usize;
+                path.truncate(tight);
+                continue;
+            }
+            let step = self.edges[v][next[v]..].iter().position(|&e| {
+                self.left[e as usize] > 0 && level[self.to[e as usize] as usize] == level[v] + 1
+            });
+            match step {
+                Some(offset) => {
+                    next[v] += offset;
+                    let e = self.edges[v][next[v]];
+                    path.push(e);
+                    v = self.to[e as usize] as usize;
+                }
+                None => {
+                    next[v] = self.edges[v].len();
+                    let Some(e) = path.pop() else { return flow };
+                    v = self.to[e as usize ^ 1] as usize;
+                    next[v] += 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Explain: why there is no plan, who is in conflict, and the edit that would help.
+//!
+//! Owns the error of planning and its wording, and the search for an irreducible conflict under `--strict`.
+//! Does not advise on plans that exist: `advise` does.
+//!
+//! Always: every error names the handlers or ports it is about, has the numbers, and ends in a way out.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use crate::words::{Caps, Content, Dimension, Media, Space, SpaceSet};
+
+use super::allow::Allowed;
+use super::negotiate::accepts;
+use super::net::Net;
+
+/// What one port claims in a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The port.
+    pub port: String,
+    /// `offers` or `accepts`.
+    pub verb: &'static str,
+    /// What it offers or accepts.
+    pub caps: String,
+}
+
+impl Claim {
+    pub(super) fn offers(net: &Net<'_>, node: usize, output: usize, content: &Content) -> Claim {
+        let entry = net.nodes[node].entry;
+        Claim {
+            port: format!("{}.{}", net.nodes[node].name, entry.outputs[output].name),
+            verb: "offers",
+            caps: Caps::one(net.offered(node), Media::exactly(content)).to_string(),
+        }
+    }
+}
+
+/// Ports that cannot all be satisfied. Without any one of them the rest could be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The ports and what each claims, along the links between them.
+    pub claims: Vec<Claim>,
+    /// What they do not agree on.
+    pub missed: Vec<Dimension>,
+    /// The edit that would help.
+    pub fix: String,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let missed: Vec<_> = self.missed.iter().map(ToString::to_string).collect();
+        writeln!(f, "these ports do not agree on {}:", missed.join(" and "))?;
+        let width = self.claims.iter().map(|c| c.port.len()).max().unwrap_or(0);
+        for claim in &self.claims {
+            writeln!(f, "  {:width$}  {} {}", claim.port, claim.verb, claim.caps)?;
+        }
+        write!(f, "way out: {}", self.fix)
+    }
+}
+
+/// Why a graph has no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlan {
+    /// Ports that cannot all be satisfied.
+    #[error("{0}")]
+    Conflict(Conflict),
+    /// A transfer would be needed, and `--strict` allows none.
+    #[error("--strict allows no automatic transfer, and {0}")]
+    Strict(Conflict),
+    /// A handler's output has no shape.
+    #[error("{handler}: {problem}\nway out: {fix}")]
+    Shape {
+        /// The handler.
+        handler: String,
+        /// What is wrong.
+        problem: String,
+        /// The edit that would help.
+        fix: String,
+    },
+    /// A handler has nowhere to run.
+    #[error("{handler} offers {offers}, but {because}\nway out: {fix}")]
+    Nowhere {
+        /// The handler.
+        handler: String,
+        /// The spaces it has an implementation for.
+        offers: SpaceSet,
+        /// What keeps it from each of them.
+        because: String,
+        /// The edit that would help.
+        fix: String,
+    },
+    /// `--gpu` was asked for and there is no device.
+    #[error("--gpu needs a device, and profile {profile} has none\nway out: drop --gpu, or give a profile with a device")]
+    NoDevice {
+        /// The profile.
+        profile: String,
+    },
+    /// A pin names a handler that does not exist.
+    #[error("--place {name}: no handler has this name{}", nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?")))]
+    UnknownPin {
+        /// The name.
+        name: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// A link on a diamond is too shallow.
+    #[error(
+        "{link} has depth {given}, but the other way round the diamond holds back {held} frames, so it needs {needed}: \
+         with less, both ends would wait for each other\nway out: drop depth={given} or set depth={needed}"
+    )]
+    Depth {
+        /// The link.
+        link: String,
+        /// What it was given.
+        given: u32,
+        /// What it needs.
+        needed: u64,
+        /// Frames held back on the other way.
+        held: u64,
+    },
+    /// The plan needs more memory than there is.
+    #[error(
+        "the plan needs {needed} bytes of {space} memory, profile {profile} has {available}; most of it ({most} bytes) \
+         for {at}\nway out: {fix}"
+    )]
+    Memory {
+        /// Which memory.
+        space: Space,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes there are.
+        available: u64,
+        /// The profile.
+        profile: String,
+        /// The largest part.
+        most: u64,
+        /// Who needs the largest part.
+        at: String,
+        /// The edit that would help.
+        fix: String,
+    },
+    /// A cost is beyond what can be added up.
+    #[error("{handler} would take {ns} ns a frame on the {space}, more than the {limit} ns a plan counts with\nway out: use smaller frames, or mend the profile's rates")]
+    Cost {
+        /// The handler.
+        handler: String,
+        /// Where.
+        space: Space,
+        /// How much.
+        ns: u64,
+        /// The most that is counted.
+        limit: u64,
+    },
+}
+
+/// A shortest way between a handler that has to be on the cpu and one that has to be on the gpu, over links that
+/// carry frames and are no explicit transfer. Every handler on the way is free to be on either, so each port on it
+/// belongs to the conflict.
+pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conflict> {
+    let mut neighbours: Vec<Vec<(usize, usize)>> = vec![Vec::new(); end_count(net)];
+    for (at, wire) in net.wires.iter().enumerate() {
+        if wire.content.bytes() > 0 {
+            let (a, b) = (out_end(net, wire.from), in_end(net, wire.to));
+            neighbours[a].push((b, at));
+            neighbours[b].push((a, at));
+        }
+    }
+    let spaces = |end: usize| end_spaces(net, allowed, end);
+    let mut came: Vec<Option<(usize, usize)>> = vec![None; neighbours.len()];
+    let mut seen = vec![false; neighbours.len()];
+    let mut queue: VecDeque<usize> =
+        (0..neighbours.len()).filter(|e| !neighbours[*e].is_empty() && spaces(*e) == SpaceSet::CPU).collect();
+    for &end in &queue {
+        seen[end] = true;
+    }
+    while let Some(end) = queue.pop_front() {
+        if spaces(end) == SpaceSet::GPU {
+            let mut wires = Vec::new();
+            let mut at = end;
+            while let Some((before, wire)) = came[at] {
+                wires.push(wire);
+                at = before;
+            }
+            wires.reverse();
+            return Some(conflict_along(net, allowed, &wires, at, end));
+        }
+        for &(next, wire) in &neighbours[end] {
+            if !seen[next] {
+                seen[next] = true;
+                came[next] = Some((end, wire));
+                queue.push_back(next);
+            }
+        }
+    }
+    None
+}
+
+/// Ends of wires: one per node, a second one for the output side of explicit transfers, whose two sides differ.
+fn end_count(net: &Net<'_>) -> usize {
+    2 * net.nodes.len()
+}
+
+fn in_end(_: &Net<'_>, node: usize) -> usize {
+    2 * node
+}
+
+fn out_end(net: &Net<'_>, node: usize) -> usize {
+    2 * node + usize::from(net.nodes[node].entry.transfer.is_some())
+}
+
+fn end_spaces(net: &Net<'_>, allowed: &[Allowed], end: usize) -> SpaceSet {
+    let node = end / 2;
+    match net.nodes[node].entry.transfer {
+        Some(way) if end % 2 == 0 => SpaceSet::only(way.from()),
+        Some(way) => SpaceSet::only(way.to()),
+        None => allowed[node].spaces,
+    }
+}
+
+fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usize, gpu: usize) -> Conflict {
+    let mut claims: Vec<Claim> = Vec::new();
+    for &at in wires {
+        let wire = &net.wires[at];
+        let from = Caps::one(end_spaces(net, allowed, out_end(net, wire.from)), Media::exactly(&wire.content));
+        let to = Caps::one(
+            end_spaces(net, allowed, in_end(net, wire.to)),
+            accepts(net.nodes[wire.to].entry.inputs[wire.input].media),
+        );
+        claims.push(Claim { port: net.port_name(net.output_at(at)), verb: "offers", caps: from.to_string() });
+        claims.push(Claim { port: net.port_name(net.input_at(at)), verb: "accepts", caps: to.to_string() });
+    }
+    // The edit goes onto the link at the gpu end: everything before it can then stay on the cpu.
+    let last = &net.wires[*wires.last().expect("a handler cannot be on one side only twice")];
+    let into_gpu = in_end(net, last.to) == gpu;
+    let transfer = if into_gpu { "upload" } else { "download" };
+    let causes: Vec<String> = [cpu, gpu]
+        .iter()
+        .filter_map(|end| allowed[end / 2].why_not(end_spaces(net, allowed, *end)))
+        .collect();
+    let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };
+    let at = *wires.last().expect("checked above");
+    Conflict {
+        claims,
+        missed: vec![Dimension::Space],
+        fix: format!(
+            "write the transfer yourself, `{} ! {transfer} ! {}`, or drop --strict{causes}",
+            net.port_name(net.output_at(at)),
+            net.port_name(net.input_at(at))
+        ),
+    }
+}

@@ -1,0 +1,88 @@
+//! Fusion: which wires may join two kernels into one, and what that saves.
+//!
+//! Owns the rules, decided left to right before placement and without looking at it.
+//! Does not form groups: the layout does, from the wires whose ends land in the same space.
+//!
+//! Always: depends only on kinds, fan-out, settings and the profile's limits; never on pins, so that a placement
+//! can be compared with every other one.
+
+use crate::catalog::KernelKind;
+use crate::words::{Content, Format, Space};
+
+use super::allow::{buffers, side_buffers};
+use super::cost::{Costs, Model, PerSpace};
+use super::depth::Depths;
+use super::net::Net;
+
+/// A run of fused kernels that ends in a given node, in one space.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    /// Whether a generator, gather or stencil is in it already: then only pixel functions may follow.
+    headed: bool,
+    /// Storage buffers it binds.
+    buffers: u32,
+    /// What its pixel functions compute on a frame.
+    compute_ns: u64,
+}
+
+/// Fills in what fusing each wire saves; 0 where it may not be fused.
+pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, depths: &Depths, most_buffers: u64) {
+    let mut runs = vec![[Run::default(); 2]; net.nodes.len()];
+    for at in 0..net.nodes.len() {
+        let Some(kernel) = net.nodes[at].kernel else { continue };
+        let candidate = net.lead_wire(at).filter(|w| may_join(net, depths, *w));
+        for space in Space::RANKED {
+            let slot = space as usize;
+            let alone = Run {
+                headed: kernel.kind != KernelKind::Pointwise,
+                buffers: buffers(net, at),
+                compute_ns: costs.compute[at].of(space),
+            };
+            runs[at][slot] = alone;
+            let Some(wire) = candidate else { continue };
+            let before = runs[net.wires[wire].from][slot];
+            let joined = Run {
+                headed: alone.headed || before.headed,
+                buffers: before.buffers + side_buffers(net, at),
+                compute_ns: before.compute_ns.saturating_add(alone.compute_ns),
+            };
+            let shape_fits = kernel.kind == KernelKind::Pointwise || !before.headed;
+            let binds = space == Space::Cpu || u64::from(joined.buffers) <= most_buffers;
+            if !shape_fits || !binds {
+                continue;
+            }
+            // Pixel functions in front of a stencil run again for every place it reads.
+            let again = if kernel.kind == KernelKind::Pointwise { 0 } else { before.compute_ns };
+            let saving = model.saving(net, wire, space, again);
+            if saving > 0 {
+                let both = &mut costs.saving[wire];
+                *both = match space {
+                    Space::Gpu => PerSpace { gpu: saving, ..*both },
+                    Space::Cpu => PerSpace { cpu: saving, ..*both },
+                };
+                runs[at][slot] = joined;
+            }
+        }
+    }
+}
+
+/// Whether a lead wire's two ends could be one kernel at all.
+fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
+    let link = &net.wires[wire];
+    let (from, to) = (&net.nodes[link.from], &net.nodes[link.to]);
+    let (Some(before), Some(after)) = (from.kernel, to.kernel) else { return false };
+    let rgba = matches!(&link.content, Content::Video(frame) if frame.format == Format::Rgba8);
+    let alone = from.outputs.len() == 1 && from.fans[link.output].len() == 1;
+    let kinds = match after.kind {
+        KernelKind::Pointwise => !matches!(before.kind, KernelKind::Reduction | KernelKind::Opaque),
+        KernelKind::Gather | KernelKind::Stencil => before.kind == KernelKind::Pointwise,
+        KernelKind::Generator | KernelKind::Reduction | KernelKind::Opaque => false,
+    };
+    rgba && alone
+        && kinds
+        && !from.entry.stateful
+        && !to.entry.stateful
+        && !link.asked
+        && link.depth.is_none()
+        && depths.needed[wire] == 1
+}

@@ -1,0 +1,210 @@
+//! Lanes, segments and the final depth of every link.
+//!
+//! Owns which handlers run inline on one thread, in which order, and where frames wait between threads.
+//! Does not choose spaces or groups.
+//!
+//! Always: lanes of the host never wait for each other in a circle: a link between lanes always leads to a later
+//! stage, and a lane has one stage. Only the device's lane has several; it never waits on a full ring.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::words::{Policy, Space};
+
+use super::depth::Depths;
+use super::explain::NoPlan;
+use super::layout::Layout;
+use super::net::Net;
+
+/// Slots of a link between lanes, unless somebody says otherwise.
+const USUAL_DEPTH: u32 = 3;
+
+#[derive(Debug)]
+pub(super) struct Lanes {
+    /// Nodes of each lane, in running order.
+    pub lanes: Vec<Vec<usize>>,
+    pub lane_of: Vec<usize>,
+    /// Frames each wire can hold; 0 where both ends run in one go.
+    pub depth: Vec<u32>,
+    pub segments: u32,
+    /// Units in running order: a fusion group, or a node by itself.
+    pub units: Vec<Vec<usize>>,
+}
+
+/// Where a unit runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Station {
+    Device,
+    Host,
+    /// Waits on the outside world, so it gets a thread of its own.
+    Own(usize),
+}
+
+pub(super) fn lanes(
+    net: &Net<'_>,
+    spaces: &[Space],
+    layout: &Layout,
+    depths: &Depths,
+) -> Result<Lanes, NoPlan> {
+    let (units, unit_of) = units(net, layout);
+    let station: Vec<Station> = units
+        .iter()
+        .map(|nodes| match (spaces[nodes[0]], net.nodes[nodes[0]].entry.blocking) {
+            (Space::Gpu, _) => Station::Device,
+            (Space::Cpu, true) => Station::Own(nodes[0]),
+            (Space::Cpu, false) => Station::Host,
+        })
+        .collect();
+    let inline = |wire: usize| {
+        let link = &net.wires[wire];
+        station[unit_of[link.from]] == station[unit_of[link.to]]
+            && !link.asked
+            && link.depth.is_none()
+            && depths.needed[wire] == 1
+    };
+    let mut stage = vec![0u32; units.len()];
+    for (unit, nodes) in units.iter().enumerate() {
+        let wires = nodes.iter().flat_map(|n| net.nodes[*n].inputs.iter().flatten().copied());
+        let before = wires.filter(|w| unit_of[net.wires[*w].from] != unit);
+        stage[unit] =
+            before.map(|w| stage[unit_of[net.wires[w].from]] + u32::from(!inline(w))).max().unwrap_or(0);
+    }
+    let together = |wire: usize| {
+        let link = &net.wires[wire];
+        inline(wire) && stage[unit_of[link.from]] == stage[unit_of[link.to]]
+    };
+    let lane_of_unit = assign(net, &units, &unit_of, &station, together);
+    let mut lanes: Vec<Vec<usize>> = Vec::new();
+    let mut number: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut lane_of = vec![0; net.nodes.len()];
+    for (unit, nodes) in units.iter().enumerate() {
+        let lane = *number.entry(lane_of_unit[unit]).or_insert_with(|| {
+            lanes.push(Vec::new());
+            lanes.len() - 1
+        });
+        for &node in nodes {
+            lanes[lane].push(node);
+            lane_of[node] = lane;
+        }
+    }
+    let mut depth = Vec::with_capacity(net.wires.len());
+    for wire in 0..net.wires.len() {
+        depth.push(if together(wire) { 0 } else { real_depth(net, wire, depths.needed[wire])? });
+    }
+    Ok(Lanes { lanes, lane_of, depth, segments: segments(net, spaces), units })
+}
+
+/// The depth of a link that really holds frames.
+fn real_depth(net: &Net<'_>, wire: usize, needed: u64) -> Result<u32, NoPlan> {
+    let link = &net.wires[wire];
+    if let Some(given) = link.depth {
+        if link.policy == Policy::Lossless && u64::from(given) < needed {
+            return Err(NoPlan::Depth { link: net.wire_name(wire), given, needed, held: needed - 1 });
+        }
+        return Ok(given);
+    }
+    Ok(u32::try_from(needed).unwrap_or(u32::MAX).max(USUAL_DEPTH))
+}
+
+/// Units in running order, and the unit of each node.
+fn units(net: &Net<'_>, layout: &Layout) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let mut members: Vec<Vec<usize>> = Vec::new();
+    let mut raw = vec![0; net.nodes.len()];
+    let mut of_group = vec![usize::MAX; layout.groups.len()];
+    for (node, unit) in raw.iter_mut().enumerate() {
+        let slot = match layout.group_of[node] {
+            Some(group) if of_group[group] != usize::MAX => of_group[group],
+            group => {
+                members.push(Vec::new());
+                if let Some(group) = group {
+                    of_group[group] = members.len() - 1;
+                }
+                members.len() - 1
+            }
+        };
+        members[slot].push(node);
+        *unit = slot;
+    }
+    // A group may take a side input from a node that comes after its first member: order units anew.
+    let mut waiting = vec![0usize; members.len()];
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); members.len()];
+    for wire in &net.wires {
+        let (from, to) = (raw[wire.from], raw[wire.to]);
+        if from != to {
+            waiting[to] += 1;
+            next[from].push(to);
+        }
+    }
+    let mut ready: BTreeSet<usize> = (0..members.len()).filter(|u| waiting[*u] == 0).collect();
+    let mut order = Vec::with_capacity(members.len());
+    while let Some(unit) = ready.pop_first() {
+        order.push(unit);
+        for &to in &next[unit] {
+            waiting[to] -= 1;
+            if waiting[to] == 0 {
+                ready.insert(to);
+            }
+        }
+    }
+    let mut unit_of = vec![0; net.nodes.len()];
+    let mut units = Vec::with_capacity(order.len());
+    for (at, unit) in order.into_iter().enumerate() {
+        for &node in &members[unit] {
+            unit_of[node] = at;
+        }
+        units.push(std::mem::take(&mut members[unit]));
+    }
+    (units, unit_of)
+}
+
+/// The lane of each unit, as the first unit in it: the device has one, blocking nodes have one each, and units of
+/// the host share one where they run together.
+fn assign(
+    net: &Net<'_>,
+    units: &[Vec<usize>],
+    unit_of: &[usize],
+    station: &[Station],
+    together: impl Fn(usize) -> bool,
+) -> Vec<usize> {
+    let mut lane: Vec<usize> = (0..units.len()).collect();
+    fn root(lane: &mut [usize], mut unit: usize) -> usize {
+        while lane[unit] != unit {
+            lane[unit] = lane[lane[unit]];
+            unit = lane[unit];
+        }
+        unit
+    }
+    for (at, wire) in net.wires.iter().enumerate() {
+        let (from, to) = (unit_of[wire.from], unit_of[wire.to]);
+        if station[from] == Station::Host && together(at) {
+            let (a, b) = (root(&mut lane, from), root(&mut lane, to));
+            lane[a.max(b)] = a.min(b);
+        }
+    }
+    let device = station.iter().position(|s| *s == Station::Device);
+    (0..units.len())
+        .map(|unit| match (station[unit], device) {
+            (Station::Device, Some(first)) => first,
+            _ => root(&mut lane, unit),
+        })
+        .collect()
+}
+
+/// How often a frame enters the device: once, and again after every way down and back up.
+fn segments(net: &Net<'_>, spaces: &[Space]) -> u32 {
+    let mut entered = vec![0u32; net.nodes.len()];
+    let mut most = None;
+    for (at, node) in net.nodes.iter().enumerate() {
+        let through = node.inputs.iter().flatten().map(|w| {
+            let from = net.wires[*w].from;
+            let down = net.space_out(from, spaces[from]) == Space::Gpu && net.space_in(at, spaces[at]) == Space::Cpu;
+            // A `download` has left the device by the time its frame is on the wire.
+            let left = net.nodes[from].entry.transfer.is_some() && net.space_out(from, spaces[from]) == Space::Cpu;
+            entered[from] + u32::from(down || left)
+        });
+        entered[at] = through.max().unwrap_or(0);
+        if spaces[at] == Space::Gpu {
+            most = most.max(Some(entered[at]));
+        }
+    }
+    most.map_or(0, |segment| segment + 1)
+}

@@ -1,0 +1,128 @@
+//! Layout: the groups and ramps that follow from a placement, and what they cost together.
+//!
+//! Owns the formation of fusion groups and shared ramps, and the price of the whole.
+//! Does not choose spaces; its sum never looks at the cut, so that one can check the other.
+//!
+//! Always: every node with a kernel is in exactly one group; one ramp per output and direction.
+
+use crate::catalog::Direction;
+use crate::words::Space;
+
+use super::cost::Costs;
+use super::net::Net;
+
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub groups: Vec<LayoutGroup>,
+    /// The group of each node; none without a kernel.
+    pub group_of: Vec<Option<usize>>,
+    pub ramps: Vec<LayoutRamp>,
+    /// The ramp each wire crosses.
+    pub ramp_of: Vec<Option<usize>>,
+    pub cost_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct LayoutGroup {
+    pub space: Space,
+    pub nodes: Vec<usize>,
+    pub dispatches: u32,
+    pub pass_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct LayoutRamp {
+    pub from: usize,
+    pub output: usize,
+    pub direction: Direction,
+    /// The wires it serves.
+    pub wires: Vec<usize>,
+    pub ns: u64,
+    pub explicit: bool,
+}
+
+pub(super) fn lay_out(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> Layout {
+    let (groups, group_of) = form_groups(net, spaces, costs);
+    let (ramps, ramp_of, resubmits) = form_ramps(net, spaces, costs);
+    let compute: u64 = (0..net.nodes.len())
+        .filter(|at| net.nodes[*at].entry.transfer.is_none())
+        .map(|at| costs.compute[at].of(spaces[at]))
+        .sum();
+    let passes: u64 = groups.iter().map(|g| g.pass_ns).sum();
+    let carried: u64 = ramps.iter().map(|r| r.ns).sum();
+    let device = spaces.contains(&Space::Gpu);
+    let submits = resubmits + if device { costs.submit } else { 0 };
+    Layout { groups, group_of, ramps, ramp_of, cost_ns: compute + passes + carried + submits }
+}
+
+fn form_groups(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<LayoutGroup>, Vec<Option<usize>>) {
+    let mut groups: Vec<LayoutGroup> = Vec::new();
+    let mut group_of: Vec<Option<usize>> = vec![None; net.nodes.len()];
+    for at in 0..net.nodes.len() {
+        let Some(kernel) = net.nodes[at].kernel else { continue };
+        let space = spaces[at];
+        let pass = costs.pass[at].of(space);
+        let dispatches = if space == Space::Gpu { kernel.dispatches } else { 0 };
+        let joined = net.lead_wire(at).and_then(|wire| {
+            let from = net.wires[wire].from;
+            let saving = costs.saving[wire].of(space);
+            (saving > 0 && spaces[from] == space).then_some((group_of[from]?, saving))
+        });
+        let group = match joined {
+            Some((group, saving)) => {
+                let one = &mut groups[group];
+                one.nodes.push(at);
+                one.pass_ns = one.pass_ns + pass - saving;
+                one.dispatches = (one.dispatches + dispatches).saturating_sub(u32::from(space == Space::Gpu));
+                group
+            }
+            None => {
+                groups.push(LayoutGroup { space, nodes: vec![at], dispatches, pass_ns: pass });
+                groups.len() - 1
+            }
+        };
+        group_of[at] = Some(group);
+    }
+    (groups, group_of)
+}
+
+fn form_ramps(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<LayoutRamp>, Vec<Option<usize>>, u64) {
+    let mut ramps: Vec<LayoutRamp> = Vec::new();
+    let mut ramp_of = vec![None; net.wires.len()];
+    let mut resubmits = 0;
+    let transfer = |w: &usize| net.nodes[net.wires[*w].to].entry.transfer;
+    for (at, node) in net.nodes.iter().enumerate() {
+        let here = net.space_out(at, spaces[at]);
+        let away = if here == Space::Gpu { Direction::Down } else { Direction::Up };
+        for (output, fan) in node.fans.iter().enumerate() {
+            if node.outputs[output].bytes() == 0 {
+                continue;
+            }
+            let price = costs.ramp[at][output];
+            let mut priced = |direction: Direction| {
+                resubmits += if direction == Direction::Up { price.resubmit } else { 0 };
+                if direction == Direction::Up { price.up } else { price.down }
+            };
+            let crosses = |w: &usize| net.space_in(net.wires[*w].to, spaces[net.wires[*w].to]) != here;
+            let asked = |w: &usize| transfer(w) == Some(away);
+            let wires: Vec<usize> = fan.iter().copied().filter(|w| crosses(w) || asked(w)).collect();
+            if !wires.is_empty() {
+                for wire in wires.iter().filter(|w| crosses(w)) {
+                    ramp_of[*wire] = Some(ramps.len());
+                }
+                let explicit = wires.iter().any(asked);
+                ramps.push(LayoutRamp { from: at, output, direction: away, ns: priced(away), wires, explicit });
+            }
+            // A transfer that starts where the frame is not: it came across with the others and goes back on its own.
+            let astray = |w: &usize| transfer(w).is_some_and(|way| way != away);
+            let back: Vec<usize> = fan.iter().copied().filter(astray).collect();
+            if let Some(first) = back.first() {
+                let direction = transfer(first).expect("only transfers are astray");
+                let wires = back.iter().flat_map(|w| net.nodes[net.wires[*w].to].fans[0].iter().copied()).collect();
+                let from = net.wires[*first].to;
+                ramps.push(LayoutRamp { from, output: 0, direction, ns: priced(direction), wires, explicit: true });
+            }
+        }
+    }
+    (ramps, ramp_of, resubmits)
+}

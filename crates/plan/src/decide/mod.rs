@@ -1,0 +1,270 @@
+//! Deciding: from a checked graph and a profile to a plan.
+//!
+//! Owns the order of the steps: negotiate, depth, allow, price, fuse, place, lay out, lanes, memory, advise.
+//! Does not own what a step does: each has its own file, and hands plain data to the next.
+//!
+//! Always: no step looks back; everything before placement is independent of pins, so that costs can be compared.
+
+mod advise;
+mod allow;
+mod cost;
+mod cut;
+mod depth;
+mod explain;
+mod fuse;
+mod lanes;
+mod layout;
+mod memory;
+mod negotiate;
+mod net;
+mod place;
+mod shape;
+
+use crate::catalog::Entry;
+use crate::graph::Graph;
+use crate::plan::{Alternatives, Group, Lane, Plan, PlannedHandler, PlannedLink, PortAt, Ramp};
+use crate::profile::Profile;
+use crate::words::{Rate, Space, SpaceSet};
+
+use advise::Advice;
+use allow::Orders;
+use cost::{Costs, Model, Tuning};
+pub use explain::{Claim, Conflict, NoPlan};
+use layout::{Layout, lay_out};
+use memory::InFlight;
+use net::Net;
+
+/// Plans a graph for a machine.
+///
+/// ```
+/// use vramp_plan::catalog::{Catalog, Entry, NoProbe, Output, Setting, SizeRule};
+/// # use vramp_plan::{Graph, GraphSpec, HandlerSpec, Planner, Profile, Space};
+/// # use vramp_plan::catalog::{Fallback, Family, Liveness, ValueType};
+/// # static SOURCE: Entry = Entry {
+/// #     name: "still", family: Family::Source, inputs: &[],
+/// #     outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
+/// #     settings: &[Setting { name: "size", value: ValueType::Size, fallback: Fallback::Is("64x64"),
+/// #                           liveness: Liveness::Fixed, about: "" }],
+/// #     ..Entry::FILTER
+/// # };
+/// # static SINK: Entry = Entry { name: "show", ..Entry::SINK };
+/// let catalog = Catalog::of([&SOURCE, &SINK])?;
+/// let mut spec = GraphSpec::new();
+/// let (source, sink) = (spec.add(HandlerSpec::new("still")), spec.add(HandlerSpec::new("show")));
+/// spec.connect(source, sink);
+/// let graph = Graph::check(&spec, &catalog, &NoProbe)?;
+/// let profile = Profile::shipped("integrated").expect("it ships");
+/// let plan = Planner::new(&graph, &profile).only(Space::Cpu).decide()?;
+/// assert!(plan.ramps.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Planner<'a> {
+    graph: &'a Graph,
+    profile: &'a Profile,
+    orders: Orders,
+    strict: bool,
+    fusion: bool,
+    tuning: Tuning,
+    in_flight: u32,
+    pace: Option<Rate>,
+}
+
+impl<'a> Planner<'a> {
+    /// A planner with everything left to the figures.
+    pub fn new(graph: &'a Graph, profile: &'a Profile) -> Planner<'a> {
+        Planner {
+            graph,
+            profile,
+            orders: Orders::default(),
+            strict: false,
+            fusion: true,
+            tuning: Tuning { threads: None, batch: 1 },
+            in_flight: 2,
+            pace: None,
+        }
+    }
+
+    /// Keeps everything on the cpu, or puts everything on the gpu that can be there.
+    #[must_use]
+    pub fn only(mut self, space: Space) -> Self {
+        self.orders.only = Some(space);
+        self
+    }
+
+    /// Pins one handler, by name.
+    #[must_use]
+    pub fn place(mut self, handler: impl Into<String>, space: Space) -> Self {
+        self.orders.pins.insert(handler.into(), space);
+        self
+    }
+
+    /// Allows no transfer that is not written in the graph.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Whether neighbouring kernels are joined; they are unless told otherwise.
+    #[must_use]
+    pub fn fusion(mut self, fusion: bool) -> Self {
+        self.fusion = fusion;
+        self
+    }
+
+    /// Leaves this many of the profile's threads.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.tuning.threads = Some(threads);
+        self
+    }
+
+    /// Lets this many frames be in flight on the device; 2 unless told otherwise.
+    #[must_use]
+    pub fn in_flight(mut self, frames: u32) -> Self {
+        self.in_flight = frames;
+        self
+    }
+
+    /// Puts this many frames into one submit.
+    #[must_use]
+    pub fn batch(mut self, frames: u32) -> Self {
+        self.tuning.batch = frames;
+        self
+    }
+
+    /// Says how many frames a second there will be, so that the plan can warn when it cannot keep up.
+    #[must_use]
+    pub fn pace(mut self, rate: Rate) -> Self {
+        self.pace = Some(rate);
+        self
+    }
+
+    /// Decides.
+    pub fn decide(&self) -> Result<Plan, NoPlan> {
+        let net = negotiate::negotiate(self.graph)?;
+        let depths = depth::depths(&net);
+        let allowed = allow::allow(&net, self.profile, &self.orders)?;
+        if self.strict
+            && let Some(conflict) = explain::strict_conflict(&net, &allowed)
+        {
+            return Err(NoPlan::Strict(conflict));
+        }
+        let model = Model::new(&net, self.profile, self.tuning);
+        let mut costs = model.costs(&net)?;
+        if self.fusion {
+            let most = self.profile.gpu.as_ref().map_or(0, |g| g.limits.storage_buffers_per_stage.whole());
+            fuse::fill_savings(&net, &model, &mut costs, &depths, most);
+        }
+        let spaces = place::place(&net, &allowed, &costs, self.strict);
+        let layout = lay_out(&net, &spaces, &costs);
+        let lanes = lanes::lanes(&net, &spaces, &layout, &depths)?;
+        let in_flight = InFlight { frames: self.in_flight, batch: self.tuning.batch };
+        let memory = memory::memory(&net, &spaces, &layout, &lanes, self.profile, in_flight)?;
+        let advice = Advice {
+            net: &net,
+            profile: self.profile,
+            allowed: &allowed,
+            spaces: &spaces,
+            costs: &costs,
+            layout: &layout,
+        };
+        let warnings = advice.warnings(self.pace);
+        Ok(Plan {
+            handlers: handlers(&net, &spaces, &layout, &lanes.lane_of, &costs),
+            links: links(&net, &spaces, &layout, &lanes.depth),
+            ramps: ramps(&net, &layout),
+            groups: groups(&layout),
+            lanes: lanes
+                .lanes
+                .into_iter()
+                .map(|handlers| Lane { device: spaces[handlers[0]] == Space::Gpu, handlers })
+                .collect(),
+            memory,
+            segments: lanes.segments,
+            profile: self.profile.name().to_owned(),
+            cost_ns: layout.cost_ns,
+            alternatives: self.alternatives(&net, &costs),
+            warnings,
+        })
+    }
+
+    /// What `--cpu` and `--gpu` would cost, where each is possible.
+    fn alternatives(&self, net: &Net<'_>, costs: &Costs) -> Alternatives {
+        let cost = |only: Space| {
+            let orders = Orders { only: Some(only), ..Orders::default() };
+            let allowed = allow::allow(net, self.profile, &orders).ok()?;
+            let offered: Vec<SpaceSet> = allowed.iter().map(|a| a.spaces).collect();
+            Some(lay_out(net, &place::extreme(net, &offered, only), costs).cost_ns)
+        };
+        Alternatives { cpu_ns: cost(Space::Cpu), gpu_ns: cost(Space::Gpu) }
+    }
+}
+
+fn handlers(
+    net: &Net<'_>,
+    spaces: &[Space],
+    layout: &Layout,
+    lane_of: &[usize],
+    costs: &Costs,
+) -> Vec<PlannedHandler> {
+    let one = |(at, node): (usize, &net::Node<'_>)| {
+        let Entry { name: kind, family, .. } = *node.entry;
+        PlannedHandler {
+            name: node.name.clone(),
+            kind,
+            family,
+            inserted: node.inserted,
+            space: spaces[at],
+            lane: lane_of[at],
+            group: layout.group_of[at],
+            cost_ns: costs.compute[at].of(spaces[at]),
+        }
+    };
+    net.nodes.iter().enumerate().map(one).collect()
+}
+
+fn links(net: &Net<'_>, spaces: &[Space], layout: &Layout, depth: &[u32]) -> Vec<PlannedLink> {
+    let mut order: Vec<usize> = (0..net.wires.len()).collect();
+    order.sort_by_key(|w| (net.wires[*w].from, net.wires[*w].output, net.wires[*w].to, net.wires[*w].input));
+    let one = |at: usize| {
+        let wire = &net.wires[at];
+        let data = wire.content.bytes() == 0;
+        let from_space = net.space_out(wire.from, spaces[wire.from]);
+        let space = net.space_in(wire.to, spaces[wire.to]);
+        PlannedLink {
+            from: net.output_at(at),
+            to: net.input_at(at),
+            from_space: if data { Space::Cpu } else { from_space },
+            space: if data { Space::Cpu } else { space },
+            content: wire.content.clone(),
+            policy: wire.policy,
+            depth: depth[at],
+            ramp: layout.ramp_of[at],
+        }
+    };
+    order.into_iter().map(one).collect()
+}
+
+fn ramps(net: &Net<'_>, layout: &Layout) -> Vec<Ramp> {
+    let one = |ramp: &layout::LayoutRamp| Ramp {
+        from: PortAt { handler: ramp.from, port: net.nodes[ramp.from].entry.outputs[ramp.output].name },
+        to: ramp.wires.iter().map(|w| net.input_at(*w)).collect(),
+        direction: ramp.direction,
+        bytes: net.nodes[ramp.from].outputs[ramp.output].bytes(),
+        est_ns: ramp.ns,
+        explicit: ramp.explicit,
+    };
+    layout.ramps.iter().map(one).collect()
+}
+
+fn groups(layout: &Layout) -> Vec<Group> {
+    let one = |group: &layout::LayoutGroup| Group {
+        space: group.space,
+        handlers: group.nodes.clone(),
+        dispatches: group.dispatches,
+        pass_ns: group.pass_ns,
+    };
+    layout.groups.iter().map(one).collect()
+}

@@ -1,0 +1,333 @@
+//! Negotiation: formats, sizes and rates along every link, with converters where formats differ.
+//!
+//! Owns the way from a graph to a net: what every output carries and which shared converters stand between.
+//! Does not choose memory spaces, and depends on no cost or pin, so that placement can be exact on its result.
+//!
+//! Always: one converter per output and wanted format, shared by its consumers; a consumer that takes the format as
+//! it is gets none.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalog::{Entry, Fallback, FormatRule, PortMedia, Settings, Value};
+use crate::graph::Graph;
+use crate::words::{Caps, Content, Dimension, Format, FrameDesc, Media, Policy, SpaceSet};
+
+use super::explain::{Claim, Conflict, NoPlan};
+use super::net::{Net, Node, Wire};
+use super::shape::ShapeOf;
+
+pub(super) fn negotiate(graph: &Graph) -> Result<Net<'_>, NoPlan> {
+    let mut work = Negotiation {
+        graph,
+        net: Net { nodes: Vec::new(), wires: Vec::new() },
+        node_of: vec![usize::MAX; graph.handlers().len()],
+        converters: BTreeMap::new(),
+        taken: graph.handlers().iter().map(|h| h.name.as_str()).collect(),
+        next_converter: 0,
+        wanted: wanted(graph),
+        incoming: vec![Vec::new(); graph.handlers().len()],
+        outgoing: vec![Vec::new(); graph.handlers().len()],
+    };
+    for (at, link) in graph.links().iter().enumerate() {
+        work.incoming[link.to].push(at);
+        work.outgoing[link.from].push(at);
+    }
+    for &handler in graph.order() {
+        work.handler(handler)?;
+    }
+    Ok(work.net)
+}
+
+struct Negotiation<'g> {
+    graph: &'g Graph,
+    net: Net<'g>,
+    /// Which node each handler became.
+    node_of: Vec<usize>,
+    /// Converters by producing node, output and format.
+    converters: BTreeMap<(usize, usize, Format), usize>,
+    taken: BTreeSet<&'g str>,
+    next_converter: usize,
+    /// Formats each handler's lead input would like, seen through handlers that pass formats on.
+    wanted: Vec<FormatSet>,
+    incoming: Vec<Vec<usize>>,
+    outgoing: Vec<Vec<usize>>,
+}
+
+impl<'g> Negotiation<'g> {
+    fn handler(&mut self, at: usize) -> Result<(), NoPlan> {
+        let graph = self.graph;
+        let handler = &graph.handlers()[at];
+        let mut feeds = Vec::new();
+        for &link in &self.incoming[at].clone() {
+            feeds.push((link, self.feed(link)?));
+        }
+        let lead = feeds
+            .iter()
+            .find(|(link, _)| graph.links()[*link].input == handler.lead)
+            .map(|(_, (from, output))| self.net.nodes[*from].outputs[*output].clone());
+        if handler.entry.equal_sizes {
+            self.equal_sizes(at, lead.as_ref(), &feeds)?;
+        }
+        let shape = ShapeOf {
+            entry: handler.entry,
+            settings: &handler.settings,
+            probed: handler.probed,
+            lead: lead.as_ref(),
+        };
+        let mut outputs = Vec::new();
+        for (index, output) in handler.entry.outputs.iter().enumerate() {
+            let content = shape.content(output, |formats| self.choose(at, index, formats)).map_err(|p| {
+                NoPlan::Shape { handler: handler.name.clone(), problem: p.problem, fix: p.fix }
+            })?;
+            outputs.push(content);
+        }
+        let live = handler.entry.live || feeds.iter().any(|(_, (from, _))| self.net.nodes[*from].live);
+        let node = self.push(Node {
+            name: handler.name.clone(),
+            entry: handler.entry,
+            settings: Cow::Borrowed(&handler.settings),
+            inserted: false,
+            kernel: handler.entry.kernel.under(&handler.settings),
+            lead: handler.lead,
+            inputs: vec![None; handler.entry.inputs.len()],
+            fans: vec![Vec::new(); outputs.len()],
+            outputs,
+            live,
+        });
+        self.node_of[at] = node;
+        for (link, (from, output)) in feeds {
+            let link = &graph.links()[link];
+            self.wire(from, output, node, link.input, link.policy, link.depth);
+        }
+        Ok(())
+    }
+
+    /// The node and output that feed a link: the producer itself, or a converter behind it.
+    fn feed(&mut self, link: usize) -> Result<(usize, usize), NoPlan> {
+        let graph = self.graph;
+        let link = &graph.links()[link];
+        let (from, consumer) = (self.node_of[link.from], &graph.handlers()[link.to]);
+        let content = self.net.nodes[from].outputs[link.output].clone();
+        let media = consumer.entry.inputs[link.input].media;
+        // Spaces are placement's to settle: both ends are compared as if they shared them all.
+        let offered = Caps::one(SpaceSet::ALL, Media::exactly(&content));
+        let accepted = Caps::one(SpaceSet::ALL, accepts(media));
+        let missed = offered.explain(&accepted);
+        if missed.is_empty() {
+            return Ok((from, link.output));
+        }
+        if missed == [Dimension::Format]
+            && let (Some(entry), PortMedia::Video { formats, .. }) = (graph.catalog().converter(), media)
+        {
+            return Ok((self.converter(entry, from, link.output, formats[0]), 0));
+        }
+        let claims = vec![
+            Claim::offers(&self.net, from, link.output, &content),
+            Claim {
+                port: format!("{}.{}", consumer.name, consumer.entry.inputs[link.input].name),
+                verb: "accepts",
+                caps: Caps::one(consumer.entry.spaces.iter().copied().collect(), accepts(media)).to_string(),
+            },
+        ];
+        let fix = fix_for(&missed, &content, media, &format!("{} ! ... ! {}", claims[0].port, claims[1].port));
+        Err(NoPlan::Conflict(Conflict { claims, missed, fix }))
+    }
+
+    fn converter(&mut self, entry: &'static Entry, from: usize, output: usize, format: Format) -> usize {
+        if let Some(node) = self.converters.get(&(from, output, format)) {
+            return *node;
+        }
+        let mut settings = defaults(entry);
+        settings.set("format", Value::Format(format));
+        let Content::Video(frame) = &self.net.nodes[from].outputs[output] else {
+            unreachable!("only video ports miss each other by format")
+        };
+        let outputs = vec![Content::Video(FrameDesc { format, ..*frame })];
+        let name = loop {
+            let name = format!("{}{}", entry.name, self.next_converter);
+            self.next_converter += 1;
+            if !self.taken.contains(name.as_str()) {
+                break name;
+            }
+        };
+        let node = self.push(Node {
+            name,
+            entry,
+            kernel: entry.kernel.under(&settings),
+            settings: Cow::Owned(settings),
+            inserted: true,
+            lead: 0,
+            inputs: vec![None; entry.inputs.len()],
+            fans: vec![Vec::new(); entry.outputs.len()],
+            outputs,
+            live: self.net.nodes[from].live,
+        });
+        self.wire(from, output, node, 0, None, None);
+        self.converters.insert((from, output, format), node);
+        node
+    }
+
+    fn push(&mut self, node: Node<'g>) -> usize {
+        self.net.nodes.push(node);
+        self.net.nodes.len() - 1
+    }
+
+    fn wire(
+        &mut self,
+        from: usize,
+        output: usize,
+        to: usize,
+        input: usize,
+        asked: Option<Policy>,
+        depth: Option<u32>,
+    ) {
+        let usual = if self.net.nodes[from].live { Policy::Latest } else { Policy::Lossless };
+        let wire = Wire {
+            from,
+            output,
+            to,
+            input,
+            content: self.net.nodes[from].outputs[output].clone(),
+            policy: asked.unwrap_or(usual),
+            asked: asked.is_some(),
+            depth,
+        };
+        self.net.wires.push(wire);
+        let at = self.net.wires.len() - 1;
+        self.net.nodes[from].fans[output].push(at);
+        self.net.nodes[to].inputs[input] = Some(at);
+    }
+
+    fn equal_sizes(
+        &self,
+        at: usize,
+        lead: Option<&Content>,
+        feeds: &[(usize, (usize, usize))],
+    ) -> Result<(), NoPlan> {
+        let handler = &self.graph.handlers()[at];
+        let Some(wanted) = lead.and_then(Content::frame) else { return Ok(()) };
+        for (link, (from, output)) in feeds {
+            let content = &self.net.nodes[*from].outputs[*output];
+            if content.frame().is_some_and(|f| f.size != wanted.size) {
+                let port = handler.entry.inputs[self.graph.links()[*link].input].name;
+                let (lead_link, (lead_from, lead_output)) = feeds
+                    .iter()
+                    .find(|(l, _)| self.graph.links()[*l].input == handler.lead)
+                    .expect("there is a lead frame, so there is a lead link");
+                let lead_port = handler.entry.inputs[self.graph.links()[*lead_link].input].name;
+                let both = |port: &str| Claim {
+                    port: format!("{}.{port}", handler.name),
+                    verb: "accepts",
+                    caps: format!("the size of {0}.{lead_port}, its lead", handler.name),
+                };
+                return Err(NoPlan::Conflict(Conflict {
+                    claims: vec![
+                        Claim::offers(&self.net, *lead_from, *lead_output, lead.expect("checked above")),
+                        Claim::offers(&self.net, *from, *output, content),
+                        both(port),
+                    ],
+                    missed: vec![Dimension::Size],
+                    fix: format!("put `resize size={}` before {}.{port}", wanted.size, handler.name),
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Picks among declared formats: the one that the fewest consumers would have to convert, then the declared order.
+    fn choose(&self, at: usize, output: usize, formats: &[Format]) -> Format {
+        let links = self.outgoing[at].iter().map(|l| &self.graph.links()[*l]).filter(|l| l.output == output);
+        let wishes: Vec<FormatSet> = links
+            .map(|l| {
+                let consumer = &self.graph.handlers()[l.to];
+                if l.input == consumer.lead { self.wanted[l.to] } else { accepted(consumer.entry.inputs[l.input].media) }
+            })
+            .collect();
+        let unhappy = |f: &Format| wishes.iter().filter(|set| !set.contains(*f)).count();
+        *formats.iter().min_by_key(|f| unhappy(f)).expect("the catalogue refuses ports without formats")
+    }
+}
+
+/// A small set of formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FormatSet(u16);
+
+impl FormatSet {
+    fn contains(self, format: Format) -> bool {
+        self.0 & (1 << format as u16) != 0
+    }
+}
+
+fn accepted(media: PortMedia) -> FormatSet {
+    match media {
+        PortMedia::Video { formats, .. } => FormatSet(formats.iter().fold(0, |set, f| set | 1 << *f as u16)),
+        _ => FormatSet(0),
+    }
+}
+
+/// The formats each handler's lead input would like: its own, narrowed by its consumers' where it passes formats on.
+fn wanted(graph: &Graph) -> Vec<FormatSet> {
+    let mut wanted: Vec<FormatSet> = graph
+        .handlers()
+        .iter()
+        .map(|h| h.entry.inputs.get(h.lead).map_or(FormatSet(0), |p| accepted(p.media)))
+        .collect();
+    let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); graph.handlers().len()];
+    for link in graph.links() {
+        outgoing[link.from].push(link.to);
+    }
+    for &at in graph.order().iter().rev() {
+        if graph.handlers()[at].entry.outputs.iter().any(|o| o.format == FormatRule::Input) {
+            for &to in &outgoing[at] {
+                let narrowed = FormatSet(wanted[at].0 & wanted[to].0);
+                if narrowed.0 != 0 {
+                    wanted[at] = narrowed;
+                }
+            }
+        }
+    }
+    wanted
+}
+
+fn defaults(entry: &'static Entry) -> Settings {
+    let mut settings = Settings::default();
+    for setting in entry.settings {
+        if let Fallback::Is(text) = setting.fallback
+            && let Some(value) = setting.value.read(text)
+        {
+            settings.set(setting.name, value);
+        }
+    }
+    settings
+}
+
+/// What a port accepts, in any space.
+pub(super) fn accepts(media: PortMedia) -> Media {
+    match media {
+        PortMedia::Video { formats, width, height } => {
+            Media::Video { formats: formats.iter().copied().collect(), width, height, rate: None }
+        }
+        PortMedia::Tensor { dtypes, dims } => {
+            Media::Tensor { dtypes: dtypes.iter().copied().collect(), dims: dims.map(<[_]>::to_vec) }
+        }
+        PortMedia::Data => Media::Data,
+    }
+}
+
+fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &str) -> String {
+    match (missed.first(), media, content.frame()) {
+        (Some(Dimension::Size), PortMedia::Video { width, height, .. }, Some(frame)) => {
+            let size = format!(
+                "{}x{}",
+                frame.size.width.clamp(width.min, width.max),
+                frame.size.height.clamp(height.min, height.max)
+            );
+            format!("put `resize size={size}` in between: `{between}`")
+        }
+        (Some(Dimension::Format), PortMedia::Video { formats, .. }, _) => {
+            format!("convert to {} first; this catalogue has no handler that does", formats[0])
+        }
+        _ => format!("put a handler in between that turns one into the other: `{between}`"),
+    }
+}

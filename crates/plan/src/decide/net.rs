@@ -1,0 +1,110 @@
+//! The net: the graph with formats fixed, converters inserted and content known on every wire.
+//!
+//! Owns the nodes and wires that every later step of planning works on.
+//! Does not know costs or spaces beyond what entries offer.
+//!
+//! Always: nodes stand in running order; a wire carries exactly what its consumer accepts, in all but the space.
+
+use std::borrow::Cow;
+
+use crate::catalog::{Class, Entry, Kernel, Settings, Units};
+use crate::plan::PortAt;
+use crate::words::{Content, Policy, Space, SpaceSet};
+
+#[derive(Debug)]
+pub(super) struct Net<'g> {
+    pub nodes: Vec<Node<'g>>,
+    pub wires: Vec<Wire>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node<'g> {
+    pub name: String,
+    pub entry: &'static Entry,
+    pub settings: Cow<'g, Settings>,
+    pub inserted: bool,
+    pub kernel: Option<Kernel>,
+    /// Index of the input whose frames it follows.
+    pub lead: usize,
+    /// What each output carries.
+    pub outputs: Vec<Content>,
+    /// The wire into each input.
+    pub inputs: Vec<Option<usize>>,
+    /// The wires out of each output.
+    pub fans: Vec<Vec<usize>>,
+    /// Whether some source above it cannot be made to wait.
+    pub live: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Wire {
+    pub from: usize,
+    pub output: usize,
+    pub to: usize,
+    pub input: usize,
+    pub content: Content,
+    pub policy: Policy,
+    /// Whether the user set the policy, so that the wire stays a real one.
+    pub asked: bool,
+    pub depth: Option<u32>,
+}
+
+impl Net<'_> {
+    /// The wire into a node's lead input.
+    pub fn lead_wire(&self, node: usize) -> Option<usize> {
+        let node = &self.nodes[node];
+        node.inputs.get(node.lead).copied().flatten()
+    }
+
+    /// What a node goes through on each frame: its output, or its lead input where it has none.
+    pub fn main_content(&self, node: usize) -> Option<&Content> {
+        self.nodes[node].outputs.first().or_else(|| Some(&self.wires[self.lead_wire(node)?].content))
+    }
+
+    /// Units of work on one frame.
+    pub fn work(&self, at: usize) -> (Class, f64) {
+        let node = &self.nodes[at];
+        let Some(content) = self.main_content(at) else { return (node.entry.work.class, 0.0) };
+        let pixels = content.elements() as f64;
+        let units = match node.entry.work.units {
+            Units::PerPixel(units) => units * pixels,
+            Units::PerPixelBy(units) => units(&node.settings) * pixels,
+            Units::PerFrameBy(units) => content.frame().map_or(0.0, |f| units(&node.settings, f.size)),
+        };
+        (node.entry.work.class, units)
+    }
+
+    /// The space in which a node's inputs have to be when it runs in `space`.
+    pub fn space_in(&self, node: usize, space: Space) -> Space {
+        self.nodes[node].entry.transfer.map_or(space, |t| t.from())
+    }
+
+    /// The space in which a node leaves its outputs when it runs in `space`.
+    pub fn space_out(&self, node: usize, space: Space) -> Space {
+        self.nodes[node].entry.transfer.map_or(space, |t| t.to())
+    }
+
+    /// The spaces a node's entry has an implementation for.
+    pub fn offered(&self, node: usize) -> SpaceSet {
+        self.nodes[node].entry.spaces.iter().copied().collect()
+    }
+
+    pub fn output_at(&self, wire: usize) -> PortAt {
+        let wire = &self.wires[wire];
+        PortAt { handler: wire.from, port: self.nodes[wire.from].entry.outputs[wire.output].name }
+    }
+
+    pub fn input_at(&self, wire: usize) -> PortAt {
+        let wire = &self.wires[wire];
+        PortAt { handler: wire.to, port: self.nodes[wire.to].entry.inputs[wire.input].name }
+    }
+
+    pub fn port_name(&self, at: PortAt) -> String {
+        format!("{}.{}", self.nodes[at.handler].name, at.port)
+    }
+
+    /// A wire as `from.port -> to.port`.
+    pub fn wire_name(&self, wire: usize) -> String {
+        format!("{} -> {}", self.port_name(self.output_at(wire)), self.port_name(self.input_at(wire)))
+    }
+}

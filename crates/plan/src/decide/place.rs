@@ -1,0 +1,132 @@
+//! Placement: one space for every node, by an exact minimum cut.
+//!
+//! Owns the construction of the network from prices and the reading of its cut.
+//! Does not compute prices, and does not price the result: the layout does that, by itself.
+//!
+//! Always: s stands for gpu, t for cpu; gpu wins ties, since the cpu side is only what still reaches t.
+//!
+//! The construction, per frame:
+//! - node v: s->v = its cpu cost, v->t = its gpu cost; forbidden sides are infinite;
+//! - output u: u->d = download, d->c infinite for every consumer c; c->a infinite, a->u = upload: one ramp each way;
+//! - fusible wire u->v: v's costs assume it is fused; breaking it costs v's saving on the side where v ends up;
+//! - any device work: v->g infinite, g->t = one submit;
+//! - an explicit transfer is pinned on both sides, so its ramp is paid already and others behind it ride free.
+
+use crate::catalog::Direction;
+use crate::words::{Space, SpaceSet};
+
+use super::allow::Allowed;
+use super::cost::Costs;
+use super::cut::Network;
+use super::net::Net;
+
+const S: usize = 0;
+const T: usize = 1;
+const DEVICE: usize = 2;
+const FIRST: usize = 3;
+
+/// Chooses the space of every node. With `strict`, ramps that nobody asked for are forbidden; there must then be a
+/// way without them.
+pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: bool) -> Vec<Space> {
+    let infinite = 1 + finite(costs);
+    let mut network = Network::new(FIRST + net.nodes.len());
+    network.edge(DEVICE, T, costs.submit, 0);
+    for (at, allowed) in allowed.iter().enumerate() {
+        if net.nodes[at].entry.transfer.is_some() {
+            network.edge(S, DEVICE, infinite, 0);
+            continue;
+        }
+        let v = FIRST + at;
+        let saved = net.lead_wire(at).map_or_else(Default::default, |w| costs.saving[w]);
+        // Saving more than v's own cost is possible when a large prologue joins a shrinking gather: shift both sides.
+        let full = |space: Space| costs.compute[at].of(space) + costs.pass[at].of(space);
+        let shift = saved.gpu.max(saved.cpu);
+        let side = |space: Space| match allowed.spaces.contains(space) {
+            true => full(space) + shift - saved.of(space),
+            false => infinite,
+        };
+        network.edge(S, v, side(Space::Cpu), 0);
+        network.edge(v, T, side(Space::Gpu), 0);
+        if allowed.spaces.contains(Space::Gpu) {
+            network.edge(v, DEVICE, infinite, 0);
+        }
+    }
+    for (at, wire) in net.wires.iter().enumerate() {
+        let saving = costs.saving[at];
+        network.edge(FIRST + wire.from, FIRST + wire.to, saving.cpu, saving.gpu);
+    }
+    for (at, node) in net.nodes.iter().enumerate() {
+        for (output, fan) in node.fans.iter().enumerate() {
+            if node.outputs[output].bytes() == 0 || fan.is_empty() {
+                continue;
+            }
+            ramps(net, &mut network, costs, at, output, if strict { Some(infinite) } else { None }, infinite);
+        }
+    }
+    network.saturate(S, T);
+    let cpu = network.reaches(T);
+    (0..net.nodes.len())
+        .map(|at| if net.nodes[at].entry.transfer.is_none() && cpu[FIRST + at] { Space::Cpu } else { Space::Gpu })
+        .collect()
+}
+
+/// Both shared ramps of one output.
+fn ramps(
+    net: &Net<'_>,
+    network: &mut Network,
+    costs: &Costs,
+    at: usize,
+    output: usize,
+    forbidden: Option<u64>,
+    infinite: u64,
+) {
+    let fan = &net.nodes[at].fans[output];
+    let paid = |way: Direction| fan.iter().any(|w| net.nodes[net.wires[*w].to].entry.transfer == Some(way));
+    let price = costs.ramp[at][output];
+    let up = if paid(Direction::Up) { 0 } else { price.up + price.resubmit };
+    let down = if paid(Direction::Down) { 0 } else { price.down };
+    let (up, down) = forbidden.map_or((up, down), |f| (f, f));
+    let u = producer(net, at);
+    let (d, a) = (network.vertex(), network.vertex());
+    network.edge(u, d, down, 0);
+    network.edge(a, u, up, 0);
+    for &wire in fan {
+        let c = consumer(net, net.wires[wire].to);
+        network.edge(d, c, infinite, 0);
+        network.edge(c, a, infinite, 0);
+    }
+}
+
+fn producer(net: &Net<'_>, at: usize) -> usize {
+    net.nodes[at].entry.transfer.map_or(FIRST + at, |way| terminal(way.to()))
+}
+
+fn consumer(net: &Net<'_>, at: usize) -> usize {
+    net.nodes[at].entry.transfer.map_or(FIRST + at, |way| terminal(way.from()))
+}
+
+fn terminal(space: Space) -> usize {
+    match space {
+        Space::Gpu => S,
+        Space::Cpu => T,
+    }
+}
+
+/// More than every finite capacity added up can reach.
+fn finite(costs: &Costs) -> u64 {
+    let pairs = costs.compute.iter().chain(&costs.pass).map(|p| p.gpu + p.cpu);
+    let savings = costs.saving.iter().map(|p| 2 * p.gpu.max(p.cpu) + p.gpu + p.cpu);
+    let ramps = costs.ramp.iter().flatten().map(|r| r.up + r.down + r.resubmit);
+    pairs.chain(savings).chain(ramps).sum::<u64>() + costs.submit
+}
+
+/// The space every node would have if nothing but `prefer` counted: the extremes that a plan is compared with.
+pub(super) fn extreme(net: &Net<'_>, offered: &[SpaceSet], prefer: Space) -> Vec<Space> {
+    (0..net.nodes.len())
+        .map(|at| match net.nodes[at].entry.transfer {
+            Some(_) => Space::Gpu,
+            None if offered[at].contains(prefer) => prefer,
+            None => prefer.other(),
+        })
+        .collect()
+}

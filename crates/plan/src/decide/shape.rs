@@ -1,0 +1,136 @@
+//! Shapes: what an output carries, from a handler's rules, its settings and its lead input.
+//!
+//! Owns the evaluation of format, size and rate rules.
+//! Does not compare ends of links: negotiation does.
+
+use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, Settings, SizeRule};
+use crate::words::{Content, Format, FrameDesc, Rate, Size, TensorDesc};
+
+/// What a rule could not be evaluated for, and the way out.
+#[derive(Debug)]
+pub(super) struct ShapeProblem {
+    pub problem: String,
+    pub fix: String,
+}
+
+/// What a handler's shape depends on.
+pub(super) struct ShapeOf<'a> {
+    pub entry: &'static Entry,
+    pub settings: &'a Settings,
+    pub probed: Probed,
+    pub lead: Option<&'a Content>,
+}
+
+impl ShapeOf<'_> {
+    /// What the output carries; `choose` picks among several declared formats.
+    pub fn content(
+        &self,
+        output: &Output,
+        choose: impl FnOnce(&[Format]) -> Format,
+    ) -> Result<Content, ShapeProblem> {
+        let rate = self.rate(output.rate)?;
+        match output.media {
+            PortMedia::Data => Ok(Content::Data { rate }),
+            PortMedia::Tensor { dtypes, dims } => {
+                let passed = match (output.format, self.lead) {
+                    (FormatRule::Input, Some(Content::Tensor(tensor))) => Some(tensor.clone()),
+                    _ => None,
+                };
+                let declared = || TensorDesc {
+                    dtype: dtypes[0],
+                    dims: dims.unwrap_or_default().iter().map(|d| d.max).collect(),
+                    rate: None,
+                };
+                Ok(Content::Tensor(TensorDesc { rate, ..passed.unwrap_or_else(declared) }))
+            }
+            PortMedia::Video { formats, .. } => {
+                let format = match output.format {
+                    FormatRule::Declared if formats.len() == 1 => formats[0],
+                    FormatRule::Declared => choose(formats),
+                    FormatRule::Input => self.lead_frame()?.format,
+                    FormatRule::Setting(key) => self.settings.format(key).ok_or_else(|| missing(key))?,
+                    FormatRule::Probed => self.probed.format.ok_or_else(|| missing("format"))?,
+                };
+                Ok(Content::Video(FrameDesc { format, size: self.size(output.size)?, rate }))
+            }
+        }
+    }
+
+    fn size(&self, rule: SizeRule) -> Result<Size, ShapeProblem> {
+        match rule {
+            SizeRule::Input => Ok(self.lead_frame()?.size),
+            SizeRule::Setting(key) => self.settings.size(key).ok_or_else(|| missing(key)),
+            SizeRule::SettingOrInput(key) => match self.settings.size(key) {
+                Some(size) => Ok(size),
+                None => Ok(self.lead_frame()?.size),
+            },
+            SizeRule::SettingOrScaled(size_key, scale_key) => {
+                if let Some(size) = self.settings.size(size_key) {
+                    return Ok(size);
+                }
+                let scale = self.settings.number(scale_key).ok_or_else(|| missing(size_key))?;
+                let from = self.lead_frame()?.size;
+                let side = |n: u32| (f64::from(n) * scale + 0.5).floor().max(1.0);
+                let (width, height) = (side(from.width), side(from.height));
+                Size::new(width as u32, height as u32)
+                    .filter(|_| width.max(height) <= f64::from(Size::MAX_SIDE))
+                    .ok_or_else(|| ShapeProblem {
+                        problem: format!("{scale_key}={scale} makes {from} into {width}x{height}"),
+                        fix: format!("choose a smaller {scale_key}: a side has at most {} pixels", Size::MAX_SIDE),
+                    })
+            }
+            SizeRule::Cut(x_key, y_key, size_key) => {
+                let size = self.settings.size(size_key).ok_or_else(|| missing(size_key))?;
+                let from = self.lead_frame()?.size;
+                let at = |key: &str| self.settings.int(key).unwrap_or(0);
+                let (x, y) = (at(x_key), at(y_key));
+                let fits = |at: i64, part: u32, whole: u32| at >= 0 && at + i64::from(part) <= i64::from(whole);
+                if fits(x, size.width, from.width) && fits(y, size.height, from.height) {
+                    return Ok(size);
+                }
+                Err(ShapeProblem {
+                    problem: format!("{size} at {x},{y} does not lie within the {from} it is cut from"),
+                    fix: format!("choose {x_key}, {y_key} and {size_key} within {from}"),
+                })
+            }
+            SizeRule::Turned(key) => {
+                let from = self.lead_frame()?.size;
+                let quarter = matches!(self.settings.word(key), Some("90" | "270"));
+                Ok(if quarter { Size { width: from.height, height: from.width } } else { from })
+            }
+            SizeRule::Probed(key) => self
+                .probed
+                .size
+                .or_else(|| self.settings.size(key?))
+                .ok_or_else(|| missing(key.unwrap_or("size"))),
+        }
+    }
+
+    fn rate(&self, rule: RateRule) -> Result<Option<Rate>, ShapeProblem> {
+        match rule {
+            RateRule::Setting(key) => Ok(self.settings.rate(key)),
+            RateRule::Probed(key) => Ok(self.probed.rate.or_else(|| self.settings.rate(key?))),
+            RateRule::Input => {
+                let every = self.entry.every.under(self.settings).max(1);
+                match self.lead.and_then(Content::rate) {
+                    None => Ok(None),
+                    Some(rate) => rate.divided(every).map(Some).ok_or_else(|| ShapeProblem {
+                        problem: format!("one frame in {every} of {rate} a second is a rate too small to count"),
+                        fix: "keep more frames".to_owned(),
+                    }),
+                }
+            }
+        }
+    }
+
+    fn lead_frame(&self) -> Result<&FrameDesc, ShapeProblem> {
+        self.lead.and_then(Content::frame).ok_or_else(|| ShapeProblem {
+            problem: "its output follows the frames of its lead input, which carries none".to_owned(),
+            fix: "link its lead input to video".to_owned(),
+        })
+    }
+}
+
+fn missing(key: &str) -> ShapeProblem {
+    ShapeProblem { problem: format!("{key} is not known"), fix: format!("set {key}") }
+}

@@ -1,0 +1,88 @@
+//! Graph: a spec whose names, ports, types and settings have been checked and whose sources have been probed.
+//!
+//! Owns the checked handlers and links and an order in which the handlers can run.
+//! Does not decide formats, spaces or lanes.
+//!
+//! Always: acyclic; every required input is fed once; every source knows its size.
+
+use crate::catalog::{Catalog, Entry, Probed, Settings};
+use crate::words::{OnError, Policy, Until};
+
+/// A checked handler.
+#[derive(Debug, Clone)]
+pub struct Handler {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub entry: &'static Entry,
+    /// Its settings, defaults filled in.
+    pub settings: Settings,
+    /// What happens when it fails on a frame.
+    pub on_error: OnError,
+    /// Index of the input whose frames it follows.
+    pub lead: usize,
+    /// When it ends, with several inputs.
+    pub until: Until,
+    /// What its source was found to hold.
+    pub probed: Probed,
+}
+
+/// A checked link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// The producing handler.
+    pub from: usize,
+    /// Which of its outputs.
+    pub output: usize,
+    /// The consuming handler.
+    pub to: usize,
+    /// Which of its inputs.
+    pub input: usize,
+    /// How it delivers, where the user said so.
+    pub policy: Option<Policy>,
+    /// How many frames it can hold, where the user said so.
+    pub depth: Option<u32>,
+}
+
+/// A checked graph, ready to be planned.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    pub(super) handlers: Vec<Handler>,
+    pub(super) links: Vec<Link>,
+    pub(super) order: Vec<usize>,
+    pub(super) catalog: Catalog,
+}
+
+impl Graph {
+    /// The handlers in the order they were written.
+    pub fn handlers(&self) -> &[Handler] {
+        &self.handlers
+    }
+
+    /// The links, ordered by their ends.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// Indices of the handlers in an order in which each comes after the ones that feed it.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// The catalogue its handlers come from.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+}
+
+impl Handler {
+    /// Its input ports by name.
+    pub fn inputs(&self) -> impl Iterator<Item = &'static str> {
+        self.entry.inputs.iter().map(|p| p.name)
+    }
+
+    /// Its output ports by name.
+    pub fn outputs(&self) -> impl Iterator<Item = &'static str> {
+        self.entry.outputs.iter().map(|p| p.name)
+    }
+}

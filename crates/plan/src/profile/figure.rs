@@ -1,0 +1,79 @@
+//! One figure of a profile: a number and where it comes from.
+//!
+//! Owns its TOML forms: a plain number, or `{ value = N, from = "..." }`, or `{ value = N, estimate = "..." }`.
+//! Does not judge the number: the profile does, with the key in hand.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+
+/// A number and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// The number.
+    pub value: f64,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where a figure comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The file does not say.
+    Unsaid,
+    /// Measured, or stated by someone who should know.
+    From(String),
+    /// Nobody measured it; this is why it is believed.
+    Estimate(String),
+}
+
+impl Figure {
+    /// The number, rounded to a whole one.
+    pub fn whole(&self) -> u64 {
+        self.value.round() as u64
+    }
+}
+
+impl<'de> Deserialize<'de> for Figure {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(FigureVisitor)
+    }
+}
+
+struct FigureVisitor;
+
+impl<'de> Visitor<'de> for FigureVisitor {
+    type Value = Figure;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, or { value = NUMBER, from = \"...\" }, or { value = NUMBER, estimate = \"...\" }")
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Figure, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Figure, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Figure, E> {
+        Ok(Figure { value, origin: Origin::Unsaid })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Figure, A::Error> {
+        let (mut value, mut origin) = (None, Origin::Unsaid);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "value" => value = Some(map.next_value::<Figure>()?.value),
+                "from" | "estimate" if origin != Origin::Unsaid => {
+                    return Err(A::Error::custom("a figure has either `from` or `estimate`, not both"));
+                }
+                "from" => origin = Origin::From(map.next_value()?),
+                "estimate" => origin = Origin::Estimate(map.next_value()?),
+                other => return Err(A::Error::unknown_field(other, &["value", "from", "estimate"])),
+            }
+        }
+        Ok(Figure { value: value.ok_or_else(|| A::Error::missing_field("value"))?, origin })
+    }
+}

@@ -1,0 +1,266 @@
+//! Device profiles: the figures that costs are computed from.
+//!
+//! Owns the description of a machine (rates, latencies, bandwidths, limits), its TOML form and the shipped classes.
+//! Does not measure anything and does not turn figures into decisions.
+//!
+//! Always: every figure is finite and above zero; a shipped figure says where it comes from or that it is an estimate.
+
+mod figure;
+mod shipped;
+
+use serde::Deserialize;
+
+use crate::catalog::Class;
+
+pub use figure::{Figure, Origin};
+
+/// What a machine can do, in figures.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    #[serde(skip)]
+    name: String,
+    /// What machine this describes, in one line.
+    pub about: String,
+    /// The host.
+    pub cpu: CpuProfile,
+    /// The device; none where there is none.
+    pub gpu: Option<GpuProfile>,
+}
+
+/// The host in figures, all threads together.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuProfile {
+    /// Threads that share the work of a row loop.
+    pub threads: Figure,
+    /// Bytes of a frame up to which it stays in the cache between two passes.
+    pub cache_bytes: Figure,
+    /// Bandwidth of one pass within the cache, in bytes per nanosecond.
+    pub cache_gb_s: Figure,
+    /// Bandwidth of one pass beyond it.
+    pub memory_gb_s: Figure,
+    /// Memory that pools may use.
+    pub memory_bytes: Figure,
+    /// Million units of work a second, by class.
+    pub rates: Rates,
+}
+
+/// The device in figures.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuProfile {
+    /// Whether host and device share their memory, so that frames can be mapped instead of copied.
+    pub unified: bool,
+    /// Time before the first byte of an upload has arrived.
+    pub upload_us: Figure,
+    /// Bandwidth of an upload.
+    pub upload_gb_s: Figure,
+    /// Time before the first byte of a download has arrived.
+    pub download_us: Figure,
+    /// Bandwidth of a download.
+    pub download_gb_s: Figure,
+    /// One more dispatch in a pass.
+    pub dispatch_us: Figure,
+    /// One more submit.
+    pub submit_us: Figure,
+    /// Bandwidth of a pass over device memory.
+    pub memory_gb_s: Figure,
+    /// Memory that pools may use.
+    pub memory_bytes: Figure,
+    /// Million units of work a second, by class.
+    pub rates: Rates,
+    /// What a kernel may ask for.
+    pub limits: Limits,
+}
+
+/// Million units of work a second, one figure per [`Class`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// [`Class::Pixel`].
+    pub pixel: Figure,
+    /// [`Class::Draw`].
+    pub draw: Figure,
+    /// [`Class::Tap`].
+    pub tap: Figure,
+    /// [`Class::Sample`].
+    pub sample: Figure,
+    /// [`Class::Sort`].
+    pub sort: Figure,
+    /// [`Class::Reduce`].
+    pub reduce: Figure,
+    /// [`Class::Codec`].
+    pub codec: Figure,
+    /// [`Class::Move`].
+    #[serde(rename = "move")]
+    pub moved: Figure,
+}
+
+impl Rates {
+    /// Million units a second of this class.
+    pub fn of(&self, class: Class) -> f64 {
+        self.figure(class).value
+    }
+
+    fn figure(&self, class: Class) -> &Figure {
+        match class {
+            Class::Pixel => &self.pixel,
+            Class::Draw => &self.draw,
+            Class::Tap => &self.tap,
+            Class::Sample => &self.sample,
+            Class::Sort => &self.sort,
+            Class::Reduce => &self.reduce,
+            Class::Codec => &self.codec,
+            Class::Move => &self.moved,
+        }
+    }
+}
+
+/// Limits of a device.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Storage buffers a kernel may bind.
+    pub storage_buffers_per_stage: Figure,
+    /// Bytes of a buffer that a kernel may see.
+    pub binding_bytes: Figure,
+    /// Bytes of a buffer.
+    pub buffer_bytes: Figure,
+    /// Workgroups along one dimension of a dispatch.
+    pub workgroups_per_dimension: Figure,
+}
+
+/// Why a profile could not be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ProfileError {
+    /// It is not TOML of the right shape.
+    #[error("profile {name}: {problem}")]
+    Shape {
+        /// Which profile.
+        name: String,
+        /// What is wrong, with the place.
+        problem: String,
+    },
+    /// A figure makes no sense.
+    #[error("profile {name}: {key} is {value}; expected a finite number above 0")]
+    Figure {
+        /// Which profile.
+        name: String,
+        /// Which figure.
+        key: String,
+        /// What it says.
+        value: f64,
+    },
+}
+
+impl Profile {
+    /// The device classes that ship with vramp.
+    pub const SHIPPED: [&'static str; 5] = ["discrete", "integrated", "phone", "software", "cpu"];
+
+    /// The profile of a device class.
+    pub fn shipped(class: &str) -> Option<Profile> {
+        let text = shipped::text(class)?;
+        Some(Profile::read(&format!("shipped:{class}"), text).expect("a test reads every shipped profile"))
+    }
+
+    /// Reads a profile from TOML; `name` is what plans call it.
+    pub fn read(name: &str, text: &str) -> Result<Profile, ProfileError> {
+        let mut profile: Profile = toml::from_str(text).map_err(|error| ProfileError::Shape {
+            name: name.to_owned(),
+            problem: error.to_string().trim_end().to_owned(),
+        })?;
+        name.clone_into(&mut profile.name);
+        for (key, figure) in profile.figures() {
+            if !figure.value.is_finite() || figure.value <= 0.0 {
+                return Err(ProfileError::Figure { name: name.to_owned(), key, value: figure.value });
+            }
+        }
+        Ok(profile)
+    }
+
+    /// What plans call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Every figure with its key.
+    pub fn figures(&self) -> Vec<(String, &Figure)> {
+        let cpu = &self.cpu;
+        let mut all = vec![
+            ("cpu.threads".to_owned(), &cpu.threads),
+            ("cpu.cache_bytes".to_owned(), &cpu.cache_bytes),
+            ("cpu.cache_gb_s".to_owned(), &cpu.cache_gb_s),
+            ("cpu.memory_gb_s".to_owned(), &cpu.memory_gb_s),
+            ("cpu.memory_bytes".to_owned(), &cpu.memory_bytes),
+        ];
+        all.extend(Class::ALL.map(|c| (format!("cpu.rates.{}", c.name()), cpu.rates.figure(c))));
+        if let Some(gpu) = &self.gpu {
+            all.extend([
+                ("gpu.upload_us".to_owned(), &gpu.upload_us),
+                ("gpu.upload_gb_s".to_owned(), &gpu.upload_gb_s),
+                ("gpu.download_us".to_owned(), &gpu.download_us),
+                ("gpu.download_gb_s".to_owned(), &gpu.download_gb_s),
+                ("gpu.dispatch_us".to_owned(), &gpu.dispatch_us),
+                ("gpu.submit_us".to_owned(), &gpu.submit_us),
+                ("gpu.memory_gb_s".to_owned(), &gpu.memory_gb_s),
+                ("gpu.memory_bytes".to_owned(), &gpu.memory_bytes),
+                ("gpu.limits.storage_buffers_per_stage".to_owned(), &gpu.limits.storage_buffers_per_stage),
+                ("gpu.limits.binding_bytes".to_owned(), &gpu.limits.binding_bytes),
+                ("gpu.limits.buffer_bytes".to_owned(), &gpu.limits.buffer_bytes),
+                ("gpu.limits.workgroups_per_dimension".to_owned(), &gpu.limits.workgroups_per_dimension),
+            ]);
+            all.extend(Class::ALL.map(|c| (format!("gpu.rates.{}", c.name()), gpu.rates.figure(c))));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_figure_says_where_it_comes_from_or_that_it_is_an_estimate() {
+        for class in Profile::SHIPPED {
+            let profile = Profile::shipped(class).unwrap();
+            assert_eq!(profile.name(), format!("shipped:{class}"));
+            assert!(!profile.about.is_empty());
+            for (key, figure) in profile.figures() {
+                let said = match &figure.origin {
+                    Origin::Unsaid => "",
+                    Origin::From(text) | Origin::Estimate(text) => text,
+                };
+                assert!(said.len() >= 8, "{class}: {key} does not say where it comes from");
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_plain_cpu_class_has_no_device() {
+        for class in Profile::SHIPPED {
+            assert_eq!(Profile::shipped(class).unwrap().gpu.is_none(), class == "cpu");
+        }
+        assert_eq!(Profile::shipped("quantum"), None);
+    }
+
+    #[test]
+    fn a_figure_that_makes_no_sense_is_refused_with_its_key() {
+        let text = shipped::text("cpu").unwrap();
+        for bad in ["0", "-1", "nan", "inf"] {
+            let doctored = text.replacen("threads = { value = 8", &format!("threads = {{ value = {bad}"), 1);
+            assert_ne!(doctored, text);
+            let error = Profile::read("mine.toml", &doctored).unwrap_err().to_string();
+            assert!(error.contains("mine.toml") && error.contains("cpu.threads"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_or_missing_key_is_refused_with_its_place() {
+        let text = shipped::text("cpu").unwrap();
+        let error = Profile::read("p", &format!("colour = 1\n{text}")).unwrap_err().to_string();
+        assert!(error.contains("colour") && error.contains("line 1"), "{error}");
+        let error = Profile::read("p", "about = \"x\"").unwrap_err().to_string();
+        assert!(error.contains("cpu"), "{error}");
+    }
+}

@@ -1,0 +1,65 @@
+//! What both drawings show: boxes by space and kernel, edges, ramps.
+//!
+//! Owns the labels and who stands in which box.
+//! Does not know a drawing language.
+//!
+//! Always: every handler is in exactly one box; a ramp with several consumers is one edge that forks, as it is one
+//! transfer.
+
+use super::units::{bytes, count, time};
+use crate::catalog::Direction;
+use crate::plan::{Plan, PlannedLink, Ramp};
+use crate::words::Space;
+
+/// The handlers of one space, fused ones apart.
+pub(super) struct SpaceBox {
+    /// Which space.
+    pub(super) space: Space,
+    /// Handlers that are fused with none.
+    pub(super) single: Vec<usize>,
+    /// Groups of two or more.
+    pub(super) fused: Vec<usize>,
+}
+
+/// The spaces that have handlers.
+pub(super) fn spaces(plan: &Plan) -> Vec<SpaceBox> {
+    let fused = |g: &usize| plan.groups[*g].handlers.len() > 1;
+    let boxes = [Space::Cpu, Space::Gpu].map(|space| SpaceBox {
+        space,
+        single: (0..plan.handlers.len())
+            .filter(|h| plan.handlers[*h].space == space && !plan.handlers[*h].group.is_some_and(|g| fused(&g)))
+            .collect(),
+        fused: (0..plan.groups.len()).filter(|g| plan.groups[*g].space == space && fused(g)).collect(),
+    });
+    boxes.into_iter().filter(|b| !b.single.is_empty() || !b.fused.is_empty()).collect()
+}
+
+/// What is written on a group's box.
+pub(super) fn group_label(plan: &Plan, group: usize) -> String {
+    match plan.groups[group].dispatches {
+        0 => format!("group {group}"),
+        n => format!("group {group}, {}", count(n as usize, "dispatch")),
+    }
+}
+
+/// What is written on a handler.
+pub(super) fn handler_label(plan: &Plan, handler: usize) -> String {
+    let handler = &plan.handlers[handler];
+    format!("{}{}", handler.name, if handler.inserted { " (inserted)" } else { "" })
+}
+
+/// What is written on a link: what it carries, and its port and depth where they are not the usual ones.
+pub(super) fn link_label(link: &PlannedLink) -> String {
+    let port = if link.to.port == "video" { String::new() } else { format!("{}: ", link.to.port) };
+    let depth = if link.depth == 0 { String::new() } else { format!(", {} {}", link.policy, link.depth) };
+    format!("{port}{}{depth}", link.content)
+}
+
+/// What is written on a ramp.
+pub(super) fn ramp_label(ramp: &Ramp) -> String {
+    let way = match ramp.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    format!("{way} {}, {}", bytes(ramp.bytes), time(ramp.est_ns))
+}

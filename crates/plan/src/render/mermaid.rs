@@ -1,0 +1,41 @@
+//! A plan as a Mermaid flowchart, for pages that draw it where they show it.
+//!
+//! Owns the Mermaid syntax.
+//! Does not choose what is shown: the drawing does.
+//!
+//! Always: ids are made from indices, so that no name can be one of Mermaid's own words.
+
+use std::fmt::Write as _;
+
+use super::drawing::{group_label, handler_label, link_label, ramp_label, spaces};
+use crate::plan::Plan;
+
+pub(super) fn mermaid(plan: &Plan) -> String {
+    let mut out = String::from("flowchart LR\n");
+    for space in spaces(plan) {
+        let _ = writeln!(out, "  subgraph space_{0}[\"{0}\"]", space.space);
+        for h in space.single {
+            let _ = writeln!(out, "    h{h}[\"{}\"]", handler_label(plan, h));
+        }
+        for g in space.fused {
+            let _ = writeln!(out, "    subgraph group{g}[\"{}\"]", group_label(plan, g));
+            for &h in &plan.groups[g].handlers {
+                let _ = writeln!(out, "      h{h}[\"{}\"]", handler_label(plan, h));
+            }
+            out.push_str("    end\n");
+        }
+        out.push_str("  end\n");
+    }
+    for (r, ramp) in plan.ramps.iter().enumerate().filter(|(_, ramp)| ramp.to.len() > 1) {
+        let _ = writeln!(out, "  r{r}((\" \"))\n  h{} ==>|\"{}\"| r{r}", ramp.from.handler, ramp_label(ramp));
+    }
+    for link in &plan.links {
+        let (from, to, label) = (link.from.handler, link.to.handler, link_label(link));
+        let _ = match link.ramp.map(|r| (r, &plan.ramps[r])) {
+            Some((r, ramp)) if ramp.to.len() > 1 => writeln!(out, "  r{r} ==>|\"{label}\"| h{to}"),
+            Some((_, ramp)) => writeln!(out, "  h{from} ==>|\"{}<br/>{label}\"| h{to}", ramp_label(ramp)),
+            None => writeln!(out, "  h{from} -->|\"{label}\"| h{to}"),
+        };
+    }
+    out
+}

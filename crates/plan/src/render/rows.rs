@@ -1,0 +1,74 @@
+//! The rows of the text form: one for each kernel and each handler without one.
+//!
+//! Owns their order, what feeds each and which ramps lie before it.
+//! Does not write a character.
+//!
+//! Always: a row comes after every row that feeds it; each ramp stands before the first row it serves.
+
+use std::collections::BTreeSet;
+
+use crate::plan::Plan;
+use crate::words::{Content, Space};
+
+/// Handlers that run as one.
+pub(super) struct Row<'a> {
+    /// Its handlers in order.
+    pub(super) handlers: Vec<usize>,
+    /// Where it runs.
+    pub(super) space: Space,
+    /// Which group it is, if it has a kernel.
+    pub(super) group: Option<usize>,
+    /// What it costs on a frame, the pass over memory included.
+    pub(super) cost_ns: u64,
+    /// What comes out of it, if anything does.
+    pub(super) out: Option<&'a Content>,
+    /// The handlers outside that feed it, in order.
+    pub(super) fed_by: BTreeSet<usize>,
+    /// Whether all that feeds it is the row above.
+    pub(super) follows: bool,
+    /// The ramps to show before it.
+    pub(super) ramps: Vec<usize>,
+}
+
+/// The rows of a plan in running order.
+pub(super) fn rows(plan: &Plan) -> Vec<Row<'_>> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    let mut row_of = vec![0; plan.handlers.len()];
+    for (h, handler) in plan.handlers.iter().enumerate() {
+        let members = handler.group.map(|g| plan.groups[g].handlers.as_slice());
+        // A group stands where its last member stands: a side input of any member may come from just before.
+        if members.is_some_and(|m| m.iter().max() != Some(&h)) {
+            continue;
+        }
+        let handlers = members.map_or_else(|| vec![h], <[usize]>::to_vec);
+        let pass_ns = handler.group.map_or(0, |g| plan.groups[g].pass_ns);
+        let cost_ns = handlers.iter().fold(pass_ns, |sum, m| sum.saturating_add(plan.handlers[*m].cost_ns));
+        for member in &handlers {
+            row_of[*member] = rows.len();
+        }
+        rows.push(Row {
+            handlers,
+            space: handler.space,
+            group: handler.group,
+            cost_ns,
+            out: None,
+            fed_by: BTreeSet::new(),
+            follows: true,
+            ramps: Vec::new(),
+        });
+    }
+    for link in &plan.links {
+        let (from, to) = (row_of[link.from.handler], row_of[link.to.handler]);
+        if from != to {
+            rows[from].out.get_or_insert(&link.content);
+            rows[to].fed_by.insert(link.from.handler);
+            rows[to].follows &= from + 1 == to;
+        }
+    }
+    for (r, ramp) in plan.ramps.iter().enumerate() {
+        if let Some(first) = ramp.to.iter().map(|at| row_of[at.handler]).min() {
+            rows[first].ramps.push(r);
+        }
+    }
+    rows
+}

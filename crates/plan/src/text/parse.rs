@@ -1,0 +1,255 @@
+//! Reads the pipeline grammar: tokens into chains of handlers, references and links.
+//!
+//! Owns where a chain begins and ends, and to which setting a bare value belongs.
+//! Does not refuse kinds, keys or values it does not know: the checker does, with the nearest name.
+//!
+//! Always: one step per token; after a mistake reading goes on with what is certain, so one mistake is one message.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::catalog::{Catalog, Setting, nearest};
+use crate::words::Policy;
+
+use super::draft::{Draft, Item, Reference, clip};
+use super::lexer::{Lexeme, Lexer, Token};
+use super::{Mistake, Reading};
+
+/// Reads a pipeline written in the pipeline grammar.
+///
+/// ```
+/// use vramp_plan::{catalog::{Catalog, Entry}, read_text, write_text};
+///
+/// static PATTERN: Entry = Entry { name: "pattern", ..Entry::SOURCE };
+/// static NULL: Entry = Entry { name: "null", ..Entry::SINK };
+/// let catalog = Catalog::of([&PATTERN, &NULL])?;
+/// let reading = read_text("pattern size=640x480 !{queue depth=4} null", &catalog);
+/// assert!(reading.mistakes.is_empty());
+/// assert_eq!(write_text(&reading.spec), "pattern size=640x480 !{queue depth=4} null\n");
+/// # Ok::<(), vramp_plan::catalog::EntryError>(())
+/// ```
+pub fn read_text(text: &str, catalog: &Catalog) -> Reading {
+    let draft = Draft::new(text);
+    if draft.stopped() {
+        return draft.finish();
+    }
+    let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+    for entry in catalog.entries() {
+        let kind = kinds.entry(entry.name).or_default();
+        kind.settings.extend(entry.settings.iter().map(|s| s.name));
+        // A source and a sink of one name usually agree on their bare setting.
+        let bare = entry.bare.and_then(|key| entry.setting(key));
+        kind.bare.extend(bare.filter(|s| kind.bare.iter().all(|b| b.name != s.name)));
+    }
+    let mut lexer = Lexer::new(text);
+    let ahead = lexer.next_token();
+    Reader { lexer, ahead, kinds, draft, item: None, linked: false, link: None }.read()
+}
+
+/// What the reader has to know of a kind.
+#[derive(Debug, Default)]
+struct Kind {
+    bare: Vec<&'static Setting>,
+    settings: Vec<&'static str>,
+}
+
+/// A link that waits for its right side.
+#[derive(Debug)]
+struct Pending<'a> {
+    from: Option<Item<'a>>,
+    policy: Option<Policy>,
+    depth: Option<u32>,
+    at: Range<usize>,
+}
+
+struct Reader<'a> {
+    lexer: Lexer<'a>,
+    ahead: Token<'a>,
+    kinds: BTreeMap<&'static str, Kind>,
+    draft: Draft<'a>,
+    /// The item that was read last in this chain.
+    item: Option<Item<'a>>,
+    /// Whether that item has a link on its left.
+    linked: bool,
+    link: Option<Pending<'a>>,
+}
+
+const ITEM: &str = "expected a handler, or a reference such as `cam.`";
+
+impl<'a> Reader<'a> {
+    fn read(mut self) -> Reading {
+        loop {
+            let ahead = self.lexer.next_token();
+            let Token { lexeme, at } = std::mem::replace(&mut self.ahead, ahead);
+            for mistake in self.lexer.take_mistakes() {
+                self.draft.report(mistake);
+            }
+            match lexeme {
+                Lexeme::Word(word) => self.word(word, at),
+                Lexeme::Quoted(text) => self.quoted(text, at),
+                Lexeme::Setting { key, key_at, value, reported } => self.setting(key, key_at, value, reported),
+                Lexeme::Link { policy, depth } => self.link(policy, depth, at),
+                Lexeme::Separator => self.end_chain(),
+                Lexeme::End => {
+                    self.end_chain();
+                    break;
+                }
+            }
+            if self.draft.stopped() {
+                break;
+            }
+        }
+        self.draft.finish()
+    }
+
+    fn word(&mut self, word: &'a str, at: Range<usize>) {
+        match self.item {
+            Some(Item::Handler { index, .. }) => self.word_after_handler(index, word, at),
+            Some(Item::Broken) if !self.starts_chain(word) => {}
+            _ => self.begin(word, at, None),
+        }
+    }
+
+    /// Plain space separates chains too, so a word after a handler may be its value or the next chain.
+    fn word_after_handler(&mut self, index: usize, word: &'a str, at: Range<usize>) {
+        let kind = self.kinds.get(self.draft.kind(index));
+        let open = kind.map(|k| k.bare.as_slice()).unwrap_or_default();
+        let mut open = open.iter().filter(|s| !self.draft.has(index, s.name));
+        let first = open.clone().next();
+        if let Some(setting) = open.find(|s| s.value.read(word).is_some()) {
+            self.draft.set(index, setting.name, word.to_owned(), at.clone(), at);
+        } else if self.starts_chain(word) {
+            let unknown = kind.is_none().then_some(index);
+            self.begin(word, at, unknown);
+        } else if let Some(setting) = first {
+            self.draft.set(index, setting.name, word.to_owned(), at.clone(), at);
+        } else {
+            self.surplus(index, word, at);
+        }
+    }
+
+    fn quoted(&mut self, text: Cow<'a, str>, at: Range<usize>) {
+        match self.item {
+            Some(Item::Handler { index, .. }) => {
+                let open = self.kinds.get(self.draft.kind(index)).map(|k| k.bare.as_slice()).unwrap_or_default();
+                let open = || open.iter().filter(|s| !self.draft.has(index, s.name));
+                let fitting = open().find(|s| s.value.read(&text).is_some()).or_else(|| open().next());
+                match fitting {
+                    Some(setting) => self.draft.set(index, setting.name, text.into_owned(), at.clone(), at),
+                    None => self.surplus(index, &text, at),
+                }
+            }
+            Some(Item::Broken) => {}
+            Some(Item::Ref(_)) => self.no_settings(at),
+            None => {
+                self.draft.report(Mistake::new("text in quotes is a value, not a handler", ITEM).at(Some(at)));
+                self.attach(Item::Broken);
+            }
+        }
+    }
+
+    fn setting(
+        &mut self,
+        key: &'a str,
+        key_at: Range<usize>,
+        value: Option<(Cow<'a, str>, Range<usize>)>,
+        reported: bool,
+    ) {
+        match (&self.item, value) {
+            (Some(Item::Handler { index, .. }), Some((value, at))) => match key {
+                "" => {}
+                "name" => self.draft.name(*index, &value, at),
+                "on-error" => self.draft.on_error(*index, &value, at),
+                _ => self.draft.set(*index, key, value.into_owned(), key_at, at),
+            },
+            (Some(Item::Handler { .. } | Item::Broken), _) => {}
+            (Some(Item::Ref(_)), _) => {
+                if !reported {
+                    self.no_settings(key_at);
+                }
+            }
+            (None, _) => {
+                if !reported {
+                    let title = format!("`{}=` has no handler before it", clip(key));
+                    self.draft.report(Mistake::new(title, ITEM).at(Some(key_at)));
+                }
+                self.attach(Item::Broken);
+            }
+        }
+    }
+
+    fn link(&mut self, policy: Option<Policy>, depth: Option<u32>, at: Range<usize>) {
+        if self.link.is_some() {
+            self.draft.report(Mistake::new("two links in a row", ITEM).at(Some(at)));
+            return;
+        }
+        let from = self.item.take();
+        if from.is_none() {
+            let mistake = Mistake::new("a link with nothing before it", "expected a handler before `!`");
+            self.draft.report(mistake.at(Some(at.clone())).help("put a `!` that belongs to a text into quotes"));
+        }
+        self.link = Some(Pending { from, policy, depth, at });
+    }
+
+    /// A kind or a reference that begins an item, after a link or as the first of a chain.
+    fn begin(&mut self, word: &'a str, at: Range<usize>, otherwise: Option<usize>) {
+        if self.item.is_some() {
+            self.end_chain();
+        }
+        if let Some(reference) = Reference::read(word, at.clone()) {
+            self.attach(Item::Ref(Reference { otherwise, ..reference }));
+        } else if let Some(index) = self.draft.add(word, at.clone()) {
+            self.attach(Item::Handler { index, at });
+        }
+    }
+
+    fn attach(&mut self, item: Item<'a>) {
+        self.linked = self.link.is_some();
+        if let Some(Pending { from: Some(from), policy, depth, at }) = self.link.take() {
+            self.draft.link(from, item.clone(), policy, depth, at);
+        }
+        self.item = Some(item);
+    }
+
+    fn end_chain(&mut self) {
+        if let Some(Pending { from: Some(_), at, .. }) = self.link.take() {
+            let mistake = Mistake::new("a link with nothing after it", "expected a handler after `!`");
+            self.draft.report(mistake.at(Some(at)).help("put a `!` that belongs to a text into quotes"));
+        }
+        if let (Some(Item::Ref(reference)), false) = (self.item.take(), self.linked) {
+            let shown = clip(reference.name);
+            let mistake = Mistake::new(format!("`{shown}.` stands alone"), "expected a link beside a reference");
+            self.draft.report(mistake.at(Some(reference.at)).help(format!("write `{shown}. ! null`, say")));
+        }
+    }
+
+    fn starts_chain(&self, word: &str) -> bool {
+        let beside_link = matches!(self.ahead.lexeme, Lexeme::Link { .. });
+        self.kinds.contains_key(word) || beside_link && Reference::read(word, 0..0).is_some()
+    }
+
+    fn no_settings(&mut self, at: Range<usize>) {
+        let mistake = Mistake::new("a reference takes no settings", "expected a link or the end of the chain");
+        self.draft.report(mistake.at(Some(at)).help("give them to the handler where it is made"));
+    }
+
+    /// A value for which the handler has no place. An unknown kind is reported as such, and its values are not.
+    fn surplus(&mut self, index: usize, value: &str, at: Range<usize>) {
+        let name = self.draft.kind(index);
+        let Some(kind) = self.kinds.get(name) else {
+            return;
+        };
+        let title = match kind.bare.as_slice() {
+            [] => format!("`{name}` takes no bare value"),
+            [setting, ..] => format!("`{name}` has its bare value, `{}`, already", setting.name),
+        };
+        let expected = match kind.settings.as_slice() {
+            [] => "expected `!`, `;` or another handler".to_owned(),
+            keys => format!("expected `!`, or key=value with one of {}", keys.join(", ")),
+        };
+        let known = self.kinds.keys().chain(&kind.settings).copied();
+        let mistake = Mistake::new(title, expected).at(Some(at)).nearest(nearest(value, known));
+        self.draft.report(mistake);
+    }
+}

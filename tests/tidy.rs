@@ -1,0 +1,377 @@
+//! Rules about the text of the repository that no compiler checks.
+//!
+//! Each rule is a function from a path and its text to complaints. Each is asked twice: about the repository, where it
+//! must find nothing, and about a planted mistake, which it must find.
+
+mod source;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use source::{code, files, is_rust, lines_with, outside_tests, root, walk};
+
+const MOST_LINES: usize = 600;
+const MOST_BYTES: u64 = 1_000_000;
+const SAY_NOTHING: &[&str] = &["utils", "util", "common", "types", "base", "core", "helpers", "helper", "misc"];
+
+type Rule = fn(&str, &str) -> Vec<String>;
+
+// ---- which files a rule is about
+
+/// Whether this is code that users get or that the repository is kept with; not a test, a bench or an example.
+fn is_source(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    is_rust(path) && matches!(parts[..], ["crates", _, "src", ..] | ["xtask", "src", ..] | ["src", ..])
+}
+
+fn text_of(path: &str) -> Option<String> {
+    String::from_utf8(std::fs::read(root().join(path)).expect("a listed file can be read")).ok()
+}
+
+fn complaints(about: fn(&str) -> bool, rule: Rule) -> Vec<String> {
+    let paths = files().into_iter().filter(|path| about(path));
+    paths.filter_map(|path| text_of(&path).map(|text| rule(&path, &text))).flatten().collect()
+}
+
+#[track_caller]
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+// ---- the rules
+
+/// A file starts with a `//!` header whose first paragraph is a sentence.
+fn header(path: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+    let paragraph: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    let sentence = paragraph.join(" ");
+    let is_sentence = sentence.split_whitespace().count() >= 3 && sentence.ends_with(['.', ':', '?']);
+    if is_sentence { vec![] } else { vec![format!("{path}:1: does not start with a `//!` sentence on what it owns")] }
+}
+
+/// Files and folders are named in snake case, for what is in them.
+fn name(path: &str, _: &str) -> Vec<String> {
+    let inside = path.split_once("src/").map_or(path, |(_, inside)| inside);
+    let names = inside.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
+    let snake = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let mut found = Vec::new();
+    for name in names {
+        if !snake(name) {
+            found.push(format!("{path}: `{name}` is not snake_case"));
+        }
+        if SAY_NOTHING.contains(&name) {
+            found.push(format!("{path}: `{name}` does not say what is inside"));
+        }
+    }
+    found
+}
+
+/// A file ends before a reader is lost in it; tests at its end are not counted.
+fn length(path: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count();
+    if lines <= MOST_LINES {
+        return vec![];
+    }
+    vec![format!("{path}: {lines} lines before its tests, {MOST_LINES} is the most; split it by what it owns")]
+}
+
+/// Words that no Rust file may hold, tests included.
+fn words_anywhere(path: &str, text: &str) -> Vec<String> {
+    const REFUSED: &[(&str, &str)] = &[
+        ("#[ignore", "a test that does not run proves nothing: mend or remove it"),
+        ("#[allow(", "use `#[expect(..., reason = \"...\")]`, which fails once it is not needed"),
+        ("#![allow(", "use `#![expect(..., reason = \"...\")]`, which fails once it is not needed"),
+        ("todo!", "finish it or leave it out"),
+        ("unimplemented!", "finish it or leave it out"),
+        ("dbg!", "left over from debugging"),
+    ];
+    refused(path, &code(text), REFUSED)
+}
+
+/// Words that may stand only in tests.
+fn words_in_sources(path: &str, text: &str) -> Vec<String> {
+    const REFUSED: &[(&str, &str)] = &[
+        (".unwrap()", "return the error, or `expect` with the reason why there is none"),
+        ("mod tests;", "a file of tests is declared under `#[cfg(test)]`"),
+    ];
+    let is_test = path.ends_with("/tests.rs");
+    if is_test { vec![] } else { refused(path, &outside_tests(&code(text)), REFUSED) }
+}
+
+fn refused(path: &str, code: &str, words: &[(&str, &str)]) -> Vec<String> {
+    let found = words.iter().flat_map(|(word, why)| {
+        lines_with(code, word).into_iter().map(move |line| format!("{path}:{line}: `{word}`: {why}"))
+    });
+    found.collect()
+}
+
+/// What a module shows is listed name by name.
+fn glob_reexports(path: &str, text: &str) -> Vec<String> {
+    let code = code(text);
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("pub use ").chain(code.match_indices("pub(crate) use ")) {
+        let statement = code[at..].split(';').next().unwrap_or_default();
+        if statement.contains("::*") || statement.contains("*}") || statement.contains("*,") {
+            let line = 1 + code[..at].matches('\n').count();
+            found.push(format!("{path}:{line}: a glob re-export hides what is public; list the names"));
+        }
+    }
+    found
+}
+
+/// Every kernel has a twin for the CPU with the same stem.
+fn twins(paths: &[String]) -> Vec<String> {
+    let stems = |end: &str| -> BTreeSet<String> {
+        let kernels = paths.iter().map(Path::new).filter(|path| path.starts_with("crates/kernels"));
+        let ending = kernels.filter(|path| path.extension().is_some_and(|e| e == end));
+        ending.filter_map(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned()).collect()
+    };
+    let rust = stems("rs");
+    let alone = stems("wgsl").into_iter().filter(|stem| !rust.contains(stem));
+    alone.map(|stem| format!("crates/kernels: {stem}.wgsl has no twin {stem}.rs")).collect()
+}
+
+/// Nothing depends on where one person's files or one machine's mirrors are.
+fn places(path: &str, text: &str) -> Vec<String> {
+    // Written in two halves, so that this file keeps its own rule.
+    const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+    const HOSTS: &[&str] = &[
+        concat!("index.", "crates.io"),
+        concat!("static.", "crates.io"),
+        concat!("registry.", "npmjs.org"),
+        concat!("pypi", ".org"),
+        concat!("files.", "pythonhosted.org"),
+        concat!("deb.", "debian.org"),
+    ];
+    const LOCKED_TO: &str = "\"registry+https://github.com/rust-lang/crates.io-index\"";
+    let mut found = Vec::new();
+    for (line, words) in text.lines().enumerate() {
+        let line = line + 1;
+        let continues = |c: char| c.is_alphanumeric() || "_.-~}/".contains(c);
+        let is_absolute =
+            |folder: &&&str| words.match_indices(**folder).any(|(at, _)| !words[..at].ends_with(continues));
+        if let Some(folder) = FOLDERS.iter().find(is_absolute) {
+            found.push(format!("{path}:{line}: names a place under {folder} of one machine"));
+        }
+        if let Some(host) = HOSTS.iter().find(|host| words.contains(**host)) {
+            found.push(format!("{path}:{line}: names the registry host {host}; tools find theirs by themselves"));
+        }
+        let is_lock = Path::new(path).file_name().is_some_and(|name| name == "Cargo.lock");
+        if is_lock && words.strip_prefix("source = ").is_some_and(|source| source != LOCKED_TO) {
+            found.push(format!("{path}:{line}: {words}: only crates.io is a source"));
+        }
+    }
+    found
+}
+
+/// Links of a page to files beside it, with their lines.
+fn relative_links(text: &str) -> Vec<(usize, String)> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for (line, words) in text.lines().enumerate() {
+        if words.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced {
+            continue;
+        }
+        // Every second piece stands between backticks, and is an example rather than a link.
+        let prose: String = words.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+        let inline = prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+        let definition = prose.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target);
+        for target in inline.chain(definition) {
+            let target = target.trim().split('#').next().unwrap_or_default();
+            if !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
+                found.push((line + 1, target.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Every link of a page leads to something, as far as `exists` knows.
+fn dead_links(path: &str, text: &str, exists: impl Fn(&Path) -> bool) -> Vec<String> {
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    let links = relative_links(text).into_iter();
+    let dead = links.filter(|(_, target)| !exists(&folder.join(target.trim_start_matches('/'))));
+    dead.map(|(line, target)| format!("{path}:{line}: links to {target}, which is not there")).collect()
+}
+
+fn too_big(path: &str, bytes: u64) -> Option<String> {
+    (bytes > MOST_BYTES).then(|| format!("{path}: {bytes} bytes, {MOST_BYTES} is the most"))
+}
+
+// ---- the repository keeps them
+
+#[test]
+fn every_source_file_introduces_itself() {
+    assert_none(&complaints(is_source, header));
+}
+
+#[test]
+fn files_are_named_for_what_is_in_them() {
+    assert_none(&complaints(is_source, name));
+}
+
+#[test]
+fn no_file_is_too_long_to_read() {
+    assert_none(&complaints(is_source, length));
+}
+
+#[test]
+fn no_rust_file_holds_a_refused_word() {
+    assert_none(&complaints(is_rust, words_anywhere));
+    assert_none(&complaints(is_source, words_in_sources));
+}
+
+#[test]
+fn public_names_are_listed_one_by_one() {
+    assert_none(&complaints(is_source, glob_reexports));
+}
+
+#[test]
+fn every_kernel_has_a_twin() {
+    assert_none(&twins(&files()));
+}
+
+#[test]
+fn no_file_names_a_place_on_one_machine() {
+    assert_none(&complaints(|_| true, places));
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    let is_page = |path: &str| Path::new(path).extension().is_some_and(|end| end == "md");
+    assert_none(&complaints(is_page, |path, text| dead_links(path, text, |to| root().join(to).exists())));
+}
+
+#[test]
+fn no_file_is_big() {
+    let size = |path: &str| root().join(path).metadata().expect("a listed file is there").len();
+    assert_none(&files().iter().filter_map(|path| too_big(path, size(path))).collect::<Vec<_>>());
+}
+
+// ---- and the rules find what they are for
+
+/// Asserts that a rule finds something in each planted text and nothing in its neighbour.
+#[track_caller]
+fn finds(rule: Rule, planted: &[&str], innocent: &[&str]) {
+    for text in planted {
+        assert_ne!(rule("src/planted.rs", text), [""; 0], "nothing found in {text:?}");
+    }
+    for text in innocent {
+        assert_eq!(rule("src/planted.rs", text), [""; 0], "found in {text:?}");
+    }
+}
+
+#[test]
+fn the_listing_holds_sources_and_tests_and_nothing_built() {
+    for listed in [files(), walk(root())] {
+        for path in ["Cargo.toml", "src/lib.rs", "crates/plan/src/lib.rs", "xtask/src/main.rs", "tests/tidy.rs"] {
+            assert!(listed.iter().any(|file| file == path), "{path} is not listed");
+        }
+        assert!(!listed.iter().any(|file| file.starts_with("target/") || file.starts_with(".git/")));
+    }
+    assert!(is_source("crates/plan/src/text/mod.rs") && is_source("src/lib.rs") && is_source("xtask/src/main.rs"));
+    assert!(!is_source("crates/plan/tests/depth.rs") && !is_source("src/notes.md"));
+}
+
+#[test]
+fn code_is_told_from_comments_strings_and_tests() {
+    let masked =
+        code("a(\"x\\\"y\"); // c\n/* d /* e */ f */ g('\"', 'h', '\\''); r#\"i\" j\"# k::<'l>(br\"\\\", m)\n");
+    for (word, lines) in [("a", 1), ("g", 2), ("k", 2), ("l", 2), ("m", 2)] {
+        assert_eq!(lines_with(&masked, word).first().copied().unwrap_or(0), lines, "{word} in {masked}");
+    }
+    for word in ["c", "d", "e", "f", "h", "i", "j", "x", "y"] {
+        assert!(lines_with(&masked, word).is_empty(), "{word} in {masked}");
+    }
+    let masked = outside_tests("a();\n#[cfg(test)]\nmod tests {\n fn b() { c() }\n}\n#[cfg(test)]\nuse d;\ne();");
+    assert_eq!(masked.split_whitespace().collect::<String>(), "a();e();");
+    assert_eq!(lines_with(&masked, "e"), [8]);
+}
+
+#[test]
+fn a_missing_header_is_found() {
+    let planted = ["", "use a;\n", "// A comment is no header.\n", "//! vramp.\n", "//! Three words only\n\n//! b.\n"];
+    finds(header, &planted, &["//! Lends textures.\n//! Takes them back.\n\nuse a;\n", "//! A long\n//! sentence.\n"]);
+}
+
+#[test]
+fn a_name_that_says_nothing_is_found() {
+    for path in ["src/utils.rs", "crates/plan/src/common/mod.rs", "src/base.rs", "src/DeviceList.rs", "src/a-b.rs"] {
+        assert_eq!(name(path, "").len(), 1, "{path}");
+    }
+    assert_eq!(name("crates/plan/src/words/on_error.rs", ""), [""; 0]);
+}
+
+#[test]
+fn a_long_file_is_found_and_tests_do_not_count() {
+    let (long, short) = ("//!\n".repeat(MOST_LINES + 1), "//!\n".repeat(MOST_LINES));
+    finds(length, &[&long], &[&short, &format!("{short}#[cfg(test)]\n{long}")]);
+}
+
+#[test]
+fn refused_words_are_found_in_code_only() {
+    let planted = [
+        "#[ignore]",
+        "#[ignore = \"slow\"]",
+        "#[allow(dead_code)]",
+        "#![allow(unused)]",
+        "todo!()",
+        "a(unimplemented!())",
+        "dbg!(a)",
+        "#[cfg(test)]\nmod tests { #[ignore] fn a() {} }",
+    ];
+    finds(words_anywhere, &planted, &["// dbg!(a)", "\"todo!\"", "my_todo!()", "#[expect(dead_code)]", "ignore()"]);
+    let planted = ["a.unwrap()", "#[cfg(test)]\nmod tests {}\nfn b() { a.unwrap() }", "mod tests;"];
+    let innocent =
+        ["a.unwrap_or(b)", "/// a.unwrap()\n", "#[cfg(test)]\nmod tests { a.unwrap() }", "#[cfg(test)]\nmod tests;"];
+    finds(words_in_sources, &planted, &innocent);
+    assert_eq!(words_in_sources("src/words/tests.rs", "a.unwrap()"), [""; 0]);
+}
+
+#[test]
+fn a_glob_reexport_is_found() {
+    let planted =
+        ["pub use a::*;", "pub use a::{\n    b::*,\n    c,\n};", "pub(crate) use a::*;", "pub use a::{b, *};"];
+    finds(glob_reexports, &planted, &["pub use a::{b, c};", "use super::*;", "// pub use a::*;"]);
+}
+
+#[test]
+fn a_kernel_without_a_twin_is_found() {
+    let paths = |list: &[&str]| list.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
+    let alone = paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/mix.rs", "crates/gpu/src/blur.rs"]);
+    assert_eq!(twins(&alone), ["crates/kernels: blur.wgsl has no twin blur.rs"]);
+    assert_eq!(twins(&paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/blur.rs"])), [""; 0]);
+}
+
+#[test]
+fn a_place_on_one_machine_is_found() {
+    let (home, host) = (concat!("/ho", "me/me/a"), concat!("https://index.", "crates.io/"));
+    finds(
+        places,
+        &[home, &format!("path = \"{home}\""), &format!("see {host}")],
+        &["crates/root/a", "~/home/a", "https://a.b/work/c", "the root / home", "$HOME/work/a"],
+    );
+    let lock = |source: &str| places("Cargo.lock", &format!("name = \"a\"\nsource = \"{source}\"\n"));
+    assert_eq!(lock("registry+https://mirror.invalid/index").len(), 1);
+    assert_eq!(lock("git+https://github.com/a/b#c").len(), 1);
+    assert_eq!(lock("registry+https://github.com/rust-lang/crates.io-index"), [""; 0]);
+}
+
+#[test]
+fn a_dead_link_is_found() {
+    let page = "[a](b.md) [c](docs/d.md#e \"title\") [w](https://x.y/z) [t](#top)\n`[no](code.md)`\n```\n[no](x.md)\n```\n[r]: r.md\n";
+    let links: Vec<_> = relative_links(page).into_iter().collect();
+    assert_eq!(links, [(1, "b.md".into()), (1, "docs/d.md".into()), (6, "r.md".into())]);
+    let dead = dead_links("guide/p.md", page, |to| to == Path::new("guide/docs/d.md"));
+    assert_eq!(dead.len(), 2, "{dead:?}");
+    assert_eq!(dead[0], "guide/p.md:1: links to b.md, which is not there");
+}
+
+#[test]
+fn a_big_file_is_found() {
+    assert!(too_big("a.png", MOST_BYTES + 1).is_some());
+    assert!(too_big("a.png", MOST_BYTES).is_none());
+}

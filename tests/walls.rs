@@ -1,0 +1,429 @@
+//! Which crate may lean on which, and what the planner may never reach for.
+//!
+//! Each wall is a function from text or a table to complaints. Each is asked twice: about the workspace, where it must
+//! find nothing, and about a planted breach, which it must find.
+
+mod source;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+use source::{code, files, is_rust, lines_with, outside_tests, root};
+
+/// One crate of the workspace, the crates it may use, and why no others.
+struct Room {
+    name: &'static str,
+    may_use: &'static [&'static str],
+    because: &'static str,
+}
+
+/// Every crate, those that are planned included. A new crate needs a row before it is let in.
+const ROOMS: &[Room] = &[
+    Room {
+        name: "vramp-plan",
+        may_use: &[],
+        because: "a plan is a pure value: it must be the same on every machine and in a browser",
+    },
+    Room {
+        name: "vramp-kernels",
+        may_use: &["vramp-plan"],
+        because: "a kernel is described by data, so that it runs without a device",
+    },
+    Room {
+        name: "vramp-gpu",
+        may_use: &["vramp-plan"],
+        because: "the device plays what it is given; it meets the kernels in the planner's words",
+    },
+    Room {
+        name: "vramp-tensor",
+        may_use: &["vramp-plan", "vramp-kernels", "vramp-gpu"],
+        because: "tensors are usable without the streaming runtime",
+    },
+    Room {
+        name: "vramp-runtime",
+        may_use: &["vramp-plan", "vramp-kernels", "vramp-gpu"],
+        because: "the runtime moves frames and does not know which handlers exist",
+    },
+    Room {
+        name: "vramp-handlers",
+        may_use: &["vramp-plan", "vramp-kernels", "vramp-gpu", "vramp-tensor", "vramp-runtime"],
+        because: "handlers are users of everything below the facade",
+    },
+    Room {
+        name: "vramp",
+        may_use: &["vramp-plan", "vramp-kernels", "vramp-gpu", "vramp-tensor", "vramp-runtime", "vramp-handlers"],
+        because: "the facade shows the libraries and adds nothing that a program needs",
+    },
+    Room {
+        name: "vramp-cli",
+        may_use: &["vramp"],
+        because: "the program is the facade's first user: what it lacks there, others lack too",
+    },
+    Room { name: "xtask", may_use: &[], because: "chores must build when nothing else does" },
+];
+
+/// What the planner is built from, directly or not, and what for.
+const PLAN_IS_MADE_OF: &[(&str, &str)] = &[
+    ("annotate-snippets", "mistakes with a caret under the place"),
+    ("anstyle", "annotate-snippets: names of colours"),
+    ("memchr", "annotate-snippets, serde_json and winnow: searching in text"),
+    ("unicode-width", "annotate-snippets: how wide a character is"),
+    ("serde", "plans as JSON, profiles and graphs from TOML"),
+    ("serde_core", "serde's traits"),
+    ("serde_derive", "serde at compile time"),
+    ("serde_json", "plans as JSON"),
+    ("itoa", "serde_json: printing integers"),
+    ("zmij", "serde_json: printing floats"),
+    ("strsim", "the nearest known name to a misspelt one"),
+    ("thiserror", "error texts"),
+    ("thiserror-impl", "thiserror at compile time"),
+    ("toml", "graphs and profiles as TOML"),
+    ("toml_datetime", "toml's parts"),
+    ("toml_parser", "toml's parts"),
+    ("toml_writer", "toml's parts"),
+    ("serde_spanned", "toml: where a value stood in the text"),
+    ("winnow", "the pipeline grammar, and toml's"),
+    ("proc-macro2", "derives, at compile time"),
+    ("quote", "derives, at compile time"),
+    ("syn", "derives, at compile time"),
+    ("unicode-ident", "derives, at compile time"),
+];
+
+/// What the planner's code may not name, and which of its promises that would break.
+const PLAN_NEVER_NAMES: &[(&str, &str)] = &[
+    ("std::fs", "no I/O"),
+    ("std::io", "no I/O"),
+    ("std::net", "no I/O"),
+    ("std::os", "no I/O"),
+    ("std::process", "no I/O"),
+    ("std::env", "a plan depends on the graph and the profile only"),
+    ("std::time", "a plan depends on the graph and the profile only"),
+    ("Instant", "a plan depends on the graph and the profile only"),
+    ("SystemTime", "a plan depends on the graph and the profile only"),
+    ("std::thread", "no threads"),
+    ("thread_local!", "no threads"),
+    ("async", "no async"),
+    (".await", "no async"),
+    ("unsafe", "no unsafe"),
+    ("HashMap", "its order changes from run to run; use BTreeMap"),
+    ("HashSet", "its order changes from run to run; use BTreeSet"),
+    ("RandomState", "its order changes from run to run"),
+    ("print!", "text is returned, not printed"),
+    ("println!", "text is returned, not printed"),
+    ("eprint!", "text is returned, not printed"),
+    ("eprintln!", "text is returned, not printed"),
+    ("dbg!", "text is returned, not printed"),
+];
+
+// ---- the walls
+
+/// The workspace's crates with the names of all that they ask for, tests and build scripts included.
+fn crates_of(metadata: &Value) -> Vec<(String, Vec<String>)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let wanted = |package: &Value| list(&package["dependencies"]).iter().map(|wanted| text(&wanted["name"])).collect();
+    list(&metadata["packages"]).iter().map(|package| (text(&package["name"]), wanted(package))).collect()
+}
+
+/// Every crate has a room and uses only what its room may use.
+fn breaches(crates: &[(String, Vec<String>)], rooms: &[Room]) -> Vec<String> {
+    let is_ours =
+        |name: &str| rooms.iter().any(|room| room.name == name) || crates.iter().any(|(ours, _)| ours == name);
+    let mut found = Vec::new();
+    for (name, wanted) in crates {
+        let Some(room) = rooms.iter().find(|room| room.name == name) else {
+            found.push(format!("{name} has no row in ROOMS: say what it may use, and why it is a crate at all"));
+            continue;
+        };
+        let outside = wanted.iter().filter(|wanted| is_ours(wanted) && !room.may_use.contains(&wanted.as_str()));
+        found.extend(outside.map(|wanted| format!("{name} may not use {wanted}: {}", room.because)));
+    }
+    found
+}
+
+/// No crate but the GPU's asks for wgpu or a part of it.
+fn wgpu_wanted(crates: &[(String, Vec<String>)]) -> Vec<String> {
+    let others = crates.iter().filter(|(name, _)| name != "vramp-gpu");
+    let asking = others.filter(|(_, wanted)| wanted.iter().any(|wanted| wanted.starts_with("wgpu")));
+    asking
+        .map(|(name, _)| format!("{name} asks for wgpu; only vramp-gpu may, through which the others reach it"))
+        .collect()
+}
+
+/// Code that names wgpu, by way of another crate's re-export.
+fn wgpu_named(path: &str, text: &str) -> Vec<String> {
+    let lines = lines_with(&code(text), "wgpu");
+    lines.into_iter().map(|line| format!("{path}:{line}: names wgpu outside crates/gpu")).collect()
+}
+
+/// The planner's code names nothing that its promises exclude.
+fn plan_names(path: &str, text: &str) -> Vec<String> {
+    let code = outside_tests(&code(text));
+    let mut found = Vec::new();
+    for (word, promise) in PLAN_NEVER_NAMES {
+        let mut lines = lines_with(&code, word);
+        // `use std::{fmt, fs}` names std::fs as well.
+        let imported = imports(&code).into_iter().filter(|(_, path)| !lines_with(path, word).is_empty());
+        lines.extend(imported.map(|(line, _)| line));
+        lines.sort_unstable();
+        lines.dedup();
+        found.extend(lines.into_iter().map(|line| format!("{path}:{line}: `{word}` in the planner: {promise}")));
+    }
+    found
+}
+
+/// Every path that `use` statements bring in, written out, with the line of its statement.
+fn imports(code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("use ") {
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        let tree: String = code[at + 4..].split(';').next().unwrap_or_default().split_whitespace().collect();
+        let line = 1 + code[..at].matches('\n').count();
+        found.extend(written_out("", &tree).into_iter().map(|path| (line, path)));
+    }
+    found
+}
+
+fn written_out(before: &str, tree: &str) -> Vec<String> {
+    let Some((path, group)) = tree.split_once('{') else { return vec![format!("{before}{tree}")] };
+    let before = format!("{before}{path}");
+    let group = group.strip_suffix('}').unwrap_or(group);
+    let (mut depth, mut start, mut found) = (0, 0, Vec::new());
+    for (at, c) in group.char_indices().chain([(group.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                found.extend(written_out(&before, &group[start..at]));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether a crate's manifest, with the workspace's, forbids unsafe code.
+fn forbids_unsafe(workspace: &str, manifest: &str) -> bool {
+    let parse = |text: &str| text.parse::<toml::Table>().map_or(toml::Value::Boolean(false), toml::Value::Table);
+    let at = |value: &toml::Value, keys: &[&str]| keys.iter().try_fold(value.clone(), |v, key| v.get(key).cloned());
+    let is_forbid = |lint: Option<toml::Value>| {
+        lint.is_some_and(|lint| lint.get("level").unwrap_or(&lint).as_str() == Some("forbid"))
+    };
+    let (workspace, manifest) = (parse(workspace), parse(manifest));
+    let shared = at(&manifest, &["lints", "workspace"]) == Some(toml::Value::Boolean(true));
+    is_forbid(at(&manifest, &["lints", "rust", "unsafe_code"]))
+        || shared && is_forbid(at(&workspace, &["workspace", "lints", "rust", "unsafe_code"]))
+}
+
+/// The crates in what `cargo tree --prefix none` prints for a crate, without that crate.
+fn built_from(tree: &str, asked: &str) -> BTreeSet<String> {
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != asked).map(str::to_owned).collect()
+}
+
+/// The planner is built from listed crates only.
+fn strangers(built_from: &BTreeSet<String>, known: &[(&str, &str)]) -> Vec<String> {
+    let strange = built_from.iter().filter(|name| !known.iter().any(|(known, _)| known == name));
+    strange
+        .map(|name| format!("vramp-plan is built from {name}: say in PLAN_IS_MADE_OF what for, or drop it"))
+        .collect()
+}
+
+// ---- the workspace keeps them
+
+fn cargo(words: &[&str]) -> String {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words).current_dir(root());
+    let answer = command.output().expect("cargo runs these tests, so it can be started");
+    assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+    String::from_utf8(answer.stdout).expect("cargo prints text")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn rust_files(keep: fn(&str) -> bool) -> Vec<String> {
+    files().into_iter().filter(|path| is_rust(path) && keep(path)).collect()
+}
+
+#[track_caller]
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn crates_use_only_what_their_room_may_use() {
+    let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
+    let crates = crates_of(&serde_json::from_str(&metadata).expect("cargo prints JSON"));
+    assert!(crates.iter().any(|(name, _)| name == "vramp-plan"), "cargo lists the workspace");
+    assert_none(&breaches(&crates, ROOMS));
+    assert_none(&wgpu_wanted(&crates));
+}
+
+#[test]
+fn only_the_gpu_crate_names_wgpu() {
+    let others = rust_files(|path| !path.starts_with("crates/gpu/"));
+    assert_none(&others.iter().flat_map(|path| wgpu_named(path, &read(path))).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_planner_names_nothing_that_its_promises_exclude() {
+    let sources = rust_files(|path| path.starts_with("crates/plan/src/") && !path.ends_with("/tests.rs"));
+    assert!(sources.len() > 10, "the planner's sources are where they were");
+    assert_none(&sources.iter().flat_map(|path| plan_names(path, &read(path))).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_planner_has_no_build_script() {
+    assert!(!root().join("crates/plan/build.rs").exists() && !read("crates/plan/Cargo.toml").contains("build ="));
+}
+
+#[test]
+fn every_crate_forbids_unsafe() {
+    let workspace = read("Cargo.toml");
+    let manifests: Vec<String> = files()
+        .into_iter()
+        .filter(|path| path.ends_with("Cargo.toml") && !path.starts_with("fuzz/"))
+        .filter(|path| read(path).contains("[package]"))
+        .collect();
+    assert!(manifests.contains(&"crates/plan/Cargo.toml".to_owned()));
+    let careless = manifests.iter().filter(|path| !forbids_unsafe(&workspace, &read(path)));
+    assert_none(&careless.map(|path| format!("{path} does not forbid unsafe_code")).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_planner_is_built_from_known_crates_only() {
+    // cargo tree rather than cargo metadata: the latter also lists what a feature would only use if it were there.
+    // Two platforms, so that nothing comes in through a `[target.'cfg(...)']` table; all of them would make cargo
+    // download crates that no build here uses.
+    let version = cargo(&["-vV"]);
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo knows its host");
+    let tree = ["tree", "--package", "vramp-plan", "--edges", "normal", "--prefix", "none", "--format", "{p}"];
+    let tree = cargo(&[&tree[..], &["--target", host, "--target", "wasm32-unknown-unknown"]].concat());
+    let built_from = built_from(&tree, "vramp-plan");
+    assert!(built_from.contains("winnow") && built_from.contains("syn"), "cargo's tree was read: {tree}");
+    assert_none(&strangers(&built_from, PLAN_IS_MADE_OF));
+}
+
+// ---- and the walls stop what they are for
+
+fn workspace(crates: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    crates.iter().map(|(name, wanted)| ((*name).to_owned(), owned(wanted))).collect()
+}
+
+#[test]
+fn a_dependency_through_a_wall_is_found() {
+    for (name, wanted) in [
+        ("vramp-plan", "vramp-handlers"),
+        ("vramp-kernels", "vramp-gpu"),
+        ("vramp-gpu", "vramp-kernels"),
+        ("vramp-tensor", "vramp-runtime"),
+        ("vramp-runtime", "vramp-handlers"),
+        ("vramp-handlers", "vramp"),
+        ("vramp", "vramp-cli"),
+        ("vramp-cli", "vramp-plan"),
+        ("xtask", "vramp"),
+    ] {
+        let found = breaches(&workspace(&[(name, &["serde", wanted])]), ROOMS);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with(&format!("{name} may not use {wanted}: ")), "{found:?}");
+    }
+    let allowed = workspace(&[("vramp-handlers", &["vramp-plan", "glob"]), ("vramp-cli", &["vramp", "clap"])]);
+    assert_eq!(breaches(&allowed, ROOMS), [""; 0]);
+}
+
+#[test]
+fn a_crate_without_a_room_is_found() {
+    let found = breaches(&workspace(&[("vramp-cupboard", &[])]), ROOMS);
+    assert!(found[0].starts_with("vramp-cupboard has no row in ROOMS"), "{found:?}");
+    let found = breaches(&workspace(&[("vramp-cupboard", &[]), ("vramp-plan", &["vramp-cupboard"])]), ROOMS);
+    assert_eq!(found.len(), 2, "using it is a breach as well: {found:?}");
+}
+
+#[test]
+fn wgpu_in_another_crate_is_found() {
+    let crates =
+        workspace(&[("vramp-gpu", &["wgpu"]), ("vramp-runtime", &["wgpu-types"]), ("vramp-kernels", &["naga"])]);
+    let found = wgpu_wanted(&crates);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("vramp-runtime asks for wgpu"), "{found:?}");
+    assert_eq!(
+        wgpu_named("a.rs", "// wgpu\nlet a = vramp_gpu::wgpu::b(\"wgpu\");"),
+        ["a.rs:2: names wgpu outside crates/gpu"]
+    );
+}
+
+#[test]
+fn the_crates_of_a_workspace_are_read_with_every_kind_of_dependency() {
+    let metadata = serde_json::json!({"packages": [{"name": "a", "dependencies": [
+        {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}, {"name": "d", "kind": "build"}]}]});
+    assert_eq!(crates_of(&metadata), workspace(&[("a", &["b", "c", "d"])]));
+}
+
+#[test]
+fn what_the_planner_may_not_name_is_found() {
+    for planted in [
+        "use std::fs;",
+        "use std::{fmt, fs::File};",
+        "use std::{\n    collections::{BTreeMap, HashMap},\n};",
+        "fn a() { std::env::var(\"A\"); }",
+        "pub(crate) use std::time::Instant;",
+        "async fn a() {}",
+        "async { b }",
+        "a().await",
+        "unsafe { a() }",
+        "println!(\"a\")",
+        "let a: HashSet<u8>;",
+        "#[cfg(test)]\nmod tests {}\nuse std::thread;",
+    ] {
+        assert_ne!(plan_names("a.rs", planted), [""; 0], "nothing found in {planted}");
+    }
+    for innocent in [
+        "//! No unsafe, no std::fs.",
+        "use std::{fmt, str::FromStr};",
+        "#[error(\"std::io\")]",
+        "#[cfg(test)]\nmod tests { use std::collections::HashMap; }",
+        "let unsafe_code = Instantaneous;",
+    ] {
+        assert_eq!(plan_names("a.rs", innocent), [""; 0], "found in {innocent}");
+    }
+    assert_eq!(plan_names("a.rs", "\nuse std::io;"), ["a.rs:2: `std::io` in the planner: no I/O"]);
+}
+
+#[test]
+fn a_manifest_that_lets_unsafe_in_is_found() {
+    let workspace = "[workspace.lints.rust]\nunsafe_code = \"forbid\"";
+    let shared = "[lints]\nworkspace = true";
+    assert!(forbids_unsafe(workspace, shared));
+    assert!(forbids_unsafe("", "[lints.rust]\nunsafe_code = { level = \"forbid\" }"));
+    assert!(!forbids_unsafe(workspace, "[package]\nname = \"a\""));
+    assert!(!forbids_unsafe("[workspace.lints.rust]\nunsafe_code = \"deny\"", shared));
+    assert!(!forbids_unsafe("", shared));
+    assert!(!forbids_unsafe(workspace, "not toml"));
+}
+
+#[test]
+fn a_stranger_far_down_is_found() {
+    let tree = "vramp-plan v0.1.0 (crates/plan)\ntoml v1.1.8+spec-1.1.0\ntokio v1.0.0\nsyn v3.0.9 (*)\n\ntoml v1.1.8\n";
+    let built_from = built_from(tree, "vramp-plan");
+    assert_eq!(built_from, ["syn", "tokio", "toml"].map(str::to_owned).into());
+    let found = strangers(&built_from, PLAN_IS_MADE_OF);
+    assert_eq!(found, ["vramp-plan is built from tokio: say in PLAN_IS_MADE_OF what for, or drop it"]);
+}
+
+#[test]
+fn rows_are_sound() {
+    for room in ROOMS {
+        assert!(!room.because.is_empty() && !room.may_use.contains(&room.name), "{}", room.name);
+        for used in room.may_use {
+            let used = ROOMS.iter().find(|other| other.name == *used).unwrap_or_else(|| panic!("{used} has no row"));
+            assert!(!used.may_use.contains(&room.name), "{} and {} use each other", room.name, used.name);
+        }
+    }
+}

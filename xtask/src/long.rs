@@ -1,0 +1,49 @@
+//! `cargo xtask long`: the same properties as in the tests, over far more cases.
+//!
+//! Owns how long is long.
+//! Does not own the properties: the tests read `VRAMP_LONG` themselves.
+
+use anyhow::Context;
+
+use crate::shell;
+
+/// What is fuzzed: each is a file in `fuzz/fuzz_targets`.
+const FUZZED: &[&str] = &["text", "toml"];
+
+/// Long enough to get past the seeds, short enough to be run before every release.
+const FUZZ_SECONDS: u32 = 60;
+
+/// Runs the brute-force comparison, then each fuzz target.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let mut placement = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", "placement"]);
+    placement.env("VRAMP_LONG", "1");
+    shell::run(placement).context("placement against brute force")?;
+
+    if let Some(missing) = missing_for_fuzzing() {
+        eprintln!("xtask: nothing was fuzzed: {missing}");
+        return Ok(());
+    }
+    for target in FUZZED {
+        let mut fuzz = shell::command("cargo");
+        fuzz.args(["+nightly", "fuzz", "run", target, "--", &format!("-max_total_time={FUZZ_SECONDS}")]);
+        shell::run(fuzz).with_context(|| format!("fuzzing {target}; the input is kept in fuzz/artifacts/{target}"))?;
+    }
+    Ok(())
+}
+
+fn missing_for_fuzzing() -> Option<&'static str> {
+    let works = |words: [&str; 3]| {
+        let mut cargo = shell::command("cargo");
+        cargo.args(words);
+        shell::works(cargo)
+    };
+    if !shell::root().join("fuzz/Cargo.toml").is_file() {
+        Some("there is no fuzz folder")
+    } else if !works(["+nightly", "version", "--quiet"]) {
+        Some("it needs a nightly toolchain (`rustup toolchain install nightly`)")
+    } else if !works(["+nightly", "fuzz", "--version"]) {
+        Some("it needs cargo-fuzz (`cargo install cargo-fuzz --locked`)")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,113 @@
+//! `cargo xtask test`: the steps, their order and the line of counts at the end.
+//!
+//! Owns which steps there are.
+//! Does not know how the wasm target is found; `wasm` does.
+//!
+//! Always: the counts are printed alone on a line, also when a step failed.
+
+use anyhow::{Context, bail};
+
+use crate::count::{Count, Runner};
+use crate::{apt, shell, wasm};
+
+/// One part of the tests that can be run alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Unit, integration and process tests of every crate.
+    Unit,
+    /// The examples in the documentation.
+    Doc,
+    /// The documentation itself, warnings denied.
+    Docs,
+    /// The libraries built for the web.
+    Wasm,
+}
+
+impl Step {
+    /// Every step, in the order they run: what fails most often comes first.
+    pub(crate) const ALL: [Step; 4] = [Step::Unit, Step::Doc, Step::Docs, Step::Wasm];
+
+    fn name(self) -> &'static str {
+        match self {
+            Step::Unit => "unit",
+            Step::Doc => "doc",
+            Step::Docs => "docs",
+            Step::Wasm => "wasm",
+        }
+    }
+
+    fn run(self, count: &mut Count) -> anyhow::Result<()> {
+        match self {
+            Step::Unit => {
+                apt::provide()?;
+                let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
+                let (runner, words): (_, &[&str]) =
+                    if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };
+                let words = [words, &["--workspace", "--all-targets", "--no-fail-fast"]].concat();
+                shell::overhear(shell::cargo(words), &mut |line| count.hear(runner, line))
+            }
+            Step::Doc => {
+                let command = shell::cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
+                shell::overhear(command, &mut |line| count.hear(Runner::Cargo, line))
+            }
+            Step::Docs => {
+                let mut command = shell::cargo(["doc", "--workspace", "--no-deps"]);
+                command.env("RUSTDOCFLAGS", "-D warnings");
+                shell::run(command)
+            }
+            Step::Wasm => wasm::build(),
+        }
+    }
+}
+
+/// The steps that `--only` names, in the usual order; all of them where it names none.
+pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
+    let mut named = Vec::new();
+    for pair in options.chunks(2) {
+        let ["--only", name] = pair else {
+            bail!("`{}` is no option of test; expected `--only STEP`", pair.join(" "));
+        };
+        let step = Step::ALL.into_iter().find(|step| step.name() == *name);
+        named.push(step.with_context(|| format!("`{name}` is no step; expected unit, doc, docs or wasm"))?);
+    }
+    Ok(Step::ALL.into_iter().filter(|step| named.is_empty() || named.contains(step)).collect())
+}
+
+/// Runs these steps until one fails.
+pub(crate) fn run(steps: &[Step]) -> anyhow::Result<()> {
+    let mut count = Count::default();
+    let outcome = steps.iter().try_for_each(|step| {
+        let name = step.name();
+        eprintln!("xtask: step {name}");
+        step.run(&mut count)
+            .with_context(|| format!("step {name} failed; repeat it with `cargo xtask test --only {name}`"))
+    });
+    println!("{count}");
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_only_every_step_is_chosen() {
+        assert_eq!(chosen(&[]).unwrap(), Step::ALL);
+    }
+
+    #[test]
+    fn chosen_steps_keep_the_usual_order() {
+        assert_eq!(chosen(&["--only", "wasm", "--only", "unit"]).unwrap(), [Step::Unit, Step::Wasm]);
+    }
+
+    #[test]
+    fn unknown_options_and_steps_are_refused_with_what_is_known() {
+        for (options, expected) in [
+            (&["--only", "all"][..], "`all` is no step; expected unit, doc, docs or wasm"),
+            (&["--only"], "`--only` is no option of test; expected `--only STEP`"),
+            (&["unit"], "`unit` is no option of test; expected `--only STEP`"),
+        ] {
+            assert_eq!(chosen(options).unwrap_err().to_string(), expected);
+        }
+    }
+}

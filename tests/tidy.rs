@@ -79,8 +79,6 @@ fn length(path: &str, text: &str) -> Vec<String> {
 fn words_anywhere(path: &str, text: &str) -> Vec<String> {
     const REFUSED: &[(&str, &str)] = &[
         ("#[ignore", "a test that does not run proves nothing: mend or remove it"),
-        ("#[allow(", "use `#[expect(..., reason = \"...\")]`, which fails once it is not needed"),
-        ("#![allow(", "use `#![expect(..., reason = \"...\")]`, which fails once it is not needed"),
         ("todo!", "finish it or leave it out"),
         ("unimplemented!", "finish it or leave it out"),
         ("dbg!", "left over from debugging"),
@@ -91,6 +89,8 @@ fn words_anywhere(path: &str, text: &str) -> Vec<String> {
 /// Words that may stand only in tests.
 fn words_in_sources(path: &str, text: &str) -> Vec<String> {
     const REFUSED: &[(&str, &str)] = &[
+        ("#[allow(", "use `#[expect(..., reason = \"...\")]`, which fails once it is not needed"),
+        ("#![allow(", "use `#![expect(..., reason = \"...\")]`, which fails once it is not needed"),
         (".unwrap()", "return the error, or `expect` with the reason why there is none"),
         ("mod tests;", "a file of tests is declared under `#[cfg(test)]`"),
     ];
@@ -103,6 +103,15 @@ fn refused(path: &str, code: &str, words: &[(&str, &str)]) -> Vec<String> {
         lines_with(code, word).into_iter().map(move |line| format!("{path}:{line}: `{word}`: {why}"))
     });
     found.collect()
+}
+
+/// Tests may allow, since a module that several share is never used in full by each; they say why.
+fn allowed_without_reason(path: &str, text: &str) -> Vec<String> {
+    let code = code(text);
+    let allows = code.match_indices("#[allow(").chain(code.match_indices("#![allow("));
+    let bare = allows.filter(|(at, _)| !code[*at..].split(']').next().unwrap_or_default().contains("reason = "));
+    let lines = bare.map(|(at, _)| 1 + code[..at].matches('\n').count());
+    lines.map(|line| format!("{path}:{line}: an `allow` without `reason = \"...\"`")).collect()
 }
 
 /// What a module shows is listed name by name.
@@ -222,6 +231,7 @@ fn no_file_is_too_long_to_read() {
 fn no_rust_file_holds_a_refused_word() {
     assert_none(&complaints(is_rust, words_anywhere));
     assert_none(&complaints(is_source, words_in_sources));
+    assert_none(&complaints(is_rust, allowed_without_reason));
 }
 
 #[test]
@@ -316,14 +326,16 @@ fn refused_words_are_found_in_code_only() {
     let planted = [
         "#[ignore]",
         "#[ignore = \"slow\"]",
-        "#[allow(dead_code)]",
-        "#![allow(unused)]",
         "todo!()",
         "a(unimplemented!())",
         "dbg!(a)",
         "#[cfg(test)]\nmod tests { #[ignore] fn a() {} }",
     ];
     finds(words_anywhere, &planted, &["// dbg!(a)", "\"todo!\"", "my_todo!()", "#[expect(dead_code)]", "ignore()"]);
+    let planted = ["#[allow(dead_code)]", "#![allow(unused, reason = \"a\")]"];
+    finds(words_in_sources, &planted, &["#[expect(dead_code)]", "// #[allow(unused)]"]);
+    let planted = ["#[allow(dead_code)]", "#![allow(\n    unused,\n)]\n// reason = \"a\""];
+    finds(allowed_without_reason, &planted, &["#![allow(\n    unused,\n    reason = \"a\"\n)]", "#[expect(unused)]"]);
     let planted = ["a.unwrap()", "#[cfg(test)]\nmod tests {}\nfn b() { a.unwrap() }", "mod tests;"];
     let innocent =
         ["a.unwrap_or(b)", "/// a.unwrap()\n", "#[cfg(test)]\nmod tests { a.unwrap() }", "#[cfg(test)]\nmod tests;"];

@@ -97,11 +97,11 @@ pub(crate) struct PlanArgs {
     /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) pipeline: OsString,
-    /// How to print the plan
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    pub(crate) format: Form,
-    /// Print one line of JSON; same as --format json, on one line
-    #[arg(long, conflicts_with = "format")]
+    /// How to print the plan; text if not given
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Form>,
+    /// Print it as JSON on one line
+    #[arg(long)]
     pub(crate) json: bool,
     /// The machine to plan for: a TOML file of figures, or shipped:discrete, shipped:integrated, shipped:phone,
     /// shipped:software, shipped:cpu

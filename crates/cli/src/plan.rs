@@ -5,12 +5,13 @@
 //!
 //! Always: no device is opened and nothing but headers is read.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::anyhow;
 use vramp::handlers::{FileProbe, catalog};
-use vramp::plan::{CheckError, Graph, Plan, Planner, Profile, Space};
+use vramp::plan::{CheckError, Graph, NoPlan, Plan, PlannedLink, Planner, PortAt, Profile, Ramp, Space};
 
 use crate::args::{Form, PlanArgs};
 use crate::failure::Failure;
@@ -21,6 +22,9 @@ use crate::page;
 const ASSUMED: &str = "integrated";
 
 pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
+    if args.json && args.format.is_some_and(|form| form != Form::Json) {
+        return Err(Failure::Wrong(anyhow!("--json and --format ask for two forms; give one of the two")));
+    }
     let profile = match &args.profile {
         Some(word) => find_profile(word)?,
         None => shipped(ASSUMED)?,
@@ -58,7 +62,7 @@ fn decide(args: &PlanArgs, graph: &Graph, profile: &Profile) -> Result<Plan, Fai
     } else if args.gpu {
         planner = planner.only(Space::Gpu);
     }
-    for (name, space) in placements(args, graph)? {
+    for (name, space) in placements(args)? {
         planner = planner.place(name, space);
     }
     if let Some(threads) = args.threads {
@@ -73,30 +77,22 @@ fn decide(args: &PlanArgs, graph: &Graph, profile: &Profile) -> Result<Plan, Fai
     if let Some(fps) = args.fps {
         planner = planner.pace(fps);
     }
-    planner.decide().map_err(Failure::NoPlan)
+    planner.decide().map_err(|why| match why {
+        // A name that does not exist is a slip on the command line, not a property of the graph.
+        NoPlan::UnknownPin { .. } => Failure::Wrong(why.into()),
+        _ => Failure::NoPlan(why),
+    })
 }
 
-/// The placements asked for, each of a handler that exists and not in two places at once.
-fn placements<'a>(args: &'a PlanArgs, graph: &Graph) -> Result<Vec<(&'a str, Space)>, Failure> {
-    let mut placed: Vec<(&str, Space)> = Vec::new();
+/// The placements asked for, no handler in two places at once.
+fn placements(args: &PlanArgs) -> Result<BTreeMap<&str, Space>, Failure> {
+    let mut placed = BTreeMap::new();
     for (name, space) in &args.place {
-        if !graph.handlers().iter().any(|h| h.name == *name) {
-            let most = 8;
-            let mut names: Vec<&str> = graph.handlers().iter().map(|h| h.name.as_str()).take(most + 1).collect();
-            if names.len() > most {
-                names[most] = "...";
-            }
-            return Err(Failure::Wrong(anyhow!(
-                "--place {name}={space}: no handler is called `{name}`; there are {}",
-                names.join(", ")
-            )));
-        }
-        if placed.contains(&(name, space.other())) {
+        if placed.insert(name.as_str(), *space).is_some_and(|before| before != *space) {
             return Err(Failure::Wrong(anyhow!(
                 "--place puts `{name}` on the cpu and on the gpu; give one of the two"
             )));
         }
-        placed.push((name, *space));
     }
     Ok(placed)
 }
@@ -118,7 +114,7 @@ fn shipped(class: &str) -> Result<Profile, Failure> {
 }
 
 fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
-    let form = if args.json { Form::Json } else { args.format };
+    let form = if args.json { Form::Json } else { args.format.unwrap_or(Form::Text) };
     if args.verbose {
         negotiated(plan);
     }
@@ -141,23 +137,18 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
 
 /// Says for every link what was negotiated.
 fn negotiated(plan: &Plan) {
-    let lines: Vec<String> = plan
-        .links
-        .iter()
-        .map(|link| {
-            let (from, to) = (plan.port_name(link.from), plan.port_name(link.to));
-            match link.ramp.map(|r| &plan.ramps[r]) {
-                Some(ramp) => format!(
-                    "{from} -> {to}: Negotiated: {}->{} (transfer, ~{:.2} ms)",
-                    link.from_space,
-                    link.space,
-                    ramp.est_ns as f64 / 1e6
-                ),
-                None => format!("{from} -> {to}: Negotiated: {} (no transfer)", link.space),
-            }
-        })
-        .collect();
-    if !lines.is_empty() {
-        page::words(&lines.join("\n"));
+    let served: BTreeMap<PortAt, &Ramp> =
+        plan.ramps.iter().flat_map(|ramp| ramp.to.iter().map(move |at| (*at, ramp))).collect();
+    let line = |link: &PlannedLink| {
+        let (from, to) = (plan.port_name(link.from), plan.port_name(link.to));
+        let Some(ramp) = served.get(&link.to) else {
+            return format!("{from} -> {to}: Negotiated: {} (no transfer)", link.space);
+        };
+        let (way, ms) = (ramp.direction, ramp.est_ns as f64 / 1e6);
+        let explicit = if ramp.explicit { ", asked for" } else { "" };
+        format!("{from} -> {to}: Negotiated: {}->{} (transfer, ~{ms:.2} ms{explicit})", way.from(), way.to())
+    };
+    if !plan.links.is_empty() {
+        page::words(&plan.links.iter().map(line).collect::<Vec<_>>().join("\n"));
     }
 }

@@ -149,6 +149,7 @@ fn a_wrong_command_line_ends_with_two() {
         &["plan"][..],
         &["plan", GOOD, "--cpu", "--gpu"],
         &["plan", GOOD, "--format", "html"],
+        &["plan", GOOD, "--format", "dot", "--json"],
         &["plan", GOOD, "--place", "blur0"],
         &["plan", GOOD, "--place", "blur0=disk"],
         &["plan", GOOD, "--threads", "0"],
@@ -193,6 +194,10 @@ fn verbose_says_for_every_link_what_was_negotiated() {
     assert!(last.starts_with("text0.video -> png0.video: Negotiated: gpu->cpu (transfer, ~"), "{last}");
     assert!(last.ends_with(" ms)"), "{last}");
     assert_eq!(lines.len(), 3);
+    let run = ends_with(0, vramp(&["plan", "pattern name=p ! upload ! blur ! null", "--place", "p=cpu", "-v"]));
+    let up = run.err.lines().next().unwrap();
+    assert!(up.starts_with("p.video -> upload0.video: Negotiated: cpu->gpu (transfer, ~"), "{up}");
+    assert!(up.ends_with(" ms, asked for)"), "{up}");
 }
 
 #[test]

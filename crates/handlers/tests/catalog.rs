@@ -203,8 +203,7 @@ fn every_rule_refers_to_a_setting_of_a_fitting_type() {
             let setting = entry.setting(key).unwrap_or_else(|| panic!("{}: no setting {key}", entry.name));
             assert!(fits(&setting.value), "{}: {key} is {:?}", entry.name, setting.value);
         };
-        let (is_size, is_rate): (fn(&ValueType) -> bool, fn(&ValueType) -> bool) =
-            (|v| *v == ValueType::Size, |v| *v == ValueType::Rate);
+        let is_size: fn(&ValueType) -> bool = |v| *v == ValueType::Size;
         let is_int: fn(&ValueType) -> bool = |v| matches!(v, ValueType::Int { .. });
         for output in entry.outputs {
             match output.size {
@@ -224,7 +223,7 @@ fn every_rule_refers_to_a_setting_of_a_fitting_type() {
                 SizeRule::Input | SizeRule::Probed(None) => {}
             }
             if let RateRule::Setting(key) | RateRule::Probed(Some(key)) = output.rate {
-                is(key, is_rate);
+                is(key, |v| *v == ValueType::Rate);
             }
             if let FormatRule::Setting(key) = output.format {
                 is(key, |v| *v == ValueType::Format);

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use vramp_handlers::{FileProbe, source};
+use vramp_plan::Format;
 use vramp_plan::catalog::{Entry, Probe, Settings, Value};
 
 /// Set for the second start: the kind of source and its path.
@@ -21,7 +22,7 @@ fn look(entry: &Entry, path: &str) -> String {
     match FileProbe.probe(entry, &settings) {
         Ok(found) => format!(
             "format {:?}, size {:?}, rate {:?}",
-            found.format.map(|f| f.name()),
+            found.format.map(Format::name),
             found.size.map(|s| s.to_string()),
             found.rate.map(|r| r.to_string())
         ),

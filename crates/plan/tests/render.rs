@@ -220,6 +220,19 @@ cost     2.41 ms by lab.toml; --cpu is impossible, --gpu would cost 3.00 ms
 }
 
 #[test]
+fn the_ramp_of_an_explicit_download_stands_behind_it_and_is_drawn() {
+    let mut plan = linear();
+    plan.handlers[2] = PlannedHandler { group: None, ..handler("download0", Space::Gpu, 0, None, 0) };
+    plan.groups.pop();
+    plan.ramps[0] = Ramp { from: at(1, "video"), to: vec![at(2, "video")], explicit: true, ..plan.ramps[0].clone() };
+    plan.links[2] = link(2, 3, Space::Cpu, Space::Cpu, 2, None);
+    let shown = plan.to_text(false);
+    let places = ["gpu  download0", "<= down ==", "cpu         png0"].map(|words| shown.find(words).unwrap());
+    assert!(places.is_sorted() && shown.contains("(asked for)"), "{shown}");
+    assert!(plan.to_mermaid().contains("h1 ==>|\"down 8.3 MB, 1.31 ms<br/>"), "{}", plan.to_mermaid());
+}
+
+#[test]
 fn colour_adds_escape_codes_and_nothing_else() {
     for plan in [linear(), diamond(), long(50)] {
         let mut plain = String::new();

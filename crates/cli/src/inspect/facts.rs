@@ -44,9 +44,9 @@ pub(super) fn kernel(entry: &Entry) -> String {
         KernelRule::Always(kernel) if kernel.dispatches == 1 => kernel.kind.name().to_owned(),
         KernelRule::Always(kernel) => format!("{}, {} dispatches", kernel.kind.name(), kernel.dispatches),
         KernelRule::By { setting, cases, otherwise } => {
-            let cases: Vec<_> =
-                cases.iter().map(|(word, kernel)| format!("{} with {setting}={word}", kernel.kind.name())).collect();
-            format!("{}; {}", otherwise.kind.name(), cases.join(", "))
+            let others = cases.iter().filter(|(_, kernel)| kernel.kind != otherwise.kind);
+            let others = others.map(|(word, kernel)| format!("{} with {setting}={word}", kernel.kind.name()));
+            std::iter::once(otherwise.kind.name().to_owned()).chain(others).collect::<Vec<_>>().join(", ")
         }
     }
 }

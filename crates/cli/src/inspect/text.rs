@@ -104,11 +104,11 @@ fn ports(out: &mut String, entry: &Entry, colour: bool) {
 }
 
 fn settings(out: &mut String, entry: &Entry, colour: bool) {
-    let _ = writeln!(out, "\n  {}", bold("settings", colour));
-    let own = facts::settings(entry);
-    let universal = facts::universal(entry);
-    let rows: Vec<[String; 5]> = own.iter().chain(&universal).map(setting_cells).collect();
-    push_rows(out, &rows);
+    let cells = |settings: Vec<Shown>| settings.iter().map(setting_cells).collect::<Vec<[String; 5]>>();
+    if !entry.settings.is_empty() || entry.open_settings {
+        let _ = writeln!(out, "\n  {}", bold("settings", colour));
+        push_rows(out, &cells(facts::settings(entry)));
+    }
     for group in entry.one_of {
         let _ = writeln!(out, "    exactly one of {} has to be given", group.join(", "));
     }
@@ -118,6 +118,9 @@ fn settings(out: &mut String, entry: &Entry, colour: bool) {
     if entry.open_settings {
         out.push_str("    settings that are not listed are passed on to its own code\n");
     }
+    let several = if entry.inputs.len() > 1 { " with several inputs" } else { "" };
+    let _ = writeln!(out, "\n  {}", bold(&format!("settings of every handler{several}"), colour));
+    push_rows(out, &cells(facts::universal(entry)));
 }
 
 fn setting_cells(setting: &Shown) -> [String; 5] {

@@ -129,3 +129,56 @@ impl Network {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use petgraph::algo::maximum_flow::dinics;
+    use petgraph::graph::{DiGraph, NodeIndex};
+    use proptest::prelude::*;
+
+    /// Sum of the capacities that lead from the source's side to the sink's.
+    fn cut_capacity(edges: &[(usize, usize, u64, u64)], reaches: &[bool]) -> u64 {
+        edges
+            .iter()
+            .map(|&(a, b, there, back)| match (reaches[a], reaches[b]) {
+                (false, true) => there,
+                (true, false) => back,
+                _ => 0,
+            })
+            .sum()
+    }
+
+    proptest! {
+        #[test]
+        fn the_flow_is_what_petgraph_finds_and_the_cut_carries_exactly_that(
+            edges in prop::collection::vec((0usize..8, 0usize..8, 0u64..20, 0u64..20), 0..40)
+        ) {
+            let edges: Vec<_> = edges.into_iter().filter(|e| e.0 != e.1).collect();
+            let mut network = Network::new(8);
+            let mut oracle = DiGraph::<(), u64>::new();
+            let nodes: Vec<NodeIndex> = (0..8).map(|_| oracle.add_node(())).collect();
+            for &(a, b, there, back) in &edges {
+                network.edge(a, b, there, back);
+                oracle.add_edge(nodes[a], nodes[b], there);
+                oracle.add_edge(nodes[b], nodes[a], back);
+            }
+            let flow = network.saturate(0, 1);
+            let (expected, _) = dinics(&oracle, nodes[0], nodes[1]);
+            prop_assert_eq!(flow, expected);
+            let reaches = network.reaches(1);
+            prop_assert!(reaches[1] && !reaches[0]);
+            prop_assert_eq!(cut_capacity(&edges, &reaches), flow);
+        }
+    }
+
+    #[test]
+    fn a_path_of_a_hundred_thousand_edges_does_not_overflow_the_stack() {
+        let n = 100_000;
+        let mut network = Network::new(n);
+        for v in 1..n {
+            network.edge(v - 1, v, 7, 0);
+        }
+        assert_eq!(network.saturate(0, n - 1), 7);
+    }
+}

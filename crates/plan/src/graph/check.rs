@@ -449,7 +449,8 @@ fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) 
         if !handler.entry.inputs.is_empty() {
             continue;
         }
-        let probed = handler.entry.outputs.iter().any(|o| {
+        // A blocking source is asked even where its settings say all: a missing file is better found now.
+        let probed = handler.entry.blocking || handler.entry.outputs.iter().any(|o| {
             matches!(o.format, FormatRule::Probed)
                 || matches!(o.size, SizeRule::Probed(_))
                 || matches!(o.rate, RateRule::Probed(_))

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::drawing::{group_label, handler_label, link_label, ramp_label, spaces};
+use super::drawing::{group_label, handler_label, link_label, ramp_label, ramps_by_input, spaces};
 use crate::plan::Plan;
 use crate::words::Space;
 
@@ -59,9 +59,10 @@ fn edges(out: &mut String, plan: &Plan) {
         let _ =
             writeln!(out, "  h{} -> r{r} [{bold}, arrowhead=none, label=\"{}\"];", ramp.from.handler, ramp_label(ramp));
     }
+    let served = ramps_by_input(plan);
     for link in &plan.links {
         let (from, to, label) = (link.from.handler, link.to.handler, link_label(link));
-        let _ = match link.ramp.map(|r| (r, &plan.ramps[r])) {
+        let _ = match served.get(&link.to).map(|r| (r, &plan.ramps[*r])) {
             Some((r, ramp)) if ramp.to.len() > 1 => {
                 writeln!(out, "  r{r} -> h{to} [{bold}, label=\"{label}\"];")
             }

@@ -6,9 +6,11 @@
 //! Always: every handler is in exactly one box; a ramp with several consumers is one edge that forks, as it is one
 //! transfer.
 
+use std::collections::BTreeMap;
+
 use super::units::{bytes, count, time};
 use crate::catalog::Direction;
-use crate::plan::{Plan, PlannedLink, Ramp};
+use crate::plan::{Plan, PlannedLink, PortAt, Ramp};
 use crate::words::Space;
 
 /// The handlers of one space, fused ones apart.
@@ -53,6 +55,11 @@ pub(super) fn link_label(link: &PlannedLink) -> String {
     let port = if link.to.port == "video" { String::new() } else { format!("{}: ", link.to.port) };
     let depth = if link.depth == 0 { String::new() } else { format!(", {} {}", link.policy, link.depth) };
     format!("{port}{}{depth}", link.content)
+}
+
+/// The ramp that serves each input, those inside an explicit `upload` or `download` included.
+pub(super) fn ramps_by_input(plan: &Plan) -> BTreeMap<PortAt, usize> {
+    plan.ramps.iter().enumerate().flat_map(|(r, ramp)| ramp.to.iter().map(move |at| (*at, r))).collect()
 }
 
 /// What is written on a ramp.

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::drawing::{group_label, handler_label, link_label, ramp_label, spaces};
+use super::drawing::{group_label, handler_label, link_label, ramp_label, ramps_by_input, spaces};
 use crate::plan::Plan;
 
 pub(super) fn mermaid(plan: &Plan) -> String {
@@ -29,9 +29,10 @@ pub(super) fn mermaid(plan: &Plan) -> String {
     for (r, ramp) in plan.ramps.iter().enumerate().filter(|(_, ramp)| ramp.to.len() > 1) {
         let _ = writeln!(out, "  r{r}((\" \"))\n  h{} ==>|\"{}\"| r{r}", ramp.from.handler, ramp_label(ramp));
     }
+    let served = ramps_by_input(plan);
     for link in &plan.links {
         let (from, to, label) = (link.from.handler, link.to.handler, link_label(link));
-        let _ = match link.ramp.map(|r| (r, &plan.ramps[r])) {
+        let _ = match served.get(&link.to).map(|r| (r, &plan.ramps[*r])) {
             Some((r, ramp)) if ramp.to.len() > 1 => writeln!(out, "  r{r} ==>|\"{label}\"| h{to}"),
             Some((_, ramp)) => writeln!(out, "  h{from} ==>|\"{}<br/>{label}\"| h{to}", ramp_label(ramp)),
             None => writeln!(out, "  h{from} -->|\"{label}\"| h{to}"),

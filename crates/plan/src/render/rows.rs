@@ -66,7 +66,10 @@ pub(super) fn rows(plan: &Plan) -> Vec<Row<'_>> {
         }
     }
     for (r, ramp) in plan.ramps.iter().enumerate() {
-        if let Some(first) = ramp.to.iter().map(|at| row_of[at.handler]).min() {
+        // A `download` itself still stands on the device: its ramp comes behind it, before the row that follows.
+        let place = |h: usize| row_of[h] + usize::from(plan.handlers[h].space != ramp.direction.to());
+        let first = ramp.to.iter().map(|at| place(at.handler)).min();
+        if let Some(first) = first.map(|at| at.min(rows.len() - 1)) {
             rows[first].ramps.push(r);
         }
     }

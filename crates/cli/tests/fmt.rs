@@ -1,6 +1,6 @@
 //! `vramp fmt`: from one form to the other and back.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 mod program;
 

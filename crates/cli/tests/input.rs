@@ -1,6 +1,6 @@
 //! Where a pipeline can come from: text, files, standard input.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 mod program;
 

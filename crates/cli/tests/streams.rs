@@ -1,6 +1,6 @@
 //! What happens to the two streams when nobody, or a stubborn somebody, is at their other end.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 mod program;
 

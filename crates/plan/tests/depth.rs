@@ -4,6 +4,7 @@
 //! one frame), handlers that fire when their inputs allow it, frames that fail on the way and leave an empty slot, and
 //! watermarks; it fires one random handler after the other until none can, and then everything must have arrived.
 
+#[expect(dead_code, reason = "each test file uses a part of it")]
 mod support;
 
 use std::collections::VecDeque;

@@ -3,6 +3,7 @@
 //! Brute force pins every flexible handler, inserted converters included, to every combination of spaces and runs the
 //! whole planner on each, so it shares nothing with the cut but the planner's own price of a finished plan.
 
+#[expect(dead_code, reason = "each test file uses a part of it")]
 mod support;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Plans built by hand, and how they are printed.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -6,6 +6,8 @@
 //! Always: every ramp that nobody asked for has one warning with direction and price; a saving that is claimed was
 //! computed by planning again without its cause.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use crate::catalog::Direction;
 use crate::profile::Profile;
 use crate::words::{Rate, Space, SpaceSet};
@@ -17,7 +19,9 @@ use super::net::Net;
 use super::place::place;
 
 /// Planning again for every suspect is exact but not free: beyond this much work the saving is left unsaid.
-const WORK: usize = 200_000;
+const WORK: usize = 20_000;
+/// How far from a ramp its cause is looked for, in handlers.
+const REGION: usize = 64;
 
 pub(super) struct Advice<'a> {
     pub net: &'a Net<'a>,
@@ -31,8 +35,7 @@ pub(super) struct Advice<'a> {
 impl Advice<'_> {
     pub fn warnings(&self, pace: Option<Rate>) -> Vec<String> {
         let mut warnings = Vec::new();
-        let mut work = 0;
-        let mut saving_of: Vec<Option<Option<Saving>>> = vec![None; self.net.nodes.len()];
+        let mut tried = Tried { left: WORK, saving: vec![None; self.net.nodes.len()] };
         for ramp in self.layout.ramps.iter().filter(|r| !r.explicit) {
             let mut line = format!(
                 "{} transfer of {}, ~{}",
@@ -40,21 +43,17 @@ impl Advice<'_> {
                 self.net.port_name(self.net.output_at(self.net.nodes[ramp.from].fans[ramp.output][0])),
                 ms(ramp.ns)
             );
-            let suspect = self.suspect(ramp);
-            if let Some(suspect) = suspect {
-                line += &format!(": {}", self.because(suspect));
-                if saving_of[suspect].is_none() && work < WORK {
-                    work += self.net.nodes.len();
-                    saving_of[suspect] = Some(self.without(suspect));
-                }
-                if let Some(Some(saving)) = &saving_of[suspect] {
-                    line += &format!(
-                        "; avoidable: {} would save {} a frame and {} transfer(s)",
-                        self.remedy(suspect),
-                        ms(saving.ns),
-                        saving.ramps
-                    );
-                }
+            let suspects = self.suspects(ramp);
+            let best = suspects
+                .iter()
+                .filter_map(|at| Some((*at, tried.without(self, *at)?)))
+                .max_by_key(|(at, saving)| (saving.ns, std::cmp::Reverse(*at)));
+            if let Some(at) = best.map(|(at, _)| at).or(suspects.first().copied()) {
+                line += &format!(": {}", self.because(at));
+            }
+            if let Some((at, saving)) = best {
+                let (remedy, ramps) = (self.remedy(at), saving.ramps);
+                line += &format!("; avoidable: {remedy} would save {} a frame and {ramps} transfer(s)", ms(saving.ns));
             }
             warnings.push(line);
         }
@@ -78,13 +77,29 @@ impl Advice<'_> {
         warnings
     }
 
-    /// The handler that forces a ramp: one confined to its side, nearest to the ramp, preferably one in the middle of
-    /// the graph, which could be changed, before a source or sink, which is where it has to be.
-    fn suspect(&self, ramp: &LayoutRamp) -> Option<usize> {
-        let ends = ramp.wires.iter().map(|w| self.net.wires[*w].to).chain([ramp.from]);
-        let confined: Vec<usize> = ends.filter(|at| self.is_confined(*at)).collect();
-        let middle = |at: &&usize| !self.net.nodes[**at].inputs.is_empty() && !self.net.nodes[**at].outputs.is_empty();
-        confined.iter().find(middle).or(confined.first()).copied()
+    /// The handlers that may force a ramp: the nearest ones on either side that are confined to it.
+    fn suspects(&self, ramp: &LayoutRamp) -> Vec<usize> {
+        let mut suspects = Vec::new();
+        let served: Vec<usize> = ramp.wires.iter().map(|w| self.net.wires[*w].to).collect();
+        for start in [served, vec![ramp.from]] {
+            let mut seen: BTreeSet<usize> = start.iter().copied().collect();
+            let mut queue: VecDeque<usize> = start.into();
+            while let Some(at) = queue.pop_front() {
+                if self.is_confined(at) {
+                    suspects.push(at);
+                    continue;
+                }
+                let node = &self.net.nodes[at];
+                let before = node.inputs.iter().flatten().map(|w| self.net.wires[*w].from);
+                let after = node.fans.iter().flatten().map(|w| self.net.wires[*w].to);
+                for next in before.chain(after) {
+                    if self.spaces[next] == self.spaces[at] && seen.len() < REGION && seen.insert(next) {
+                        queue.push_back(next);
+                    }
+                }
+            }
+        }
+        suspects
     }
 
     fn is_confined(&self, at: usize) -> bool {
@@ -106,8 +121,7 @@ impl Advice<'_> {
             Some((_, Reason::Pinned(space))) => format!("dropping --place {name}={space}"),
             Some((_, Reason::Only(space))) => format!("dropping --{space}"),
             Some((_, Reason::Limit(_))) => format!("smaller frames or fewer inputs for {name}"),
-            _ => format!("a {} version of {name}, or moving it to the end of the {} part,",
-                self.spaces[at].other(), self.spaces[at]),
+            _ => format!("running {name} on the {}", self.spaces[at].other()),
         }
     }
 
@@ -124,6 +138,22 @@ impl Advice<'_> {
         let ramps = self.layout.ramps.len().checked_sub(other.ramps.len()).filter(|n| *n > 0)?;
         let ns = self.layout.cost_ns.checked_sub(other.cost_ns).filter(|ns| *ns > 0)?;
         Some(Saving { ns, ramps })
+    }
+}
+
+/// What freeing a handler was found to save, each computed once and only while the work allows.
+struct Tried {
+    left: usize,
+    saving: Vec<Option<Option<Saving>>>,
+}
+
+impl Tried {
+    fn without(&mut self, advice: &Advice<'_>, at: usize) -> Option<Saving> {
+        if self.saving[at].is_none() {
+            self.left = self.left.checked_sub(advice.net.nodes.len())?;
+            self.saving[at] = Some(advice.without(at));
+        }
+        self.saving[at].flatten()
     }
 }
 

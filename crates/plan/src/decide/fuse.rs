@@ -39,7 +39,7 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
                 compute_ns: costs.compute[at].of(space),
             };
             runs[at][slot] = alone;
-            let Some(wire) = candidate else { continue };
+            let Some(wire) = candidate.filter(|w| both_offer(net, *w, space)) else { continue };
             let before = runs[net.wires[wire].from][slot];
             let joined = Run {
                 headed: alone.headed || before.headed,
@@ -64,6 +64,12 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
             }
         }
     }
+}
+
+/// Whether both ends of a wire have an implementation for the space, by their entries.
+fn both_offer(net: &Net<'_>, wire: usize, space: Space) -> bool {
+    let wire = &net.wires[wire];
+    net.nodes[wire.from].entry.offers(space) && net.nodes[wire.to].entry.offers(space)
 }
 
 /// Whether a lead wire's two ends could be one kernel at all.

@@ -429,6 +429,8 @@ impl<'a> Check<'a> {
             v = feeder[v]?;
         }
         cycle.reverse();
+        let first = (0..cycle.len()).min_by_key(|i| cycle[*i])?;
+        cycle.rotate_left(first);
         Some(cycle)
     }
 

@@ -1,0 +1,295 @@
+//! How many transfers a graph needs, and where they go: the counts every plan owes.
+
+#[expect(dead_code, reason = "each test file uses a part of it")]
+mod support;
+
+use support::{catalog, chain, check};
+use vramp_plan::catalog::{Direction, NoProbe};
+use vramp_plan::{CheckError, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Rate, Space};
+
+fn profile() -> Profile {
+    Profile::shipped("discrete").unwrap()
+}
+
+fn plan(spec: &GraphSpec) -> Plan {
+    Planner::new(&check(spec), &profile()).decide().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn directions(plan: &Plan) -> Vec<Direction> {
+    plan.ramps.iter().map(|r| r.direction).collect()
+}
+
+#[test]
+fn a_chain_that_is_all_gpu_has_no_transfer() {
+    let plan = plan(&chain(&["src-gpu", "point-gpu", "point", "sink-gpu"]));
+    assert_eq!(plan.ramps.len(), 0);
+    assert_eq!(plan.segments, 1);
+    assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+}
+
+#[test]
+fn gpu_cpu_gpu_cpu_takes_three_transfers_and_says_their_sum() {
+    let plan = plan(&chain(&["src-gpu", "point-cpu", "point-gpu", "sink-cpu"]));
+    assert_eq!(directions(&plan), [Direction::Down, Direction::Up, Direction::Down]);
+    assert_eq!(plan.segments, 2);
+    let ramps: u64 = plan.ramps.iter().map(|r| r.est_ns).sum();
+    assert!(ramps > 0 && plan.cost_ns > ramps);
+    assert_eq!(plan.warnings.len(), 3);
+}
+
+#[test]
+fn cpu_ends_around_a_gpu_middle_take_two() {
+    let plan = plan(&chain(&["src-cpu", "point-gpu", "point-gpu", "sink-cpu"]));
+    assert_eq!(directions(&plan), [Direction::Up, Direction::Down]);
+}
+
+#[test]
+fn a_chain_that_is_all_flexible_takes_none() {
+    assert_eq!(plan(&chain(&["src", "point", "sink"])).ramps.len(), 0);
+}
+
+#[test]
+fn a_mixed_chain_takes_one() {
+    let plan = plan(&chain(&["src-gpu", "point-gpu", "point-cpu", "sink"]));
+    assert_eq!(directions(&plan), [Direction::Down]);
+    // The flexible sink follows its neighbour instead of going back up.
+    assert_eq!(plan.handler("sink0").unwrap().space, Space::Cpu);
+}
+
+#[test]
+fn when_only_the_cpu_is_common_frames_stay_there() {
+    let plan = plan(&chain(&["src-cpu", "point-cpu", "sink-cpu"]));
+    assert_eq!(plan.ramps.len(), 0);
+    assert_eq!(plan.segments, 0);
+    assert_eq!(plan.input("point-cpu0", "video").unwrap().space, Space::Cpu);
+}
+
+#[test]
+fn the_gpu_is_preferred_where_both_cost_the_same() {
+    // Handlers that cost nothing anywhere tie but for the submit: without it, the tie goes to the gpu.
+    let free = "about = \"free\"\n".to_owned()
+        + include_str!("../src/profile/shipped/discrete.toml").split_once('\n').unwrap().1;
+    let free = free.replace("submit_us = { value = 50", "submit_us = { value = 1e-9");
+    let free = Profile::read("free", &free).unwrap();
+    let spec = chain(&["src-gpu", "pass", "pass", "sink-gpu"]);
+    let plan = Planner::new(&check(&spec), &free).decide().unwrap();
+    assert!(plan.handlers.iter().all(|h| h.space == Space::Gpu));
+}
+
+#[test]
+fn consumers_behind_one_output_share_one_transfer() {
+    let mut spec = chain(&["src-gpu", "sink-cpu"]);
+    for _ in 0..3 {
+        let sink = spec.add(HandlerSpec::new("sink-cpu"));
+        spec.connect(vramp_plan::HandlerId(0), sink);
+    }
+    let plan = plan(&spec);
+    assert_eq!(plan.ramps.len(), 1);
+    assert_eq!(plan.ramps[0].to.len(), 4);
+}
+
+#[test]
+fn consumers_that_want_one_format_share_one_converter() {
+    let mut spec = chain(&["src", "file"]);
+    for kind in ["file", "sink"] {
+        let sink = spec.add(HandlerSpec::new(kind));
+        spec.connect(vramp_plan::HandlerId(0), sink);
+    }
+    let plan = plan(&spec);
+    let converters: Vec<_> = plan.handlers.iter().filter(|h| h.inserted).collect();
+    assert_eq!(converters.len(), 1);
+    assert_eq!(converters[0].name, "convert0");
+    assert_eq!(plan.links.iter().filter(|l| plan.port_name(l.from) == "convert0.video").count(), 2);
+}
+
+#[test]
+fn an_inserted_converter_takes_a_name_nobody_has() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src").named("convert0"));
+    let sink = spec.add(HandlerSpec::new("file").named("convert1"));
+    spec.connect(source, sink);
+    let plan = plan(&spec);
+    assert!(plan.handler("convert2").is_some_and(|h| h.inserted));
+}
+
+#[test]
+fn explicit_transfers_give_the_same_count_as_automatic_ones() {
+    let automatic = plan(&chain(&["src-cpu", "point-gpu", "sink-cpu"]));
+    let explicit = plan(&chain(&["src-cpu", "upload", "point-gpu", "download", "sink-cpu"]));
+    assert_eq!(directions(&automatic), directions(&explicit));
+    assert_eq!(automatic.cost_ns, explicit.cost_ns);
+    assert_eq!(automatic.segments, explicit.segments);
+    assert!(explicit.ramps.iter().all(|r| r.explicit) && explicit.warnings.is_empty());
+}
+
+#[test]
+fn an_explicit_transfer_is_shared_with_whoever_else_needs_it() {
+    let mut spec = chain(&["src-cpu", "upload", "point-gpu", "sink-gpu"]);
+    let other = spec.add(HandlerSpec::new("point-gpu"));
+    let sink = spec.add(HandlerSpec::new("sink-gpu"));
+    spec.connect(vramp_plan::HandlerId(0), other);
+    spec.connect(other, sink);
+    assert_eq!(plan(&spec).ramps.len(), 1);
+}
+
+#[test]
+fn adding_a_connection_and_planning_again_renegotiates() {
+    let mut spec = chain(&["src", "point", "sink-gpu"]);
+    let before = plan(&spec);
+    assert_eq!(before.ramps.len(), 0);
+    assert_eq!(before.output("src0", "video").unwrap().space, Space::Gpu);
+    let file = spec.add(HandlerSpec::new("file"));
+    spec.connect(vramp_plan::HandlerId(1), file);
+    let after = plan(&spec);
+    assert_eq!(after.ramps.len(), 1);
+    assert!(after.handlers.iter().any(|h| h.inserted));
+    assert_eq!(after.input("file0", "video").unwrap().space, Space::Cpu);
+    assert_eq!(after.input("file0", "nothing"), None);
+}
+
+#[test]
+fn handlers_show_their_ports_and_links_go_between_named_ones() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src"));
+    let mix = spec.add(HandlerSpec::new("mix"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source.port("video"), mix.port("a"));
+    spec.connect(source.port("video"), mix.port("b"));
+    spec.connect(mix.port("video"), sink.port("video"));
+    let graph = check(&spec);
+    assert_eq!(graph.handlers()[1].inputs().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(graph.handlers()[1].outputs().collect::<Vec<_>>(), ["video"]);
+}
+
+#[test]
+fn pixel_functions_fuse_and_fan_out_a_reduction_or_a_queue_ends_the_group() {
+    let groups = |spec: &GraphSpec| -> Vec<Vec<String>> {
+        let plan = Planner::new(&check(spec), &profile()).only(Space::Gpu).decide().unwrap();
+        let name = |h: &usize| plan.handlers[*h].name.clone();
+        plan.groups.iter().map(|g| g.handlers.iter().map(name).collect()).collect()
+    };
+    let spec = chain(&["src", "point", "point", "stencil", "point", "reduce", "point", "sink"]);
+    // The stencil does not take a generator in front of it, but carries the pixel function behind it.
+    assert_eq!(
+        groups(&spec),
+        [vec!["src0", "point0", "point1"], vec!["stencil0", "point2"], vec!["reduce0"], vec!["point3"]]
+    );
+    let mut fan = chain(&["src", "point", "point", "sink"]);
+    let sink = fan.add(HandlerSpec::new("sink"));
+    fan.connect(vramp_plan::HandlerId(1), sink);
+    assert_eq!(groups(&fan), [vec!["src0", "point0"], vec!["point1"]]);
+    let mut queued = chain(&["src", "point"]);
+    let (point, sink) = (queued.add(HandlerSpec::new("point")), queued.add(HandlerSpec::new("sink")));
+    queued.connect(vramp_plan::HandlerId(1), point).policy(Policy::Queue);
+    queued.connect(point, sink);
+    assert_eq!(groups(&queued), [vec!["src0", "point0"], vec!["point1"]]);
+}
+
+#[test]
+fn a_run_of_pixel_functions_joins_the_gather_behind_it() {
+    let plan = Planner::new(&check(&chain(&["src-cpu", "point", "gather", "point", "sink"])), &profile())
+        .only(Space::Gpu)
+        .decide()
+        .unwrap();
+    let group = &plan.groups[plan.handler("gather0").unwrap().group.unwrap()];
+    assert_eq!(group.handlers.len(), 3);
+    assert_eq!(group.dispatches, 1);
+}
+
+#[test]
+fn without_fusion_every_kernel_stands_alone_and_the_plan_costs_more() {
+    let spec = chain(&["src", "point", "point", "sink"]);
+    let graph = check(&spec);
+    let profile = profile();
+    let fused = Planner::new(&graph, &profile).only(Space::Gpu).decide().unwrap();
+    let alone = Planner::new(&graph, &profile).only(Space::Gpu).fusion(false).decide().unwrap();
+    assert_eq!((fused.groups.len(), alone.groups.len()), (1, 3));
+    assert!(fused.cost_ns < alone.cost_ns);
+}
+
+#[test]
+fn a_group_that_binds_too_many_buffers_is_split() {
+    let spec = chain(&["src", "wide", "wide", "wide", "wide", "wide", "sink"]);
+    let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
+    // Two buffers beside each function, one output, no input: eight allow three functions.
+    let sizes: Vec<_> = plan.groups.iter().map(|g| g.handlers.len()).collect();
+    assert_eq!(sizes, [4, 2]);
+    // The host has no such limit.
+    let plan = Planner::new(&check(&spec), &profile()).only(Space::Cpu).decide().unwrap();
+    assert_eq!(plan.groups.len(), 1);
+}
+
+#[test]
+fn blocking_handlers_get_lanes_of_their_own_and_a_lane_links_inline() {
+    let plan = Planner::new(&check(&chain(&["src", "point", "pass", "file"])), &profile())
+        .only(Space::Cpu)
+        .decide()
+        .unwrap();
+    let lanes: Vec<Vec<&str>> = plan
+        .lanes
+        .iter()
+        .map(|l| l.handlers.iter().map(|h| plan.handlers[*h].name.as_str()).collect())
+        .collect();
+    assert_eq!(lanes, [vec!["src0", "point0", "pass0", "convert0"], vec!["file0"]]);
+    let depths: Vec<_> = plan.links.iter().map(|l| l.depth).collect();
+    assert_eq!(depths, [0, 0, 0, 3]);
+}
+
+#[test]
+fn live_sources_deliver_the_latest_and_files_lose_nothing() {
+    let live = plan(&chain(&["src-live", "point", "sink"]));
+    assert!(live.links.iter().all(|l| l.policy == Policy::Latest));
+    let file = plan(&chain(&["src-cpu", "point", "sink"]));
+    assert!(file.links.iter().all(|l| l.policy == Policy::Lossless));
+}
+
+#[test]
+fn what_runs_less_often_counts_less() {
+    let cost = |n: u32| {
+        let mut spec = GraphSpec::new();
+        let source = spec.add(HandlerSpec::new("src-cpu").set("work", 0));
+        let every = spec.add(HandlerSpec::new("every").set("n", n));
+        let point = spec.add(HandlerSpec::new("point-cpu").set("work", 1000));
+        let sink = spec.add(HandlerSpec::new("sink-cpu").set("work", 0));
+        spec.connect(source, every);
+        spec.connect(every, point);
+        spec.connect(point, sink);
+        let plan = plan(&spec);
+        assert_eq!(plan.input("point-cpu0", "video").unwrap().content.rate(), Rate::new(30, n));
+        plan.cost_ns as f64
+    };
+    let ratio = cost(1) / cost(10);
+    assert!((9.0..10.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn every_kind_of_mistake_in_a_built_graph_is_reported_at_once() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src").set("fps", "fast").set("colour", "red"));
+    let mix = spec.add(HandlerSpec::new("mix"));
+    let odd = spec.add(HandlerSpec::new("pont"));
+    spec.connect(source, mix.port("a"));
+    spec.connect(source, mix.port("a"));
+    spec.connect(mix.port("c"), odd);
+    let Err(CheckError::Mistakes(mistakes)) = Graph::check(&spec, &catalog(), &NoProbe) else { panic!() };
+    let all = mistakes.iter().map(|m| m.title.as_str()).collect::<Vec<_>>().join("\n");
+    for part in ["`fast` does not fit fps", "unknown setting `colour`", "unknown handler `pont`", "mix0.a is fed twice"] {
+        assert!(all.contains(part), "{part} is not in\n{all}");
+    }
+    assert!(mistakes.iter().any(|m| m.help.as_deref() == Some("did you mean `point`?")));
+}
+
+#[test]
+fn cycles_and_loose_ends_are_mistakes() {
+    let titles = |spec: &GraphSpec| match Graph::check(spec, &catalog(), &NoProbe) {
+        Err(CheckError::Mistakes(m)) => m.into_iter().map(|m| m.title).collect::<Vec<_>>().join("\n"),
+        other => panic!("{other:?}"),
+    };
+    let mut cycle = chain(&["src", "mix", "point", "pass", "sink"]);
+    cycle.connect(vramp_plan::HandlerId(3), vramp_plan::HandlerId(1).port("b"));
+    assert!(titles(&cycle).contains("cycle: mix0 -> point0 -> pass0 -> mix0"), "{}", titles(&cycle));
+    assert!(titles(&chain(&["src", "point"])).contains("point0.video goes nowhere"));
+    assert!(titles(&chain(&["point", "sink"])).contains("point0.video is not linked"));
+    assert!(titles(&chain(&["src", "src"])).contains("src1 has no input"));
+    assert!(titles(&GraphSpec::new()).contains("empty"));
+}

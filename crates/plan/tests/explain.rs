@@ -1,0 +1,238 @@
+//! When there is no plan, the error names who is in conflict, with the numbers and the way out; when a plan has a
+//! transfer that could go, the warning says whose doing it is.
+
+#[expect(dead_code, reason = "each test file uses a part of it")]
+mod support;
+
+use std::collections::BTreeSet;
+
+use support::{Random, chain, check, random_profile};
+use vramp_plan::{Conflict, GraphSpec, HandlerId, HandlerSpec, NoPlan, Planner, Profile, Space};
+
+fn profile() -> Profile {
+    Profile::shipped("discrete").unwrap()
+}
+
+fn strict(spec: &GraphSpec) -> Result<(), Conflict> {
+    match Planner::new(&check(spec), &profile()).strict(true).decide() {
+        Ok(plan) => {
+            assert!(plan.ramps.iter().all(|r| r.explicit));
+            Ok(())
+        }
+        Err(NoPlan::Strict(conflict)) => Err(conflict),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn strict_names_the_way_between_the_ports_that_cannot_meet() {
+    let conflict = strict(&chain(&["src", "point-gpu", "point", "sink-cpu"])).unwrap_err();
+    assert_eq!(
+        conflict.to_string(),
+        "these ports do not agree on memory space:
+  point0.video      offers rgba8 64x48 at 30 fps in gpu|cpu
+  sink-cpu0.video   accepts rgba8|rgb8|i444|i422|i420|nv12|gray8 in cpu
+  point-gpu0.video  offers rgba8 64x48 at 30 fps in gpu
+  point0.video      accepts rgba8 in gpu|cpu
+way out: write the transfer yourself, `point-gpu0.video ! download ! point0.video`, or drop --strict"
+    );
+}
+
+#[test]
+fn the_edit_that_strict_suggests_really_helps() {
+    assert!(strict(&chain(&["src", "point-gpu", "download", "point", "sink-cpu"])).is_ok());
+    assert!(strict(&chain(&["src-cpu", "point-gpu", "sink"])).unwrap_err().fix.contains("upload"));
+    assert!(strict(&chain(&["src-cpu", "upload", "point-gpu", "sink"])).is_ok());
+}
+
+#[test]
+fn strict_takes_the_cheapest_plan_that_needs_no_transfer() {
+    let spec = chain(&["src", "point", "sink-gpu"]);
+    let plan = Planner::new(&check(&spec), &profile()).strict(true).decide().unwrap();
+    assert!(plan.handlers.iter().all(|h| h.space == Space::Gpu));
+}
+
+/// A conflict is irreducible: freeing any handler on it, its ends included, dissolves it.
+#[test]
+fn a_strict_conflict_has_no_port_too_many() {
+    let mut found = 0;
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let kinds = ["point", "point", "point-cpu", "point-gpu", "pass", "join"];
+        let mut spec = GraphSpec::new();
+        let mut made = vec![spec.add(HandlerSpec::new(random.pick(&["src", "src-cpu", "src-gpu"])))];
+        for _ in 0..random.below(7) {
+            let kind = random.pick(&kinds);
+            let at = spec.add(HandlerSpec::new(kind));
+            for port in if kind == "join" { &["a", "b"][..] } else { &["video"] } {
+                spec.connect(random.pick(&made), at.port(*port));
+            }
+            made.push(at);
+        }
+        let used: BTreeSet<usize> = spec.links().iter().map(|l| l.from.handler.0).collect();
+        for at in made.iter().filter(|m| !used.contains(&m.0)) {
+            let sink = spec.add(HandlerSpec::new("sink"));
+            spec.connect(*at, sink);
+        }
+        let Err(conflict) = strict(&spec) else { continue };
+        found += 1;
+        // The handlers of the conflict alone, as a chain of links, still conflict; without any one they do not.
+        let on_path: Vec<String> = conflict
+            .claims
+            .iter()
+            .map(|c| c.port.split_once('.').unwrap().0.to_owned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let names = spec.names();
+        let kind = |name: &String| spec.handlers()[names.iter().position(|n| n == name).unwrap()].kind.clone();
+        let only = |suffix: &str| on_path.iter().filter(|n| kind(n).ends_with(suffix)).count();
+        assert_eq!((only("-cpu"), only("-gpu")), (1, 1), "seed {seed}: {conflict}");
+        assert_eq!(conflict.claims.len(), 2 * (on_path.len() - 1), "seed {seed}: {conflict}");
+    }
+    assert!(found > 100, "{found}");
+}
+
+#[test]
+fn a_pin_that_cannot_hold_says_what_the_handler_offers() {
+    let spec = chain(&["src", "point-cpu", "sink"]);
+    let error = Planner::new(&check(&spec), &profile()).place("point-cpu0", Space::Gpu).decide().unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("point-cpu0 offers cpu") && text.contains("--place pins it to the gpu"), "{text}");
+    let error = Planner::new(&check(&spec), &profile()).place("point-cpu", Space::Gpu).decide().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "--place point-cpu: no handler has this name; did you mean `point-cpu0`?"
+    );
+}
+
+#[test]
+fn cpu_only_refuses_device_handlers_and_transfers_by_name() {
+    for kinds in [&["src", "point-gpu", "sink"][..], &["src", "upload", "sink"]] {
+        let error = Planner::new(&check(&chain(kinds)), &profile()).only(Space::Cpu).decide().unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("--cpu keeps it on the cpu") && text.contains("way out"), "{text}");
+    }
+}
+
+#[test]
+fn gpu_without_a_device_is_refused_and_device_handlers_are_too() {
+    let cpu = Profile::shipped("cpu").unwrap();
+    let spec = chain(&["src", "point-gpu", "sink"]);
+    let error = Planner::new(&check(&spec), &cpu).only(Space::Gpu).decide().unwrap_err();
+    assert_eq!(error, NoPlan::NoDevice { profile: "shipped:cpu".to_owned() });
+    let error = Planner::new(&check(&spec), &cpu).decide().unwrap_err().to_string();
+    assert!(error.contains("point-gpu0 offers gpu, but profile shipped:cpu has no device"), "{error}");
+}
+
+#[test]
+fn gpu_puts_everything_there_that_can_be_there_and_leaves_the_rest() {
+    let spec = chain(&["src-cpu", "point", "pass", "sink-cpu"]);
+    let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
+    let on_gpu: Vec<_> =
+        plan.handlers.iter().filter(|h| h.space == Space::Gpu).map(|h| h.name.as_str()).collect();
+    assert_eq!(on_gpu, ["point0", "pass0"]);
+}
+
+#[test]
+fn frames_of_different_sizes_that_must_be_equal_name_all_three_ports_and_the_resize() {
+    let mut spec = GraphSpec::new();
+    let one = spec.add(HandlerSpec::new("src").set("size", "640x480"));
+    let two = spec.add(HandlerSpec::new("src").set("size", "320x240"));
+    let mix = spec.add(HandlerSpec::new("mix"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(one, mix.port("a"));
+    spec.connect(two, mix.port("b"));
+    spec.connect(mix, sink);
+    let error = Planner::new(&check(&spec), &profile()).decide().unwrap_err();
+    let NoPlan::Conflict(conflict) = error else { panic!("{error}") };
+    let ports: Vec<_> = conflict.claims.iter().map(|c| c.port.as_str()).collect();
+    assert_eq!(ports, ["src0.video", "src1.video", "mix0.b"]);
+    assert_eq!(conflict.fix, "put `resize size=640x480` before mix0.b");
+}
+
+#[test]
+fn frames_beyond_a_binding_stay_on_the_cpu_with_a_warning_or_are_refused_with_the_numbers() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src").set("size", "8192x8192"));
+    let point = spec.add(HandlerSpec::new("point"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, point);
+    spec.connect(point, sink);
+    let profile = profile();
+    let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
+    assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));
+    let needed = 8192 * 8192 * 4;
+    assert!(plan.warnings.iter().any(|w| w.contains(&needed.to_string()) && w.contains("134217728")));
+    let error = Planner::new(&check(&spec), &profile).place("point0", Space::Gpu).decide().unwrap_err().to_string();
+    assert!(error.contains(&needed.to_string()) && error.contains("134217728"), "{error}");
+}
+
+#[test]
+fn costs_beyond_counting_are_refused() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src").set("size", "8192x8192").set("work", 1e9));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, sink);
+    let error = Planner::new(&check(&spec), &profile()).decide().unwrap_err();
+    assert!(matches!(error, NoPlan::Cost { ref handler, .. } if handler == "src0"), "{error}");
+}
+
+#[test]
+fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
+    let spec = chain(&["src-gpu", "point-gpu", "point-cpu", "point-gpu", "sink-gpu"]);
+    let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
+    assert_eq!(plan.ramps.len(), 2);
+    for warning in &plan.warnings {
+        for part in ["transfer of", "ms", "point-cpu0 works on the cpu only", "avoidable", "would save", "2 transfer"] {
+            assert!(warning.contains(part), "{part} is not in {warning}");
+        }
+    }
+    let spec = chain(&["src-gpu", "point", "point-gpu", "sink-gpu"]);
+    let plan = Planner::new(&check(&spec), &profile()).place("point0", Space::Cpu).decide().unwrap();
+    assert!(plan.warnings[0].contains("dropping --place point0=cpu would save"), "{:?}", plan.warnings);
+}
+
+#[test]
+fn what_a_warning_says_is_saved_is_what_planning_again_saves() {
+    let spec = chain(&["src-gpu", "point", "point-gpu", "sink-gpu"]);
+    let (graph, profile) = (check(&spec), profile());
+    let pinned = Planner::new(&graph, &profile).place("point0", Space::Cpu).decide().unwrap();
+    let free = Planner::new(&graph, &profile).decide().unwrap();
+    let saved = format!("would save {:.2} ms", (pinned.cost_ns - free.cost_ns) as f64 / 1e6);
+    assert!(pinned.warnings[0].contains(&saved), "{saved} is not in {:?}", pinned.warnings);
+}
+
+#[test]
+fn the_same_graph_and_profile_give_the_same_plan() {
+    for seed in 0..50 {
+        let make = || {
+            let mut random = Random::new(seed);
+            let mut spec = chain(&["src", "point", "stencil", "point", "file"]);
+            let extra = spec.add(HandlerSpec::new("join"));
+            let sink = spec.add(HandlerSpec::new("sink-cpu"));
+            // The order in which links are made does not matter.
+            let mut links = [(0, extra.port("b")), (2, extra.port("a"))];
+            if random.chance(50) {
+                links.reverse();
+            }
+            for (from, to) in links {
+                spec.connect(HandlerId(from), to);
+            }
+            spec.connect(extra, sink);
+            let profile = random_profile(&mut Random::new(seed));
+            Planner::new(&check(&spec), &profile).decide().unwrap()
+        };
+        let first = make();
+        for _ in 0..3 {
+            assert_eq!(make(), first);
+        }
+    }
+}
+
+#[test]
+fn a_pace_the_plan_cannot_keep_is_a_warning() {
+    let spec = chain(&["src", "point", "sink"]);
+    let plan = Planner::new(&check(&spec), &profile()).pace("1000000000".parse().unwrap()).decide().unwrap();
+    assert!(plan.warnings.iter().any(|w| w.contains("more than the 0.00 ms that 1000000000 fps leave")));
+}

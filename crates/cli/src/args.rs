@@ -122,7 +122,7 @@ pub(crate) struct PlanArgs {
     /// One kernel for each handler
     #[arg(long)]
     pub(crate) no_fusion: bool,
-    /// Threads that share the work on the cpu, instead of the profile's
+    /// Threads that share the work on the cpu, if fewer than the profile has
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
     /// Frames that may be on the device at once

@@ -126,7 +126,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
     };
     Err(NoPlan::Nowhere {
         handler: node.name.clone(),
-        offers: net.offered(at),
+        offers: if node.entry.transfer.is_some() { SpaceSet::GPU } else { net.offered(at) },
         because: because.join(", and "),
         fix,
     })

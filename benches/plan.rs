@@ -20,7 +20,11 @@ fn ladder(handlers: usize) -> String {
     let mut text = "pattern name=x0\n".to_owned();
     let rungs = handlers.saturating_sub(2) / 3;
     for rung in 0..rungs {
-        let _ = write!(text, "x{rung}. ! blur ! m{rung}.a\nx{rung}. ! invert ! m{rung}.b\nmix name=m{rung} ! x{}.\n", rung + 1);
+        let _ = write!(
+            text,
+            "x{rung}. ! blur ! m{rung}.a\nx{rung}. ! invert ! m{rung}.b\nmix name=m{rung} ! x{}.\n",
+            rung + 1
+        );
         let _ = writeln!(text, "identity name=x{}", rung + 1);
     }
     let _ = writeln!(text, "x{rungs}. ! null");
@@ -48,7 +52,10 @@ fn median(mut times: Vec<f64>) -> f64 {
 fn main() {
     let catalog = vramp::catalog();
     let profile = Profile::shipped("integrated").expect("it ships");
-    println!("{:8} {:>9} {:>10} {:>10} {:>10} {:>10}", "shape", "handlers", "read ms", "check ms", "plan ms", "text ms");
+    println!(
+        "{:8} {:>9} {:>10} {:>10} {:>10} {:>10}",
+        "shape", "handlers", "read ms", "check ms", "plan ms", "text ms"
+    );
     for (name, shape) in [("chain", chain as fn(usize) -> String), ("ladder", ladder), ("torn", torn)] {
         for handlers in [10, 100, 1_000, 10_000] {
             let text = shape(handlers);

@@ -44,8 +44,8 @@ pattern size=SIZE !{queue depth=8} blur ! png path=out.png
 fn cost(pipeline: &str, profile: &Profile, only: Option<Space>) -> Option<u64> {
     let catalog = vramp::catalog();
     let spec = vramp::read(pipeline, &catalog).unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
-    let graph = Graph::check(&spec, &catalog, &vramp::plan::catalog::NoProbe)
-        .unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
+    let graph =
+        Graph::check(&spec, &catalog, &vramp::plan::catalog::NoProbe).unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
     let mut planner = Planner::new(&graph, profile);
     if let Some(space) = only {
         planner = planner.only(space);

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::shell;
 
-/// What is fuzzed: each is a file in `fuzz/fuzz_targets`.
+/// What is fuzzed: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
 const FUZZED: &[&str] = &["text", "toml"];
 
 /// Long enough to get past the seeds, short enough to be run before every release.
@@ -24,8 +24,12 @@ pub(crate) fn run() -> anyhow::Result<()> {
         return Ok(());
     }
     for target in FUZZED {
+        // What is found is kept in the first folder; the second is in the repository and stays as it is.
+        let (found, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
+        std::fs::create_dir_all(shell::root().join(&found)).with_context(|| format!("{found} cannot be made"))?;
         let mut fuzz = shell::command("cargo");
-        fuzz.args(["+nightly", "fuzz", "run", target, "--", &format!("-max_total_time={FUZZ_SECONDS}")]);
+        fuzz.args(["+nightly", "fuzz", "run", target, &found, &seeds, "--"]);
+        fuzz.arg(format!("-max_total_time={FUZZ_SECONDS}"));
         shell::run(fuzz).with_context(|| format!("fuzzing {target}; the input is kept in fuzz/artifacts/{target}"))?;
     }
     Ok(())

@@ -43,7 +43,10 @@ impl Step {
                 let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
                 let (runner, words): (_, &[&str]) =
                     if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };
-                let words = [words, &["--workspace", "--all-targets", "--no-fail-fast"]].concat();
+                // Not `--all-targets`: benchmarks have their own main, which would measure instead of listing tests.
+                // That they compile is seen by clippy.
+                let targets = ["--workspace", "--lib", "--bins", "--tests", "--examples", "--no-fail-fast"];
+                let words = [words, &targets].concat();
                 shell::overhear(shell::cargo(words), &mut |line| count.hear(runner, line))
             }
             Step::Doc => {

@@ -35,7 +35,7 @@ fn units(entry: &Entry, settings: &Settings, size: Size) -> f64 {
     match entry.work.units {
         Units::PerPixel(n) => n * size.pixels() as f64,
         Units::PerPixelBy(f) => f(settings) * size.pixels() as f64,
-        Units::PerFrameBy(f) => f(settings, size),
+        Units::PerFrameBy(f) => f(settings, size, size),
     }
 }
 
@@ -456,4 +456,20 @@ fn the_camera_is_described_by_its_settings() {
     assert_eq!(settings.text("device"), Some("0"));
     set(&mut settings, camera, "size", "640x480");
     assert_eq!(settings.get("size"), Some(&Value::Size(Size { width: 640, height: 480 })));
+}
+
+#[test]
+fn settings_that_make_no_sense_together_are_refused() {
+    let catalog = vramp_handlers::catalog();
+    let huge = ["600000"; 20].join(",");
+    for (handler, problem) in [
+        ("convolve kernel=0,0,0,0,1,0,0,0,0 divisor=0".to_owned(), "divides nothing"),
+        ("warp m=1,2,0,2,4,0".to_owned(), "onto a line"),
+        (format!("colormatrix m={huge}"), "row 1 of m is too large"),
+    ] {
+        let reading = vramp_plan::read_text(&format!("pattern ! {handler} ! null"), &catalog);
+        assert!(reading.mistakes.is_empty(), "{handler}");
+        let error = vramp_plan::Graph::check(&reading.spec, &catalog, &vramp_plan::catalog::NoProbe).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+    }
 }

@@ -17,14 +17,18 @@ fn span() -> impl Strategy<Value = Span<u32>> {
 }
 
 fn rate(n: u32) -> Rate {
-    Rate::new(n, 1).unwrap()
+    Rate::new(n, 1).expect("n is not 0")
 }
 
 fn media() -> impl Strategy<Value = Media> {
     let formats = prop::collection::btree_set(prop::sample::select(&Format::RANKED[..3]), 0..3);
     let rates = prop::option::of((1u32..4, 1u32..4).prop_map(|(a, b)| Span::new(rate(a), rate(b))));
-    let video = (formats, span(), span(), rates)
-        .prop_map(|(formats, width, height, rate)| Media::Video { formats, width, height, rate });
+    let video = (formats, span(), span(), rates).prop_map(|(formats, width, height, rate)| Media::Video {
+        formats,
+        width,
+        height,
+        rate,
+    });
     let dtypes = prop::collection::btree_set(prop::sample::select(&DType::RANKED[..2]), 0..3);
     let tensor = (dtypes, prop::option::of(prop::collection::vec(span(), 0..3)))
         .prop_map(|(dtypes, dims)| Media::Tensor { dtypes, dims });
@@ -44,7 +48,7 @@ fn points() -> Vec<(Space, Content)> {
         for &format in &Format::RANKED[..3] {
             for (width, height) in [(1, 1), (2, 5), (3, 3), (4, 2), (5, 5), (6, 1)] {
                 for rate in [None, Rate::new(1, 1), Rate::new(2, 1), Rate::new(3, 1)] {
-                    let size = Size::new(width, height).unwrap();
+                    let size = Size::new(width, height).expect("both sides are in range");
                     points.push((space, Content::Video(FrameDesc { format, size, rate })));
                 }
             }

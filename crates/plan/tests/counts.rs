@@ -8,7 +8,7 @@ use vramp_plan::catalog::{Direction, NoProbe};
 use vramp_plan::{CheckError, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Rate, Space};
 
 fn profile() -> Profile {
-    Profile::shipped("discrete").unwrap()
+    Profile::shipped("discrete").expect("it ships")
 }
 
 fn plan(spec: &GraphSpec) -> Plan {
@@ -221,15 +221,10 @@ fn a_group_that_binds_too_many_buffers_is_split() {
 
 #[test]
 fn blocking_handlers_get_lanes_of_their_own_and_a_lane_links_inline() {
-    let plan = Planner::new(&check(&chain(&["src", "point", "pass", "file"])), &profile())
-        .only(Space::Cpu)
-        .decide()
-        .unwrap();
-    let lanes: Vec<Vec<&str>> = plan
-        .lanes
-        .iter()
-        .map(|l| l.handlers.iter().map(|h| plan.handlers[*h].name.as_str()).collect())
-        .collect();
+    let plan =
+        Planner::new(&check(&chain(&["src", "point", "pass", "file"])), &profile()).only(Space::Cpu).decide().unwrap();
+    let lanes: Vec<Vec<&str>> =
+        plan.lanes.iter().map(|l| l.handlers.iter().map(|h| plan.handlers[*h].name.as_str()).collect()).collect();
     assert_eq!(lanes, [vec!["src0", "point0", "pass0", "convert0"], vec!["file0"]]);
     let depths: Vec<_> = plan.links.iter().map(|l| l.depth).collect();
     assert_eq!(depths, [0, 0, 0, 3]);
@@ -273,7 +268,8 @@ fn every_kind_of_mistake_in_a_built_graph_is_reported_at_once() {
     spec.connect(mix.port("c"), odd);
     let Err(CheckError::Mistakes(mistakes)) = Graph::check(&spec, &catalog(), &NoProbe) else { panic!() };
     let all = mistakes.iter().map(|m| m.title.as_str()).collect::<Vec<_>>().join("\n");
-    for part in ["`fast` does not fit fps", "unknown setting `colour`", "unknown handler `pont`", "mix0.a is fed twice"] {
+    for part in ["`fast` does not fit fps", "unknown setting `colour`", "unknown handler `pont`", "mix0.a is fed twice"]
+    {
         assert!(all.contains(part), "{part} is not in\n{all}");
     }
     assert!(mistakes.iter().any(|m| m.help.as_deref() == Some("did you mean `point`?")));

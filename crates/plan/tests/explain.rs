@@ -1,7 +1,6 @@
 //! When there is no plan, the error names who is in conflict, with the numbers and the way out; when a plan has a
 //! transfer that could go, the warning says whose doing it is.
 
-#[expect(dead_code, reason = "each test file uses a part of it")]
 mod support;
 
 use std::collections::BTreeSet;
@@ -10,7 +9,7 @@ use support::{Random, chain, check, random_profile};
 use vramp_plan::{Conflict, GraphSpec, HandlerId, HandlerSpec, NoPlan, Planner, Profile, Space};
 
 fn profile() -> Profile {
-    Profile::shipped("discrete").unwrap()
+    Profile::shipped("discrete").expect("it ships")
 }
 
 fn strict(spec: &GraphSpec) -> Result<(), Conflict> {
@@ -100,10 +99,7 @@ fn a_pin_that_cannot_hold_says_what_the_handler_offers() {
     let text = error.to_string();
     assert!(text.contains("point-cpu0 offers cpu") && text.contains("--place pins it to the gpu"), "{text}");
     let error = Planner::new(&check(&spec), &profile()).place("point-cpu", Space::Gpu).decide().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "--place point-cpu: no handler has this name; did you mean `point-cpu0`?"
-    );
+    assert_eq!(error.to_string(), "--place point-cpu: no handler has this name; did you mean `point-cpu0`?");
 }
 
 #[test]
@@ -129,8 +125,7 @@ fn gpu_without_a_device_is_refused_and_device_handlers_are_too() {
 fn gpu_puts_everything_there_that_can_be_there_and_leaves_the_rest() {
     let spec = chain(&["src-cpu", "point", "pass", "sink-cpu"]);
     let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
-    let on_gpu: Vec<_> =
-        plan.handlers.iter().filter(|h| h.space == Space::Gpu).map(|h| h.name.as_str()).collect();
+    let on_gpu: Vec<_> = plan.handlers.iter().filter(|h| h.space == Space::Gpu).map(|h| h.name.as_str()).collect();
     assert_eq!(on_gpu, ["point0", "pass0"]);
 }
 

@@ -20,7 +20,7 @@ fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
         let units = random.scale(0.01, 30.0);
         handler.set("work", units)
     };
-    for _ in 0..1 + random.below(2) {
+    for _ in 0..=random.below(2) {
         let kind = random.pick(&["src", "src", "src-cpu", "src-gpu"]);
         let mut source = work(random, HandlerSpec::new(kind));
         if random.chance(20) {
@@ -34,8 +34,27 @@ fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
         produced.push(at);
     }
     let kinds = [
-        "point", "point", "point", "point", "gather", "stencil", "reduce", "opaque", "wide", "mix", "mix", "join",
-        "point-cpu", "point-gpu", "pass", "every", "upload", "download", "convert", "delay", "shrink",
+        "point",
+        "point",
+        "point",
+        "point",
+        "gather",
+        "stencil",
+        "reduce",
+        "opaque",
+        "wide",
+        "mix",
+        "mix",
+        "join",
+        "point-cpu",
+        "point-gpu",
+        "pass",
+        "every",
+        "upload",
+        "download",
+        "convert",
+        "delay",
+        "shrink",
     ];
     for _ in 0..handlers {
         let kind = random.pick(&kinds);
@@ -102,9 +121,8 @@ fn compare(seed: u64) -> Option<usize> {
         return None;
     };
     for handler in &plan.handlers {
-        let both = support::ENTRIES.iter().any(|e| {
-            e.name == handler.kind && e.spaces.len() == 2 && e.transfer.is_none()
-        });
+        let both =
+            support::ENTRIES.iter().any(|e| e.name == handler.kind && e.spaces.len() == 2 && e.transfer.is_none());
         if both {
             free.push(handler.name.clone());
         }

@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// One large line ("FPS: 123.4") and three small ones ("dt: 12.3ms" and two of about twenty letters).
-fn touched(_: &Settings, frame: Size) -> f64 {
+fn touched(_: &Settings, _: Size, frame: Size) -> f64 {
     let lines = line(10, 36.0, frame) + line(10, 18.0, frame) + 2.0 * line(20, 18.0, frame);
     lines.min(frame.pixels() as f64)
 }

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// The frame without its inner rectangle, and what of the squares reaches into that.
-fn touched(settings: &Settings, frame: Size) -> f64 {
+fn touched(settings: &Settings, _: Size, frame: Size) -> f64 {
     let all = frame.pixels() as f64;
     let inner = |side: u32| f64::from(side.saturating_sub(2 * BORDER));
     let inside = inner(frame.width) * inner(frame.height);
@@ -48,7 +48,7 @@ mod tests {
     fn at(size: i64, width: u32, height: u32) -> f64 {
         let mut settings = Settings::default();
         settings.set("size", Value::Int(size));
-        touched(&settings, Size { width, height })
+        touched(&settings, Size { width, height }, Size { width, height })
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// A placeholder is about as long as what replaces it.
-fn touched(settings: &Settings, frame: Size) -> f64 {
+fn touched(settings: &Settings, _: Size, frame: Size) -> f64 {
     let size_px = settings.int("size").unwrap_or(24) as f64;
     let lines = settings.text("text").unwrap_or_default().lines();
     lines.map(|l| line(l.chars().count(), size_px, frame)).sum::<f64>().min(frame.pixels() as f64)
@@ -50,7 +50,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.set("text", Value::Text(text.to_owned()));
         settings.set("size", Value::Int(size));
-        touched(&settings, frame)
+        touched(&settings, frame, frame)
     }
 
     #[test]

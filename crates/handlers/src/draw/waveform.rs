@@ -5,8 +5,7 @@
 //!
 //! Always: which rows a column's curve covers is decided in integers or once on the host.
 
-use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Liveness, Settings, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Liveness, Units, ValueType, Work};
 
 use crate::declare::defaults;
 
@@ -27,16 +26,11 @@ pub static ENTRY: Entry = Entry {
     )],
     bare: Some("kind"),
     kernel: KernelRule::By { setting: "kind", cases: &[("luma", Kernel::REDUCTION)], otherwise: Kernel::POINTWISE },
-    work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
+    work: Work {
+        class: Class::Draw,
+        units: Units::PerFrameBy(|_, _, frame| boxed(f64::from(frame.width), 3.0, frame)),
+    },
+    // All pixels are read for the means; the quarter that is drawn on costs less than reading it.
+    work_when: &[("kind", "luma", Work { class: Class::Reduce, units: Units::PerPixel(1.25) })],
     ..Entry::FILTER
 };
-
-/// The sine is three pixels in each column; for luma all pixels are read and the lowest quarter is drawn.
-fn touched(settings: &Settings, frame: Size) -> f64 {
-    let width = f64::from(frame.width);
-    if settings.text("kind") == Some("luma") {
-        frame.pixels() as f64 + boxed(width, f64::from(frame.height / 4), frame)
-    } else {
-        boxed(width, 3.0, frame)
-    }
-}

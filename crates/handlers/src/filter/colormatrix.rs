@@ -9,6 +9,9 @@ use vramp_plan::catalog::{Entry, Liveness, ValueType};
 
 use crate::declare::required;
 
+/// What a factor of one is in fixed point.
+const FRACTION: f64 = 4096.0;
+
 /// What `colormatrix` declares.
 pub static ENTRY: Entry = Entry {
     name: "colormatrix",
@@ -21,5 +24,17 @@ pub static ENTRY: Entry = Entry {
         "four rows (r, g, b, a) of five factors (of r, g, b, a and of full)",
     )],
     bare: Some("m"),
+    check: |settings| {
+        let row_sum = |row: &[f64]| row.iter().map(|c| c.abs()).sum::<f64>() * 255.0 * FRACTION;
+        let rows = settings.numbers("m").unwrap_or_default();
+        match rows.chunks(5).position(|row| row_sum(row) > f64::from(i32::MAX)) {
+            Some(row) => Err(format!(
+                "row {} of m is too large for 32-bit fixed point; its factors may add up to {}",
+                row + 1,
+                (f64::from(i32::MAX) / (255.0 * FRACTION)).floor()
+            )),
+            None => Ok(()),
+        }
+    },
     ..Entry::FILTER
 };

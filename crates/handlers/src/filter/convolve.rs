@@ -35,5 +35,9 @@ pub static ENTRY: Entry = Entry {
         class: Class::Tap,
         units: Units::PerPixelBy(|settings| settings.numbers("kernel").map_or(9.0, |kernel| kernel.len() as f64)),
     },
+    check: |settings| match settings.number("divisor") {
+        Some(0.0) => Err("a divisor of 0 divides nothing; leave it out for the sum of the weights".to_owned()),
+        _ => Ok(()),
+    },
     ..Entry::FILTER
 };

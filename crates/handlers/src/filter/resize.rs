@@ -5,6 +5,7 @@
 //!
 //! Always: a side is at least one pixel; the four channels are treated alike.
 
+use vramp_plan::Size;
 use vramp_plan::catalog::{
     Class, Entry, Kernel, KernelRule, Liveness, Output, Settings, SizeRule, Units, ValueType, Work,
 };
@@ -35,19 +36,20 @@ pub static ENTRY: Entry = Entry {
         cases: &[("nearest", Kernel::GATHER), ("area", Kernel::separable(3)), ("lanczos", Kernel::separable(6))],
         otherwise: Kernel::stencil(4),
     },
-    work: Work { class: Class::Sample, units: Units::PerPixelBy(samples) },
+    work: Work { class: Class::Sample, units: Units::PerFrameBy(samples) },
     ..Entry::FILTER
 };
 
-/// One bilinear sample is four taps. The two-pass filters take their taps along each axis, more where the picture
-/// shrinks; a factor that is not known before the input's size is taken as one half.
-fn samples(settings: &Settings) -> f64 {
-    let shrink = 1.0 / settings.number("scale").unwrap_or(0.5).min(1.0);
-    let two_passes = |taps: f64| 2.0 * taps / 4.0;
-    match settings.text("filter") {
+/// One bilinear sample is four taps. The two-pass filters take their taps along each axis, as many more as the
+/// picture shrinks by.
+fn samples(settings: &Settings, input: Size, output: Size) -> f64 {
+    let shrink = |from: u32, to: u32| (f64::from(from) / f64::from(to)).max(1.0);
+    let (across, down) = (shrink(input.width, output.width), shrink(input.height, output.height));
+    let per_pixel = match settings.text("filter") {
         Some("nearest") => 0.25,
-        Some("area") => two_passes(shrink + 1.0),
-        Some("lanczos") => two_passes(6.0 * shrink),
+        Some("area") => (across + 1.0 + down + 1.0) / 4.0,
+        Some("lanczos") => 6.0 * (across + down) / 4.0,
         _ => 1.0,
-    }
+    };
+    per_pixel * output.pixels() as f64
 }

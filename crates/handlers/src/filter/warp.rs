@@ -21,6 +21,12 @@ pub static ENTRY: Entry = Entry {
         "two rows of three: factor of x, factor of y, offset in pixels",
     )],
     bare: Some("m"),
+    check: |settings| match settings.numbers("m") {
+        Some([a, b, _, c, d, _]) if (a * d - b * c).abs() < f64::MIN_POSITIVE => {
+            Err("m maps the whole picture onto a line, so it cannot be turned round".to_owned())
+        }
+        _ => Ok(()),
+    },
     kernel: KernelRule::Always(Kernel::GATHER),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     ..Entry::FILTER

@@ -11,6 +11,7 @@ use super::{Setting, Settings};
 
 /// What a handler is, readable without an instance.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact of a declaration, not a state")]
 pub struct Entry {
     /// The kind, as written in a pipeline.
     pub name: &'static str,
@@ -38,6 +39,10 @@ pub struct Entry {
     pub kernel: KernelRule,
     /// How much it computes.
     pub work: Work,
+    /// Other work where a setting has a given word: `(setting, word, work)`.
+    pub work_when: &'static [(&'static str, &'static str, Work)],
+    /// Refuses settings that fit one by one but make no sense together, in words.
+    pub check: fn(&Settings) -> Result<(), String>,
     /// Storage buffers its kernel binds besides its lead input and its output.
     pub side_buffers: u32,
     /// Frames it holds back before the first one comes out.
@@ -314,8 +319,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    const ONE: Kernel =
-        Kernel { kind: KernelKind::Opaque, dispatches: 1, scratch_per_pixel: 0, reads_per_pixel: 1 };
+    const ONE: Kernel = Kernel { kind: KernelKind::Opaque, dispatches: 1, scratch_per_pixel: 0, reads_per_pixel: 1 };
     /// Makes pixels.
     pub const GENERATOR: Kernel = Kernel { kind: KernelKind::Generator, ..Kernel::ONE };
     /// One pixel in, one out.
@@ -393,16 +397,8 @@ pub enum Class {
 
 impl Class {
     /// Every class, in a fixed order.
-    pub const ALL: [Class; 8] = [
-        Class::Pixel,
-        Class::Draw,
-        Class::Tap,
-        Class::Sample,
-        Class::Sort,
-        Class::Reduce,
-        Class::Codec,
-        Class::Move,
-    ];
+    pub const ALL: [Class; 8] =
+        [Class::Pixel, Class::Draw, Class::Tap, Class::Sample, Class::Sort, Class::Reduce, Class::Codec, Class::Move];
 
     /// The word used in profiles and text.
     pub const fn name(self) -> &'static str {
@@ -440,8 +436,9 @@ pub enum Units {
     PerPixel(f64),
     /// This many for each pixel, by settings.
     PerPixelBy(fn(&Settings) -> f64),
-    /// This many for the whole frame, by settings and size: for handlers that touch only a part.
-    PerFrameBy(fn(&Settings, Size) -> f64),
+    /// This many for the whole frame, by settings and the sizes of the lead input and the output: for handlers that
+    /// touch only a part, or read more than they write. A handler without one of them gets the other twice.
+    PerFrameBy(fn(&Settings, Size, Size) -> f64),
 }
 
 impl Entry {
@@ -461,6 +458,8 @@ impl Entry {
         spaces: &[Space::Gpu, Space::Cpu],
         kernel: KernelRule::Always(Kernel::POINTWISE),
         work: Work { class: Class::Pixel, units: Units::PerPixel(1.0) },
+        work_when: &[],
+        check: |_| Ok(()),
         side_buffers: 0,
         delay: Frames::Fixed(0),
         every: Frames::Fixed(1),
@@ -509,6 +508,12 @@ impl Entry {
     /// The setting of this name.
     pub fn setting(&self, name: &str) -> Option<&'static Setting> {
         self.settings.iter().find(|s| s.name == name)
+    }
+
+    /// Its work under these settings.
+    pub fn work_under(&self, settings: &Settings) -> Work {
+        let case = self.work_when.iter().find(|(key, word, _)| settings.word(key) == Some(*word));
+        case.map_or(self.work, |(_, _, work)| *work)
     }
 
     /// Whether it has an implementation for this space.

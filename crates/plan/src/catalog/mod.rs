@@ -13,6 +13,6 @@ pub use entry::{
     RateRule, SizeRule, Status, Units, Work,
 };
 pub use probe::{NoProbe, Probe, ProbeError, Probed};
-pub use registry::{Catalog, EntryError};
 pub(crate) use registry::nearest;
+pub use registry::{Catalog, EntryError};
 pub use setting::{Fallback, Liveness, Setting, Settings, Value, ValueType};

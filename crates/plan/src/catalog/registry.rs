@@ -188,25 +188,25 @@ mod tests {
 
     static BLUR: Entry = Entry { name: "blur", ..Entry::FILTER };
 
-    fn problem(entry: Entry) -> String {
-        Catalog::new().add(Box::leak(Box::new(entry))).unwrap_err().problem
+    fn problem(entry: &Entry) -> String {
+        Catalog::new().add(Box::leak(Box::new(*entry))).unwrap_err().problem
     }
 
     #[test]
     fn an_entry_without_a_space_is_refused() {
-        assert!(problem(Entry { spaces: &[], ..BLUR }).contains("offers no memory space"));
-        assert!(problem(Entry { spaces: &[Space::Cpu, Space::Cpu], ..BLUR }).contains("twice"));
+        assert!(problem(&Entry { spaces: &[], ..BLUR }).contains("offers no memory space"));
+        assert!(problem(&Entry { spaces: &[Space::Cpu, Space::Cpu], ..BLUR }).contains("twice"));
     }
 
     #[test]
     fn a_port_that_allows_nothing_is_refused() {
-        static NO_FORMAT: [Input; 1] = [Input { media: PortMedia::video(&[]), ..Input::VIDEO }];
-        assert!(problem(Entry { inputs: &NO_FORMAT, ..BLUR }).contains("no format"));
         static NO_SIZE: [Input; 1] = [Input {
             media: PortMedia::Video { formats: &[Format::Rgba8], width: Span::new(9, 3), height: ANY_SIDE },
             ..Input::VIDEO
         }];
-        assert!(problem(Entry { inputs: &NO_SIZE, ..BLUR }).contains("no size"));
+        static NO_FORMAT: [Input; 1] = [Input { media: PortMedia::video(&[]), ..Input::VIDEO }];
+        assert!(problem(&Entry { inputs: &NO_FORMAT, ..BLUR }).contains("no format"));
+        assert!(problem(&Entry { inputs: &NO_SIZE, ..BLUR }).contains("no size"));
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
             liveness: Liveness::Live,
             about: "",
         }];
-        assert!(problem(Entry { settings: &BAD, ..BLUR }).contains("has the default `5`"));
+        assert!(problem(&Entry { settings: &BAD, ..BLUR }).contains("has the default `5`"));
     }
 
     #[test]

@@ -132,17 +132,13 @@ impl ValueType {
     /// Reads a value; none where the text does not fit. [`ValueType::expects`] says what would have.
     pub fn read(&self, text: &str) -> Option<Value> {
         match *self {
-            ValueType::Int { min, max } => {
-                text.parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Int)
-            }
+            ValueType::Int { min, max } => text.parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Int),
             ValueType::Odd { max, zero } => text
                 .parse()
                 .ok()
                 .filter(|n: &i64| (1..=max).contains(n) && n % 2 == 1 || zero && *n == 0)
                 .map(Value::Int),
-            ValueType::Number { min, max } => {
-                number(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
-            }
+            ValueType::Number { min, max } => number(text).filter(|n| (min..=max).contains(n)).map(Value::Number),
             ValueType::Numbers { counts } => {
                 let numbers: Option<Vec<f64>> = text.split(',').map(|n| number(n.trim())).collect();
                 numbers.filter(|n| counts.contains(&n.len())).map(Value::Numbers)
@@ -196,7 +192,7 @@ impl ValueType {
     }
 }
 
-fn range<T: PartialEq + fmt::Display>(min: T, max: T, lowest: T, highest: T) -> String {
+fn range<T: PartialEq + fmt::Display + Copy>(min: T, max: T, lowest: T, highest: T) -> String {
     match (min == lowest, max == highest) {
         (true, true) => "without limits".to_owned(),
         (false, true) => format!("from {min} up"),

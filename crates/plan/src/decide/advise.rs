@@ -7,6 +7,7 @@
 //! computed by planning again without its cause.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::fmt::Write as _;
 
 use crate::catalog::Direction;
 use crate::profile::Profile;
@@ -35,7 +36,7 @@ pub(super) struct Advice<'a> {
 impl Advice<'_> {
     pub fn warnings(&self, pace: Option<Rate>) -> Vec<String> {
         let mut warnings = Vec::new();
-        let mut tried = Tried { left: WORK, saving: vec![None; self.net.nodes.len()] };
+        let mut tried = Tried { left: WORK, saving: vec![Trial::Open; self.net.nodes.len()] };
         for ramp in self.layout.ramps.iter().filter(|r| !r.explicit) {
             let mut line = format!(
                 "{} transfer of {}, ~{}",
@@ -49,11 +50,12 @@ impl Advice<'_> {
                 .filter_map(|at| Some((*at, tried.without(self, *at)?)))
                 .max_by_key(|(at, saving)| (saving.ns, std::cmp::Reverse(*at)));
             if let Some(at) = best.map(|(at, _)| at).or(suspects.first().copied()) {
-                line += &format!(": {}", self.because(at));
+                let _ = write!(line, ": {}", self.because(at));
             }
             if let Some((at, saving)) = best {
                 let (remedy, ramps) = (self.remedy(at), saving.ramps);
-                line += &format!("; avoidable: {remedy} would save {} a frame and {ramps} transfer(s)", ms(saving.ns));
+                let _ =
+                    write!(line, "; avoidable: {remedy} would save {} a frame and {ramps} transfer(s)", ms(saving.ns));
             }
             warnings.push(line);
         }
@@ -128,7 +130,11 @@ impl Advice<'_> {
     /// What planning again saves when this handler is free to be anywhere; none where it would not help.
     fn without(&self, at: usize) -> Option<Saving> {
         let node = &self.net.nodes[at];
-        if self.profile.gpu.is_none() || node.inputs.is_empty() || node.outputs.is_empty() || node.entry.transfer.is_some() {
+        if self.profile.gpu.is_none()
+            || node.inputs.is_empty()
+            || node.outputs.is_empty()
+            || node.entry.transfer.is_some()
+        {
             return None;
         }
         let mut allowed = self.allowed.to_vec();
@@ -144,17 +150,28 @@ impl Advice<'_> {
 /// What freeing a handler was found to save, each computed once and only while the work allows.
 struct Tried {
     left: usize,
-    saving: Vec<Option<Option<Saving>>>,
+    /// By handler: not tried yet, or what came of it.
+    saving: Vec<Trial>,
 }
 
 impl Tried {
     fn without(&mut self, advice: &Advice<'_>, at: usize) -> Option<Saving> {
-        if self.saving[at].is_none() {
+        if let Trial::Open = self.saving[at] {
             self.left = self.left.checked_sub(advice.net.nodes.len())?;
-            self.saving[at] = Some(advice.without(at));
+            self.saving[at] = advice.without(at).map_or(Trial::Nothing, Trial::Saves);
         }
-        self.saving[at].flatten()
+        match self.saving[at] {
+            Trial::Saves(saving) => Some(saving),
+            Trial::Open | Trial::Nothing => None,
+        }
     }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Trial {
+    Open,
+    Nothing,
+    Saves(Saving),
 }
 
 #[derive(Debug, Clone, Copy)]

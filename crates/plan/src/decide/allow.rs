@@ -146,7 +146,8 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
                 return Some(format!("a frame of {bytes} bytes ({content}) exceeds the {} of {what}", limit.whole()));
             }
         }
-        let (groups, most) = (content.elements().div_ceil(PIXELS_PER_WORKGROUP), limits.workgroups_per_dimension.whole());
+        let (groups, most) =
+            (content.elements().div_ceil(PIXELS_PER_WORKGROUP), limits.workgroups_per_dimension.whole());
         if groups > most.saturating_mul(most) {
             return Some(format!("{content} takes {groups} workgroups, the device dispatches {most}x{most}"));
         }

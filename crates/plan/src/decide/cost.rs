@@ -86,17 +86,15 @@ impl<'a> Model<'a> {
         };
         for at in 0..net.nodes.len() {
             let node = &net.nodes[at];
-            offers_above[at] = node.entry.offers(Space::Gpu)
-                || node.inputs.iter().flatten().any(|w| offers_above[net.wires[*w].from]);
+            offers_above[at] =
+                node.entry.offers(Space::Gpu) || node.inputs.iter().flatten().any(|w| offers_above[net.wires[*w].from]);
             let weight = self.weight(net, at);
             let compute = PerSpace {
                 gpu: self.compute(net, at, Space::Gpu, weight),
                 cpu: self.compute(net, at, Space::Cpu, weight),
             };
-            let pass = PerSpace {
-                gpu: self.pass(net, at, Space::Gpu, weight),
-                cpu: self.pass(net, at, Space::Cpu, weight),
-            };
+            let pass =
+                PerSpace { gpu: self.pass(net, at, Space::Gpu, weight), cpu: self.pass(net, at, Space::Cpu, weight) };
             for space in Space::RANKED {
                 let ns = compute.of(space).saturating_add(pass.of(space));
                 if ns > MOST_NS {

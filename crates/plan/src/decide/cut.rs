@@ -109,9 +109,9 @@ impl Network {
                 path.truncate(tight);
                 continue;
             }
-            let step = self.edges[v][next[v]..].iter().position(|&e| {
-                self.left[e as usize] > 0 && level[self.to[e as usize] as usize] == level[v] + 1
-            });
+            let step = self.edges[v][next[v]..]
+                .iter()
+                .position(|&e| self.left[e as usize] > 0 && level[self.to[e as usize] as usize] == level[v] + 1);
             match step {
                 Some(offset) => {
                     next[v] += offset;

@@ -91,7 +91,9 @@ pub enum NoPlan {
         fix: String,
     },
     /// `--gpu` was asked for and there is no device.
-    #[error("--gpu needs a device, and profile {profile} has none\nway out: drop --gpu, or give a profile with a device")]
+    #[error(
+        "--gpu needs a device, and profile {profile} has none\nway out: drop --gpu, or give a profile with a device"
+    )]
     NoDevice {
         /// The profile.
         profile: String,
@@ -141,7 +143,9 @@ pub enum NoPlan {
         fix: String,
     },
     /// A cost is beyond what can be added up.
-    #[error("{handler} would take {ns} ns a frame on the {space}, more than the {limit} ns a plan counts with\nway out: use smaller frames, or mend the profile's rates")]
+    #[error(
+        "{handler} would take {ns} ns a frame on the {space}, more than the {limit} ns a plan counts with\nway out: use smaller frames, or mend the profile's rates"
+    )]
     Cost {
         /// The handler.
         handler: String,
@@ -212,7 +216,7 @@ fn out_end(net: &Net<'_>, node: usize) -> usize {
 fn end_spaces(net: &Net<'_>, allowed: &[Allowed], end: usize) -> SpaceSet {
     let node = end / 2;
     match net.nodes[node].entry.transfer {
-        Some(way) if end % 2 == 0 => SpaceSet::only(way.from()),
+        Some(way) if end.is_multiple_of(2) => SpaceSet::only(way.from()),
         Some(way) => SpaceSet::only(way.to()),
         None => allowed[node].spaces,
     }
@@ -236,7 +240,10 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
     let transfer = if into_gpu { "upload" } else { "download" };
     let causes: Vec<String> = [cpu, gpu]
         .iter()
-        .filter_map(|end| allowed[end / 2].why_not(end_spaces(net, allowed, *end)))
+        .filter_map(|end| {
+            let why = allowed[end / 2].why_not(end_spaces(net, allowed, *end))?;
+            Some(format!("{}: {why}", net.nodes[end / 2].name))
+        })
         .collect();
     let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };
     let at = *wires.last().expect("checked above");

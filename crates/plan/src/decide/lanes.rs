@@ -21,7 +21,7 @@ const USUAL_DEPTH: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Lanes {
     /// Nodes of each lane, in running order.
-    pub lanes: Vec<Vec<usize>>,
+    pub nodes: Vec<Vec<usize>>,
     pub lane_of: Vec<usize>,
     /// Frames each wire can hold; 0 where both ends run in one go.
     pub depth: Vec<u32>,
@@ -39,12 +39,7 @@ enum Station {
     Own(usize),
 }
 
-pub(super) fn lanes(
-    net: &Net<'_>,
-    spaces: &[Space],
-    layout: &Layout,
-    depths: &Depths,
-) -> Result<Lanes, NoPlan> {
+pub(super) fn lanes(net: &Net<'_>, spaces: &[Space], layout: &Layout, depths: &Depths) -> Result<Lanes, NoPlan> {
     let (units, unit_of) = units(net, layout);
     let station: Vec<Station> = units
         .iter()
@@ -65,8 +60,7 @@ pub(super) fn lanes(
     for (unit, nodes) in units.iter().enumerate() {
         let wires = nodes.iter().flat_map(|n| net.nodes[*n].inputs.iter().flatten().copied());
         let before = wires.filter(|w| unit_of[net.wires[*w].from] != unit);
-        stage[unit] =
-            before.map(|w| stage[unit_of[net.wires[w].from]] + u32::from(!inline(w))).max().unwrap_or(0);
+        stage[unit] = before.map(|w| stage[unit_of[net.wires[w].from]] + u32::from(!inline(w))).max().unwrap_or(0);
     }
     let together = |wire: usize| {
         let link = &net.wires[wire];
@@ -90,7 +84,7 @@ pub(super) fn lanes(
     for wire in 0..net.wires.len() {
         depth.push(if together(wire) { 0 } else { real_depth(net, wire, depths.needed[wire])? });
     }
-    Ok(Lanes { lanes, lane_of, depth, segments: segments(net, spaces), units })
+    Ok(Lanes { nodes: lanes, lane_of, depth, segments: segments(net, spaces), units })
 }
 
 /// The depth of a link that really holds frames.
@@ -166,13 +160,6 @@ fn assign(
     together: impl Fn(usize) -> bool,
 ) -> Vec<usize> {
     let mut lane: Vec<usize> = (0..units.len()).collect();
-    fn root(lane: &mut [usize], mut unit: usize) -> usize {
-        while lane[unit] != unit {
-            lane[unit] = lane[lane[unit]];
-            unit = lane[unit];
-        }
-        unit
-    }
     for (at, wire) in net.wires.iter().enumerate() {
         let (from, to) = (unit_of[wire.from], unit_of[wire.to]);
         if station[from] == Station::Host && together(at) {
@@ -187,6 +174,14 @@ fn assign(
             _ => root(&mut lane, unit),
         })
         .collect()
+}
+
+fn root(lane: &mut [usize], mut unit: usize) -> usize {
+    while lane[unit] != unit {
+        lane[unit] = lane[lane[unit]];
+        unit = lane[unit];
+    }
+    unit
 }
 
 /// How often a frame enters the device: once, and again after every way down and back up.

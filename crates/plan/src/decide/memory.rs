@@ -9,7 +9,7 @@
 use crate::catalog::Direction;
 use crate::plan::Memory;
 use crate::profile::Profile;
-use crate::words::Space;
+use crate::words::{Content, Space};
 
 use super::explain::NoPlan;
 use super::lanes::Lanes;
@@ -118,8 +118,8 @@ fn within_ticks(net: &Net<'_>, spaces: &[Space], layout: &Layout, lanes: &Lanes,
         }
     }
     let mut freed: Vec<Vec<u64>> = vec![Vec::new(); lanes.units.len()];
-    let mut alive = vec![0u64; lanes.lanes.len()];
-    let mut peak = vec![0u64; lanes.lanes.len()];
+    let mut alive = vec![0u64; lanes.nodes.len()];
+    let mut peak = vec![0u64; lanes.nodes.len()];
     let (mut gpu, mut cpu) = (0, 0);
     for (unit, nodes) in lanes.units.iter().enumerate() {
         let lane = lanes.lane_of[nodes[0]];
@@ -127,7 +127,7 @@ fn within_ticks(net: &Net<'_>, spaces: &[Space], layout: &Layout, lanes: &Lanes,
         for &at in nodes {
             let node = &net.nodes[at];
             let per_pixel = node.kernel.map_or(0, |k| u64::from(k.scratch_per_pixel));
-            scratch += per_pixel * node.outputs.first().map_or(0, |c| c.elements());
+            scratch += per_pixel * node.outputs.first().map_or(0, Content::elements);
             let inside = |w: &usize| unit_of[net.wires[*w].to] == unit;
             for (output, fan) in node.fans.iter().enumerate() {
                 // What goes to the next member of a fused group never reaches memory, and what passes through a
@@ -138,9 +138,8 @@ fn within_ticks(net: &Net<'_>, spaces: &[Space], layout: &Layout, lanes: &Lanes,
                 }
                 let bytes = node.outputs[output].bytes();
                 alive[lane] += bytes;
-                let last = fan.iter().map(|w| unit_of[net.wires[*w].to]).filter(|u| {
-                    lanes.lane_of[lanes.units[*u][0]] == lane
-                });
+                let last =
+                    fan.iter().map(|w| unit_of[net.wires[*w].to]).filter(|u| lanes.lane_of[lanes.units[*u][0]] == lane);
                 freed[last.max().unwrap_or(unit)].push(bytes);
             }
             // A frame that is uploaded for this unit lives on the device while the unit runs.
@@ -156,7 +155,7 @@ fn within_ticks(net: &Net<'_>, spaces: &[Space], layout: &Layout, lanes: &Lanes,
         peak[lane] = peak[lane].max(alive[lane] + scratch);
         alive[lane] -= freed[unit].iter().sum::<u64>();
     }
-    for (lane, nodes) in lanes.lanes.iter().enumerate() {
+    for (lane, nodes) in lanes.nodes.iter().enumerate() {
         match spaces[nodes[0]] {
             Space::Gpu => gpu += peak[lane],
             Space::Cpu => cpu += peak[lane],

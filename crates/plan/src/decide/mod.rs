@@ -177,7 +177,7 @@ impl<'a> Planner<'a> {
             ramps: ramps(&net, &layout),
             groups: groups(&layout),
             lanes: lanes
-                .lanes
+                .nodes
                 .into_iter()
                 .map(|handlers| Lane { device: spaces[handlers[0]] == Space::Gpu, handlers })
                 .collect(),
@@ -202,13 +202,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-fn handlers(
-    net: &Net<'_>,
-    spaces: &[Space],
-    layout: &Layout,
-    lane_of: &[usize],
-    costs: &Costs,
-) -> Vec<PlannedHandler> {
+fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize], costs: &Costs) -> Vec<PlannedHandler> {
     let one = |(at, node): (usize, &net::Node<'_>)| {
         let Entry { name: kind, family, .. } = *node.entry;
         PlannedHandler {

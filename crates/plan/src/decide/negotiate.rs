@@ -69,17 +69,13 @@ impl<'g> Negotiation<'g> {
         if handler.entry.equal_sizes {
             self.equal_sizes(at, lead.as_ref(), &feeds)?;
         }
-        let shape = ShapeOf {
-            entry: handler.entry,
-            settings: &handler.settings,
-            probed: handler.probed,
-            lead: lead.as_ref(),
-        };
+        let shape =
+            ShapeOf { entry: handler.entry, settings: &handler.settings, probed: handler.probed, lead: lead.as_ref() };
         let mut outputs = Vec::new();
         for (index, output) in handler.entry.outputs.iter().enumerate() {
-            let content = shape.content(output, |formats| self.choose(at, index, formats)).map_err(|p| {
-                NoPlan::Shape { handler: handler.name.clone(), problem: p.problem, fix: p.fix }
-            })?;
+            let content = shape
+                .content(output, |formats| self.choose(at, index, formats))
+                .map_err(|p| NoPlan::Shape { handler: handler.name.clone(), problem: p.problem, fix: p.fix })?;
             outputs.push(content);
         }
         let live = handler.entry.live || feeds.iter().any(|(_, (from, _))| self.net.nodes[*from].live);
@@ -173,15 +169,7 @@ impl<'g> Negotiation<'g> {
         self.net.nodes.len() - 1
     }
 
-    fn wire(
-        &mut self,
-        from: usize,
-        output: usize,
-        to: usize,
-        input: usize,
-        asked: Option<Policy>,
-        depth: Option<u32>,
-    ) {
+    fn wire(&mut self, from: usize, output: usize, to: usize, input: usize, asked: Option<Policy>, depth: Option<u32>) {
         let usual = if self.net.nodes[from].live { Policy::Latest } else { Policy::Lossless };
         let wire = Wire {
             from,
@@ -199,12 +187,7 @@ impl<'g> Negotiation<'g> {
         self.net.nodes[to].inputs[input] = Some(at);
     }
 
-    fn equal_sizes(
-        &self,
-        at: usize,
-        lead: Option<&Content>,
-        feeds: &[(usize, (usize, usize))],
-    ) -> Result<(), NoPlan> {
+    fn equal_sizes(&self, at: usize, lead: Option<&Content>, feeds: &[(usize, (usize, usize))]) -> Result<(), NoPlan> {
         let handler = &self.graph.handlers()[at];
         let Some(wanted) = lead.and_then(Content::frame) else { return Ok(()) };
         for (link, (from, output)) in feeds {
@@ -241,7 +224,11 @@ impl<'g> Negotiation<'g> {
         let wishes: Vec<FormatSet> = links
             .map(|l| {
                 let consumer = &self.graph.handlers()[l.to];
-                if l.input == consumer.lead { self.wanted[l.to] } else { accepted(consumer.entry.inputs[l.input].media) }
+                if l.input == consumer.lead {
+                    self.wanted[l.to]
+                } else {
+                    accepted(consumer.entry.inputs[l.input].media)
+                }
             })
             .collect();
         let unhappy = |f: &Format| wishes.iter().filter(|set| !set.contains(*f)).count();

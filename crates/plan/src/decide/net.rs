@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::catalog::{Class, Entry, Kernel, Settings, Units};
+use crate::catalog::{Class, Direction, Entry, Kernel, Settings, Units};
 use crate::plan::PortAt;
 use crate::words::{Content, Policy, Space, SpaceSet};
 
@@ -64,24 +64,28 @@ impl Net<'_> {
     /// Units of work on one frame.
     pub fn work(&self, at: usize) -> (Class, f64) {
         let node = &self.nodes[at];
-        let Some(content) = self.main_content(at) else { return (node.entry.work.class, 0.0) };
-        let pixels = content.elements() as f64;
-        let units = match node.entry.work.units {
-            Units::PerPixel(units) => units * pixels,
-            Units::PerPixelBy(units) => units(&node.settings) * pixels,
-            Units::PerFrameBy(units) => content.frame().map_or(0.0, |f| units(&node.settings, f.size)),
+        let work = node.entry.work_under(&node.settings);
+        let read = self.lead_wire(at).map(|w| &self.wires[w].content);
+        let Some(main) = self.main_content(at) else { return (work.class, 0.0) };
+        let units = match work.units {
+            Units::PerPixel(units) => units * main.elements() as f64,
+            Units::PerPixelBy(units) => units(&node.settings) * main.elements() as f64,
+            Units::PerFrameBy(units) => match (read.unwrap_or(main).frame(), main.frame()) {
+                (Some(input), Some(output)) => units(&node.settings, input.size, output.size),
+                _ => 0.0,
+            },
         };
-        (node.entry.work.class, units)
+        (work.class, units)
     }
 
     /// The space in which a node's inputs have to be when it runs in `space`.
     pub fn space_in(&self, node: usize, space: Space) -> Space {
-        self.nodes[node].entry.transfer.map_or(space, |t| t.from())
+        self.nodes[node].entry.transfer.map_or(space, Direction::from)
     }
 
     /// The space in which a node leaves its outputs when it runs in `space`.
     pub fn space_out(&self, node: usize, space: Space) -> Space {
-        self.nodes[node].entry.transfer.map_or(space, |t| t.to())
+        self.nodes[node].entry.transfer.map_or(space, Direction::to)
     }
 
     /// The spaces a node's entry has an implementation for.

@@ -41,9 +41,8 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
         // Saving more than v's own cost is possible when a large prologue joins a shrinking gather: shift both sides.
         let full = |space: Space| costs.compute[at].of(space) + costs.pass[at].of(space);
         let shift = saved.gpu.max(saved.cpu);
-        let side = |space: Space| match allowed.spaces.contains(space) {
-            true => full(space) + shift - saved.of(space),
-            false => infinite,
+        let side = |space: Space| {
+            if allowed.spaces.contains(space) { full(space) + shift - saved.of(space) } else { infinite }
         };
         network.edge(S, v, side(Space::Cpu), 0);
         network.edge(v, T, side(Space::Gpu), 0);

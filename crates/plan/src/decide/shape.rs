@@ -23,11 +23,7 @@ pub(super) struct ShapeOf<'a> {
 
 impl ShapeOf<'_> {
     /// What the output carries; `choose` picks among several declared formats.
-    pub fn content(
-        &self,
-        output: &Output,
-        choose: impl FnOnce(&[Format]) -> Format,
-    ) -> Result<Content, ShapeProblem> {
+    pub fn content(&self, output: &Output, choose: impl FnOnce(&[Format]) -> Format) -> Result<Content, ShapeProblem> {
         let rate = self.rate(output.rate)?;
         match output.media {
             PortMedia::Data => Ok(Content::Data { rate }),
@@ -98,11 +94,9 @@ impl ShapeOf<'_> {
                 let quarter = matches!(self.settings.word(key), Some("90" | "270"));
                 Ok(if quarter { Size { width: from.height, height: from.width } } else { from })
             }
-            SizeRule::Probed(key) => self
-                .probed
-                .size
-                .or_else(|| self.settings.size(key?))
-                .ok_or_else(|| missing(key.unwrap_or("size"))),
+            SizeRule::Probed(key) => {
+                self.probed.size.or_else(|| self.settings.size(key?)).ok_or_else(|| missing(key.unwrap_or("size")))
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! From GraphSpec to Graph: every name, port, setting and link is checked, sources are probed, all mistakes are
+//! From `GraphSpec` to `Graph`: every name, port, setting and link is checked, sources are probed, all mistakes are
 //! reported together.
 //!
 //! Owns the checks and their wording.
@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::catalog::{
-    Catalog, Entry, Fallback, FormatRule, PortMedia, Probe, ProbeError, RateRule, Settings, SizeRule, ValueType,
-    nearest,
+    Catalog, Entry, Fallback, FormatRule, PortMedia, Probe, ProbeError, Probed, RateRule, Settings, SizeRule,
+    ValueType, nearest,
 };
 use crate::text::Mistake;
 use crate::words::{PortType, Until};
@@ -70,8 +70,7 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     fn new(spec: &'a GraphSpec, catalog: &'a Catalog) -> Check<'a> {
         let names = spec.names();
-        let mut check =
-            Check { spec, names, handlers: Vec::new(), links: Vec::new(), mistakes: Vec::new() };
+        let mut check = Check { spec, names, handlers: Vec::new(), links: Vec::new(), mistakes: Vec::new() };
         let fed: BTreeSet<usize> = spec.links().iter().map(|l| l.to.handler.0).collect();
         if spec.handlers().is_empty() {
             check.mistakes.push(
@@ -178,7 +177,14 @@ impl<'a> Check<'a> {
                 settings.set(declared.name, declared.value.read(default).expect("the catalogue validated defaults"));
             }
         }
-        Handler { name, entry, settings, on_error: spec.on_error, lead, until, probed: Default::default() }
+        let fits = spec.settings.keys().all(|key| settings.get(key).is_some() || entry.setting(key).is_none());
+        if let (true, Err(problem)) = (fits, (entry.check)(&settings)) {
+            self.mistakes.push(
+                Mistake::new(format!("{name}: {problem}"), "expected settings that make sense together")
+                    .at(spec.place.0.clone()),
+            );
+        }
+        Handler { name, entry, settings, on_error: spec.on_error, lead, until, probed: Probed::default() }
     }
 
     fn missing_settings(&mut self, name: &str, spec: &HandlerSpec, entry: &'static Entry) {
@@ -199,7 +205,11 @@ impl<'a> Check<'a> {
             if given != 1 {
                 self.mistakes.push(
                     Mistake::new(
-                        format!("{name}: {} of {} given", if given == 0 { "none" } else { "more than one" }, list(group.iter().copied())),
+                        format!(
+                            "{name}: {} of {} given",
+                            if given == 0 { "none" } else { "more than one" },
+                            list(group.iter().copied())
+                        ),
                         format!("expected exactly one of {}", list(group.iter().copied())),
                     )
                     .at(spec.place.0.clone()),
@@ -276,11 +286,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn free_inputs(
-        &self,
-        handler: usize,
-        fed: &BTreeMap<(usize, usize), usize>,
-    ) -> impl Iterator<Item = &'static str> {
+    fn free_inputs(&self, handler: usize, fed: &BTreeMap<(usize, usize), usize>) -> impl Iterator<Item = &'static str> {
         let inputs = self.handlers[handler].as_ref().map_or(&[][..], |h| h.entry.inputs);
         let free: Vec<_> =
             (0..inputs.len()).filter(|i| !fed.contains_key(&(handler, *i))).map(|i| inputs[i].name).collect();
@@ -452,11 +458,12 @@ fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) 
             continue;
         }
         // A blocking source is asked even where its settings say all: a missing file is better found now.
-        let probed = handler.entry.blocking || handler.entry.outputs.iter().any(|o| {
-            matches!(o.format, FormatRule::Probed)
-                || matches!(o.size, SizeRule::Probed(_))
-                || matches!(o.rate, RateRule::Probed(_))
-        });
+        let probed = handler.entry.blocking
+            || handler.entry.outputs.iter().any(|o| {
+                matches!(o.format, FormatRule::Probed)
+                    || matches!(o.size, SizeRule::Probed(_))
+                    || matches!(o.rate, RateRule::Probed(_))
+            });
         if probed {
             handler.probed = probe
                 .probe(handler.entry, &handler.settings)

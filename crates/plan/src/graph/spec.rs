@@ -1,4 +1,4 @@
-//! GraphSpec: what the user wrote, in text, TOML or with the builder.
+//! `GraphSpec`: what the user wrote, in text, TOML or with the builder.
 //!
 //! Owns handlers with their settings as written, links, and default names.
 //! Does not know whether any of it exists or fits: that is checked on the way to a `Graph`.
@@ -103,9 +103,9 @@ impl HandlerSpec {
 
     /// Sets a setting, in its text form.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "`set(\"sigma\", 2)` reads better than `set(\"sigma\", &2)`")]
     pub fn set(mut self, key: impl Into<String>, value: impl ToString) -> HandlerSpec {
-        let setting =
-            SettingSpec { value: value.to_string(), key_place: Place::default(), place: Place::default() };
+        let setting = SettingSpec { value: value.to_string(), key_place: Place::default(), place: Place::default() };
         self.settings.insert(key.into(), setting);
         self
     }

@@ -193,9 +193,7 @@ impl Cap {
                         || height.min > height.max
                         || rate.is_some_and(|r| r.min > r.max)
                 }
-                Media::Tensor { dtypes, dims } => {
-                    dtypes.is_empty() || dims.iter().flatten().any(|d| d.min > d.max)
-                }
+                Media::Tensor { dtypes, dims } => dtypes.is_empty() || dims.iter().flatten().any(|d| d.min > d.max),
                 Media::Data => false,
             }
     }
@@ -239,9 +237,8 @@ impl Cap {
                 }
                 let dims = match (da, db) {
                     (Some(a), Some(b)) => {
-                        let met: Option<Vec<_>> = (a.len() == b.len())
-                            .then(|| a.iter().zip(b).map(|(a, b)| a.meet(*b)).collect())
-                            .flatten();
+                        let met: Option<Vec<_>> =
+                            (a.len() == b.len()).then(|| a.iter().zip(b).map(|(a, b)| a.meet(*b)).collect()).flatten();
                         if met.is_none() {
                             missed.push(Dimension::Dims);
                         }
@@ -415,9 +412,7 @@ fn rank((space, content): &(Space, Content)) -> Rank {
             Reverse(f.rate),
             Vec::new(),
         ),
-        Content::Tensor(t) => {
-            (*space, PortType::Tensor, t.dtype as u8, Reverse((0, 0)), Reverse(None), t.dims.clone())
-        }
+        Content::Tensor(t) => (*space, PortType::Tensor, t.dtype as u8, Reverse((0, 0)), Reverse(None), t.dims.clone()),
         Content::Data { .. } => (*space, PortType::Data, 0, Reverse((0, 0)), Reverse(None), Vec::new()),
     }
 }

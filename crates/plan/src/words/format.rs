@@ -34,15 +34,8 @@ pub enum Format {
 
 impl Format {
     /// Every format, best first: this order breaks ties.
-    pub const RANKED: [Format; 7] = [
-        Format::Rgba8,
-        Format::Rgb8,
-        Format::I444,
-        Format::I422,
-        Format::I420,
-        Format::Nv12,
-        Format::Gray8,
-    ];
+    pub const RANKED: [Format; 7] =
+        [Format::Rgba8, Format::Rgb8, Format::I444, Format::I422, Format::I420, Format::Nv12, Format::Gray8];
 
     /// The word used in text, TOML and JSON.
     pub const fn name(self) -> &'static str {

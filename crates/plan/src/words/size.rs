@@ -62,9 +62,7 @@ impl FromStr for Size {
         let side = |digits: &str| -> Option<u32> {
             digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
         };
-        word.split_once('x')
-            .and_then(|(w, h)| Size::new(side(w)?, side(h)?))
-            .ok_or_else(|| BadSize(word.to_owned()))
+        word.split_once('x').and_then(|(w, h)| Size::new(side(w)?, side(h)?)).ok_or_else(|| BadSize(word.to_owned()))
     }
 }
 
@@ -138,9 +136,8 @@ impl FromStr for Rate {
     type Err = BadRate;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let digits = |s: &str| -> Option<u32> {
-            s.bytes().all(|b| b.is_ascii_digit()).then(|| s.parse().ok()).flatten()
-        };
+        let digits =
+            |s: &str| -> Option<u32> { s.bytes().all(|b| b.is_ascii_digit()).then(|| s.parse().ok()).flatten() };
         let rate = if let Some((num, den)) = word.split_once('/') {
             digits(num).zip(digits(den)).and_then(|(n, d)| Rate::new(n, d))
         } else if let Some((whole, part)) = word.split_once('.') {

@@ -33,6 +33,7 @@ impl Space {
     }
 
     /// The space on the far end of a ramp.
+    #[must_use]
     pub const fn other(self) -> Space {
         match self {
             Space::Gpu => Space::Cpu,

@@ -1,10 +1,12 @@
 //! What the planner's tests share: a small catalogue of every sort of handler, and random graphs and profiles.
 
+use std::fmt::Write as _;
+
 use vramp_plan::catalog::{
     Catalog, Class, Direction, Entry, Fallback, Family, FormatRule, Frames, Input, Kernel, KernelRule, Liveness,
     NoProbe, Output, PortMedia, RateRule, Setting, SizeRule, Units, ValueType, Work,
 };
-use vramp_plan::{Format, Graph, GraphSpec, HandlerSpec, Profile, Space, ANY_SIDE};
+use vramp_plan::{ANY_SIDE, Format, Graph, GraphSpec, HandlerSpec, Profile, Space};
 
 /// A small generator with a seed: the same graphs on every machine.
 pub struct Random(u64);
@@ -86,8 +88,7 @@ const fn sink(name: &'static str, spaces: &'static [Space], inputs: &'static [In
 }
 
 const NO_KERNEL: KernelRule = KernelRule::None;
-const AB: &[Input] =
-    &[Input { name: "a", ..Input::VIDEO }, Input { name: "b", ..Input::VIDEO }];
+const AB: &[Input] = &[Input { name: "a", ..Input::VIDEO }, Input { name: "b", ..Input::VIDEO }];
 
 pub static ENTRIES: &[Entry] = &[
     source("src", BOTH),
@@ -148,11 +149,7 @@ pub static ENTRIES: &[Entry] = &[
             "file",
             CPU,
             &[Input {
-                media: PortMedia::Video {
-                    formats: &[Format::I420, Format::Gray8],
-                    width: ANY_SIDE,
-                    height: ANY_SIDE,
-                },
+                media: PortMedia::Video { formats: &[Format::I420, Format::Gray8], width: ANY_SIDE, height: ANY_SIDE },
                 ..Input::VIDEO
             }],
         )
@@ -187,7 +184,7 @@ pub fn random_profile(random: &mut Random) -> Profile {
     let mut rates = || {
         let mut text = String::new();
         for class in Class::ALL {
-            text += &format!("{} = {}\n", class.name(), random.scale(1.0, 1000.0));
+            let _ = writeln!(text, "{} = {}", class.name(), random.scale(1.0, 1000.0));
         }
         text
     };

@@ -15,9 +15,11 @@ const FUZZ_SECONDS: u32 = 60;
 
 /// Runs the brute-force comparison, then each fuzz target.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let mut placement = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", "placement"]);
-    placement.env("VRAMP_LONG", "1");
-    shell::run(placement).context("placement against brute force")?;
+    for (test, what) in [("placement", "placement against brute force"), ("depth", "simulated runs of diamonds")] {
+        let mut cargo = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", test]);
+        cargo.env("VRAMP_LONG", "1");
+        shell::run(cargo).context(what)?;
+    }
 
     if let Some(missing) = missing_for_fuzzing() {
         eprintln!("xtask: nothing was fuzzed: {missing}");

@@ -128,16 +128,19 @@ fn glob_reexports(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Every kernel has a twin for the CPU with the same stem.
+/// Every shader is a kernel's, and has its twin for the CPU beside it.
 fn twins(paths: &[String]) -> Vec<String> {
-    let stems = |end: &str| -> BTreeSet<String> {
-        let kernels = paths.iter().map(Path::new).filter(|path| path.starts_with("crates/kernels"));
-        let ending = kernels.filter(|path| path.extension().is_some_and(|e| e == end));
-        ending.filter_map(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned()).collect()
-    };
-    let rust = stems("rs");
-    let alone = stems("wgsl").into_iter().filter(|stem| !rust.contains(stem));
-    alone.map(|stem| format!("crates/kernels: {stem}.wgsl has no twin {stem}.rs")).collect()
+    let known: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+    let mut found = Vec::new();
+    for path in paths {
+        let Some(stem) = path.strip_suffix(".wgsl") else { continue };
+        if !path.starts_with("crates/kernels/src/") {
+            found.push(format!("{path}: shaders live in crates/kernels/src, beside their twins"));
+        } else if !known.contains(format!("{stem}.rs").as_str()) {
+            found.push(format!("{path} has no twin {stem}.rs"));
+        }
+    }
+    found
 }
 
 /// Nothing depends on where one person's files or one machine's mirrors are.
@@ -354,7 +357,9 @@ fn a_glob_reexport_is_found() {
 fn a_kernel_without_a_twin_is_found() {
     let paths = |list: &[&str]| list.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
     let alone = paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/mix.rs", "crates/gpu/src/blur.rs"]);
-    assert_eq!(twins(&alone), ["crates/kernels: blur.wgsl has no twin blur.rs"]);
+    assert_eq!(twins(&alone), ["crates/kernels/src/blur.wgsl has no twin crates/kernels/src/blur.rs"]);
+    let elsewhere = paths(&["crates/kernels/src/a/blur.wgsl", "crates/kernels/tests/blur.rs", "crates/gpu/src/x.wgsl"]);
+    assert_eq!(twins(&elsewhere).len(), 2);
     assert_eq!(twins(&paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/blur.rs"])), [""; 0]);
 }
 

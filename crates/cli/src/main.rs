@@ -13,9 +13,11 @@ mod inspect;
 mod page;
 mod plan;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, CommandFactory, Parser};
 
 use args::{Args, Command};
 use failure::Failure;
@@ -35,6 +37,10 @@ fn main() -> ExitCode {
 
 fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "vramp", &mut script);
+    // Only here: as a parser the list would answer a misspelt handler with all fifty names.
+    let names: BTreeSet<&'static str> = vramp::catalog().entries().map(|e| e.name).collect();
+    let handler = |arg: Arg| arg.value_parser(PossibleValuesParser::new(names));
+    let mut command = Args::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));
+    clap_complete::generate(shell, &mut command, "vramp", &mut script);
     page::result(&script)
 }

@@ -51,7 +51,7 @@ fn read_graph(pipeline: &OsStr) -> Result<Graph, Failure> {
     }
     Graph::check(&reading.spec, &catalog, &FileProbe).map_err(|error| match error {
         CheckError::Mistakes(list) => given.mistakes(list),
-        CheckError::Probe { .. } => Failure::Failed(anyhow::Error::new(error)),
+        CheckError::Probe(_) => Failure::Failed(anyhow::Error::new(error)),
     })
 }
 

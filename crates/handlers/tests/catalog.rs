@@ -290,7 +290,7 @@ fn kernels_follow_from_settings() {
         assert_eq!(kind(Family::Filter, "resize", &[("filter", filter)]), Some(expected), "{filter}");
     }
     assert_eq!(kind(Family::Draw, "waveform", &[("kind", "luma")]), Some((Reduction, 2)));
-    assert_eq!(kind(Family::Draw, "compositor", &[]), Some((Opaque, 1)));
+    assert_eq!(kind(Family::Draw, "compositor", &[]), Some((Gather, 1)));
     assert_eq!(kind(Family::Filter, "wgsl", &[]), Some((Opaque, 1)));
     assert_eq!(kind(Family::Convert, "convert", &[("format", "rgba8")]), Some((Gather, 1)));
     assert_eq!(kind(Family::Convert, "convert", &[("format", "nv12")]), Some((Stencil, 1)));

@@ -22,6 +22,7 @@ pub use plan::{Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandl
 pub use profile::{CpuProfile, Figure, GpuProfile, Limits, Origin, Profile, ProfileError, Rates};
 pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 pub use words::{
-    ANY_SIDE, BadRate, BadSize, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError, Policy,
-    PortType, Rate, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until,
+    ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError,
+    Policy, PortType, Rate, Shader, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord,
+    Until,
 };

@@ -289,3 +289,49 @@ fn cycles_and_loose_ends_are_mistakes() {
     assert!(titles(&chain(&["src", "src"])).contains("src1 has no input"));
     assert!(titles(&GraphSpec::new()).contains("empty"));
 }
+
+#[test]
+fn a_policy_that_was_asked_for_holds_on_both_sides_of_an_inserted_converter() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src-live"));
+    let file = spec.add(HandlerSpec::new("file"));
+    spec.connect(source, file).policy(Policy::Lossless);
+    let plan = plan(&spec);
+    assert_eq!(plan.links.len(), 2);
+    assert!(plan.links.iter().all(|l| l.policy == Policy::Lossless));
+}
+
+#[test]
+fn links_that_do_not_belong_or_hold_nothing_are_mistakes() {
+    let title = |spec: &GraphSpec| match Graph::check(spec, &catalog(), &NoProbe) {
+        Err(CheckError::Mistakes(m)) => m.into_iter().map(|m| m.title).collect::<Vec<_>>().join("\n"),
+        other => panic!("{other:?}"),
+    };
+    let mut foreign = chain(&["src", "sink"]);
+    foreign.connect(vramp_plan::HandlerId(0), vramp_plan::HandlerId(9));
+    assert!(title(&foreign).contains("a link goes to handler 9, and there are 2"));
+    let mut shallow = GraphSpec::new();
+    let (source, sink) = (shallow.add(HandlerSpec::new("src")), shallow.add(HandlerSpec::new("sink")));
+    shallow.connect(source, sink).policy(Policy::Queue).depth(0);
+    assert!(title(&shallow).contains("a link cannot have depth 0"));
+}
+
+#[test]
+fn a_broken_link_does_not_hide_mistakes_elsewhere() {
+    let mut spec = chain(&["src", "mix", "sink"]);
+    let loose = spec.add(HandlerSpec::new("point"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(loose, sink);
+    spec.connect(vramp_plan::HandlerId(0), vramp_plan::HandlerId(1).port("zz"));
+    let Err(CheckError::Mistakes(mistakes)) = Graph::check(&spec, &catalog(), &NoProbe) else { panic!() };
+    let titles: Vec<_> = mistakes.iter().map(|m| m.title.as_str()).collect();
+    assert!(titles.contains(&"mix0 has no input `zz`") && titles.contains(&"point0.video is not linked"), "{titles:?}");
+}
+
+#[test]
+fn a_frame_that_touches_the_host_leaves_the_lane_of_the_device() {
+    let plan = plan(&chain(&["src-gpu", "download", "upload", "sink-gpu"]));
+    let link = plan.links.iter().find(|l| plan.port_name(l.to) == "upload0.video").unwrap();
+    assert!(link.depth > 0 && link.space == Space::Cpu);
+    assert_eq!(plan.segments, 2);
+}

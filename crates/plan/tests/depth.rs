@@ -1,8 +1,9 @@
 //! Diamonds are always deep enough: plans are executed in simulation, frame by frame, and never deadlock.
 //!
-//! The simulation knows nothing of how depths were computed. It has bounded lossless links (a link of depth 0 lends
-//! one frame), handlers that fire when their inputs allow it, frames that fail on the way and leave an empty slot, and
-//! watermarks; it fires one random handler after the other until none can, and then everything must have arrived.
+//! The simulation knows nothing of how depths were computed. It has bounded links (a link of depth 0 lends one frame),
+//! handlers that fire when their inputs allow it, frames that fail or are dropped on the way and leave an empty slot,
+//! and watermarks. A lane of the host stands still where a link it feeds is full; the lane of the device goes on with
+//! whatever is ready. Lanes go on in random order until none can, and then everything must have arrived.
 
 #[expect(dead_code, reason = "each test file uses a part of it")]
 mod support;
@@ -30,6 +31,10 @@ enum Does {
 #[derive(Debug, Default)]
 struct Pipe {
     depth: usize,
+    /// Leads on within its lane: when it is full, the lane is not waiting for somebody else but has to go on.
+    inline: bool,
+    /// Never makes its producer wait: the oldest frame is dropped and leaves its slot empty.
+    lossy: bool,
     /// Presentation times of the slots that wait, and whether each still has its frame.
     waiting: VecDeque<(i64, bool)>,
     /// Nothing at or before this time will come any more.
@@ -39,7 +44,17 @@ struct Pipe {
 
 impl Pipe {
     fn has_room(&self) -> bool {
-        self.waiting.len() < self.depth
+        self.lossy || self.waiting.len() < self.depth
+    }
+
+    fn push(&mut self, slot: (i64, bool)) {
+        assert!(self.has_room(), "a frame was pushed into a full link");
+        self.waiting.push_back(slot);
+        self.certain = Some(slot.0);
+        if self.lossy && self.waiting.iter().filter(|slot| slot.1).count() > self.depth {
+            let oldest = self.waiting.iter_mut().find(|slot| slot.1).expect("there is more than one");
+            oldest.1 = false;
+        }
     }
 
     /// Everything up to this time is here or will never come.
@@ -58,9 +73,17 @@ struct Node {
     done: bool,
 }
 
+/// Handlers that run in turn; a lane of the host does not pass over one that waits for room.
+struct Turn {
+    device: bool,
+    nodes: Vec<usize>,
+    next: usize,
+}
+
 struct Machine<'r> {
     pipes: Vec<Pipe>,
     nodes: Vec<Node>,
+    lanes: Vec<Turn>,
     frames: i64,
     random: &'r mut Random,
 }
@@ -72,9 +95,7 @@ impl Machine<'_> {
 
     fn send(&mut self, node: usize, slot: (i64, bool)) {
         for pipe in self.nodes[node].outputs.clone() {
-            assert!(self.pipes[pipe].has_room(), "a frame was pushed into a full link");
-            self.pipes[pipe].waiting.push_back(slot);
-            self.pipes[pipe].certain = Some(slot.0);
+            self.pipes[pipe].push(slot);
         }
     }
 
@@ -190,8 +211,7 @@ impl Machine<'_> {
         let Some(slot) = head else {
             return (!over && self.pass_on(node)) || changed;
         };
-        let sure = others.iter().all(|o| self.pipes[*o].knows(slot.0) || !self.pipes[*o].waiting.is_empty());
-        if !sure || !self.room(node) {
+        if !self.is_sure(node) || !self.room(node) {
             return self.pass_on(node) || changed;
         }
         self.pipes[lead].waiting.pop_front();
@@ -199,21 +219,70 @@ impl Machine<'_> {
         true
     }
 
-    /// Runs until nothing can fire any more; says which handlers are stuck.
+    /// Whether a handler would send something if another lane made room.
+    fn waits_for_room(&self, node: usize) -> bool {
+        let Node { does, inputs, held, made, seen, .. } = &self.nodes[node];
+        let lead = inputs.first().map(|p| &self.pipes[*p]);
+        let arrived = lead.is_some_and(|p| !p.waiting.is_empty());
+        let sends = match does {
+            Does::Make { .. } => *made < self.frames,
+            Does::Keep { one_in } => arrived && seen.is_multiple_of(*one_in),
+            Does::Hold { frames } => {
+                arrived && held.len() == *frames || lead.is_some_and(|p| p.ended) && !held.is_empty()
+            }
+            Does::Join => arrived && self.is_sure(node),
+            _ => arrived,
+        };
+        let full = |p: &usize| !self.pipes[*p].inline && !self.pipes[*p].has_room();
+        sends && self.nodes[node].outputs.iter().any(full)
+    }
+
+    /// Whether every other input of a joining handler is certain at the time of its lead.
+    fn is_sure(&self, node: usize) -> bool {
+        let inputs = &self.nodes[node].inputs;
+        let Some((time, _)) = self.pipes[inputs[0]].waiting.front() else { return false };
+        // Over a lossy link an input supplies what is there; over a lossless one it waits until that is certain.
+        let sure = |pipe: &Pipe| pipe.lossy || pipe.knows(*time) || !pipe.waiting.is_empty();
+        inputs[1..].iter().all(|o| sure(&self.pipes[*o]))
+    }
+
+    /// Changes whenever a handler takes or sends a frame; passing on what it knows is no progress.
+    fn progress(&self, node: usize) -> (i64, usize, usize) {
+        let Node { inputs, held, made, .. } = &self.nodes[node];
+        (*made, inputs.first().map_or(0, |p| self.pipes[*p].waiting.len()), held.len())
+    }
+
+    /// Lets a lane go on for a while; says whether anything changed.
+    fn advance(&mut self, lane: usize) -> bool {
+        let mut changed = false;
+        for _ in 0..self.lanes[lane].nodes.len() {
+            let node = self.lanes[lane].nodes[self.lanes[lane].next];
+            let before = self.progress(node);
+            changed |= self.fire(node);
+            let moved = self.progress(node) != before;
+            if !moved && !self.lanes[lane].device && self.waits_for_room(node) {
+                return changed;
+            }
+            self.lanes[lane].next = (self.lanes[lane].next + 1) % self.lanes[lane].nodes.len();
+        }
+        changed
+    }
+
+    /// Runs until no lane can go on; says which handlers are not done.
     fn run(&mut self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         loop {
+            let mut changed = false;
+            let mut order: Vec<usize> = (0..self.lanes.len()).collect();
             for at in (1..order.len()).rev() {
                 let other = self.random.below(at + 1);
                 order.swap(at, other);
             }
-            let mut fired = false;
-            for &node in &order {
+            for lane in order {
                 for _ in 0..=self.random.below(4) {
-                    fired |= self.fire(node);
+                    changed |= self.advance(lane);
                 }
             }
-            if !fired {
+            if !changed {
                 return (0..self.nodes.len()).filter(|n| !self.nodes[*n].done).collect();
             }
         }
@@ -226,9 +295,9 @@ fn machine<'r>(spec: &GraphSpec, plan: &Plan, random: &'r mut Random, frames: i6
         .links
         .iter()
         .map(|link| {
-            assert_eq!(link.policy, Policy::Lossless);
+            let inline = link.depth == 0;
             let depth = if link.depth > 3 { link.depth - squeeze } else { link.depth.max(1) };
-            Pipe { depth: depth as usize, ..Pipe::default() }
+            Pipe { depth: depth as usize, inline, lossy: link.policy != Policy::Lossless, ..Pipe::default() }
         })
         .collect();
     let names = spec.names();
@@ -259,10 +328,11 @@ fn machine<'r>(spec: &GraphSpec, plan: &Plan, random: &'r mut Random, frames: i6
         Node { does, inputs, outputs, made: 0, seen: 0, held: VecDeque::new(), done: false }
     };
     let nodes = plan.handlers.iter().enumerate().map(node).collect();
-    Machine { pipes, nodes, frames, random }
+    let lanes = plan.lanes.iter().map(|l| Turn { device: l.device, nodes: l.handlers.clone(), next: 0 }).collect();
+    Machine { pipes, nodes, lanes, frames, random }
 }
 
-fn random_graph(random: &mut Random) -> GraphSpec {
+fn random_graph(random: &mut Random, lossy: u64) -> GraphSpec {
     let mut spec = GraphSpec::new();
     let mut produced: Vec<HandlerId> = Vec::new();
     let mut used: Vec<bool> = Vec::new();
@@ -284,7 +354,11 @@ fn random_graph(random: &mut Random) -> GraphSpec {
         for port in if kind == "join" { &["a", "b"][..] } else { &["video"] } {
             let from = random.below(produced.len());
             used[from] = true;
-            spec.connect(produced[from], at.port(*port));
+            let lossy = random.chance(lossy);
+            let link = spec.connect(produced[from], at.port(*port));
+            if lossy {
+                link.policy(random.pick(&[Policy::Latest, Policy::Queue]));
+            }
         }
         produced.push(at);
         used.push(false);
@@ -303,7 +377,8 @@ fn no_plan_deadlocks_whatever_skips_fails_or_runs_first() {
     let (mut deep, graphs) = (0, if std::env::var_os("VRAMP_LONG").is_some() { 20_000 } else { 1_500 });
     for seed in 0..graphs {
         let mut random = Random::new(seed);
-        let spec = random_graph(&mut random);
+        let lossy = random.pick(&[0, 0, 15]);
+        let spec = random_graph(&mut random, lossy);
         let profile = random_profile(&mut random);
         let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
         deep += usize::from(plan.links.iter().any(|l| l.depth > 3));
@@ -356,6 +431,37 @@ fn a_diamond_is_as_deep_as_its_latency_and_rate_ask_and_one_slot_less_deadlocks(
         let stuck = machine(&spec, &plan, &mut random, 400, 1).run();
         assert!(!stuck.is_empty(), "{frames} frames, one in {one_in}: one slot less should not be enough");
     }
+}
+
+#[test]
+fn a_lossless_link_beside_a_lossy_one_is_deep_enough_too() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src").set("fps", 30));
+    let delay = spec.add(HandlerSpec::new("delay").set("frames", 10));
+    let join = spec.add(HandlerSpec::new("join"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, delay).policy(Policy::Latest);
+    spec.connect(delay, join.port("a"));
+    spec.connect(source, join.port("b"));
+    spec.connect(join, sink);
+    let plan = Planner::new(&check(&spec), &Profile::shipped("cpu").unwrap()).decide().unwrap();
+    assert_eq!(depth_of(&plan, "join0.b"), 11);
+    assert!(machine(&spec, &plan, &mut Random::new(3), 400, 0).run().is_empty());
+}
+
+#[test]
+fn inputs_that_tick_to_different_clocks_are_not_in_one_tick() {
+    let mut spec = GraphSpec::new();
+    let fast = spec.add(HandlerSpec::new("src").set("fps", 60));
+    let slow = spec.add(HandlerSpec::new("src").set("fps", 1));
+    let join = spec.add(HandlerSpec::new("join"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(fast, join.port("a"));
+    spec.connect(slow, join.port("b"));
+    spec.connect(join, sink);
+    let plan = Planner::new(&check(&spec), &Profile::shipped("cpu").unwrap()).decide().unwrap();
+    assert!(depth_of(&plan, "join0.b") > 0);
+    assert_ne!(plan.handler("src1").unwrap().lane, plan.handler("join0").unwrap().lane);
 }
 
 #[test]

@@ -179,7 +179,15 @@ fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
     let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
     assert_eq!(plan.ramps.len(), 2);
     for warning in &plan.warnings {
-        for part in ["transfer of", "ms", "point-cpu0 works on the cpu only", "avoidable", "would save", "2 transfer"] {
+        for part in [
+            "transfer of",
+            "ms",
+            "point-cpu0 works on the cpu only",
+            "avoidable",
+            "would save",
+            "2 transfer",
+            "a gpu version of point-cpu0",
+        ] {
             assert!(warning.contains(part), "{part} is not in {warning}");
         }
     }
@@ -199,28 +207,24 @@ fn what_a_warning_says_is_saved_is_what_planning_again_saves() {
 }
 
 #[test]
-fn the_same_graph_and_profile_give_the_same_plan() {
+fn the_same_graph_gives_the_same_plan_however_it_was_put_together() {
     for seed in 0..50 {
-        let make = || {
-            let mut random = Random::new(seed);
+        let make = |order: &mut Random| {
             let mut spec = chain(&["src", "point", "stencil", "point", "file"]);
             let extra = spec.add(HandlerSpec::new("join"));
             let sink = spec.add(HandlerSpec::new("sink-cpu"));
-            // The order in which links are made does not matter.
-            let mut links = [(0, extra.port("b")), (2, extra.port("a"))];
-            if random.chance(50) {
-                links.reverse();
-            }
-            for (from, to) in links {
+            let mut links = vec![(0, extra.port("b")), (2, extra.port("a")), (5, sink.into())];
+            while !links.is_empty() {
+                let (from, to): (usize, vramp_plan::End) = links.remove(order.below(links.len()));
                 spec.connect(HandlerId(from), to);
             }
-            spec.connect(extra, sink);
             let profile = random_profile(&mut Random::new(seed));
-            Planner::new(&check(&spec), &profile).decide().unwrap()
+            Planner::new(&check(&spec), &profile).decide().unwrap().to_json()
         };
-        let first = make();
-        for _ in 0..3 {
-            assert_eq!(make(), first);
+        let mut order = Random::new(seed + 1000);
+        let first = make(&mut order);
+        for _ in 0..5 {
+            assert_eq!(make(&mut order), first);
         }
     }
 }
@@ -229,5 +233,74 @@ fn the_same_graph_and_profile_give_the_same_plan() {
 fn a_pace_the_plan_cannot_keep_is_a_warning() {
     let spec = chain(&["src", "point", "sink"]);
     let plan = Planner::new(&check(&spec), &profile()).pace("1000000000".parse().unwrap()).decide().unwrap();
-    assert!(plan.warnings.iter().any(|w| w.contains("more than the 0.00 ms that 1000000000 fps leave")));
+    assert!(plan.warnings.iter().any(|w| w.contains("1000000000 fps leave 0.00 ms")));
+}
+
+#[test]
+fn cpu_means_no_device_even_with_a_pin_and_a_transfer_cannot_be_pinned_to_the_host() {
+    let spec = chain(&["src", "point", "sink"]);
+    let error = Planner::new(&check(&spec), &profile()).only(Space::Cpu).place("point0", Space::Gpu).decide();
+    assert!(matches!(error, Err(NoPlan::Nowhere { ref handler, .. }) if handler == "point0"), "{error:?}");
+    let spec = chain(&["src", "upload", "sink"]);
+    let error = Planner::new(&check(&spec), &profile()).place("upload0", Space::Cpu).decide();
+    assert!(matches!(error, Err(NoPlan::Nowhere { ref handler, .. }) if handler == "upload0"), "{error:?}");
+    assert!(Planner::new(&check(&spec), &profile()).place("upload0", Space::Gpu).decide().is_ok());
+}
+
+#[test]
+fn a_profile_with_absurd_figures_is_refused_and_never_wraps() {
+    let text = include_str!("../src/profile/shipped/discrete.toml");
+    let spec = chain(&["src-cpu", "point", "sink-cpu"]);
+    for (figure, absurd) in [
+        ("submit_us = { value = 50", "submit_us = { value = 1e300"),
+        ("upload_gb_s = { value = 10", "upload_gb_s = { value = 1e-300"),
+    ] {
+        let doctored = text.replace(figure, absurd);
+        assert_ne!(doctored, text);
+        let absurd = Profile::read("absurd", &doctored).unwrap();
+        for only in Space::RANKED {
+            let result = Planner::new(&check(&spec), &absurd).only(only).decide();
+            assert!(matches!(result, Err(NoPlan::Cost { .. })), "{result:?}");
+        }
+    }
+    // What a handler would cost where it cannot run concerns nobody.
+    let slow = text.replace("pixel = { value = 100000", "pixel = { value = 1e-300");
+    assert_ne!(slow, text);
+    let slow = Profile::read("slow", &slow).unwrap();
+    assert!(Planner::new(&check(&chain(&["src-cpu", "point-cpu", "sink-cpu"])), &slow).decide().is_ok());
+}
+
+#[test]
+fn an_order_that_causes_transfers_is_named_with_what_dropping_it_saves() {
+    let spec = chain(&["src-cpu", "point", "point", "sink-cpu"]);
+    let (graph, profile) = (check(&spec), profile());
+    let ordered = Planner::new(&graph, &profile).only(Space::Gpu).decide().unwrap();
+    let free = Planner::new(&graph, &profile).decide().unwrap();
+    assert_eq!((ordered.ramps.len(), free.ramps.len()), (2, 0));
+    let saved = format!("dropping --gpu would save {:.2} ms", (ordered.cost_ns - free.cost_ns) as f64 / 1e6);
+    assert!(ordered.warnings.iter().any(|w| w.contains(&saved)), "{saved} is not in {:?}", ordered.warnings);
+}
+
+#[test]
+fn neighbours_that_share_the_blame_are_named_together() {
+    let spec = chain(&["src-gpu", "point-cpu", "point-cpu", "sink-gpu"]);
+    let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
+    let both = "a gpu version of point-cpu0 and a gpu version of point-cpu1 would save";
+    assert!(plan.warnings.iter().any(|w| w.contains(both)), "{:?}", plan.warnings);
+}
+
+#[test]
+fn data_beside_frames_needs_no_transfer_and_no_segment() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src"));
+    let detect = spec.add(HandlerSpec::new("detect"));
+    let outline = spec.add(HandlerSpec::new("outline"));
+    let sink = spec.add(HandlerSpec::new("sink-gpu"));
+    spec.connect(source, detect);
+    spec.connect(detect.port("found"), outline.port("found"));
+    spec.connect(detect, outline);
+    spec.connect(outline, sink);
+    let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
+    assert_eq!((plan.ramps.len(), plan.segments), (0, 1));
+    assert_eq!(plan.input("outline0", "found").unwrap().space, Space::Cpu);
 }

@@ -50,6 +50,8 @@ fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
         "point-gpu",
         "pass",
         "every",
+        "split",
+        "detect+outline",
         "upload",
         "download",
         "convert",
@@ -58,7 +60,22 @@ fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
     ];
     for _ in 0..handlers {
         let kind = random.pick(&kinds);
+        if kind == "detect+outline" {
+            // Data travels beside the frames: it binds neither end to a space.
+            let (detect, outline) = (spec.add(HandlerSpec::new("detect")), spec.add(HandlerSpec::new("outline")));
+            let from = random.pick(&produced);
+            open.retain(|o| *o != from);
+            spec.connect(from, detect);
+            spec.connect(detect, outline);
+            spec.connect(detect.port("found"), outline.port("found"));
+            open.push(outline);
+            produced.push(outline);
+            continue;
+        }
         let mut handler = HandlerSpec::new(kind);
+        if matches!(kind, "mix" | "join") && random.chance(30) {
+            handler = handler.set("lead", "b");
+        }
         if !matches!(kind, "pass" | "every" | "upload" | "download" | "convert" | "delay") {
             handler = work(random, handler);
         }
@@ -84,7 +101,7 @@ fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
             let asked = random.chance(8);
             let link = spec.connect(from, at.port(*port));
             if asked {
-                link.policy(Policy::Queue);
+                link.policy(random.pick(&Policy::ALL));
             }
         }
         open.push(at);
@@ -132,7 +149,7 @@ fn compare(seed: u64) -> Option<usize> {
     }
     if random.chance(25) && !free.is_empty() {
         let pinned = free.remove(random.below(free.len()));
-        let pinned_plan = planner.clone().place(pinned.as_str(), Space::Cpu);
+        let pinned_plan = planner.clone().place(pinned.as_str(), random.pick(&Space::RANKED));
         if pinned_plan.decide().is_ok() {
             planner = pinned_plan;
         }

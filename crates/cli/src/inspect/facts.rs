@@ -28,7 +28,7 @@ pub(super) fn spaces(entry: &Entry) -> Vec<&'static str> {
 pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
     let all: Vec<Kernel> = match entry.kernel {
         KernelRule::None => Vec::new(),
-        KernelRule::Always(kernel) => vec![kernel],
+        KernelRule::Always(kernel) | KernelRule::Reading(kernel, _) => vec![kernel],
         KernelRule::By { cases, otherwise, .. } => {
             std::iter::once(otherwise).chain(cases.iter().map(|(_, kernel)| *kernel)).collect()
         }
@@ -41,8 +41,12 @@ pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
 pub(super) fn kernel(entry: &Entry) -> String {
     match entry.kernel {
         KernelRule::None => "none: it moves, holds, reads or writes frames".to_owned(),
-        KernelRule::Always(kernel) if kernel.dispatches == 1 => kernel.kind.name().to_owned(),
-        KernelRule::Always(kernel) => format!("{}, {} dispatches", kernel.kind.name(), kernel.dispatches),
+        KernelRule::Always(kernel) | KernelRule::Reading(kernel, _) if kernel.dispatches == 1 => {
+            kernel.kind.name().to_owned()
+        }
+        KernelRule::Always(kernel) | KernelRule::Reading(kernel, _) => {
+            format!("{}, {} dispatches", kernel.kind.name(), kernel.dispatches)
+        }
         KernelRule::By { setting, cases, otherwise } => {
             let others = cases.iter().filter(|(_, kernel)| kernel.kind != otherwise.kind);
             let others = others.map(|(word, kernel)| format!("{} with {setting}={word}", kernel.kind.name()));

@@ -40,7 +40,7 @@ pub static ENTRY: Entry = Entry {
         optional("size", ValueType::Size, Liveness::Fixed, "size of the whole; that of the lead input if not given"),
     ],
     bare: Some("layout"),
-    kernel: KernelRule::Always(Kernel::OPAQUE),
+    kernel: KernelRule::Always(Kernel::GATHER),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     // One for each input besides the lead.
     side_buffers: 7,

@@ -22,7 +22,7 @@ pub static ENTRY: Entry = Entry {
         "side of the square in pixels",
     )],
     bare: Some("size"),
-    kernel: KernelRule::Always(Kernel::separable(9)),
+    kernel: KernelRule::Reading(Kernel::separable(9), |settings| settings.int("size").unwrap_or(9) as u32),
     work: Work {
         class: Class::Tap,
         units: Units::PerPixelBy(|settings| 2.0 * settings.int("size").unwrap_or(9) as f64),

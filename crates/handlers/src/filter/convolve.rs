@@ -30,7 +30,9 @@ pub static ENTRY: Entry = Entry {
         defaults("bias", number(-65_536.0, 65_536.0), "0", Liveness::Live, "added at the end, in levels of 255"),
     ],
     bare: Some("kernel"),
-    kernel: KernelRule::Always(Kernel::stencil(9)),
+    kernel: KernelRule::Reading(Kernel::stencil(9), |settings| {
+        settings.numbers("kernel").map_or(9, |k| k.len() as u32)
+    }),
     work: Work {
         class: Class::Tap,
         units: Units::PerPixelBy(|settings| settings.numbers("kernel").map_or(9.0, |kernel| kernel.len() as f64)),

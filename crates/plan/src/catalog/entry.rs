@@ -5,6 +5,8 @@
 //!
 //! Always: an entry is `'static` data; what depends on settings is a rule over them, not code with state.
 
+use std::fmt;
+
 use crate::words::{ANY_SIDE, DType, Format, Size, Space, Span};
 
 use super::{Setting, Settings};
@@ -128,6 +130,12 @@ impl Direction {
     /// The space it reaches.
     pub const fn to(self) -> Space {
         self.from().other()
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}->{}", self.from(), self.to())
     }
 }
 
@@ -349,6 +357,8 @@ pub enum KernelRule {
     None,
     /// Always this one.
     Always(Kernel),
+    /// This one, with as many reads per pixel as the settings say.
+    Reading(Kernel, fn(&Settings) -> u32),
     /// The one that belongs to the word this setting has.
     By {
         /// The setting.
@@ -366,6 +376,7 @@ impl KernelRule {
         match self {
             KernelRule::None => None,
             KernelRule::Always(kernel) => Some(*kernel),
+            KernelRule::Reading(kernel, reads) => Some(Kernel { reads_per_pixel: reads(settings).max(1), ..*kernel }),
             KernelRule::By { setting, cases, otherwise } => {
                 let word = settings.word(setting);
                 Some(cases.iter().find(|(w, _)| Some(*w) == word).map_or(*otherwise, |(_, k)| *k))

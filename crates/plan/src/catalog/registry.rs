@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::words::Space;
 
-use super::{Entry, Fallback, Family, PortMedia};
+use super::{Entry, Fallback, Family, FormatRule, Output, PortMedia, SizeRule, ValueType};
 
 /// Handlers by name.
 #[derive(Debug, Clone, Default)]
@@ -59,11 +59,22 @@ impl Catalog {
     /// Makes this entry the one that the planner inserts where formats differ. It has to be registered, and to set
     /// its output format by a setting called `format`.
     pub fn set_converter(&mut self, name: &str) -> Result<(), EntryError> {
-        let entry = self.named(name).find(|e| e.setting("format").is_some());
-        self.converter = Some(entry.ok_or(EntryError {
-            entry: "convert",
-            problem: format!("`{name}` cannot convert: it is not registered or has no setting `format`"),
-        })?);
+        let converts = |e: &&Entry| {
+            let by_setting = |o: &Output| o.format == FormatRule::Setting("format") && o.size == SizeRule::Input;
+            let format = e.setting("format").is_some_and(|s| s.value == ValueType::Format);
+            format && e.inputs.len() == 1 && e.outputs.len() == 1 && by_setting(&e.outputs[0]) && e.transfer.is_none()
+        };
+        let found = self.named(name).find(converts);
+        match found {
+            Some(entry) => self.converter = Some(entry),
+            None => {
+                let problem = format!(
+                    "`{name}` cannot convert; expected a registered handler with one input and one output of the \
+                     same size whose format is its setting `format`"
+                );
+                return Err(EntryError { entry: "converter", problem });
+            }
+        }
         Ok(())
     }
 

@@ -1,25 +1,24 @@
-//! Advice on plans that exist: which ramps they have, which of those could go, and who would have to change.
+//! Advice on plans that exist: which ramps they have, which of those could go, and what would have to change.
 //!
 //! Owns the warnings of a plan.
 //! Does not change the plan.
 //!
 //! Always: every ramp that nobody asked for has one warning with direction and price; a saving that is claimed was
-//! computed by planning again without its cause.
+//! computed by planning again with exactly the change that is named.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
-use crate::catalog::Direction;
 use crate::profile::Profile;
 use crate::words::{Rate, Space, SpaceSet};
 
-use super::allow::{Allowed, Reason};
+use super::allow::{Allowed, Orders, Reason, allow};
 use super::cost::Costs;
 use super::layout::{Layout, LayoutRamp, lay_out};
 use super::net::Net;
 use super::place::place;
 
-/// Planning again for every suspect is exact but not free: beyond this much work the saving is left unsaid.
+/// Planning again is exact but not free: beyond this many handlers in all, a saving is left unsaid.
 const WORK: usize = 20_000;
 /// How far from a ramp its cause is looked for, in handlers.
 const REGION: usize = 64;
@@ -27,35 +26,58 @@ const REGION: usize = 64;
 pub(super) struct Advice<'a> {
     pub net: &'a Net<'a>,
     pub profile: &'a Profile,
+    pub orders: &'a Orders,
     pub allowed: &'a [Allowed],
     pub spaces: &'a [Space],
     pub costs: &'a Costs,
     pub layout: &'a Layout,
 }
 
+/// A change that might spare a ramp.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    /// Dropping `--cpu` or `--gpu`.
+    Order,
+    /// Letting these handlers run anywhere.
+    Free(Vec<usize>),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Saving {
+    ns: u64,
+    ramps: usize,
+}
+
 impl Advice<'_> {
-    pub fn warnings(&self, pace: Option<Rate>) -> Vec<String> {
+    /// The warnings; `pace` is the wanted rate and what the busiest lane takes.
+    pub fn warnings(&self, pace: Option<(Rate, u64)>) -> Vec<String> {
         let mut warnings = Vec::new();
-        let mut tried = Tried { left: WORK, saving: vec![Trial::Open; self.net.nodes.len()] };
+        let mut tried: BTreeMap<Change, Option<Saving>> = BTreeMap::new();
         for ramp in self.layout.ramps.iter().filter(|r| !r.explicit) {
-            let mut line = format!(
-                "{} transfer of {}, ~{}",
-                arrow(ramp.direction),
-                self.net.port_name(self.net.output_at(self.net.nodes[ramp.from].fans[ramp.output][0])),
-                ms(ramp.ns)
-            );
-            let suspects = self.suspects(ramp);
-            let best = suspects
-                .iter()
-                .filter_map(|at| Some((*at, tried.without(self, *at)?)))
-                .max_by_key(|(at, saving)| (saving.ns, std::cmp::Reverse(*at)));
-            if let Some(at) = best.map(|(at, _)| at).or(suspects.first().copied()) {
-                let _ = write!(line, ": {}", self.because(at));
+            let from = self.net.port_name(self.net.output_at(self.net.nodes[ramp.from].fans[ramp.output][0]));
+            let mut line = format!("{} transfer of {from}, ~{}", ramp.direction, ms(ramp.ns));
+            let (behind, before) = (self.suspects(ramp, true), self.suspects(ramp, false));
+            let mut best: Option<(Change, Saving)> = None;
+            for change in self.changes(&behind, &before) {
+                if !tried.contains_key(&change) && (tried.len() + 1) * self.net.nodes.len() <= WORK {
+                    tried.insert(change.clone(), self.after(&change));
+                }
+                if let Some(Some(saving)) = tried.get(&change)
+                    && best.as_ref().is_none_or(|(_, other)| saving.ns > other.ns)
+                {
+                    best = Some((change, *saving));
+                }
             }
-            if let Some((at, saving)) = best {
-                let (remedy, ramps) = (self.remedy(at), saving.ramps);
-                let _ =
-                    write!(line, "; avoidable: {remedy} would save {} a frame and {ramps} transfer(s)", ms(saving.ns));
+            let cause = match &best {
+                Some((Change::Free(freed), _)) => freed.first(),
+                _ => behind.first().or(before.first()),
+            };
+            if let Some(cause) = cause {
+                let _ = write!(line, ": {}", self.because(*cause));
+            }
+            if let Some((change, Saving { ns, ramps })) = best {
+                let remedy = self.remedy(&change);
+                let _ = write!(line, "; avoidable: {remedy} would save {} a frame and {ramps} transfer(s)", ms(ns));
             }
             warnings.push(line);
         }
@@ -66,124 +88,113 @@ impl Advice<'_> {
                 }
             }
         }
-        if let Some(pace) = pace {
+        if let Some((pace, busiest)) = pace {
             let budget = 1e9 / pace.per_second();
-            if self.layout.cost_ns as f64 > budget {
-                warnings.push(format!(
-                    "a frame costs ~{}, more than the {} that {pace} fps leave",
-                    ms(self.layout.cost_ns),
-                    ms(budget as u64)
-                ));
+            if busiest as f64 > budget {
+                let (busiest, budget) = (ms(busiest), ms(budget as u64));
+                warnings.push(format!("the busiest lane takes ~{busiest} a frame, {pace} fps leave {budget}"));
             }
         }
         warnings
     }
 
-    /// The handlers that may force a ramp: the nearest ones on either side that are confined to it.
-    fn suspects(&self, ramp: &LayoutRamp) -> Vec<usize> {
+    /// The handlers that may force a ramp: on one side of it, the nearest ones that are confined to that side.
+    fn suspects(&self, ramp: &LayoutRamp, behind: bool) -> Vec<usize> {
+        let start: Vec<usize> =
+            if behind { ramp.wires.iter().map(|w| self.net.wires[*w].to).collect() } else { vec![ramp.from] };
         let mut suspects = Vec::new();
-        let served: Vec<usize> = ramp.wires.iter().map(|w| self.net.wires[*w].to).collect();
-        for start in [served, vec![ramp.from]] {
-            let mut seen: BTreeSet<usize> = start.iter().copied().collect();
-            let mut queue: VecDeque<usize> = start.into();
-            while let Some(at) = queue.pop_front() {
-                if self.is_confined(at) {
-                    suspects.push(at);
-                    continue;
-                }
-                let node = &self.net.nodes[at];
-                let before = node.inputs.iter().flatten().map(|w| self.net.wires[*w].from);
-                let after = node.fans.iter().flatten().map(|w| self.net.wires[*w].to);
-                for next in before.chain(after) {
-                    if self.spaces[next] == self.spaces[at] && seen.len() < REGION && seen.insert(next) {
-                        queue.push_back(next);
-                    }
+        let mut seen: BTreeSet<usize> = start.iter().copied().collect();
+        let mut queue: VecDeque<usize> = start.into();
+        while let Some(at) = queue.pop_front() {
+            let confined = self.allowed[at].spaces != SpaceSet::ALL;
+            if confined {
+                suspects.push(at);
+            }
+            // Beyond a confined handler only its confined neighbours can share the blame.
+            let node = &self.net.nodes[at];
+            let before = node.inputs.iter().flatten().map(|w| self.net.wires[*w].from);
+            let after = node.fans.iter().flatten().map(|w| self.net.wires[*w].to);
+            for next in before.chain(after) {
+                let same = self.spaces[next] == self.spaces[at] && node.entry.transfer.is_none();
+                let blame = !confined || self.allowed[next].spaces != SpaceSet::ALL;
+                if same && blame && seen.len() < REGION && seen.insert(next) {
+                    queue.push_back(next);
                 }
             }
         }
         suspects
     }
 
-    fn is_confined(&self, at: usize) -> bool {
-        let spaces = self.allowed[at].spaces;
-        spaces == SpaceSet::CPU || spaces == SpaceSet::GPU
+    /// What could be changed about them: each one alone, all of a side together, or the order that confines them.
+    fn changes(&self, behind: &[usize], before: &[usize]) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for side in [behind, before] {
+            let ordered = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, r)| matches!(r, Reason::Only(_)));
+            if side.iter().any(ordered) {
+                changes.push(Change::Order);
+            }
+            // Sources and sinks are where they are, and a transfer is what it is.
+            let changeable = |at: &&usize| {
+                let node = &self.net.nodes[**at];
+                !node.inputs.is_empty() && !node.outputs.is_empty() && node.entry.transfer.is_none() && !ordered(at)
+            };
+            let free: Vec<usize> = side.iter().filter(changeable).copied().collect();
+            changes.extend(free.iter().map(|at| Change::Free(vec![*at])));
+            if free.len() > 1 {
+                changes.push(Change::Free(free));
+            }
+        }
+        changes
     }
 
-    fn because(&self, at: usize) -> String {
-        let (name, space) = (&self.net.nodes[at].name, self.spaces[at]);
-        match self.allowed[at].reasons.iter().find(|(taken, _)| *taken == space.other()) {
-            Some((_, reason)) => format!("{name} is on the {space} because {}", reason.words()),
-            None => format!("{name} works on the {space} only"),
-        }
-    }
-
-    fn remedy(&self, at: usize) -> String {
-        let name = &self.net.nodes[at].name;
-        match self.allowed[at].reasons.iter().find(|(taken, _)| *taken == self.spaces[at].other()) {
-            Some((_, Reason::Pinned(space))) => format!("dropping --place {name}={space}"),
-            Some((_, Reason::Only(space))) => format!("dropping --{space}"),
-            Some((_, Reason::Limit(_))) => format!("smaller frames or fewer inputs for {name}"),
-            _ => format!("running {name} on the {}", self.spaces[at].other()),
-        }
-    }
-
-    /// What planning again saves when this handler is free to be anywhere; none where it would not help.
-    fn without(&self, at: usize) -> Option<Saving> {
-        let node = &self.net.nodes[at];
-        if self.profile.gpu.is_none()
-            || node.inputs.is_empty()
-            || node.outputs.is_empty()
-            || node.entry.transfer.is_some()
-        {
-            return None;
-        }
-        let mut allowed = self.allowed.to_vec();
-        allowed[at].spaces = SpaceSet::ALL;
+    /// What planning again with a change saves; none where it would not help.
+    fn after(&self, change: &Change) -> Option<Saving> {
+        self.profile.gpu.as_ref()?;
+        let allowed = match change {
+            Change::Order => {
+                allow(self.net, self.profile, &Orders { only: None, pins: self.orders.pins.clone() }).ok()?
+            }
+            Change::Free(freed) => {
+                let mut allowed = self.allowed.to_vec();
+                for at in freed {
+                    allowed[*at].spaces = SpaceSet::ALL;
+                }
+                allowed
+            }
+        };
         let spaces = place(self.net, &allowed, self.costs, false);
         let other = lay_out(self.net, &spaces, self.costs);
         let ramps = self.layout.ramps.len().checked_sub(other.ramps.len()).filter(|n| *n > 0)?;
         let ns = self.layout.cost_ns.checked_sub(other.cost_ns).filter(|ns| *ns > 0)?;
         Some(Saving { ns, ramps })
     }
-}
 
-/// What freeing a handler was found to save, each computed once and only while the work allows.
-struct Tried {
-    left: usize,
-    /// By handler: not tried yet, or what came of it.
-    saving: Vec<Trial>,
-}
-
-impl Tried {
-    fn without(&mut self, advice: &Advice<'_>, at: usize) -> Option<Saving> {
-        if let Trial::Open = self.saving[at] {
-            self.left = self.left.checked_sub(advice.net.nodes.len())?;
-            self.saving[at] = advice.without(at).map_or(Trial::Nothing, Trial::Saves);
+    fn because(&self, at: usize) -> String {
+        let (name, space) = (&self.net.nodes[at].name, self.spaces[at]);
+        if let Some(way) = self.net.nodes[at].entry.transfer {
+            return format!("{name} goes from the {} to the {}", way.from(), way.to());
         }
-        match self.saving[at] {
-            Trial::Saves(saving) => Some(saving),
-            Trial::Open | Trial::Nothing => None,
+        match self.allowed[at].reasons.iter().find(|(taken, _)| *taken == space.other()) {
+            Some((_, reason)) => format!("{name} is on the {space} because {}", reason.words()),
+            None => format!("{name} works on the {space} only"),
         }
     }
-}
 
-#[derive(Debug, Clone, Copy)]
-enum Trial {
-    Open,
-    Nothing,
-    Saves(Saving),
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Saving {
-    ns: u64,
-    ramps: usize,
-}
-
-fn arrow(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Up => "cpu->gpu",
-        Direction::Down => "gpu->cpu",
+    fn remedy(&self, change: &Change) -> String {
+        let freed = match (change, self.orders.only) {
+            (Change::Free(freed), _) => freed,
+            (Change::Order, Some(only)) => return format!("dropping --{only}"),
+            (Change::Order, None) => return "dropping the order".to_owned(),
+        };
+        let one = |at: &usize| {
+            let (name, here) = (&self.net.nodes[*at].name, self.spaces[*at]);
+            match self.allowed[*at].reasons.iter().find(|(taken, _)| *taken == here.other()) {
+                Some((_, Reason::Pinned(space))) => format!("dropping --place {name}={space}"),
+                Some((_, Reason::Limit(_))) => format!("smaller frames or fewer inputs for {name}"),
+                _ => format!("a {} version of {name}", here.other()),
+            }
+        };
+        freed.iter().map(one).collect::<Vec<_>>().join(" and ")
     }
 }
 

@@ -93,21 +93,20 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
     }
     if node.entry.transfer.is_some() {
         // A transfer is the device's work, whatever the rest does.
-        if orders.only == Some(Space::Cpu) {
-            allowed.take(Space::Gpu, Reason::Only(Space::Cpu));
-        }
         allowed.spaces = allowed.spaces.without(Space::Cpu);
-    } else if let Some(pin) = orders.pins.get(&node.name) {
+    }
+    let pin = orders.pins.get(&node.name);
+    if let Some(pin) = pin {
         allowed.take(pin.other(), Reason::Pinned(*pin));
-    } else {
-        match orders.only {
-            Some(Space::Cpu) => allowed.take(Space::Gpu, Reason::Only(Space::Cpu)),
-            // Every handler that can: one that cannot stays where it is.
-            Some(Space::Gpu) if allowed.spaces.contains(Space::Gpu) => {
-                allowed.take(Space::Cpu, Reason::Only(Space::Gpu));
-            }
-            _ => {}
+    }
+    match orders.only {
+        // No pin opens a device that the user said to leave alone.
+        Some(Space::Cpu) => allowed.take(Space::Gpu, Reason::Only(Space::Cpu)),
+        // Every handler that can: one that cannot, or is pinned, stays where it is.
+        Some(Space::Gpu) if pin.is_none() && allowed.spaces.contains(Space::Gpu) => {
+            allowed.take(Space::Cpu, Reason::Only(Space::Gpu));
         }
+        _ => {}
     }
     if !allowed.spaces.is_empty() {
         return Ok(allowed);
@@ -120,7 +119,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
             format!("take {} out of the pipeline, or drop --cpu", node.name)
         }
         Some((_, Reason::Only(space))) => format!("drop --{space}, or replace {}", node.name),
-        _ if pinned => format!("drop --place {0}=..., or replace {0}", node.name),
+        _ if pinned => format!("drop --place {}=...", node.name),
         Some((_, Reason::Limit(_))) => "use smaller frames or fewer inputs".to_owned(),
         _ => format!("replace {}, or plan for a machine with a device: --profile shipped:integrated", node.name),
     };

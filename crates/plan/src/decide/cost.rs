@@ -84,6 +84,11 @@ impl<'a> Model<'a> {
             ramp: Vec::with_capacity(net.nodes.len()),
             submit: self.submit(),
         };
+        let refuse = |handler: String, space: Space, ns: u64| match ns {
+            0..=MOST_NS => Ok(()),
+            _ => Err(NoPlan::Cost { handler, space, ns, limit: MOST_NS }),
+        };
+        refuse("a submit".to_owned(), Space::Gpu, costs.submit)?;
         for at in 0..net.nodes.len() {
             let node = &net.nodes[at];
             offers_above[at] =
@@ -95,26 +100,20 @@ impl<'a> Model<'a> {
             };
             let pass =
                 PerSpace { gpu: self.pass(net, at, Space::Gpu, weight), cpu: self.pass(net, at, Space::Cpu, weight) };
-            for space in Space::RANKED {
-                let ns = compute.of(space).saturating_add(pass.of(space));
-                if ns > MOST_NS {
-                    return Err(NoPlan::Cost { handler: node.name.clone(), space, ns, limit: MOST_NS });
-                }
+            // What a handler would cost where it cannot be is nobody's concern, and must not overflow anything.
+            let within = |space: Space, ns: u64| if node.entry.offers(space) { ns } else { ns.min(MOST_NS) };
+            let compute = PerSpace { gpu: within(Space::Gpu, compute.gpu), cpu: within(Space::Cpu, compute.cpu) };
+            let pass = PerSpace { gpu: within(Space::Gpu, pass.gpu), cpu: within(Space::Cpu, pass.cpu) };
+            for space in Space::RANKED.into_iter().filter(|s| node.entry.offers(*s)) {
+                refuse(node.name.clone(), space, compute.of(space).saturating_add(pass.of(space)))?;
             }
             costs.compute.push(compute);
             costs.pass.push(pass);
             let mut ramps = Vec::with_capacity(node.outputs.len());
             for content in &node.outputs {
                 let ramp = self.ramp(content, offers_above[at]);
-                if ramp.up.max(ramp.down) > MOST_NS {
-                    let ns = ramp.up.max(ramp.down);
-                    return Err(NoPlan::Cost {
-                        handler: format!("a transfer of {}'s output", node.name),
-                        space: Space::Gpu,
-                        ns,
-                        limit: MOST_NS,
-                    });
-                }
+                let dearest = ramp.up.saturating_add(ramp.resubmit).max(ramp.down);
+                refuse(format!("a transfer of {}'s output", node.name), Space::Gpu, dearest)?;
                 ramps.push(ramp);
             }
             costs.ramp.push(ramps);
@@ -179,7 +178,7 @@ impl<'a> Model<'a> {
         RampCost {
             up: one(gpu.upload_us.value, gpu.upload_gb_s.value),
             down: one(gpu.download_us.value, gpu.download_gb_s.value),
-            resubmit: if offers_above { self.submit() } else { 0 },
+            resubmit: if offers_above { weighted(self.submit() as f64, weight) } else { 0 },
         }
     }
 

@@ -6,12 +6,13 @@
 //! Always: with these depths a schedule exists in which every node runs at its latency after the sources, so a
 //! data-driven run, which is free to run ahead of that schedule, cannot deadlock.
 //!
-//! A link matters only if it lies on a cycle of lossless links, seen without their direction: elsewhere a producer
-//! that waits holds nobody else up. So bridges are found first, and latencies are compared within what is left.
+//! A link matters only if it lies on a cycle of links that somebody waits for, seen without their direction:
+//! elsewhere a producer that waits holds nobody else up. So bridges are found first, and latencies are compared within
+//! what is left. Nobody waits for an input that is neither the lead nor lossless: it supplies what is there.
 
 use crate::words::{Content, Policy, Rate};
 
-use super::net::Net;
+use super::net::{Net, Wire};
 
 /// What each wire needs.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(super) fn depths(net: &Net<'_>) -> Depths {
         let wires: Vec<usize> = node.inputs.iter().flatten().copied().filter(|w| on_cycle[*w]).collect();
         let slowest = wires.iter().map(|w| latency[net.wires[*w].from]).fold(0.0, f64::max);
         let fires = if wires.len() > 1 { slowest + slack } else { slowest };
-        for &wire in &wires {
+        for &wire in wires.iter().filter(|w| net.wires[**w].policy == Policy::Lossless) {
             let early = fires - latency[net.wires[wire].from];
             let frames = early * per_second(net.wires[wire].content.rate());
             // A millionth of a frame is rounding, not a frame.
@@ -53,27 +54,23 @@ fn per_second(rate: Option<Rate>) -> f64 {
 /// Where sources tick at different rates, an input is certain of another only when that one's next frame has come:
 /// up to a period of the slowest source later.
 fn slack_seconds(net: &Net<'_>) -> f64 {
-    let rates: Vec<f64> = net
-        .nodes
-        .iter()
-        .filter(|n| n.entry.inputs.is_empty())
-        .flat_map(|n| &n.outputs)
-        .map(|c: &Content| per_second(c.rate()))
-        .collect();
-    let (slowest, fastest) = rates.iter().fold((f64::MAX, 0.0f64), |(lo, hi), r| (lo.min(*r), hi.max(*r)));
-    if rates.is_empty() || slowest >= fastest { 0.0 } else { 1.0 / slowest }
+    let sources = net.nodes.iter().filter(|n| n.entry.inputs.is_empty());
+    let rates: Vec<Option<Rate>> = sources.flat_map(|n| &n.outputs).map(Content::rate).collect();
+    // A source that does not know its rate is like no other.
+    let alike = rates.iter().all(|r| *r == rates[0]) && (rates.len() < 2 || rates[0].is_some());
+    let slowest = rates.iter().map(|r| per_second(*r)).fold(f64::MAX, f64::min);
+    if alike { 0.0 } else { 1.0 / slowest }
 }
 
-/// Which wires lie on an undirected cycle of lossless wires: all but the bridges.
+/// Which wires lie on an undirected cycle of wires that somebody waits for: all of those but the bridges.
 fn on_cycles(net: &Net<'_>) -> Vec<bool> {
+    let awaited = |wire: &Wire| wire.policy == Policy::Lossless || wire.input == net.nodes[wire.to].lead;
     let mut around: Vec<Vec<(usize, usize)>> = vec![Vec::new(); net.nodes.len()];
-    for (at, wire) in net.wires.iter().enumerate() {
-        if wire.policy == Policy::Lossless {
-            around[wire.from].push((wire.to, at));
-            around[wire.to].push((wire.from, at));
-        }
+    for (at, wire) in net.wires.iter().enumerate().filter(|(_, wire)| awaited(wire)) {
+        around[wire.from].push((wire.to, at));
+        around[wire.to].push((wire.from, at));
     }
-    let mut on_cycle: Vec<bool> = net.wires.iter().map(|w| w.policy == Policy::Lossless).collect();
+    let mut on_cycle: Vec<bool> = net.wires.iter().map(awaited).collect();
     let mut found = vec![usize::MAX; net.nodes.len()];
     let mut low = vec![0usize; net.nodes.len()];
     let mut clock = 0;

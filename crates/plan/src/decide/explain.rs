@@ -123,8 +123,8 @@ pub enum NoPlan {
     },
     /// The plan needs more memory than there is.
     #[error(
-        "the plan needs {needed} bytes of {space} memory, profile {profile} has {available}; most of it ({most} bytes) \
-         for {at}\nway out: {fix}"
+        "the plan needs {needed} bytes of {space} memory, profile {profile} has {available}; the largest part \
+         ({most} bytes) is for {at}\nway out: use smaller frames, shallower links or shorter delays"
     )]
     Memory {
         /// Which memory.
@@ -139,8 +139,6 @@ pub enum NoPlan {
         most: u64,
         /// Who needs the largest part.
         at: String,
-        /// The edit that would help.
-        fix: String,
     },
     /// A cost is beyond what can be added up.
     #[error(
@@ -165,7 +163,7 @@ pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conf
     let mut neighbours: Vec<Vec<(usize, usize)>> = vec![Vec::new(); end_count(net)];
     for (at, wire) in net.wires.iter().enumerate() {
         if wire.content.bytes() > 0 {
-            let (a, b) = (out_end(net, wire.from), in_end(net, wire.to));
+            let (a, b) = (out_end(net, wire.from), in_end(wire.to));
             neighbours[a].push((b, at));
             neighbours[b].push((a, at));
         }
@@ -205,7 +203,7 @@ fn end_count(net: &Net<'_>) -> usize {
     2 * net.nodes.len()
 }
 
-fn in_end(_: &Net<'_>, node: usize) -> usize {
+fn in_end(node: usize) -> usize {
     2 * node
 }
 
@@ -222,13 +220,31 @@ fn end_spaces(net: &Net<'_>, allowed: &[Allowed], end: usize) -> SpaceSet {
     }
 }
 
+/// The wire from the handler that the user wrote before this one: inserted converters cannot be named in a pipeline.
+fn written_before(net: &Net<'_>, mut wire: usize) -> usize {
+    while let (true, Some(before)) = (net.nodes[net.wires[wire].from].inserted, net.lead_wire(net.wires[wire].from)) {
+        wire = before;
+    }
+    wire
+}
+
+/// The wire into the first handler that the user wrote behind this one.
+fn written_behind(net: &Net<'_>, mut wire: usize) -> usize {
+    while let (true, Some(behind)) =
+        (net.nodes[net.wires[wire].to].inserted, net.nodes[net.wires[wire].to].fans.iter().flatten().next())
+    {
+        wire = *behind;
+    }
+    wire
+}
+
 fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usize, gpu: usize) -> Conflict {
     let mut claims: Vec<Claim> = Vec::new();
     for &at in wires {
         let wire = &net.wires[at];
         let from = Caps::one(end_spaces(net, allowed, out_end(net, wire.from)), Media::exactly(&wire.content));
         let to = Caps::one(
-            end_spaces(net, allowed, in_end(net, wire.to)),
+            end_spaces(net, allowed, in_end(wire.to)),
             accepts(net.nodes[wire.to].entry.inputs[wire.input].media),
         );
         claims.push(Claim { port: net.port_name(net.output_at(at)), verb: "offers", caps: from.to_string() });
@@ -236,7 +252,7 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
     }
     // The edit goes onto the link at the gpu end: everything before it can then stay on the cpu.
     let last = &net.wires[*wires.last().expect("a handler cannot be on one side only twice")];
-    let into_gpu = in_end(net, last.to) == gpu;
+    let into_gpu = in_end(last.to) == gpu;
     let transfer = if into_gpu { "upload" } else { "download" };
     let causes: Vec<String> = [cpu, gpu]
         .iter()
@@ -252,8 +268,8 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
         missed: vec![Dimension::Space],
         fix: format!(
             "write the transfer yourself, `{} ! {transfer} ! {}`, or drop --strict{causes}",
-            net.port_name(net.output_at(at)),
-            net.port_name(net.input_at(at))
+            net.port_name(net.output_at(written_before(net, at))),
+            net.port_name(net.input_at(written_behind(net, at)))
         ),
     }
 }

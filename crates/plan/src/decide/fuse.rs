@@ -81,11 +81,19 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     let alone = from.outputs.len() == 1 && from.fans[link.output].len() == 1;
     let kinds = match after.kind {
         KernelKind::Pointwise => !matches!(before.kind, KernelKind::Reduction | KernelKind::Opaque),
-        KernelKind::Gather | KernelKind::Stencil => before.kind == KernelKind::Pointwise,
+        // With several inputs there is more than one place to compute a run of pixel functions in front of.
+        KernelKind::Gather | KernelKind::Stencil => {
+            before.kind == KernelKind::Pointwise && to.inputs.iter().flatten().count() == 1
+        }
         KernelKind::Generator | KernelKind::Reduction | KernelKind::Opaque => false,
     };
+    // A handler that changes the rate does not fire as often as the one behind it.
+    let in_step = net.lead_wire(link.from).is_none_or(|w| net.wires[w].content.rate() == link.content.rate());
     rgba && alone
         && kinds
+        && in_step
+        && !from.entry.blocking
+        && !to.entry.blocking
         && !from.entry.stateful
         && !to.entry.stateful
         && !link.asked

@@ -51,7 +51,14 @@ pub(super) fn lanes(net: &Net<'_>, spaces: &[Space], layout: &Layout, depths: &D
         .collect();
     let inline = |wire: usize| {
         let link = &net.wires[wire];
-        station[unit_of[link.from]] == station[unit_of[link.to]]
+        // A frame that touches the host between two pieces of device work has left the lane.
+        let stays = net.space_out(link.from, spaces[link.from]) == net.space_in(link.to, spaces[link.to])
+            && net.space_out(link.from, spaces[link.from]) == spaces[link.to];
+        // An input that ticks to another clock than the lead cannot be part of the lead's tick.
+        let lead = net.lead_wire(link.to).map(|w| net.wires[w].content.rate());
+        stays
+            && lead == Some(link.content.rate())
+            && station[unit_of[link.from]] == station[unit_of[link.to]]
             && !link.asked
             && link.depth.is_none()
             && depths.needed[wire] == 1
@@ -189,7 +196,8 @@ fn segments(net: &Net<'_>, spaces: &[Space]) -> u32 {
     let mut entered = vec![0u32; net.nodes.len()];
     let mut most = None;
     for (at, node) in net.nodes.iter().enumerate() {
-        let through = node.inputs.iter().flatten().map(|w| {
+        let carried = node.inputs.iter().flatten().filter(|w| net.wires[**w].content.bytes() > 0);
+        let through = carried.map(|w| {
             let from = net.wires[*w].from;
             let down = net.space_out(from, spaces[from]) == Space::Gpu && net.space_in(at, spaces[at]) == Space::Cpu;
             // A `download` has left the device by the time its frame is on the wire.

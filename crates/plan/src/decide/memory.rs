@@ -1,10 +1,11 @@
 //! Memory: how many bytes the pools of each space need.
 //!
-//! Owns the count of frames that are alive at once: within a tick, waiting in links, and in the rings of ramps.
+//! Owns the count of frames that are alive at once: within a tick, waiting in links, held by delays, and in the rings
+//! of ramps.
 //! Does not allocate; the pools are made to this measure.
 //!
-//! Always: a frame that waits in a link is counted as often as the link is deep, plus the one being written and the
-//! one being read.
+//! Always: passing a frame on costs nothing; a frame that waits is counted once, in the space where it waits; an
+//! explicit transfer needs what an automatic one needs.
 
 use crate::catalog::Direction;
 use crate::plan::Memory;
@@ -13,7 +14,7 @@ use crate::words::{Content, Space};
 
 use super::explain::NoPlan;
 use super::lanes::Lanes;
-use super::layout::Layout;
+use super::layout::{Layout, LayoutRamp};
 use super::net::Net;
 
 /// What the user leaves in flight at once.
@@ -32,134 +33,256 @@ pub(super) fn memory(
     profile: &Profile,
     in_flight: InFlight,
 ) -> Result<Memory, NoPlan> {
-    let mut sum = Sum { gpu: 0, cpu: 0, most: (0, String::new()) };
+    let mut count = Count::new(net, spaces, layout, lanes);
     let unified = profile.gpu.as_ref().is_some_and(|gpu| gpu.unified);
     let rings = u64::from(in_flight.frames.max(1));
-    let mut kept = vec![false; net.nodes.len()];
-    for (at, node) in net.nodes.iter().enumerate() {
-        for (output, fan) in node.fans.iter().enumerate() {
-            let deepest = fan.iter().filter(|w| layout.ramp_of[**w].is_none()).map(|w| lanes.depth[*w]).max();
-            if let Some(depth) = deepest.filter(|d| *d > 0) {
-                kept[at] = true;
-                let frames = u64::from(depth) + 2;
-                sum.add(net, net.space_out(at, spaces[at]), node.outputs[output].bytes(), frames, at);
-            }
+    for at in 0..net.nodes.len() {
+        for output in 0..net.nodes[at].outputs.len() {
+            count.produced(at, output);
         }
     }
     for ramp in &layout.ramps {
-        let bytes = net.nodes[ramp.from].outputs[ramp.output].bytes();
-        let depth = ramp.wires.iter().map(|w| u64::from(lanes.depth[*w])).max().unwrap_or(0);
-        match ramp.direction {
-            // What waits for the device waits on the host; staging comes on top where memory is not shared.
-            Direction::Up => {
-                sum.add(net, Space::Cpu, bytes, depth + if unified { 0 } else { rings }, ramp.from);
-            }
-            // What comes down waits, in order, in the readback ring.
-            Direction::Down => sum.add(net, Space::Cpu, bytes, depth + rings, ramp.from),
+        count.carried(ramp, rings, unified);
+    }
+    count.ticks(u64::from(in_flight.batch.max(1)));
+    count.refuse(profile)?;
+    Ok(Memory { gpu_bytes: count.gpu.bytes, cpu_bytes: count.cpu.bytes })
+}
+
+/// What one space needs, and its largest part.
+#[derive(Debug, Default)]
+struct Need {
+    bytes: u64,
+    most: u64,
+    most_for: String,
+}
+
+impl Need {
+    fn add(&mut self, bytes: u64, what: impl FnOnce() -> String) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if bytes > self.most {
+            self.most = bytes;
+            self.most_for = what();
         }
     }
-    let (gpu, cpu) = within_ticks(net, spaces, layout, lanes, &kept);
-    sum.gpu += gpu * u64::from(in_flight.batch.max(1));
-    sum.cpu += cpu;
-    sum.refuse(profile)?;
-    Ok(Memory { gpu_bytes: sum.gpu, cpu_bytes: sum.cpu })
 }
 
-struct Sum {
-    gpu: u64,
-    cpu: u64,
-    /// The largest single part and who needs it.
-    most: (u64, String),
+/// A frame that lives only while some units of one lane run.
+struct Brief {
+    lane: usize,
+    from: usize,
+    to: usize,
+    bytes: u64,
 }
 
-impl Sum {
-    fn add(&mut self, net: &Net<'_>, space: Space, bytes: u64, frames: u64, node: usize) {
-        let total = bytes.saturating_mul(frames);
-        let side = if space == Space::Gpu { &mut self.gpu } else { &mut self.cpu };
-        *side = side.saturating_add(total);
-        if total > self.most.0 {
-            self.most = (total, format!("{frames} frames of {bytes} bytes behind {}", net.nodes[node].name));
+struct Count<'a> {
+    net: &'a Net<'a>,
+    spaces: &'a [Space],
+    layout: &'a Layout,
+    lanes: &'a Lanes,
+    unit_of: Vec<usize>,
+    /// Frames that wait behind a node that only passes them on, in its own space: held by it or in links.
+    waiting: Vec<u64>,
+    /// The last unit that reads what such a node passes on.
+    last: Vec<usize>,
+    brief: Vec<Brief>,
+    gpu: Need,
+    cpu: Need,
+}
+
+impl<'a> Count<'a> {
+    fn new(net: &'a Net<'a>, spaces: &'a [Space], layout: &'a Layout, lanes: &'a Lanes) -> Count<'a> {
+        let mut unit_of = vec![0; net.nodes.len()];
+        for (unit, nodes) in lanes.units.iter().enumerate() {
+            for &node in nodes {
+                unit_of[node] = unit;
+            }
         }
+        let mut count = Count {
+            net,
+            spaces,
+            layout,
+            lanes,
+            waiting: vec![0; net.nodes.len()],
+            last: unit_of.clone(),
+            unit_of,
+            brief: Vec::new(),
+            gpu: Need::default(),
+            cpu: Need::default(),
+        };
+        for at in (0..net.nodes.len()).rev() {
+            if count.passes_on(at) || net.nodes[at].entry.transfer.is_some() {
+                let held = u64::from(net.nodes[at].entry.delay.under(&net.nodes[at].settings));
+                let fans: Vec<usize> = net.nodes[at].fans.iter().flatten().copied().collect();
+                count.waiting[at] = held + fans.iter().map(|w| count.waits(*w)).max().unwrap_or(0);
+                count.last[at] = fans.iter().map(|w| count.read_last(*w)).max().unwrap_or(0).max(count.unit_of[at]);
+            }
+        }
+        count
+    }
+
+    /// Whether a node's output is the very frame that came in.
+    fn passes_on(&self, at: usize) -> bool {
+        let node = &self.net.nodes[at];
+        node.kernel.is_none() && !node.inputs.is_empty() && node.entry.transfer.is_none()
+    }
+
+    fn ramp(&self, wire: usize) -> Option<&'a LayoutRamp> {
+        self.layout.ramp_of[wire].map(|ramp| &self.layout.ramps[ramp])
+    }
+
+    /// Frames that wait on a wire and behind it, in the space where the producer leaves them.
+    fn waits(&self, wire: usize) -> u64 {
+        let depth = u64::from(self.lanes.depth[wire]);
+        match self.ramp(wire) {
+            None => depth + self.behind(wire),
+            // What waits for the device waits on the host; what comes down waits behind the ramp.
+            Some(ramp) if ramp.direction == Direction::Up => depth,
+            Some(_) => 0,
+        }
+    }
+
+    /// Frames that wait behind a wire's consumer, if that only passes them on.
+    fn behind(&self, wire: usize) -> u64 {
+        let to = self.net.wires[wire].to;
+        if self.passes_on(to) { self.waiting[to] } else { 0 }
+    }
+
+    /// The last unit of the producer's own lane that reads what is on a wire.
+    fn read_last(&self, wire: usize) -> usize {
+        let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
+        let inline = self.lanes.lane_of[from] == self.lanes.lane_of[to] && self.ramp(wire).is_none();
+        match (inline, self.passes_on(to)) {
+            (false, _) => self.unit_of[from],
+            (true, true) => self.last[to],
+            (true, false) => self.unit_of[to],
+        }
+    }
+
+    fn need(&mut self, space: Space) -> &mut Need {
+        match space {
+            Space::Gpu => &mut self.gpu,
+            Space::Cpu => &mut self.cpu,
+        }
+    }
+
+    fn add(&mut self, space: Space, frames: u64, bytes: u64, at: usize) {
+        let name = &self.net.nodes[at].name;
+        let what = || format!("{frames} frames of {bytes} bytes behind {name}");
+        self.need(space).add(frames.saturating_mul(bytes), what);
+    }
+
+    /// The frames that a node makes in its own space.
+    fn produced(&mut self, at: usize, output: usize) {
+        let node = &self.net.nodes[at];
+        let fan = &node.fans[output];
+        let (unit, bytes) = (self.unit_of[at], node.outputs[output].bytes());
+        let fused = !fan.is_empty() && fan.iter().all(|w| self.unit_of[self.net.wires[*w].to] == unit);
+        if bytes == 0 || fused || self.passes_on(at) || node.entry.transfer.is_some() {
+            return;
+        }
+        let waiting = fan.iter().map(|w| self.waits(*w)).max().unwrap_or(0);
+        if waiting > 0 {
+            // One more is being written, one more is being read.
+            self.add(self.spaces[at], waiting + 2, bytes, at);
+        } else {
+            let to = fan.iter().map(|w| self.read_last(*w)).max().unwrap_or(unit);
+            self.brief.push(Brief { lane: self.lanes.lane_of[at], from: unit, to, bytes });
+        }
+    }
+
+    /// The frames on the far side of a ramp, and its rings.
+    fn carried(&mut self, ramp: &LayoutRamp, rings: u64, unified: bool) {
+        let bytes = self.net.nodes[ramp.from].outputs[ramp.output].bytes();
+        // An explicit transfer passes on what the ramp brought: look behind it.
+        let wires: Vec<usize> = ramp
+            .wires
+            .iter()
+            .flat_map(|w| {
+                let to = self.net.wires[*w].to;
+                let explicit = self.net.nodes[to].entry.transfer == Some(ramp.direction);
+                if explicit { self.net.nodes[to].fans.iter().flatten().copied().collect() } else { vec![*w] }
+            })
+            .collect();
+        let depth_of = |w: &usize| u64::from(self.lanes.depth[*w]);
+        match ramp.direction {
+            Direction::Up => {
+                if !unified {
+                    self.add(Space::Cpu, rings, bytes, ramp.from);
+                }
+                let own = |w: &usize| if self.ramp(*w).is_some() { 0 } else { depth_of(w) };
+                let waiting = wires.iter().map(|w| own(w) + self.behind(*w)).max().unwrap_or(0);
+                if waiting > 0 {
+                    self.add(Space::Gpu, waiting + 2, bytes, ramp.from);
+                } else if let Some(lane) = wires.first().map(|w| self.lanes.lane_of[self.net.wires[*w].to]) {
+                    let units = || wires.iter().map(|w| self.unit_of[self.net.wires[*w].to]);
+                    let to = wires.iter().map(|w| self.last[self.net.wires[*w].to]).max().unwrap_or(0);
+                    let (from, to) = (units().min().unwrap_or(0), units().max().unwrap_or(0).max(to));
+                    self.brief.push(Brief { lane, from, to, bytes });
+                }
+            }
+            Direction::Down => {
+                let waiting = wires.iter().map(|w| depth_of(w) + self.behind(*w)).max().unwrap_or(0);
+                self.add(Space::Cpu, waiting + rings, bytes, ramp.from);
+            }
+        }
+    }
+
+    /// The most that is alive at once while lanes run: each lane by itself, since they run side by side.
+    fn ticks(&mut self, batch: u64) {
+        let units = self.lanes.units.len();
+        let mut starts: Vec<Vec<(usize, u64)>> = vec![Vec::new(); units];
+        let mut ends: Vec<Vec<(usize, u64)>> = vec![Vec::new(); units];
+        for brief in &self.brief {
+            starts[brief.from].push((brief.lane, brief.bytes));
+            ends[brief.to].push((brief.lane, brief.bytes));
+        }
+        let mut alive = vec![0u64; self.lanes.nodes.len()];
+        let mut peak = vec![0u64; self.lanes.nodes.len()];
+        for (unit, nodes) in self.lanes.units.iter().enumerate() {
+            for (lane, bytes) in &starts[unit] {
+                alive[*lane] = alive[*lane].saturating_add(*bytes);
+            }
+            let lane = self.lanes.lane_of[nodes[0]];
+            peak[lane] = peak[lane].max(alive[lane].saturating_add(self.scratch(nodes)));
+            for (lane, bytes) in &ends[unit] {
+                alive[*lane] -= bytes;
+            }
+        }
+        for (lane, nodes) in self.lanes.nodes.iter().enumerate() {
+            let space = self.spaces[nodes[0]];
+            let times = if space == Space::Gpu { batch } else { 1 };
+            let first = &self.net.nodes[nodes[0]].name;
+            let what = || format!("what is worked on at once in the lane of {first}");
+            self.need(space).add(peak[lane].saturating_mul(times), what);
+        }
+    }
+
+    /// What a unit's kernels keep between their dispatches.
+    fn scratch(&self, nodes: &[usize]) -> u64 {
+        let one = |at: &usize| {
+            let node = &self.net.nodes[*at];
+            let per_pixel = node.kernel.map_or(0, |k| u64::from(k.scratch_per_pixel));
+            per_pixel.saturating_mul(node.outputs.first().map_or(0, Content::elements))
+        };
+        nodes.iter().map(one).sum()
     }
 
     fn refuse(&self, profile: &Profile) -> Result<(), NoPlan> {
         let gpu = profile.gpu.as_ref().map_or(0, |gpu| gpu.memory_bytes.whole());
         let cpu = profile.cpu.memory_bytes.whole();
-        for (space, needed, available) in [(Space::Gpu, self.gpu, gpu), (Space::Cpu, self.cpu, cpu)] {
-            if needed > available {
-                let (most, at) = self.most.clone();
-                let at = if at.is_empty() { "frames that are worked on at once".to_owned() } else { at };
-                let fix = match space {
-                    Space::Gpu => "use smaller frames, shallower links or shorter delays, or --cpu",
-                    Space::Cpu => "use smaller frames, shallower links or shorter delays",
-                };
+        for (space, need, available) in [(Space::Gpu, &self.gpu, gpu), (Space::Cpu, &self.cpu, cpu)] {
+            if need.bytes > available {
                 return Err(NoPlan::Memory {
                     space,
-                    needed,
+                    needed: need.bytes,
                     available,
                     profile: profile.name().to_owned(),
-                    most,
-                    at,
-                    fix: fix.to_owned(),
+                    most: need.most,
+                    at: need.most_for.clone(),
                 });
             }
         }
         Ok(())
     }
-}
-
-/// The most bytes alive at once while lanes run, lane by lane: an output lives until its last consumer in the same
-/// tick has run; scratch lives while its kernel runs.
-fn within_ticks(net: &Net<'_>, spaces: &[Space], layout: &Layout, lanes: &Lanes, kept: &[bool]) -> (u64, u64) {
-    let mut unit_of = vec![0; net.nodes.len()];
-    for (unit, nodes) in lanes.units.iter().enumerate() {
-        for &node in nodes {
-            unit_of[node] = unit;
-        }
-    }
-    let mut freed: Vec<Vec<u64>> = vec![Vec::new(); lanes.units.len()];
-    let mut alive = vec![0u64; lanes.nodes.len()];
-    let mut peak = vec![0u64; lanes.nodes.len()];
-    let (mut gpu, mut cpu) = (0, 0);
-    for (unit, nodes) in lanes.units.iter().enumerate() {
-        let lane = lanes.lane_of[nodes[0]];
-        let mut scratch = 0;
-        for &at in nodes {
-            let node = &net.nodes[at];
-            let per_pixel = node.kernel.map_or(0, |k| u64::from(k.scratch_per_pixel));
-            scratch += per_pixel * node.outputs.first().map_or(0, Content::elements);
-            let inside = |w: &usize| unit_of[net.wires[*w].to] == unit;
-            for (output, fan) in node.fans.iter().enumerate() {
-                // What goes to the next member of a fused group never reaches memory, and what passes through a
-                // handler without a kernel is a reference to what came in.
-                let passed = node.kernel.is_none() && !node.inputs.is_empty() && spaces[at] == Space::Gpu;
-                if kept[at] || passed || fan.iter().all(inside) && !fan.is_empty() {
-                    continue;
-                }
-                let bytes = node.outputs[output].bytes();
-                alive[lane] += bytes;
-                let last =
-                    fan.iter().map(|w| unit_of[net.wires[*w].to]).filter(|u| lanes.lane_of[lanes.units[*u][0]] == lane);
-                freed[last.max().unwrap_or(unit)].push(bytes);
-            }
-            // A frame that is uploaded for this unit lives on the device while the unit runs.
-            for wire in node.inputs.iter().flatten() {
-                let up = layout.ramp_of[*wire].is_some_and(|r| layout.ramps[r].direction == Direction::Up);
-                if up || net.nodes[at].entry.transfer == Some(Direction::Up) {
-                    let bytes = net.wires[*wire].content.bytes();
-                    alive[lane] += bytes;
-                    freed[unit].push(bytes);
-                }
-            }
-        }
-        peak[lane] = peak[lane].max(alive[lane] + scratch);
-        alive[lane] -= freed[unit].iter().sum::<u64>();
-    }
-    for (lane, nodes) in lanes.nodes.iter().enumerate() {
-        match spaces[nodes[0]] {
-            Space::Gpu => gpu += peak[lane],
-            Space::Cpu => cpu += peak[lane],
-        }
-    }
-    (gpu, cpu)
 }

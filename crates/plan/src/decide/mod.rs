@@ -143,6 +143,20 @@ impl<'a> Planner<'a> {
 
     /// Decides.
     pub fn decide(&self) -> Result<Plan, NoPlan> {
+        let error = match self.decide_once() {
+            Err(error @ NoPlan::Memory { space: Space::Gpu, .. }) if self.orders.only.is_none() => error,
+            decided => return decided,
+        };
+        // Placement does not know memory. Where the cheapest plan does not fit the device, the host may still do.
+        let NoPlan::Memory { needed, available, .. } = error else { return Err(error) };
+        let mut plan = self.clone().only(Space::Cpu).decide_once().map_err(|_| error)?;
+        plan.warnings.push(format!(
+            "the cheapest plan needs {needed} bytes of gpu memory and there are {available}: everything is on the cpu"
+        ));
+        Ok(plan)
+    }
+
+    fn decide_once(&self) -> Result<Plan, NoPlan> {
         let net = negotiate::negotiate(self.graph)?;
         let depths = depth::depths(&net);
         let allowed = allow::allow(&net, self.profile, &self.orders)?;
@@ -165,12 +179,14 @@ impl<'a> Planner<'a> {
         let advice = Advice {
             net: &net,
             profile: self.profile,
+            orders: &self.orders,
             allowed: &allowed,
             spaces: &spaces,
             costs: &costs,
             layout: &layout,
         };
-        let warnings = advice.warnings(self.pace);
+        let busiest = busiest_lane(&net, &spaces, &layout, &lanes.lane_of, &costs);
+        let warnings = advice.warnings(self.pace.map(|pace| (pace, busiest)));
         Ok(Plan {
             handlers: handlers(&net, &spaces, &layout, &lanes.lane_of, &costs),
             links: links(&net, &spaces, &layout, &lanes.depth),
@@ -193,13 +209,30 @@ impl<'a> Planner<'a> {
     /// What `--cpu` and `--gpu` would cost, where each is possible.
     fn alternatives(&self, net: &Net<'_>, costs: &Costs) -> Alternatives {
         let cost = |only: Space| {
-            let orders = Orders { only: Some(only), ..Orders::default() };
+            let orders = Orders { only: Some(only), ..self.orders.clone() };
             let allowed = allow::allow(net, self.profile, &orders).ok()?;
             let offered: Vec<SpaceSet> = allowed.iter().map(|a| a.spaces).collect();
-            Some(lay_out(net, &place::extreme(net, &offered, only), costs).cost_ns)
+            let layout = lay_out(net, &place::extreme(net, &offered, only), costs);
+            let allowed = !self.strict || layout.ramps.iter().all(|r| r.explicit);
+            allowed.then_some(layout.cost_ns)
         };
         Alternatives { cpu_ns: cost(Space::Cpu), gpu_ns: cost(Space::Gpu) }
     }
+}
+
+/// What the lane that works longest does on a frame; the device's lane carries the ramps.
+fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize], costs: &Costs) -> u64 {
+    let mut lanes = vec![0u64; net.nodes.len()];
+    for at in 0..net.nodes.len() {
+        lanes[lane_of[at]] += costs.compute[at].of(spaces[at]);
+    }
+    for group in &layout.groups {
+        lanes[lane_of[group.nodes[0]]] += group.pass_ns;
+    }
+    if let Some(device) = spaces.iter().position(|s| *s == Space::Gpu) {
+        lanes[lane_of[device]] += costs.submit + layout.ramps.iter().map(|r| r.ns).sum::<u64>();
+    }
+    lanes.into_iter().max().unwrap_or(0)
 }
 
 fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize], costs: &Costs) -> Vec<PlannedHandler> {

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Entry, Fallback, FormatRule, PortMedia, Settings, Value};
-use crate::graph::Graph;
+use crate::graph::{Graph, Handler, Link};
 use crate::words::{Caps, Content, Dimension, Format, FrameDesc, Media, Policy, SpaceSet};
 
 use super::explain::{Claim, Conflict, NoPlan};
@@ -48,8 +48,8 @@ struct Negotiation<'g> {
     converters: BTreeMap<(usize, usize, Format), usize>,
     taken: BTreeSet<&'g str>,
     next_converter: usize,
-    /// Formats each handler's lead input would like, seen through handlers that pass formats on.
-    wanted: Vec<FormatSet>,
+    /// What each handler's lead input would like, seen through handlers that pass formats on.
+    wanted: Vec<Caps>,
     incoming: Vec<Vec<usize>>,
     outgoing: Vec<Vec<usize>>,
 }
@@ -107,8 +107,8 @@ impl<'g> Negotiation<'g> {
         let content = self.net.nodes[from].outputs[link.output].clone();
         let media = consumer.entry.inputs[link.input].media;
         // Spaces are placement's to settle: both ends are compared as if they shared them all.
-        let offered = Caps::one(SpaceSet::ALL, Media::exactly(&content));
-        let accepted = Caps::one(SpaceSet::ALL, accepts(media));
+        let offered = anywhere(Media::exactly(&content));
+        let accepted = anywhere(accepts(media));
         let missed = offered.explain(&accepted);
         if missed.is_empty() {
             return Ok((from, link.output));
@@ -116,7 +116,9 @@ impl<'g> Negotiation<'g> {
         if missed == [Dimension::Format]
             && let (Some(entry), PortMedia::Video { formats, .. }) = (graph.catalog().converter(), media)
         {
-            return Ok((self.converter(entry, from, link.output, formats[0]), 0));
+            let converter = self.converter(entry, from, link.output, formats[0]);
+            self.keep_policy(converter, link.policy);
+            return Ok((converter, 0));
         }
         let claims = vec![
             Claim::offers(&self.net, from, link.output, &content),
@@ -162,6 +164,16 @@ impl<'g> Negotiation<'g> {
         self.wire(from, output, node, 0, None, None);
         self.converters.insert((from, output, format), node);
         node
+    }
+
+    /// What the user asked of a link holds in front of its converter too: the wire there loses no more than the
+    /// strictest of the links that share it.
+    fn keep_policy(&mut self, converter: usize, asked: Option<Policy>) {
+        let wire = self.net.nodes[converter].inputs[0].expect("a converter was wired when it was made");
+        let wire = &mut self.net.wires[wire];
+        if let Some(asked) = asked.filter(|asked| *asked > wire.policy) {
+            (wire.policy, wire.asked) = (asked, true);
+        }
     }
 
     fn push(&mut self, node: Node<'g>) -> usize {
@@ -221,56 +233,39 @@ impl<'g> Negotiation<'g> {
     /// Picks among declared formats: the one that the fewest consumers would have to convert, then the declared order.
     fn choose(&self, at: usize, output: usize, formats: &[Format]) -> Format {
         let links = self.outgoing[at].iter().map(|l| &self.graph.links()[*l]).filter(|l| l.output == output);
-        let wishes: Vec<FormatSet> = links
-            .map(|l| {
-                let consumer = &self.graph.handlers()[l.to];
-                if l.input == consumer.lead {
-                    self.wanted[l.to]
-                } else {
-                    accepted(consumer.entry.inputs[l.input].media)
-                }
+        let wishes: Vec<Caps> = links
+            .map(|l| match &self.graph.handlers()[l.to] {
+                consumer if l.input == consumer.lead => self.wanted[l.to].clone(),
+                consumer => anywhere(accepts(consumer.entry.inputs[l.input].media)),
             })
             .collect();
-        let unhappy = |f: &Format| wishes.iter().filter(|set| !set.contains(*f)).count();
+        let unhappy = |f: &Format| {
+            let offer = anywhere(Media::video([*f]));
+            wishes.iter().filter(|wish| wish.intersect(&offer).is_empty()).count()
+        };
         *formats.iter().min_by_key(|f| unhappy(f)).expect("the catalogue refuses ports without formats")
     }
 }
 
-/// A small set of formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FormatSet(u16);
-
-impl FormatSet {
-    fn contains(self, format: Format) -> bool {
-        self.0 & (1 << format as u16) != 0
-    }
+/// Media in any space: placement settles that later.
+fn anywhere(media: Media) -> Caps {
+    Caps::one(SpaceSet::ALL, media)
 }
 
-fn accepted(media: PortMedia) -> FormatSet {
-    match media {
-        PortMedia::Video { formats, .. } => FormatSet(formats.iter().fold(0, |set, f| set | 1 << *f as u16)),
-        _ => FormatSet(0),
-    }
-}
-
-/// The formats each handler's lead input would like: its own, narrowed by its consumers' where it passes formats on.
-fn wanted(graph: &Graph) -> Vec<FormatSet> {
-    let mut wanted: Vec<FormatSet> = graph
-        .handlers()
-        .iter()
-        .map(|h| h.entry.inputs.get(h.lead).map_or(FormatSet(0), |p| accepted(p.media)))
-        .collect();
-    let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); graph.handlers().len()];
+/// What each handler's lead input would like: its own, narrowed by its consumers' where it passes formats on.
+fn wanted(graph: &Graph) -> Vec<Caps> {
+    let own = |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media)));
+    let mut wanted: Vec<Caps> = graph.handlers().iter().map(own).collect();
+    let mut outgoing: Vec<Vec<&Link>> = vec![Vec::new(); graph.handlers().len()];
     for link in graph.links() {
-        outgoing[link.from].push(link.to);
+        outgoing[link.from].push(link);
     }
     for &at in graph.order().iter().rev() {
-        if graph.handlers()[at].entry.outputs.iter().any(|o| o.format == FormatRule::Input) {
-            for &to in &outgoing[at] {
-                let narrowed = FormatSet(wanted[at].0 & wanted[to].0);
-                if narrowed.0 != 0 {
-                    wanted[at] = narrowed;
-                }
+        let passes = graph.handlers()[at].entry.outputs.iter().any(|o| o.format == FormatRule::Input);
+        for link in outgoing[at].iter().filter(|l| passes && l.input == graph.handlers()[l.to].lead) {
+            let narrowed = wanted[at].intersect(&wanted[link.to]);
+            if !narrowed.is_empty() {
+                wanted[at] = narrowed;
             }
         }
     }
@@ -303,8 +298,9 @@ pub(super) fn accepts(media: PortMedia) -> Media {
 }
 
 fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &str) -> String {
-    match (missed.first(), media, content.frame()) {
-        (Some(Dimension::Size), PortMedia::Video { width, height, .. }, Some(frame)) => {
+    match (missed, media, content.frame()) {
+        // Formats are converted by themselves: where sizes differ too, they are all there is to mend.
+        (missed, PortMedia::Video { width, height, .. }, Some(frame)) if missed.contains(&Dimension::Size) => {
             let size = format!(
                 "{}x{}",
                 frame.size.width.clamp(width.min, width.max),
@@ -312,7 +308,7 @@ fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &
             );
             format!("put `resize size={size}` in between: `{between}`")
         }
-        (Some(Dimension::Format), PortMedia::Video { formats, .. }, _) => {
+        ([Dimension::Format, ..], PortMedia::Video { formats, .. }, _) => {
             format!("convert to {} first; this catalogue has no handler that does", formats[0])
         }
         _ => format!("put a handler in between that turns one into the other: `{between}`"),

@@ -4,7 +4,7 @@
 //! Does not compare ends of links: negotiation does.
 
 use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, Settings, SizeRule};
-use crate::words::{Content, Format, FrameDesc, Rate, Size, TensorDesc};
+use crate::words::{Caps, Content, Format, FrameDesc, Media, Rate, Size, SpaceSet, TensorDesc};
 
 /// What a rule could not be evaluated for, and the way out.
 #[derive(Debug)]
@@ -32,12 +32,13 @@ impl ShapeOf<'_> {
                     (FormatRule::Input, Some(Content::Tensor(tensor))) => Some(tensor.clone()),
                     _ => None,
                 };
-                let declared = || TensorDesc {
-                    dtype: dtypes[0],
-                    dims: dims.unwrap_or_default().iter().map(|d| d.max).collect(),
-                    rate: None,
+                let declared =
+                    Media::Tensor { dtypes: dtypes.iter().copied().collect(), dims: dims.map(<[_]>::to_vec) };
+                let fixed = Caps::one(SpaceSet::ALL, declared).fixate();
+                let ((Some(tensor), _) | (None, Some((_, Content::Tensor(tensor))))) = (passed, fixed) else {
+                    unreachable!("the catalogue refuses tensor ports that allow nothing")
                 };
-                Ok(Content::Tensor(TensorDesc { rate, ..passed.unwrap_or_else(declared) }))
+                Ok(Content::Tensor(TensorDesc { rate, ..tensor }))
             }
             PortMedia::Video { formats, .. } => {
                 let format = match output.format {

@@ -25,14 +25,14 @@ pub enum CheckError {
     /// The graph as written is wrong.
     #[error("{}", titles(.0))]
     Mistakes(Vec<Mistake>),
-    /// The graph is right, but a source could not be looked at.
-    #[error("{handler}: {error}")]
-    Probe {
-        /// The source.
-        handler: String,
-        /// What went wrong.
-        error: ProbeError,
-    },
+    /// The graph is right, but these sources could not be looked at.
+    #[error("{}", failures(.0))]
+    Probe(Vec<(String, ProbeError)>),
+}
+
+fn failures(failed: &[(String, ProbeError)]) -> String {
+    let lines: Vec<_> = failed.iter().map(|(handler, error)| format!("{handler}: {error}")).collect();
+    lines.join("\n")
 }
 
 fn titles(mistakes: &[Mistake]) -> String {
@@ -64,13 +64,22 @@ struct Check<'a> {
     /// None where the kind is unknown.
     handlers: Vec<Option<Handler>>,
     links: Vec<Link>,
+    /// Handlers at the ends of links that have a mistake of their own: what that leaves unlinked is not another one.
+    broken: BTreeSet<usize>,
     mistakes: Vec<Mistake>,
 }
 
 impl<'a> Check<'a> {
     fn new(spec: &'a GraphSpec, catalog: &'a Catalog) -> Check<'a> {
         let names = spec.names();
-        let mut check = Check { spec, names, handlers: Vec::new(), links: Vec::new(), mistakes: Vec::new() };
+        let mut check = Check {
+            spec,
+            names,
+            handlers: Vec::new(),
+            links: Vec::new(),
+            broken: BTreeSet::new(),
+            mistakes: Vec::new(),
+        };
         let fed: BTreeSet<usize> = spec.links().iter().map(|l| l.to.handler.0).collect();
         if spec.handlers().is_empty() {
             check.mistakes.push(
@@ -244,7 +253,20 @@ impl<'a> Check<'a> {
     fn links(&mut self) {
         let mut fed: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for link in self.spec.links() {
+            let ends = [link.from.handler.0, link.to.handler.0];
+            if let Some(unknown) = ends.iter().find(|at| **at >= self.handlers.len()) {
+                let title = format!("a link goes to handler {unknown}, and there are {}", self.handlers.len());
+                self.mistakes.push(Mistake::new(title, "expected a handler of this graph").at(place(link)));
+                self.broken.extend(ends);
+                continue;
+            }
+            if link.depth.is_some_and(|depth| !(1..=LinkSpec::MAX_DEPTH).contains(&depth)) {
+                let title = format!("a link cannot have depth {}", link.depth.unwrap_or(0));
+                let expected = format!("expected a depth from 1 to {}", LinkSpec::MAX_DEPTH);
+                self.mistakes.push(Mistake::new(title, expected).at(place(link)));
+            }
             let (Some(output), Some(input)) = (self.output(&link.from, link), self.input(&link.to, link)) else {
+                self.broken.extend(ends);
                 continue;
             };
             let (from, to) = (link.from.handler.0, link.to.handler.0);
@@ -333,17 +355,11 @@ impl<'a> Check<'a> {
 
     /// Every required input fed, every handler with outputs used.
     fn ports(&mut self) {
-        // Links that name a missing port, or touch an unknown kind, already have their mistake.
-        let broken: BTreeSet<usize> = if self.links.len() == self.spec.links().len() {
-            BTreeSet::new()
-        } else {
-            self.spec.links().iter().flat_map(|l| [l.from.handler.0, l.to.handler.0]).collect()
-        };
         let fed: BTreeSet<(usize, usize)> = self.links.iter().map(|l| (l.to, l.input)).collect();
         let used: BTreeSet<usize> = self.links.iter().map(|l| l.from).collect();
         for at in 0..self.handlers.len() {
             let Some(handler) = &self.handlers[at] else { continue };
-            if broken.contains(&at) {
+            if self.broken.contains(&at) {
                 continue;
             }
             let place = self.spec.handlers()[at].place.0.clone();
@@ -452,7 +468,7 @@ impl<'a> Check<'a> {
 
 /// Asks what sources hold, and refuses a graph in which a size or format is still unknown.
 fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) -> Result<(), CheckError> {
-    let mut mistakes = Vec::new();
+    let (mut mistakes, mut failed) = (Vec::new(), Vec::new());
     for (at, handler) in handlers.iter_mut().enumerate() {
         if !handler.entry.inputs.is_empty() {
             continue;
@@ -465,9 +481,13 @@ fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) 
                     || matches!(o.rate, RateRule::Probed(_))
             });
         if probed {
-            handler.probed = probe
-                .probe(handler.entry, &handler.settings)
-                .map_err(|error| CheckError::Probe { handler: handler.name.clone(), error })?;
+            match probe.probe(handler.entry, &handler.settings) {
+                Ok(probed) => handler.probed = probed,
+                Err(error) => {
+                    failed.push((handler.name.clone(), error));
+                    continue;
+                }
+            }
         }
         for output in handler.entry.outputs {
             if !matches!(output.media, PortMedia::Video { .. }) {
@@ -491,6 +511,9 @@ fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) 
                 mistakes.push(unknown(handler, "format", "convert the input to a known format", place));
             }
         }
+    }
+    if !failed.is_empty() {
+        return Err(CheckError::Probe(failed));
     }
     if mistakes.is_empty() { Ok(()) } else { Err(CheckError::Mistakes(mistakes)) }
 }

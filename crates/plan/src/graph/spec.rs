@@ -134,6 +134,9 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
+    /// The most frames a link may hold.
+    pub const MAX_DEPTH: u32 = 65_536;
+
     /// Says how it delivers.
     pub fn policy(&mut self, policy: Policy) -> &mut LinkSpec {
         self.policy = Some(policy);

@@ -7,7 +7,6 @@
 
 use serde::Serialize;
 
-use crate::catalog::Direction;
 use crate::plan::{self, Plan};
 use crate::words::{Content, Format, Policy, Size, Space};
 
@@ -60,7 +59,7 @@ struct Link {
 struct Ramp {
     from: String,
     to: Vec<String>,
-    direction: &'static str,
+    direction: String,
     bytes: u64,
     est_ms: f64,
     explicit: bool,
@@ -150,10 +149,7 @@ impl Ramp {
         Ramp {
             from: plan.port_name(ramp.from),
             to: ramp.to.iter().map(|at| plan.port_name(*at)).collect(),
-            direction: match ramp.direction {
-                Direction::Up => "cpu->gpu",
-                Direction::Down => "gpu->cpu",
-            },
+            direction: ramp.direction.to_string(),
             bytes: ramp.bytes,
             est_ms: ms(ramp.est_ns),
             explicit: ramp.explicit,

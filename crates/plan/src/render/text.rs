@@ -92,13 +92,13 @@ impl Page {
     }
 
     fn ramp(&mut self, plan: &Plan, ramp: &Ramp) {
-        let (arrow, way) = match ramp.direction {
-            Direction::Up => ("=== up ==>", "cpu->gpu"),
-            Direction::Down => ("<= down ==", "gpu->cpu"),
+        let arrow = match ramp.direction {
+            Direction::Up => "=== up ==>",
+            Direction::Down => "<= down ==",
         };
         let to = few(ramp.to.iter().map(|at| plan.port_name(*at)), MOST_NAMES);
         let explicit = if ramp.explicit { "  (asked for)" } else { "" };
-        let head = self.paint(RAMP, &format!("{arrow}  {way}"));
+        let head = self.paint(RAMP, &format!("{arrow}  {}", ramp.direction));
         let (from, size, ms) = (plan.port_name(ramp.from), bytes(ramp.bytes), time(ramp.est_ns));
         self.line(&format!("  {head}  {size}  ~{ms}  {from} -> {to}{explicit}"));
     }

@@ -38,6 +38,6 @@ const MAX_TEXT_BYTES: usize = 8 << 20;
 /// A text may have this many links: enough to feed eight inputs of every handler twice over.
 const MAX_LINKS: usize = 16 * GraphSpec::MAX_HANDLERS;
 /// The deepest link that can be written.
-const MAX_DEPTH: u32 = 65_536;
+const MAX_DEPTH: u32 = crate::graph::LinkSpec::MAX_DEPTH;
 /// After this many mistakes a reading ends.
 const MAX_MISTAKES: usize = 200;

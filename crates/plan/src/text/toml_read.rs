@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
 
 use crate::catalog::nearest;
+use crate::graph::GraphSpec;
 use crate::words::Policy;
 
 use super::draft::{Draft, Item, Reference, clip, depth_mistake, read_word};
@@ -50,12 +51,12 @@ pub fn read_toml(text: &str) -> Reading {
 /// Collecting every syntax error costs memory for each of them, which a hostile text can have millions of.
 const MAX_RECOVERED_BYTES: usize = 256 << 10;
 
-/// What is wrong with the TOML itself. The rest is read for what it holds, but not judged: a table cut short by a
-/// missing quote would only give messages about the cut.
+/// What is wrong with the TOML itself, and nothing else: a table cut short by a missing quote would only give messages
+/// about the cut.
 fn syntax_mistakes(text: &str, mut draft: Draft<'_>, first: toml::de::Error) -> Reading {
-    let (table, errors) = match text.len() {
-        ..=MAX_RECOVERED_BYTES => DeTable::parse_recoverable(text),
-        _ => (Spanned::new(0..0, DeTable::default()), vec![first]),
+    let errors = match text.len() {
+        ..=MAX_RECOVERED_BYTES => DeTable::parse_recoverable(text).1,
+        _ => vec![first],
     };
     for error in errors {
         let (title, expected) = match error.message().split_once(", expected ") {
@@ -64,10 +65,7 @@ fn syntax_mistakes(text: &str, mut draft: Draft<'_>, first: toml::de::Error) -> 
         };
         draft.report(Mistake::new(format!("TOML: {title}"), expected).at(error.span()));
     }
-    let mistakes = draft.finish().mistakes;
-    let mut reader = Reader { draft: Draft::new(text) };
-    reader.document(table.get_ref());
-    Reading { spec: reader.draft.finish().spec, mistakes }
+    Reading { spec: GraphSpec::new(), mistakes: draft.finish().mistakes }
 }
 
 struct Reader<'a> {

@@ -103,7 +103,8 @@ impl Content {
                 .dims
                 .iter()
                 .fold(tensor.dtype.bytes(), |bytes, d| bytes.saturating_mul(u64::from(*d)))
-                .next_multiple_of(4),
+                .checked_next_multiple_of(4)
+                .unwrap_or(u64::MAX),
             Content::Data { .. } => 0,
         }
     }

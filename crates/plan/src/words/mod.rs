@@ -7,6 +7,7 @@ mod caps;
 mod content;
 mod format;
 mod policy;
+mod shader;
 mod size;
 mod space;
 
@@ -14,5 +15,6 @@ pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Media, PortType, Span};
 pub use content::{Content, DType, FrameDesc, TensorDesc};
 pub use format::{Format, UnknownFormat};
 pub use policy::{OnError, Policy, UnknownWord, Until};
+pub use shader::{Binding, Shader};
 pub use size::{BadRate, BadSize, Rate, Size};
 pub use space::{Space, SpaceSet, UnknownSpace};

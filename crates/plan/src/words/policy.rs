@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// What a link does when its consumer is slower than its producer.
+/// What a link does when its consumer is slower than its producer; a greater one loses less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {

@@ -111,6 +111,18 @@ pub static ENTRIES: &[Entry] = &[
     Entry { inputs: AB, side_buffers: 1, equal_sizes: true, ..filter("mix", BOTH, Kernel::POINTWISE) },
     Entry { inputs: AB, side_buffers: 1, ..filter("join", BOTH, Kernel::OPAQUE) },
     Entry {
+        outputs: &[Output { name: "left", ..Output::VIDEO }, Output { name: "right", ..Output::VIDEO }],
+        ..filter("split", BOTH, Kernel::OPAQUE)
+    },
+    Entry {
+        outputs: &[Output::VIDEO, Output { name: "found", media: PortMedia::Data, ..Output::VIDEO }],
+        ..filter("detect", BOTH, Kernel::REDUCTION)
+    },
+    Entry {
+        inputs: &[Input::VIDEO, Input { name: "found", media: PortMedia::Data, required: true }],
+        ..filter("outline", BOTH, Kernel::POINTWISE)
+    },
+    Entry {
         name: "convert",
         family: Family::Convert,
         inputs: &[Input::ANY],

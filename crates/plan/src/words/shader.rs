@@ -1,0 +1,61 @@
+//! Shaders as data: the one thing that the room of kernels and the room of devices both know.
+//!
+//! Owns the description of a compute shader: its text, what it binds and how it is spread over a frame.
+//! Does not compose, validate or run it.
+//!
+//! Always: bindings are numbered in the order of the list: inputs, outputs, parameters last.
+
+/// What stands at a binding of a shader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Binding {
+    /// A whole storage buffer that is read.
+    Read,
+    /// A whole storage buffer that is written, and may be read.
+    Write,
+    /// A uniform buffer of parameters, of this many bytes.
+    Params {
+        /// Its size; a multiple of 16.
+        bytes: u32,
+    },
+}
+
+/// A compute shader: text, bindings, workgroup.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shader {
+    /// What it is called in messages and traces.
+    pub name: String,
+    /// Its WGSL; the entry point is `main`, everything is in group 0.
+    pub wgsl: String,
+    /// What it binds, in order.
+    pub bindings: Vec<Binding>,
+    /// Pixels, or elements, that one workgroup covers.
+    pub per_workgroup: u32,
+}
+
+impl Shader {
+    /// Workgroups along x and y that cover this many pixels, where one dimension takes at most `most`.
+    /// The shader's flat index is `x + y * groups_x`; what lies beyond the last pixel must do nothing.
+    pub fn grid(&self, pixels: u64, most: u32) -> [u32; 2] {
+        let groups = pixels.div_ceil(u64::from(self.per_workgroup.max(1))).max(1);
+        let rows = groups.div_ceil(u64::from(most.max(1)));
+        let across = groups.div_ceil(rows);
+        [u32::try_from(across).unwrap_or(u32::MAX), u32::try_from(rows).unwrap_or(u32::MAX)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_covers_every_pixel_and_no_dimension_is_too_long() {
+        let shader = Shader { name: String::new(), wgsl: String::new(), bindings: vec![], per_workgroup: 256 };
+        for (pixels, most) in
+            [(1, 65_535), (256, 65_535), (257, 65_535), (1 << 24, 65_535), (1 << 30, 100_000), (1 << 20, 7)]
+        {
+            let [x, y] = shader.grid(pixels, most);
+            assert!(u64::from(x) * u64::from(y) * 256 >= pixels);
+            assert!(x <= most, "{x} of {most}");
+        }
+    }
+}

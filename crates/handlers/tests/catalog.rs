@@ -383,10 +383,10 @@ fn inputs_of_mix_and_compositor_are_named_and_counted() {
     assert_eq!(inputs("mix"), "a b");
     assert_eq!(inputs("compositor"), "in0 in1? in2? in3? in4? in5? in6? in7?");
     assert!(entry(Family::Draw, "mix").equal_sizes);
-    for (name, buffers) in [("mix", 1), ("overlay", 1), ("text", 1), ("fps", 1), ("markers", 0), ("compositor", 7)] {
-        assert_eq!(entry(Family::Draw, name).side_buffers, buffers, "{name}");
+    for (name, small) in [("mix", false), ("overlay", true), ("text", true), ("fps", true), ("markers", false)] {
+        assert_eq!(entry(Family::Draw, name).small, small, "{name}");
     }
-    assert_eq!(entry(Family::Filter, "lut").side_buffers, 1);
+    assert!(entry(Family::Filter, "lut").small);
 }
 
 #[test]

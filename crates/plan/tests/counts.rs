@@ -209,13 +209,33 @@ fn without_fusion_every_kernel_stands_alone_and_the_plan_costs_more() {
 
 #[test]
 fn a_group_that_binds_too_many_buffers_is_split() {
-    let spec = chain(&["src", "wide", "wide", "wide", "wide", "wide", "sink"]);
-    let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
-    // Two buffers beside each function, one output, no input: eight allow three functions.
-    let sizes: Vec<_> = plan.groups.iter().map(|g| g.handlers.len()).collect();
-    assert_eq!(sizes, [4, 2]);
-    // The host has no such limit.
-    let plan = Planner::new(&check(&spec), &profile()).only(Space::Cpu).decide().unwrap();
+    // Every mix reads another picture beside the chain's own.
+    let mut spec = GraphSpec::new();
+    let other = spec.add(HandlerSpec::new("src-cpu"));
+    let mut before = spec.add(HandlerSpec::new("src"));
+    for _ in 0..9 {
+        let mix = spec.add(HandlerSpec::new("mix"));
+        spec.connect(before, mix.port("a"));
+        spec.connect(other, mix.port("b"));
+        before = mix;
+    }
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(before, sink);
+    let sizes = |only: Space| -> Vec<usize> {
+        let plan = Planner::new(&check(&spec), &profile()).only(only).decide().unwrap();
+        plan.groups.iter().filter(|g| g.handlers[0] != 0).map(|g| g.handlers.len()).collect()
+    };
+    // Eight buffers hold the output and seven pictures; the second group also reads what the first one wrote.
+    assert_eq!(sizes(Space::Gpu), [8, 2]);
+    assert_eq!(sizes(Space::Cpu), [10], "the host has no such limit");
+}
+
+#[test]
+fn small_data_of_a_group_share_one_buffer() {
+    let mut kinds = vec!["src"];
+    kinds.extend(["tabled"; 20]);
+    kinds.push("sink");
+    let plan = Planner::new(&check(&chain(&kinds)), &profile()).only(Space::Gpu).decide().unwrap();
     assert_eq!(plan.groups.len(), 1);
 }
 

@@ -42,7 +42,7 @@ fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
         "stencil",
         "reduce",
         "opaque",
-        "wide",
+        "tabled",
         "mix",
         "mix",
         "join",

@@ -42,7 +42,5 @@ pub static ENTRY: Entry = Entry {
     bare: Some("layout"),
     kernel: KernelRule::Always(Kernel::GATHER),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
-    // One for each input besides the lead.
-    side_buffers: 7,
     ..Entry::FILTER
 };

@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! fps ! null",
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
     // The glyph atlas.
-    side_buffers: 1,
+    small: true,
     ..Entry::FILTER
 };
 

@@ -28,6 +28,5 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("amount"),
     equal_sizes: true,
-    side_buffers: 1,
     ..Entry::FILTER
 };

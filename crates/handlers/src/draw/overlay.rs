@@ -26,7 +26,7 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    side_buffers: 1,
+    small: true,
     ..Entry::FILTER
 };
 

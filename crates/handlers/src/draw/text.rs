@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("text"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
     // The glyph atlas.
-    side_buffers: 1,
+    small: true,
     ..Entry::FILTER
 };
 

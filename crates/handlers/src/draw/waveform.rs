@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry {
         "a running sine, or the picture's own brightness",
     )],
     bare: Some("kind"),
+    small: true,
     kernel: KernelRule::By { setting: "kind", cases: &[("luma", Kernel::REDUCTION)], otherwise: Kernel::POINTWISE },
     work: Work {
         class: Class::Draw,

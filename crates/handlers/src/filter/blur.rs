@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("sigma"),
     kernel: KernelRule::Reading(Kernel::separable(13), |settings| taps(settings) as u32),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| 2.0 * taps(settings)) },
+    small: true,
     ..Entry::FILTER
 };
 

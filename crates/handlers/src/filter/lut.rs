@@ -18,6 +18,6 @@ pub static ENTRY: Entry = Entry {
     bare: Some("path"),
     // Four corners of a tetrahedron are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
-    side_buffers: 1,
+    small: true,
     ..Entry::FILTER
 };

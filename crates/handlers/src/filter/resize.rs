@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry {
         otherwise: Kernel::stencil(4),
     },
     work: Work { class: Class::Sample, units: Units::PerFrameBy(samples) },
+    small: true,
     ..Entry::FILTER
 };
 

@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry {
     kernel: KernelRule::Always(Kernel::GENERATOR),
     work: Work { class: Class::Pixel, units: Units::PerPixelBy(work) },
     // The glyphs of the label.
-    side_buffers: 1,
+    small: true,
     ..Entry::FILTER
 };
 

@@ -45,8 +45,9 @@ pub struct Entry {
     pub work_when: &'static [(&'static str, &'static str, Work)],
     /// Refuses settings that fit one by one but make no sense together, in words.
     pub check: fn(&Settings) -> Result<(), String>,
-    /// Storage buffers its kernel binds besides its lead input and its output.
-    pub side_buffers: u32,
+    /// Whether its kernel reads small data of its own: a table, glyphs, a logo. All small data of a fused kernel share
+    /// one buffer.
+    pub small: bool,
     /// Frames it holds back before the first one comes out.
     pub delay: Frames,
     /// It lets one frame in this many pass.
@@ -471,7 +472,7 @@ impl Entry {
         work: Work { class: Class::Pixel, units: Units::PerPixel(1.0) },
         work_when: &[],
         check: |_| Ok(()),
-        side_buffers: 0,
+        small: false,
         delay: Frames::Fixed(0),
         every: Frames::Fixed(1),
         stateful: false,

@@ -151,21 +151,41 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
             return Some(format!("{content} takes {groups} workgroups, the device dispatches {most}x{most}"));
         }
     }
-    let (needed, most) = (u64::from(buffers(net, at)), limits.storage_buffers_per_stage.whole());
+    let (needed, most) = (Buffers::of(net, at).count(), limits.storage_buffers_per_stage.whole());
     (node.kernel.is_some() && needed > most)
         .then(|| format!("its kernel binds {needed} storage buffers, the device allows {most}"))
 }
 
-/// Storage buffers a handler's kernel binds by itself: its lead input, its output and what stands beside them.
-/// Inputs that are not linked are not bound.
-pub(super) fn buffers(net: &Net<'_>, at: usize) -> u32 {
-    let node = &net.nodes[at];
-    let lead = u32::from(net.lead_wire(at).is_some());
-    lead + u32::from(!node.outputs.is_empty()) + side_buffers(net, at)
+/// Storage buffers that a kernel, or a run of fused ones, binds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Buffers {
+    /// Pictures and tensors it reads.
+    pub read: u32,
+    /// What it writes.
+    pub written: u32,
+    /// Whether it has small data, which share one buffer.
+    pub small: bool,
 }
 
-pub(super) fn side_buffers(net: &Net<'_>, at: usize) -> u32 {
-    let node = &net.nodes[at];
-    let unlinked = node.inputs.iter().filter(|w| w.is_none()).count() as u32;
-    node.entry.side_buffers.saturating_sub(unlinked)
+impl Buffers {
+    /// What a handler's kernel binds by itself. Inputs that are not linked, and data, are not bound.
+    pub fn of(net: &Net<'_>, at: usize) -> Buffers {
+        let node = &net.nodes[at];
+        let read = node.inputs.iter().flatten().filter(|w| net.wires[**w].content.bytes() > 0).count() as u32;
+        let written = node.outputs.iter().filter(|c| c.bytes() > 0).count() as u32;
+        Buffers { read, written, small: node.entry.small }
+    }
+
+    /// What a run binds with one more kernel behind it, which no longer stores what the other one loads.
+    pub fn joined(self, behind: Buffers) -> Buffers {
+        Buffers {
+            read: self.read + behind.read.saturating_sub(1),
+            written: behind.written,
+            small: self.small || behind.small,
+        }
+    }
+
+    pub fn count(self) -> u64 {
+        u64::from(self.read + self.written) + u64::from(self.small)
+    }
 }

@@ -9,7 +9,7 @@
 use crate::catalog::KernelKind;
 use crate::words::{Content, Format, Space};
 
-use super::allow::{buffers, side_buffers};
+use super::allow::Buffers;
 use super::cost::{Costs, Model, PerSpace};
 use super::depth::Depths;
 use super::net::Net;
@@ -20,7 +20,7 @@ struct Run {
     /// Whether a generator, gather or stencil is in it already: then only pixel functions may follow.
     headed: bool,
     /// Storage buffers it binds.
-    buffers: u32,
+    buffers: Buffers,
     /// What its pixel functions compute on a frame.
     compute_ns: u64,
 }
@@ -35,7 +35,7 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
             let slot = space as usize;
             let alone = Run {
                 headed: kernel.kind != KernelKind::Pointwise,
-                buffers: buffers(net, at),
+                buffers: Buffers::of(net, at),
                 compute_ns: costs.compute[at].of(space),
             };
             runs[at][slot] = alone;
@@ -43,11 +43,11 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
             let before = runs[net.wires[wire].from][slot];
             let joined = Run {
                 headed: alone.headed || before.headed,
-                buffers: before.buffers + side_buffers(net, at),
+                buffers: before.buffers.joined(alone.buffers),
                 compute_ns: before.compute_ns.saturating_add(alone.compute_ns),
             };
             let shape_fits = kernel.kind == KernelKind::Pointwise || !before.headed;
-            let binds = space == Space::Cpu || u64::from(joined.buffers) <= most_buffers;
+            let binds = space == Space::Cpu || joined.buffers.count() <= most_buffers;
             if !shape_fits || !binds {
                 continue;
             }

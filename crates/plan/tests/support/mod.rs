@@ -102,14 +102,14 @@ pub static ENTRIES: &[Entry] = &[
     filter("stencil", BOTH, Kernel::separable(5)),
     filter("reduce", BOTH, Kernel::REDUCTION),
     filter("opaque", BOTH, Kernel::OPAQUE),
-    Entry { side_buffers: 2, ..filter("wide", BOTH, Kernel::POINTWISE) },
+    Entry { small: true, ..filter("tabled", BOTH, Kernel::POINTWISE) },
     Entry {
         outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
         settings: SOURCE_SETTINGS,
         ..filter("shrink", BOTH, Kernel::GATHER)
     },
-    Entry { inputs: AB, side_buffers: 1, equal_sizes: true, ..filter("mix", BOTH, Kernel::POINTWISE) },
-    Entry { inputs: AB, side_buffers: 1, ..filter("join", BOTH, Kernel::OPAQUE) },
+    Entry { inputs: AB, equal_sizes: true, ..filter("mix", BOTH, Kernel::POINTWISE) },
+    Entry { inputs: AB, ..filter("join", BOTH, Kernel::OPAQUE) },
     Entry {
         outputs: &[Output { name: "left", ..Output::VIDEO }, Output { name: "right", ..Output::VIDEO }],
         ..filter("split", BOTH, Kernel::OPAQUE)

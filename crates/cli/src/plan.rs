@@ -118,12 +118,9 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     if args.verbose {
         negotiated(plan);
     }
-    // The text form has the warnings in it; in the others people would miss them.
-    if form != Form::Text && !args.quiet {
-        plan.warnings.iter().for_each(|warning| page::warning(warning));
-    }
     let mut printed = match form {
-        Form::Text => plan.to_text(page::colour_on_stdout()),
+        // Warnings are words for people, below: a plan that is kept in a file is only the plan.
+        Form::Text => Plan { warnings: Vec::new(), ..plan.clone() }.to_text(page::colour_on_stdout()),
         Form::Json if args.json => plan.to_json_line(),
         Form::Json => plan.to_json(),
         Form::Dot => plan.to_dot(),
@@ -132,7 +129,11 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     if !printed.ends_with('\n') {
         printed.push('\n');
     }
-    page::result(printed.as_bytes())
+    page::result(printed.as_bytes())?;
+    if !args.quiet {
+        plan.warnings.iter().for_each(|warning| page::warning(warning));
+    }
+    Ok(())
 }
 
 /// Says for every link what was negotiated.

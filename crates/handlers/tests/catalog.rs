@@ -248,7 +248,7 @@ fn pixel_handlers_offer_both_spaces_and_the_outside_world_is_on_the_host() {
         let host = host_only.iter().any(|(f, names)| *f == entry.family && names.split(' ').any(|n| n == entry.name));
         let expected: &[Space] = match (host, entry.name) {
             (true, _) => &[Space::Cpu],
-            (false, "wgsl") => &[Space::Gpu],
+            (false, "wgsl" | "upload" | "download") => &[Space::Gpu],
             (false, _) => &[Space::Gpu, Space::Cpu],
         };
         assert_eq!(entry.spaces, expected, "{}", entry.name);

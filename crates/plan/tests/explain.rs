@@ -99,7 +99,7 @@ fn a_pin_that_cannot_hold_says_what_the_handler_offers() {
     let text = error.to_string();
     assert!(text.contains("point-cpu0 offers cpu") && text.contains("--place pins it to the gpu"), "{text}");
     let error = Planner::new(&check(&spec), &profile()).place("point-cpu", Space::Gpu).decide().unwrap_err();
-    assert_eq!(error.to_string(), "--place point-cpu: no handler has this name; did you mean `point-cpu0`?");
+    assert_eq!(error.to_string(), "--place point-cpu: no handler has this name\nway out: did you mean `point-cpu0`?");
 }
 
 #[test]
@@ -303,4 +303,25 @@ fn data_beside_frames_needs_no_transfer_and_no_segment() {
     let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
     assert_eq!((plan.ramps.len(), plan.segments), (0, 1));
     assert_eq!(plan.input("outline0", "found").unwrap().space, Space::Cpu);
+}
+
+#[test]
+fn a_pin_under_an_order_is_not_promised_to_save_what_the_order_would_take_back() {
+    let spec = chain(&["src-cpu", "point", "sink-cpu"]);
+    let (graph, profile) = (check(&spec), profile());
+    let both = Planner::new(&graph, &profile).only(Space::Gpu).place("point0", Space::Gpu);
+    let warnings = both.decide().unwrap().warnings;
+    assert!(warnings.iter().all(|w| !w.contains("dropping --place")), "{warnings:?}");
+}
+
+#[test]
+fn alternatives_that_have_no_plan_have_no_price() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src").set("size", "3840x2160"));
+    let delay = spec.add(HandlerSpec::new("delay").set("frames", 200));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, delay);
+    spec.connect(delay, sink);
+    let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
+    assert!(plan.alternatives.cpu_ns.is_some() && plan.alternatives.gpu_ns.is_none());
 }

@@ -110,6 +110,51 @@ fn deeper_links_need_more() {
 }
 
 #[test]
+fn frames_picked_here_and_there_are_not_shared_with_the_newest() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src"));
+    let delay = spec.add(HandlerSpec::new("delay").set("frames", 100));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, delay);
+    spec.connect(delay, sink);
+    let alone = memory(&spec, Space::Cpu).cpu_bytes;
+    let every = spec.add(HandlerSpec::new("every").set("n", 30));
+    let held = spec.add(HandlerSpec::new("delay").set("frames", 50));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, every);
+    spec.connect(every, held);
+    spec.connect(held, sink);
+    assert!(memory(&spec, Space::Cpu).cpu_bytes >= alone + 50 * FRAME);
+}
+
+#[test]
+fn consumers_nobody_waits_for_may_each_look_at_another_frame() {
+    let lossy = |sinks: usize| {
+        let mut spec = GraphSpec::new();
+        let source = spec.add(HandlerSpec::new("src"));
+        for _ in 0..sinks {
+            let sink = spec.add(HandlerSpec::new("sink-cpu"));
+            spec.connect(source, sink).policy(Policy::Latest);
+        }
+        memory(&spec, Space::Cpu).cpu_bytes
+    };
+    assert_eq!(lossy(4) - lossy(1), 3 * FRAME);
+}
+
+#[test]
+fn a_batch_never_needs_less_for_holding_more() {
+    let profile = Profile::shipped("discrete").unwrap();
+    let bytes = |kinds: &[&str], batch: u32| {
+        let plan = Planner::new(&check(&chain(kinds)), &profile).only(Space::Gpu).batch(batch).decide().unwrap();
+        plan.memory.gpu_bytes + plan.memory.cpu_bytes
+    };
+    for batch in [1, 2, 16] {
+        assert!(bytes(&["src", "delay", "stencil", "sink"], batch) > bytes(&["src", "stencil", "sink"], batch));
+        assert!(bytes(&["src-cpu", "point", "sink-cpu"], 2 * batch) > bytes(&["src-cpu", "point", "sink-cpu"], batch));
+    }
+}
+
+#[test]
 fn what_does_not_fit_the_device_is_planned_on_the_host_with_a_warning() {
     let mut spec = GraphSpec::new();
     let source = spec.add(HandlerSpec::new("src").set("size", "3840x2160"));
@@ -120,6 +165,6 @@ fn what_does_not_fit_the_device_is_planned_on_the_host_with_a_warning() {
     let profile = Profile::shipped("discrete").unwrap();
     let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));
-    assert!(plan.warnings.iter().any(|w| w.contains("bytes of gpu memory and there are 6000000000")));
+    assert!(plan.warnings.iter().any(|w| w.contains("bytes of gpu memory and there are 6000000000: this one fits")));
     assert!(Planner::new(&check(&spec), &profile).only(Space::Gpu).decide().is_err());
 }

@@ -5,6 +5,7 @@
 //!
 //! Always: pixels are the same on both sides.
 
+use vramp_plan::Space;
 use vramp_plan::catalog::{Direction, Entry, Family};
 
 /// What `download` declares.
@@ -14,5 +15,6 @@ pub static ENTRY: Entry = Entry {
     about: "moves frames from the device to host memory, here and nowhere else",
     example: "pattern ! blur ! download ! null",
     transfer: Some(Direction::Down),
+    spaces: &[Space::Gpu],
     ..Entry::CONTROL
 };

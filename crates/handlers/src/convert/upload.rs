@@ -5,6 +5,7 @@
 //!
 //! Always: pixels are the same on both sides.
 
+use vramp_plan::Space;
 use vramp_plan::catalog::{Direction, Entry, Family};
 
 /// What `upload` declares.
@@ -14,5 +15,6 @@ pub static ENTRY: Entry = Entry {
     about: "moves frames from host memory to the device, here and nowhere else",
     example: "image path=photo.png ! upload ! blur ! null",
     transfer: Some(Direction::Up),
+    spaces: &[Space::Gpu],
     ..Entry::CONTROL
 };

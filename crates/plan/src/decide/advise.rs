@@ -31,6 +31,8 @@ pub(super) struct Advice<'a> {
     pub spaces: &'a [Space],
     pub costs: &'a Costs,
     pub layout: &'a Layout,
+    /// Whether a placement's frames fit the machine.
+    pub fits: &'a dyn Fn(&[Space], &Layout) -> bool,
 }
 
 /// A change that might spare a ramp.
@@ -100,11 +102,10 @@ impl Advice<'_> {
 
     /// The handlers that may force a ramp: on one side of it, the nearest ones that are confined to that side.
     fn suspects(&self, ramp: &LayoutRamp, behind: bool) -> Vec<usize> {
-        let start: Vec<usize> =
-            if behind { ramp.wires.iter().map(|w| self.net.wires[*w].to).collect() } else { vec![ramp.from] };
+        let served = ramp.wires.iter().map(|w| self.net.wires[*w].to);
+        let mut seen: BTreeSet<usize> = if behind { served.collect() } else { BTreeSet::from([ramp.from]) };
         let mut suspects = Vec::new();
-        let mut seen: BTreeSet<usize> = start.iter().copied().collect();
-        let mut queue: VecDeque<usize> = start.into();
+        let mut queue: VecDeque<usize> = seen.iter().copied().collect();
         while let Some(at) = queue.pop_front() {
             let confined = self.allowed[at].spaces != SpaceSet::ALL;
             if confined {
@@ -155,8 +156,15 @@ impl Advice<'_> {
                 allow(self.net, self.profile, &Orders { only: None, pins: self.orders.pins.clone() }).ok()?
             }
             Change::Free(freed) => {
-                let mut allowed = self.allowed.to_vec();
-                for at in freed {
+                // A pin is dropped, and what it held goes where everything else lets it; a handler without an
+                // implementation for a space is given one.
+                let pinned = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, r)| matches!(r, Reason::Pinned(_)));
+                let mut orders = self.orders.clone();
+                for at in freed.iter().filter(|at| pinned(at)) {
+                    orders.pins.remove(&self.net.nodes[*at].name);
+                }
+                let mut allowed = allow(self.net, self.profile, &orders).ok()?;
+                for at in freed.iter().filter(|at| !pinned(at)) {
                     allowed[*at].spaces = SpaceSet::ALL;
                 }
                 allowed
@@ -164,6 +172,9 @@ impl Advice<'_> {
         };
         let spaces = place(self.net, &allowed, self.costs, false);
         let other = lay_out(self.net, &spaces, self.costs);
+        if !(self.fits)(&spaces, &other) {
+            return None;
+        }
         let ramps = self.layout.ramps.len().checked_sub(other.ramps.len()).filter(|n| *n > 0)?;
         let ns = self.layout.cost_ns.checked_sub(other.cost_ns).filter(|ns| *ns > 0)?;
         Some(Saving { ns, ramps })

@@ -118,6 +118,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         Some((_, Reason::Only(_))) if node.entry.transfer.is_some() => {
             format!("take {} out of the pipeline, or drop --cpu", node.name)
         }
+        Some((_, Reason::Only(space))) if pinned => format!("drop --place {}=..., or --{space}", node.name),
         Some((_, Reason::Only(space))) => format!("drop --{space}, or replace {}", node.name),
         _ if pinned => format!("drop --place {}=...", node.name),
         Some((_, Reason::Limit(_))) => "use smaller frames or fewer inputs".to_owned(),

@@ -157,7 +157,7 @@ impl<'a> Model<'a> {
         let node = &net.nodes[at];
         let Some(kernel) = node.kernel else { return 0 };
         let read = node.inputs.iter().flatten().map(|w| net.wires[*w].content.bytes());
-        let written = node.outputs.iter().map(Content::bytes);
+        let written = node.outputs.iter().filter(|_| !node.passes_on()).map(Content::bytes);
         let scratch = node.outputs.first().map_or(0, Content::elements) * u64::from(kernel.scratch_per_pixel);
         let passes = read.chain(written).chain([scratch, scratch]);
         let mut ns: f64 = passes.map(|bytes| self.memory_ns(bytes, space)).sum();

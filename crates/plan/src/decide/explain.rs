@@ -99,7 +99,10 @@ pub enum NoPlan {
         profile: String,
     },
     /// A pin names a handler that does not exist.
-    #[error("--place {name}: no handler has this name{}", nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?")))]
+    #[error(
+        "--place {name}: no handler has this name\nway out: {}",
+        nearest.as_ref().map_or_else(|| "take a name that the plan shows".to_owned(), |n| format!("did you mean `{n}`?"))
+    )]
     UnknownPin {
         /// The name.
         name: String,
@@ -109,7 +112,7 @@ pub enum NoPlan {
     /// A link on a diamond is too shallow.
     #[error(
         "{link} has depth {given}, but the other way round the diamond holds back {held} frames, so it needs {needed}: \
-         with less, both ends would wait for each other\nway out: drop depth={given} or set depth={needed}"
+         with less, both ends would wait for each other\nway out: drop depth={given}, or hold back fewer frames"
     )]
     Depth {
         /// The link.
@@ -124,7 +127,8 @@ pub enum NoPlan {
     /// The plan needs more memory than there is.
     #[error(
         "the plan needs {needed} bytes of {space} memory, profile {profile} has {available}; the largest part \
-         ({most} bytes) is for {at}\nway out: use smaller frames, shallower links or shorter delays"
+         ({most} bytes) is for {at}\nway out: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some \
+         handlers on the other side"
     )]
     Memory {
         /// Which memory.
@@ -221,7 +225,7 @@ fn end_spaces(net: &Net<'_>, allowed: &[Allowed], end: usize) -> SpaceSet {
 }
 
 /// The wire from the handler that the user wrote before this one: inserted converters cannot be named in a pipeline.
-fn written_before(net: &Net<'_>, mut wire: usize) -> usize {
+pub(super) fn written_before(net: &Net<'_>, mut wire: usize) -> usize {
     while let (true, Some(before)) = (net.nodes[net.wires[wire].from].inserted, net.lead_wire(net.wires[wire].from)) {
         wire = before;
     }
@@ -229,7 +233,7 @@ fn written_before(net: &Net<'_>, mut wire: usize) -> usize {
 }
 
 /// The wire into the first handler that the user wrote behind this one.
-fn written_behind(net: &Net<'_>, mut wire: usize) -> usize {
+pub(super) fn written_behind(net: &Net<'_>, mut wire: usize) -> usize {
     while let (true, Some(behind)) =
         (net.nodes[net.wires[wire].to].inserted, net.nodes[net.wires[wire].to].fans.iter().flatten().next())
     {

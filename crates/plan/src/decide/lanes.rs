@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::words::{Policy, Space};
 
 use super::depth::Depths;
-use super::explain::NoPlan;
+use super::explain::{NoPlan, written_before, written_behind};
 use super::layout::Layout;
 use super::net::Net;
 
@@ -99,7 +99,9 @@ fn real_depth(net: &Net<'_>, wire: usize, needed: u64) -> Result<u32, NoPlan> {
     let link = &net.wires[wire];
     if let Some(given) = link.depth {
         if link.policy == Policy::Lossless && u64::from(given) < needed {
-            return Err(NoPlan::Depth { link: net.wire_name(wire), given, needed, held: needed - 1 });
+            let (from, to) = (net.output_at(written_before(net, wire)), net.input_at(written_behind(net, wire)));
+            let link = format!("{} -> {}", net.port_name(from), net.port_name(to));
+            return Err(NoPlan::Depth { link, given, needed, held: needed - 1 });
         }
         return Ok(given);
     }

@@ -10,7 +10,7 @@
 use crate::catalog::Direction;
 use crate::plan::Memory;
 use crate::profile::Profile;
-use crate::words::{Content, Space};
+use crate::words::{Content, Policy, Space};
 
 use super::explain::NoPlan;
 use super::lanes::Lanes;
@@ -34,17 +34,17 @@ pub(super) fn memory(
     in_flight: InFlight,
 ) -> Result<Memory, NoPlan> {
     let mut count = Count::new(net, spaces, layout, lanes);
-    let unified = profile.gpu.as_ref().is_some_and(|gpu| gpu.unified);
-    let rings = u64::from(in_flight.frames.max(1));
+    let batch = u64::from(in_flight.batch.max(1));
+    let rings = u64::from(in_flight.frames.max(1)) * batch;
     for at in 0..net.nodes.len() {
         for output in 0..net.nodes[at].outputs.len() {
-            count.produced(at, output);
+            count.produced(at, output, batch);
         }
     }
     for ramp in &layout.ramps {
-        count.carried(ramp, rings, unified);
+        count.carried(ramp, rings, batch);
     }
-    count.ticks(u64::from(in_flight.batch.max(1)));
+    count.ticks(batch);
     count.refuse(profile)?;
     Ok(Memory { gpu_bytes: count.gpu.bytes, cpu_bytes: count.cpu.bytes })
 }
@@ -67,6 +67,33 @@ impl Need {
     }
 }
 
+/// Frames that wait behind an output.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waiting {
+    /// Of the newest ones, which branches side by side share.
+    newest: u64,
+    /// Of ones picked here and there, which nobody shares.
+    picked: u64,
+    /// Consumers that may each be looking at another old frame, since nobody waits for them.
+    readers: u64,
+}
+
+impl Waiting {
+    fn beside(self, other: Waiting) -> Waiting {
+        Waiting {
+            newest: self.newest.max(other.newest),
+            picked: self.picked + other.picked,
+            readers: self.readers + other.readers,
+        }
+    }
+
+    /// Frames that are needed in all: what waits, what is written, what is read. None where nothing waits.
+    fn frames(self, written: u64) -> Option<u64> {
+        let waiting = self.newest + self.picked;
+        (waiting > 0).then(|| waiting + written + self.readers.max(written))
+    }
+}
+
 /// A frame that lives only while some units of one lane run.
 struct Brief {
     lane: usize,
@@ -82,7 +109,7 @@ struct Count<'a> {
     lanes: &'a Lanes,
     unit_of: Vec<usize>,
     /// Frames that wait behind a node that only passes them on, in its own space: held by it or in links.
-    waiting: Vec<u64>,
+    waiting: Vec<Waiting>,
     /// The last unit that reads what such a node passes on.
     last: Vec<usize>,
     brief: Vec<Brief>,
@@ -103,7 +130,7 @@ impl<'a> Count<'a> {
             spaces,
             layout,
             lanes,
-            waiting: vec![0; net.nodes.len()],
+            waiting: vec![Waiting::default(); net.nodes.len()],
             last: unit_of.clone(),
             unit_of,
             brief: Vec::new(),
@@ -112,19 +139,22 @@ impl<'a> Count<'a> {
         };
         for at in (0..net.nodes.len()).rev() {
             if count.passes_on(at) || net.nodes[at].entry.transfer.is_some() {
-                let held = u64::from(net.nodes[at].entry.delay.under(&net.nodes[at].settings));
-                let fans: Vec<usize> = net.nodes[at].fans.iter().flatten().copied().collect();
-                count.waiting[at] = held + fans.iter().map(|w| count.waits(*w)).max().unwrap_or(0);
+                let node = &net.nodes[at];
+                let fans: Vec<usize> = node.fans.iter().flatten().copied().collect();
+                let mut waiting = fans.iter().map(|w| count.waits(*w)).fold(Waiting::default(), Waiting::beside);
+                waiting.newest += u64::from(node.entry.delay.under(&node.settings));
+                if node.entry.every.under(&node.settings) > 1 {
+                    waiting = Waiting { newest: 0, picked: waiting.newest + waiting.picked, ..waiting };
+                }
+                count.waiting[at] = waiting;
                 count.last[at] = fans.iter().map(|w| count.read_last(*w)).max().unwrap_or(0).max(count.unit_of[at]);
             }
         }
         count
     }
 
-    /// Whether a node's output is the very frame that came in.
     fn passes_on(&self, at: usize) -> bool {
-        let node = &self.net.nodes[at];
-        node.kernel.is_none() && !node.inputs.is_empty() && node.entry.transfer.is_none()
+        self.net.nodes[at].passes_on()
     }
 
     fn ramp(&self, wire: usize) -> Option<&'a LayoutRamp> {
@@ -132,20 +162,28 @@ impl<'a> Count<'a> {
     }
 
     /// Frames that wait on a wire and behind it, in the space where the producer leaves them.
-    fn waits(&self, wire: usize) -> u64 {
-        let depth = u64::from(self.lanes.depth[wire]);
+    fn waits(&self, wire: usize) -> Waiting {
         match self.ramp(wire) {
-            None => depth + self.behind(wire),
+            None => self.behind(wire, true),
             // What waits for the device waits on the host; what comes down waits behind the ramp.
-            Some(ramp) if ramp.direction == Direction::Up => depth,
-            Some(_) => 0,
+            Some(ramp) if ramp.direction == Direction::Up => self.on(wire),
+            Some(_) => Waiting::default(),
         }
     }
 
-    /// Frames that wait behind a wire's consumer, if that only passes them on.
-    fn behind(&self, wire: usize) -> u64 {
+    /// Frames that wait on a wire itself.
+    fn on(&self, wire: usize) -> Waiting {
+        let depth = u64::from(self.lanes.depth[wire]);
+        let lossy = self.net.wires[wire].policy != Policy::Lossless;
+        Waiting { newest: depth, picked: 0, readers: u64::from(lossy && depth > 0) }
+    }
+
+    /// Frames that wait behind a wire's consumer, if that only passes them on; with those on the wire, if asked.
+    fn behind(&self, wire: usize, with_wire: bool) -> Waiting {
         let to = self.net.wires[wire].to;
-        if self.passes_on(to) { self.waiting[to] } else { 0 }
+        let on = if with_wire { self.on(wire) } else { Waiting::default() };
+        let behind = if self.passes_on(to) { self.waiting[to] } else { Waiting::default() };
+        Waiting { newest: on.newest + behind.newest, picked: behind.picked, readers: on.readers + behind.readers }
     }
 
     /// The last unit of the producer's own lane that reads what is on a wire.
@@ -173,7 +211,7 @@ impl<'a> Count<'a> {
     }
 
     /// The frames that a node makes in its own space.
-    fn produced(&mut self, at: usize, output: usize) {
+    fn produced(&mut self, at: usize, output: usize, batch: u64) {
         let node = &self.net.nodes[at];
         let fan = &node.fans[output];
         let (unit, bytes) = (self.unit_of[at], node.outputs[output].bytes());
@@ -181,10 +219,10 @@ impl<'a> Count<'a> {
         if bytes == 0 || fused || self.passes_on(at) || node.entry.transfer.is_some() {
             return;
         }
-        let waiting = fan.iter().map(|w| self.waits(*w)).max().unwrap_or(0);
-        if waiting > 0 {
-            // One more is being written, one more is being read.
-            self.add(self.spaces[at], waiting + 2, bytes, at);
+        let waiting = fan.iter().map(|w| self.waits(*w)).fold(Waiting::default(), Waiting::beside);
+        let written = if self.spaces[at] == Space::Gpu { batch } else { 1 };
+        if let Some(frames) = waiting.frames(written) {
+            self.add(self.spaces[at], frames, bytes, at);
         } else {
             let to = fan.iter().map(|w| self.read_last(*w)).max().unwrap_or(unit);
             self.brief.push(Brief { lane: self.lanes.lane_of[at], from: unit, to, bytes });
@@ -192,7 +230,7 @@ impl<'a> Count<'a> {
     }
 
     /// The frames on the far side of a ramp, and its rings.
-    fn carried(&mut self, ramp: &LayoutRamp, rings: u64, unified: bool) {
+    fn carried(&mut self, ramp: &LayoutRamp, rings: u64, batch: u64) {
         let bytes = self.net.nodes[ramp.from].outputs[ramp.output].bytes();
         // An explicit transfer passes on what the ramp brought: look behind it.
         let wires: Vec<usize> = ramp
@@ -204,16 +242,14 @@ impl<'a> Count<'a> {
                 if explicit { self.net.nodes[to].fans.iter().flatten().copied().collect() } else { vec![*w] }
             })
             .collect();
-        let depth_of = |w: &usize| u64::from(self.lanes.depth[*w]);
         match ramp.direction {
             Direction::Up => {
-                if !unified {
-                    self.add(Space::Cpu, rings, bytes, ramp.from);
-                }
-                let own = |w: &usize| if self.ramp(*w).is_some() { 0 } else { depth_of(w) };
-                let waiting = wires.iter().map(|w| own(w) + self.behind(*w)).max().unwrap_or(0);
-                if waiting > 0 {
-                    self.add(Space::Gpu, waiting + 2, bytes, ramp.from);
+                // Staged copies, or the frames themselves where the device reads them in place.
+                self.add(Space::Cpu, rings, bytes, ramp.from);
+                let one = |w: &usize| self.behind(*w, self.ramp(*w).is_none());
+                let waiting = wires.iter().map(one).fold(Waiting::default(), Waiting::beside);
+                if let Some(frames) = waiting.frames(batch) {
+                    self.add(Space::Gpu, frames, bytes, ramp.from);
                 } else if let Some(lane) = wires.first().map(|w| self.lanes.lane_of[self.net.wires[*w].to]) {
                     let units = || wires.iter().map(|w| self.unit_of[self.net.wires[*w].to]);
                     let to = wires.iter().map(|w| self.last[self.net.wires[*w].to]).max().unwrap_or(0);
@@ -222,8 +258,8 @@ impl<'a> Count<'a> {
                 }
             }
             Direction::Down => {
-                let waiting = wires.iter().map(|w| depth_of(w) + self.behind(*w)).max().unwrap_or(0);
-                self.add(Space::Cpu, waiting + rings, bytes, ramp.from);
+                let waiting = wires.iter().map(|w| self.behind(*w, true)).fold(Waiting::default(), Waiting::beside);
+                self.add(Space::Cpu, waiting.frames(1).unwrap_or(1) - 1 + rings, bytes, ramp.from);
             }
         }
     }

@@ -144,15 +144,17 @@ impl<'a> Planner<'a> {
     /// Decides.
     pub fn decide(&self) -> Result<Plan, NoPlan> {
         let error = match self.decide_once() {
-            Err(error @ NoPlan::Memory { space: Space::Gpu, .. }) if self.orders.only.is_none() => error,
+            Err(error @ NoPlan::Memory { .. }) if self.orders.only.is_none() => error,
             decided => return decided,
         };
-        // Placement does not know memory. Where the cheapest plan does not fit the device, the host may still do.
-        let NoPlan::Memory { needed, available, .. } = error else { return Err(error) };
-        let mut plan = self.clone().only(Space::Cpu).decide_once().map_err(|_| error)?;
-        plan.warnings.push(format!(
-            "the cheapest plan needs {needed} bytes of gpu memory and there are {available}: everything is on the cpu"
-        ));
+        // Placement does not know memory. Where the cheapest plan does not fit, one of the extremes may.
+        let extremes = Space::RANKED.into_iter().filter_map(|only| self.clone().only(only).decide_once().ok());
+        let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) else { return Err(error) };
+        if let NoPlan::Memory { space, needed, available, .. } = error {
+            plan.warnings.push(format!(
+                "the cheapest plan needs {needed} bytes of {space} memory and there are {available}: this one fits"
+            ));
+        }
         Ok(plan)
     }
 
@@ -176,6 +178,10 @@ impl<'a> Planner<'a> {
         let lanes = lanes::lanes(&net, &spaces, &layout, &depths)?;
         let in_flight = InFlight { frames: self.in_flight, batch: self.tuning.batch };
         let memory = memory::memory(&net, &spaces, &layout, &lanes, self.profile, in_flight)?;
+        let fits = |spaces: &[Space], layout: &Layout| {
+            let lanes = lanes::lanes(&net, spaces, layout, &depths);
+            lanes.is_ok_and(|l| memory::memory(&net, spaces, layout, &l, self.profile, in_flight).is_ok())
+        };
         let advice = Advice {
             net: &net,
             profile: self.profile,
@@ -184,6 +190,7 @@ impl<'a> Planner<'a> {
             spaces: &spaces,
             costs: &costs,
             layout: &layout,
+            fits: &fits,
         };
         let busiest = busiest_lane(&net, &spaces, &layout, &lanes.lane_of, &costs);
         let warnings = advice.warnings(self.pace.map(|pace| (pace, busiest)));
@@ -201,20 +208,21 @@ impl<'a> Planner<'a> {
             segments: lanes.segments,
             profile: self.profile.name().to_owned(),
             cost_ns: layout.cost_ns,
-            alternatives: self.alternatives(&net, &costs),
+            alternatives: self.alternatives(&net, &costs, fits),
             warnings,
         })
     }
 
     /// What `--cpu` and `--gpu` would cost, where each is possible.
-    fn alternatives(&self, net: &Net<'_>, costs: &Costs) -> Alternatives {
+    fn alternatives(&self, net: &Net<'_>, costs: &Costs, fits: impl Fn(&[Space], &Layout) -> bool) -> Alternatives {
         let cost = |only: Space| {
             let orders = Orders { only: Some(only), ..self.orders.clone() };
             let allowed = allow::allow(net, self.profile, &orders).ok()?;
             let offered: Vec<SpaceSet> = allowed.iter().map(|a| a.spaces).collect();
-            let layout = lay_out(net, &place::extreme(net, &offered, only), costs);
+            let spaces = place::extreme(net, &offered, only);
+            let layout = lay_out(net, &spaces, costs);
             let allowed = !self.strict || layout.ramps.iter().all(|r| r.explicit);
-            allowed.then_some(layout.cost_ns)
+            (allowed && fits(&spaces, &layout)).then_some(layout.cost_ns)
         };
         Alternatives { cpu_ns: cost(Space::Cpu), gpu_ns: cost(Space::Gpu) }
     }

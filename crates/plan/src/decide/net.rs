@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::catalog::{Class, Direction, Entry, Kernel, Settings, Units};
+use crate::catalog::{Class, Direction, Entry, Family, Kernel, Settings, Units};
 use crate::plan::PortAt;
 use crate::words::{Content, Policy, Space, SpaceSet};
 
@@ -47,6 +47,13 @@ pub(super) struct Wire {
     /// Whether the user set the policy, so that the wire stays a real one.
     pub asked: bool,
     pub depth: Option<u32>,
+}
+
+impl Node<'_> {
+    /// Whether what comes out is the very frame that came in.
+    pub fn passes_on(&self) -> bool {
+        self.entry.family == Family::Control && !self.inputs.is_empty() && self.entry.transfer.is_none()
+    }
 }
 
 impl Net<'_> {
@@ -105,10 +112,5 @@ impl Net<'_> {
 
     pub fn port_name(&self, at: PortAt) -> String {
         format!("{}.{}", self.nodes[at.handler].name, at.port)
-    }
-
-    /// A wire as `from.port -> to.port`.
-    pub fn wire_name(&self, wire: usize) -> String {
-        format!("{} -> {}", self.port_name(self.output_at(wire)), self.port_name(self.input_at(wire)))
     }
 }

@@ -1,0 +1,52 @@
+//! Layout: where each part of a kernel finds its parameter words.
+//!
+//! Owns the order: the frame's header, the head, the functions in front, the functions behind.
+//! Does not fill anything in.
+//!
+//! Always: every part starts at a multiple of four words; a part with small data has one more word, its place there.
+
+use super::Recipe;
+
+/// Words of the header: size of the output, size of the source, frame number (low, high), two unused.
+pub(super) const HEADER_WORDS: usize = 8;
+
+/// One part's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The first of its words.
+    pub start: usize,
+    /// How many it has of its own.
+    pub words: usize,
+    /// Where the place of its small data is written, if it has any: right behind its own.
+    pub small: Option<usize>,
+}
+
+/// Where everything is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The head's place.
+    pub head: Part,
+    /// Those of the functions in front.
+    pub before: Vec<Part>,
+    /// Those of the functions behind.
+    pub after: Vec<Part>,
+    /// Words in all; a multiple of four.
+    pub words: usize,
+}
+
+impl Layout {
+    pub(super) fn of(recipe: &Recipe) -> Layout {
+        let mut next = HEADER_WORDS;
+        let mut part = |words: usize, small: bool| {
+            let part = Part { start: next, words, small: small.then_some(next + words) };
+            next = (next + words + usize::from(small)).next_multiple_of(4);
+            part
+        };
+        Layout {
+            head: part(recipe.head.words, recipe.head.small),
+            before: recipe.before.iter().map(|f| part(f.words, f.small)).collect(),
+            after: recipe.after.iter().map(|f| part(f.words, f.small)).collect(),
+            words: next,
+        }
+    }
+}

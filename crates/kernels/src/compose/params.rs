@@ -1,0 +1,93 @@
+//! Parameters of one frame: the words that both sides read, and the small data beside them.
+//!
+//! Owns their assembly, part by part, into memory that is used again for the next frame.
+//! Does not know what the words mean.
+//!
+//! Always: a part gets exactly as many words as it declared; the place of its small data is written behind them.
+
+use vramp_plan::Size;
+
+use crate::pixel::table::fold_words;
+
+use super::layout::HEADER_WORDS;
+use super::{Layout, Part};
+
+/// The parameter words and small data of one frame.
+#[derive(Debug, Clone, Default)]
+pub struct Params {
+    words: Vec<u32>,
+    small: Vec<u32>,
+}
+
+impl Params {
+    /// Nothing yet.
+    pub fn new() -> Params {
+        Params::default()
+    }
+
+    /// Begins a frame: its size, its source's, and its number. Memory of the frame before is used again.
+    pub fn begin(&mut self, layout: &Layout, size: Size, source: Size, number: u64) {
+        self.words.clear();
+        self.words.resize(layout.words, 0);
+        self.small.clear();
+        let [low, high] = [number as u32, (number >> 32) as u32];
+        let header = [size.width, size.height, source.width, source.height, low, high, 0, 0];
+        self.words[..HEADER_WORDS].copy_from_slice(&header);
+    }
+
+    /// Gives one part its words and its small data.
+    ///
+    /// # Panics
+    /// If there are not exactly as many words as the part declared, or small data for a part that has none.
+    pub fn set(&mut self, part: Part, words: &[u32], small: &[u32]) {
+        self.words[part.start..part.start + part.words].copy_from_slice(words);
+        match part.small {
+            Some(at) => {
+                self.words[at] = u32::try_from(self.small.len()).expect("small data are far below 16 GB");
+                self.small.extend_from_slice(small);
+            }
+            None => assert!(small.is_empty(), "small data for a part that declares none"),
+        }
+    }
+
+    /// Puts a table behind the one that a part has been given.
+    pub fn fold(&mut self, part: Part, table: &[u32]) {
+        fold_words(&mut self.words[part.start..part.start + part.words], table);
+    }
+
+    /// The words, as the layout says.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// The small data of all parts.
+    pub fn small(&self) -> &[u32] {
+        &self.small
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Recipe;
+    use crate::head::load_here::LOAD;
+    use crate::pixel::{curve::CURVE, gray::GRAY};
+
+    #[test]
+    fn every_part_finds_its_words_and_its_small_data() {
+        let recipe = Recipe::of(&LOAD).then(&CURVE).then(&GRAY).then(&CURVE);
+        let layout = recipe.layout();
+        let size = Size { width: 2, height: 1 };
+        let mut params = Params::new();
+        for _ in 0..2 {
+            params.begin(&layout, size, size, 5 << 32);
+            params.set(layout.after[0], &[1, 2, 3], &[10, 11]);
+            params.set(layout.after[1], &[], &[]);
+            params.set(layout.after[2], &[4, 5, 6], &[12, 13]);
+        }
+        assert_eq!(params.words()[..8], [2, 1, 2, 1, 0, 5, 0, 0]);
+        assert_eq!(params.words()[layout.after[2].start..][..4], [4, 5, 6, 2]);
+        assert_eq!(params.small(), [10, 11, 12, 13]);
+        assert_eq!(params.words().len() % 4, 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! The device's side: one WGSL text from many.
+//!
+//! Owns the prelude, the renaming that lets a function appear twice, the bindings and the entry point.
+//! Does not validate: the tests do for every kernel, and the device does when it compiles.
+//!
+//! Always: bindings are the source (or what the first pass kept), the side pictures in order, small data, the output,
+//! parameters last; an invocation writes four pixels of its own.
+
+use std::fmt::Write as _;
+
+use vramp_plan::{Binding, Shader};
+
+use super::{Layout, Part, Recipe};
+
+/// Pixels a workgroup covers: 64 invocations of four.
+const PER_WORKGROUP: u32 = 256;
+
+const PRELUDE: &str = "\
+fn word(i: u32) -> u32 { return params.words[i >> 2u][i & 3u]; }
+fn int(i: u32) -> i32 { return bitcast<i32>(word(i)); }
+fn frame_size() -> vec2<i32> { return vec2<i32>(int(0u), int(1u)); }
+fn source_size() -> vec2<i32> { return vec2<i32>(int(2u), int(3u)); }
+fn unpack_pixel(w: u32) -> vec4<i32> {
+    return vec4<i32>(vec4<u32>(w, w >> 8u, w >> 16u, w >> 24u) & vec4<u32>(255u));
+}
+fn pack_pixel(c: vec4<i32>) -> u32 {
+    let u = vec4<u32>(c);
+    return u.x | (u.y << 8u) | (u.z << 16u) | (u.w << 24u);
+}
+";
+
+const ENTRY: &str = "\
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let size = SIZE();
+    let count = u32(size.x) * u32(size.y);
+    let first = ((group.y * groups.x + group.x) * 64u + lane) * 4u;
+    for (var i = 0u; i < 4u; i++) {
+        let p = first + i;
+        if (p >= count) { return; }
+        let at = vec2<i32>(i32(p % u32(size.x)), i32(p / u32(size.x)));
+BODY    }
+}
+";
+
+pub(super) fn shaders(recipe: &Recipe, name: &str) -> Vec<Shader> {
+    let layout = recipe.layout();
+    if recipe.head.passes < 2 {
+        return vec![shader(recipe, &layout, name, Pass::Only)];
+    }
+    vec![shader(recipe, &layout, &format!("{name}/1"), Pass::First), shader(recipe, &layout, name, Pass::Second)]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Only,
+    First,
+    Second,
+}
+
+/// A text that grows binding by binding.
+struct Text {
+    bindings: Vec<Binding>,
+    declared: String,
+    parts: String,
+    body: String,
+}
+
+impl Text {
+    fn bind(&mut self, binding: Binding, name: &str, ty: &str) {
+        let space = match binding {
+            Binding::Read => "storage, read",
+            Binding::Write => "storage, read_write",
+            Binding::Params { .. } => "uniform",
+        };
+        let at = self.bindings.len();
+        let _ = writeln!(self.declared, "@group(0) @binding({at}) var<{space}> {name}: {ty};");
+        self.bindings.push(binding);
+    }
+
+    /// A part's own text, with everything that it names made its own.
+    /// To a function in front of the head, the frame is the source.
+    fn part(&mut self, wgsl: &str, index: usize, place: Part, in_front: bool) {
+        let mut own: Vec<&str> = declared_names(wgsl);
+        own.extend(["side", "small"]);
+        let text = renamed(wgsl, &own, index);
+        self.parts += &if in_front { text.replace("frame_size()", "source_size()") } else { text };
+        if let Some(at) = place.small {
+            let _ = writeln!(self.parts, "fn small_{index}(i: u32) -> u32 {{ return small_words[word({at}u) + i]; }}");
+        }
+    }
+}
+
+fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass) -> Shader {
+    let mut text = Text { bindings: Vec::new(), declared: String::new(), parts: String::new(), body: String::new() };
+    let head = recipe.head;
+    match pass {
+        Pass::Second => text.bind(Binding::Read, "kept_words", "array<vec2<u32>>"),
+        _ if head.source => text.bind(Binding::Read, "source", "array<u32>"),
+        _ => {}
+    }
+    let before: &[_] = if pass == Pass::Second { &[] } else { &recipe.before };
+    let after: &[_] = if pass == Pass::First { &[] } else { &recipe.after };
+    // Part 0 is the head, then come the functions in front, then those behind.
+    let functions = before.iter().zip(&layout.before).enumerate().map(|(i, (f, at))| (1 + i, *f, *at));
+    let later = 1 + recipe.before.len();
+    let functions: Vec<_> =
+        functions.chain(after.iter().zip(&layout.after).enumerate().map(|(i, (f, at))| (later + i, *f, *at))).collect();
+    for (index, _, _) in functions.iter().filter(|(_, f, _)| f.side) {
+        text.bind(Binding::Read, &format!("side_words_{index}"), "array<u32>");
+        let _ = writeln!(text.parts, "fn side_{index}(i: u32) -> u32 {{ return side_words_{index}[i]; }}");
+    }
+    if head.small || functions.iter().any(|(_, f, _)| f.small) {
+        text.bind(Binding::Read, "small_words", "array<u32>");
+    }
+    let output = if pass == Pass::First { "array<vec2<u32>>" } else { "array<u32>" };
+    text.bind(Binding::Write, "output", output);
+    let bytes = 4 * layout.words as u32;
+    let _ = writeln!(text.declared, "struct Params {{ words: array<vec4<u32>, {}> }}", layout.words / 4);
+    text.bind(Binding::Params { bytes }, "params", "Params");
+
+    text.part(head.wgsl, 0, layout.head, false);
+    for (index, function, place) in &functions {
+        text.part(function.wgsl, *index, *place, *index <= before.len());
+    }
+    if pass == Pass::Second {
+        text.parts += "fn kept(at: vec2<i32>) -> vec4<u32> {
+    let w = kept_words[u32(at.y) * u32(source_size().x) + u32(at.x)];
+    return vec4<u32>(w.x & 65535u, w.x >> 16u, w.y & 65535u, w.y >> 16u);
+}
+";
+    } else if head.source {
+        let mut load = "fn load(at: vec2<i32>) -> vec4<i32> {
+    var c = unpack_pixel(source[u32(at.y) * u32(source_size().x) + u32(at.x)]);
+"
+        .to_owned();
+        for (index, function, place) in functions.iter().take(before.len()) {
+            let _ = writeln!(load, "    c = {}_{index}(c, at, {}u);", function.name, place.start);
+        }
+        text.parts += &(load + "    return c;\n}\n");
+    }
+    // A head of two passes refers to both of its sources by name; each pass declares only its own.
+    if head.passes > 1 {
+        text.parts += match pass {
+            Pass::First => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
+            _ => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
+        };
+    }
+    let start = layout.head.start;
+    if pass == Pass::First {
+        let _ = writeln!(text.body, "        let s = {}_first_0(at, {start}u);", head.name);
+        text.body += "        output[p] = vec2<u32>(s.x | (s.y << 16u), s.z | (s.w << 16u));\n";
+    } else {
+        let _ = writeln!(text.body, "        var c = {}_0(at, {start}u);", head.name);
+        for (index, function, place) in functions.iter().skip(before.len()) {
+            let _ = writeln!(text.body, "        c = {}_{index}(c, at, {}u);", function.name, place.start);
+        }
+        text.body += "        output[p] = pack_pixel(c);\n";
+    }
+    let size = if pass == Pass::First { "source_size" } else { "frame_size" };
+    let entry = ENTRY.replace("SIZE", size).replace("BODY", &text.body);
+    let wgsl = format!("{}{PRELUDE}{}{entry}", text.declared, text.parts);
+    Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: PER_WORKGROUP }
+}
+
+/// The names that a text declares for everybody: functions and constants at the outermost level.
+fn declared_names(wgsl: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for line in wgsl.lines() {
+        for keyword in ["fn ", "const "] {
+            if let Some(rest) = line.strip_prefix(keyword) {
+                let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+                names.push(&rest[..end]);
+            }
+        }
+    }
+    names
+}
+
+/// The text with these names followed by `_index`, wherever they stand as whole words outside comments.
+fn renamed(wgsl: &str, names: &[&str], index: usize) -> String {
+    let mut out = String::with_capacity(wgsl.len() + 64);
+    for line in wgsl.lines() {
+        let (code, comment) = line.split_at(line.find("//").unwrap_or(line.len()));
+        let mut rest = code;
+        while !rest.is_empty() {
+            let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            out.push_str(word);
+            if names.contains(&word) {
+                let _ = write!(out, "_{index}");
+            }
+            let gap = after.find(is_word).unwrap_or(after.len());
+            out.push_str(&after[..gap]);
+            rest = &after[gap..];
+        }
+        out.push_str(comment);
+        out.push('\n');
+    }
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_makes_its_own_names_its_own_and_leaves_the_rest() {
+        let wgsl = "// mix of two\nfn mix(c: i32) -> i32 {\n    return mix_by(c) + side(0u); // mix\n}\nfn mix_by(c: i32) -> i32 { return c; }\n";
+        assert_eq!(
+            renamed(wgsl, &[declared_names(wgsl), vec!["side"]].concat(), 3),
+            "// mix of two\nfn mix_3(c: i32) -> i32 {\n    return mix_by_3(c) + side_3(0u); // mix\n}\nfn mix_by_3(c: i32) -> i32 { return c; }\n"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! `ball`: a disc that bounces on a flat background, both changing colour.
+//!
+//! Owns where the disc is in a frame, its radius, and the colours of disc and background.
+//! Does not write the frame number: that is a text behind it.
+//!
+//! Always: everything follows from size, rate and frame number in whole numbers, once per frame.
+
+use vramp_plan::{Rate, Size};
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// A ball. Parameters: background, colour of the disc, column and row of its centre.
+pub static BALL: Head =
+    Head { name: "ball", wgsl: include_str!("ball.wgsl"), words: 4, source: false, small: false, passes: 1, row };
+
+/// The disc's radius in pixels.
+pub const RADIUS: u32 = 40;
+
+/// The parameter words of frame number `n`.
+pub fn pack(size: Size, rate: Rate, n: u64) -> [u32; 4] {
+    let [x, y] = centre(size, rate, n);
+    [u32::from_le_bytes(background(rate, n)), u32::from_le_bytes(color(rate, n)), x, y]
+}
+
+/// Column and row of the disc's centre in frame number `n`: 400 and 300 pixels a second, turning at the borders.
+pub fn centre(size: Size, rate: Rate, n: u64) -> [u32; 2] {
+    [along(size.width, 800, rate, n), along(size.height, 600, rate, n)]
+}
+
+/// The background's colour in frame number `n`.
+pub fn background(rate: Rate, n: u64) -> Pixel {
+    rgb(hue(30, rate, n), 50, 80)
+}
+
+/// The disc's colour in frame number `n`.
+pub fn color(rate: Rate, n: u64) -> Pixel {
+    rgb(hue(120, rate, n), 255, 255)
+}
+
+/// Paints the disc's part of a row.
+pub(super) fn paint(y: u32, [cx, cy]: [u32; 2], color: Pixel, pixels: &mut [Pixel]) {
+    let away = y.abs_diff(cy);
+    if away <= RADIUS {
+        // Squares up to 1600 - away^2 belong to columns up to its whole root away.
+        let reach = (RADIUS * RADIUS - away * away).isqrt();
+        let end = ((cx + reach) as usize + 1).min(pixels.len());
+        let start = (cx.saturating_sub(reach) as usize).min(end);
+        pixels[start..end].fill(color);
+    }
+}
+
+/// The centre along one axis: half a pixel for each of `speed` in a second, to and fro between the borders.
+fn along(side: u32, speed: u128, rate: Rate, n: u64) -> u32 {
+    let Some(way) = side.checked_sub(2 * RADIUS).filter(|way| *way > 0) else { return side / 2 };
+    let (num, den) = (u128::from(rate.num()), u128::from(rate.den()));
+    let way = u128::from(way) * num;
+    let u = (way + speed * u128::from(n) * den) % (4 * way);
+    RADIUS + (u.min(4 * way - u) / (2 * num)) as u32
+}
+
+/// A hue, 180 to the circle, that moves by `speed` in a second.
+fn hue(speed: u128, rate: Rate, n: u64) -> u32 {
+    (speed * u128::from(n) * u128::from(rate.den()) / u128::from(rate.num()) % 180) as u32
+}
+
+/// Hue 0..180, saturation and value 0..=255, as an opaque colour.
+fn rgb(hue: u32, saturation: u32, value: u32) -> Pixel {
+    let part = hue % 30;
+    // The value less this share of it in 7650 = 255 * 30, rounded half up.
+    let less = |share: u32| (2 * value * (7650 - share) + 7650) / (2 * 7650);
+    let (low, falling, rising) = (less(30 * saturation), less(saturation * part), less(saturation * (30 - part)));
+    let [r, g, b] = match hue / 30 {
+        0 => [value, rising, low],
+        1 => [falling, value, low],
+        2 => [low, value, rising],
+        3 => [low, falling, value],
+        4 => [rising, low, value],
+        _ => [value, low, falling],
+    };
+    [r as u8, g as u8, b as u8, 255]
+}
+
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let words = args.frame.words;
+    pixels.fill(words[0].to_le_bytes());
+    paint(y, [words[2], words[3]], words[1].to_le_bytes(), pixels);
+}

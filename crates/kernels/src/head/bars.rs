@@ -1,0 +1,39 @@
+//! `bars`: eight upright bars, white to black.
+//!
+//! Owns their order and their edges.
+//! Does not change from frame to frame.
+//!
+//! Always: a column belongs to bar 8x div w; in a picture narrower than eight, some bars are missing.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// Colour bars.
+pub static BARS: Head =
+    Head { name: "bars", wgsl: include_str!("bars.wgsl"), words: 0, source: false, small: false, passes: 1, row };
+
+/// White, yellow, cyan, green, magenta, red, blue, black.
+const COLORS: [Pixel; 8] = [
+    [255, 255, 255, 255],
+    [255, 255, 0, 255],
+    [0, 255, 255, 255],
+    [0, 255, 0, 255],
+    [255, 0, 255, 255],
+    [255, 0, 0, 255],
+    [0, 0, 255, 255],
+    [0, 0, 0, 255],
+];
+
+/// The parameter words: none.
+pub fn pack() -> [u32; 0] {
+    []
+}
+
+fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, _: u32, pixels: &mut [Pixel]) {
+    let width = pixels.len();
+    // Bar i begins at the first x with 8x >= i w.
+    let edge = |i: usize| (i * width).div_ceil(8);
+    for (i, color) in COLORS.iter().enumerate() {
+        pixels[edge(i)..edge(i + 1)].fill(*color);
+    }
+}

@@ -1,0 +1,186 @@
+//! `blur`: a Gaussian in whole numbers, first along rows, then along columns.
+//!
+//! Owns the weights of the taps, the two passes and the rows kept between them.
+//! Does not choose sigma.
+//!
+//! Always: weights are whole, mirrored and come to 256; a row of the source is summed once a band; nothing is rounded
+//! before the end; pixels beyond the border repeat the outermost ones.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// A Gaussian. Parameters: how many pairs of taps, the weight of the centre. Small data: for each pair, from the centre
+/// outwards, its distance (upper 16 bits) and its weight (lower 16 bits).
+pub static BLUR: Head =
+    Head { name: "blur", wgsl: include_str!("blur.wgsl"), words: 2, source: true, small: true, passes: 2, row };
+
+/// The most taps along one axis.
+pub const MOST_TAPS: u32 = 1023;
+
+/// The taps along one axis where none are asked for: six sigma and one, made odd.
+pub fn size_of(sigma: f64) -> u32 {
+    (6.0 * sigma + 1.0).round() as u32 | 1
+}
+
+/// The weights of all taps; size 0 takes [`size_of`] sigma. None where the size is even or more than [`MOST_TAPS`], or
+/// sigma is not above zero.
+pub fn weights(sigma: f64, size: u32) -> Option<Vec<u32>> {
+    let size = if size == 0 { size_of(sigma) } else { size };
+    if sigma.is_nan() || sigma <= 0.0 || size % 2 == 0 || size > MOST_TAPS {
+        return None;
+    }
+    let reach = size / 2;
+    // The order of these operations is OpenCV's, so that the last bit is too.
+    let scale = -0.125 / (sigma * sigma);
+    let bell: Vec<f64> = (0..reach).map(|i| (f64::from(4 * (reach - i) * (reach - i)) * scale).exp()).collect();
+    let factor = 1.0 / (2.0 * bell.iter().sum::<f64>() + 1.0);
+    let mut left_over = 0.0;
+    let half = bell.iter().map(|g| {
+        let wanted = g * factor * 256.0 + left_over;
+        let weight = wanted.round_ties_even();
+        left_over = wanted - weight;
+        weight as u32
+    });
+    let mut all: Vec<u32> = half.collect();
+    all.push(256 - 2 * all.iter().sum::<u32>());
+    all.extend_from_within(..reach as usize);
+    all[reach as usize + 1..].reverse();
+    Some(all)
+}
+
+/// The parameter words of these weights, of which there is an odd number.
+pub fn pack(weights: &[u32]) -> [u32; 2] {
+    [small(weights).len() as u32, weights[weights.len() / 2]]
+}
+
+/// The small data of these weights. Taps without weight are left out, so there are at most 128 pairs.
+pub fn small(weights: &[u32]) -> Vec<u32> {
+    let outwards = weights[weights.len() / 2..].iter().enumerate().skip(1);
+    outwards.filter(|(_, weight)| **weight > 0).map(|(away, weight)| (away as u32) << 16 | weight).collect()
+}
+
+/// Values that are summed at once, in registers.
+const LANES: usize = 32;
+/// The most pairs: each has at least two of 256.
+const MOST_PAIRS: usize = 128;
+
+type Lanes = [u16; LANES];
+
+/// Where two values are, and the weight of both.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pair {
+    one: usize,
+    other: usize,
+    weight: u16,
+}
+
+/// Kept is the ring of summed rows, each filled up to whole groups of lanes; in front of it stands one widened row with
+/// its borders repeated.
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let (count, centre) = (args.frame.words[0] as usize, args.frame.words[1] as u16);
+    let taps = &args.frame.small[..count.min(MOST_PAIRS)];
+    let distance = |tap: &u32| (tap >> 16) as usize;
+    let reach = taps.last().map_or(0, distance);
+    let height = args.source.height as usize;
+    let groups = (4 * pixels.len()).div_ceil(LANES);
+    let in_ring = (2 * reach + 1).min(height);
+    let wide = groups * LANES + 8 * reach;
+    kept.sums.resize(wide + in_ring * groups * LANES, 0);
+    let (widened, ring) = kept.sums.split_at_mut(wide);
+    let ring = ring.as_chunks_mut::<LANES>().0;
+
+    let mut pairs = [Pair::default(); MOST_PAIRS];
+    let pairs = &mut pairs[..taps.len()];
+    let y = y as usize;
+    let (first, end) = (y.saturating_sub(reach) as u32, (y + reach + 1).min(height) as u32);
+    for at in first.max(kept.rows.1 as u32)..end {
+        widen(source.row(i64::from(at)), reach, widened);
+        for (pair, tap) in pairs.iter_mut().zip(taps) {
+            let away = 4 * distance(tap);
+            *pair = Pair { one: 4 * reach - away, other: 4 * reach + away, weight: *tap as u16 };
+        }
+        let slot = at as usize % in_ring * groups;
+        sum_along(widened, pairs, 4 * reach, centre, &mut ring[slot..slot + groups]);
+    }
+    kept.rows = (i64::from(first), i64::from(end));
+
+    let slot = |at: usize| at % in_ring * groups;
+    for (pair, tap) in pairs.iter_mut().zip(taps) {
+        let (above, below) = (y.saturating_sub(distance(tap)), (y + distance(tap)).min(height - 1));
+        *pair = Pair { one: slot(above), other: slot(below), weight: *tap as u16 };
+    }
+    sum_down(ring, pairs, slot(y), centre, pixels.as_flattened_mut());
+}
+
+/// A row as 16-bit values, with `reach` more pixels on both sides.
+fn widen(row: &[Pixel], reach: usize, widened: &mut [u16]) {
+    let values = row.as_flattened();
+    let (left, rest) = widened.split_at_mut(4 * reach);
+    let (middle, right) = rest.split_at_mut(values.len());
+    for (to, from) in middle.iter_mut().zip(values) {
+        *to = u16::from(*from);
+    }
+    let (Some(first), Some(last)) = (row.first(), row.last()) else { return };
+    for (side, border) in [(left, first), (right, last)] {
+        for pixel in side.as_chunks_mut::<4>().0 {
+            *pixel = border.map(u16::from);
+        }
+    }
+}
+
+/// The first pass over one row.
+fn sum_along(widened: &[u16], pairs: &[Pair], middle: usize, centre: u16, sums: &mut [Lanes]) {
+    for (group, sums) in sums.iter_mut().enumerate() {
+        let lanes = |at: usize| widened[group * LANES + at..].first_chunk::<LANES>().unwrap_or(&[0; LANES]);
+        let mut sum = [0; LANES];
+        let one = lanes(middle);
+        for i in 0..LANES {
+            sum[i] = one[i].wrapping_mul(centre);
+        }
+        for pair in pairs {
+            let (one, other) = (lanes(pair.one), lanes(pair.other));
+            for i in 0..LANES {
+                sum[i] = sum[i].wrapping_add(one[i].wrapping_add(other[i]).wrapping_mul(pair.weight));
+            }
+        }
+        *sums = sum;
+    }
+}
+
+/// The second pass over one row.
+fn sum_down(ring: &[Lanes], pairs: &[Pair], middle: usize, centre: u16, values: &mut [u8]) {
+    let (groups, rest) = values.as_chunks_mut::<LANES>();
+    let last = groups.len();
+    for (group, values) in groups.iter_mut().enumerate() {
+        *values = sum_group(ring, pairs, middle, centre, group);
+    }
+    if !rest.is_empty() {
+        rest.copy_from_slice(&sum_group(ring, pairs, middle, centre, last)[..rest.len()]);
+    }
+}
+
+/// Sums of 24 bits in 16-bit lanes, twice as many at once as in 32. A sum is T = 256 U + L, where U adds up the upper
+/// bytes of what it is made from and L the lower ones; both fit into 16 bits, since weights come to 256. U and the
+/// lower 16 bits of T are added up, which give L. (T + 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
+#[inline]
+fn sum_group(ring: &[Lanes], pairs: &[Pair], middle: usize, centre: u16, group: usize) -> [u8; LANES] {
+    let (mut upper, mut total) = ([0u16; LANES], [0u16; LANES]);
+    let one = &ring[middle + group];
+    for i in 0..LANES {
+        upper[i] = (one[i] >> 8).wrapping_mul(centre);
+        total[i] = one[i].wrapping_mul(centre);
+    }
+    for pair in pairs {
+        let (one, other) = (&ring[pair.one + group], &ring[pair.other + group]);
+        for i in 0..LANES {
+            upper[i] = upper[i].wrapping_add(((one[i] >> 8) + (other[i] >> 8)).wrapping_mul(pair.weight));
+            total[i] = total[i].wrapping_add(one[i].wrapping_add(other[i]).wrapping_mul(pair.weight));
+        }
+    }
+    let mut done = [0; LANES];
+    for i in 0..LANES {
+        let lower = total[i].wrapping_sub(upper[i] << 8);
+        done[i] = (upper[i].wrapping_add((lower >> 8) + 128) >> 8) as u8;
+    }
+    done
+}

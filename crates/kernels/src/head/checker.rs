@@ -1,0 +1,27 @@
+//! `checker`: squares of 32 pixels, white and black by turns.
+//!
+//! Owns the squares.
+//! Does not change from frame to frame.
+//!
+//! Always: the top left square is white; the right and bottom ones are cut off where they do not fit.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// A chessboard.
+pub static CHECKER: Head =
+    Head { name: "checker", wgsl: include_str!("checker.wgsl"), words: 0, source: false, small: false, passes: 1, row };
+
+const SIDE: usize = 32;
+const COLORS: [Pixel; 2] = [[255, 255, 255, 255], [0, 0, 0, 255]];
+
+/// The parameter words: none.
+pub fn pack() -> [u32; 0] {
+    []
+}
+
+fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    for (i, square) in pixels.chunks_mut(SIDE).enumerate() {
+        square.fill(COLORS[(i + y as usize / SIDE) % 2]);
+    }
+}

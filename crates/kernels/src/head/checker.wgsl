@@ -1,0 +1,6 @@
+// Squares of 32 pixels, white and black by turns, white in the top left corner.
+// params: none
+fn checker(at: vec2<i32>, k: u32) -> vec4<i32> {
+    let black = ((at.x >> 5u) + (at.y >> 5u)) & 1;
+    return vec4<i32>(vec3<i32>(255 * (1 - black)), 255);
+}

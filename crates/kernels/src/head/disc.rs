@@ -1,0 +1,27 @@
+//! `disc`: the gradient with the ball's disc on it.
+//!
+//! Owns nothing but the combination.
+//! Does not compute slopes, places or colours: `gradient` and `ball` do.
+//!
+//! Always: outside the disc it equals `gradient`, inside it has the colour of `ball`.
+
+use vramp_plan::{Rate, Size};
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows, ball, gradient};
+use crate::picture::Pixel;
+
+/// A ball on the gradient. Parameters: blue of the gradient, colour of the disc, column and row of its centre.
+pub static DISC: Head =
+    Head { name: "disc", wgsl: include_str!("disc.wgsl"), words: 4, source: false, small: false, passes: 1, row };
+
+/// The parameter words of frame number `n`.
+pub fn pack(size: Size, rate: Rate, n: u64) -> [u32; 4] {
+    let [x, y] = ball::centre(size, rate, n);
+    [gradient::blue(n), u32::from_le_bytes(ball::color(rate, n)), x, y]
+}
+
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let words = args.frame.words;
+    gradient::slopes(args, kept, y, words[0], pixels);
+    ball::paint(y, [words[2], words[3]], words[1].to_le_bytes(), pixels);
+}

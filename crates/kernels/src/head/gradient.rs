@@ -1,0 +1,55 @@
+//! `gradient`: red grows from left to right, green from top to bottom.
+//!
+//! Owns the two slopes.
+//! Does not decide blue: it comes with the frame number, once per frame.
+//!
+//! Always: the first column and row are 0, the last are 255 (0 where there is only one).
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// Two slopes. Parameters: blue.
+pub static GRADIENT: Head = Head {
+    name: "gradient",
+    wgsl: include_str!("gradient.wgsl"),
+    words: 1,
+    source: false,
+    small: false,
+    passes: 1,
+    row,
+};
+
+/// The parameter words of frame number `n`.
+pub fn pack(n: u64) -> [u32; 1] {
+    [blue(n)]
+}
+
+/// Blue in frame number `n`.
+pub(super) fn blue(n: u64) -> u32 {
+    (n % 256) as u32
+}
+
+/// One row of the gradient. The reds are divided out once a band and kept: a division for each pixel would cost more
+/// than all the rest.
+pub(super) fn slopes(args: &HeadArgs<'_>, kept: &mut Kept, y: u32, blue: u32, pixels: &mut [Pixel]) {
+    let size = args.frame.size;
+    if kept.rows.1 == 0 {
+        kept.rows.1 = 1;
+        kept.sums.clear();
+        kept.sums.extend((0..size.width).map(|x| level(x, size.width) as u16));
+    }
+    let rest = u32::from_le_bytes([0, level(y, size.height) as u8, blue as u8, 255]);
+    for (red, pixel) in kept.sums.iter().zip(pixels) {
+        *pixel = (u32::from(*red) | rest).to_le_bytes();
+    }
+}
+
+/// 255 at the last of `side` places, rounded half up in between.
+fn level(at: u32, side: u32) -> u32 {
+    let last = side.saturating_sub(1).max(1);
+    (510 * at + last) / (2 * last)
+}
+
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    slopes(args, kept, y, args.frame.words[0], pixels);
+}

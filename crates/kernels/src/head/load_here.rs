@@ -1,0 +1,21 @@
+//! `load_here`: the source pixel at the same place.
+//!
+//! Owns nothing: it is how a run of pixel functions begins.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// The source as it is.
+pub static LOAD: Head = Head {
+    name: "load_here",
+    wgsl: include_str!("load_here.wgsl"),
+    words: 0,
+    source: true,
+    small: false,
+    passes: 1,
+    row,
+};
+
+fn row(_: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    pixels.copy_from_slice(source.row(i64::from(y)));
+}

@@ -1,0 +1,38 @@
+//! `nearest`: another size by taking the nearest source pixel.
+//!
+//! Owns which source pixel that is.
+//! Does not mix pixels: `bilinear` does.
+//!
+//! Always: column x of w comes from column (x W) div w of W, decided on the host; rows likewise.
+
+use vramp_plan::Size;
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// Another size. Small data: the source's column for each column, then the source's row for each row.
+pub static NEAREST: Head =
+    Head { name: "nearest", wgsl: include_str!("nearest.wgsl"), words: 0, source: true, small: true, passes: 1, row };
+
+/// The parameter words: none.
+pub fn pack() -> [u32; 0] {
+    []
+}
+
+/// The small data for making `size` from `source`.
+pub fn small(source: Size, size: Size) -> Vec<u32> {
+    let columns = axis(source.width, size.width);
+    columns.chain(axis(source.height, size.height)).collect()
+}
+
+fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
+    (0..to).map(move |at| (u64::from(at) * u64::from(from) / u64::from(to)) as u32)
+}
+
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let (columns, rows) = args.frame.small.split_at(pixels.len());
+    let from = source.row(i64::from(rows[y as usize]));
+    for (column, pixel) in columns.iter().zip(pixels) {
+        *pixel = from[*column as usize];
+    }
+}

@@ -1,0 +1,31 @@
+//! `noise`: every pixel a hash of its place, the frame number and a seed.
+//!
+//! Owns the hash.
+//! Does not keep a generator's state: any pixel of any frame can be made by itself.
+//!
+//! Always: opaque; 32-bit numbers that wrap around, so frame numbers count modulo 2^32.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// Noise. Parameters: the hash of the frame number and the seed.
+pub static NOISE: Head =
+    Head { name: "noise", wgsl: include_str!("noise.wgsl"), words: 1, source: false, small: false, passes: 1, row };
+
+/// The parameter words of frame number `n`.
+pub fn pack(n: u64, seed: u32) -> [u32; 1] {
+    [pcg((n as u32).wrapping_add(pcg(seed)))]
+}
+
+fn pcg(v: u32) -> u32 {
+    let s = v.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+    let t = ((s >> ((s >> 28) + 4)) ^ s).wrapping_mul(277_803_737);
+    (t >> 22) ^ t
+}
+
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let first = y.wrapping_mul(args.frame.size.width).wrapping_add(args.frame.words[0]);
+    for (x, pixel) in (0u32..).zip(pixels) {
+        *pixel = (pcg(first.wrapping_add(x)) | 0xff00_0000).to_le_bytes();
+    }
+}

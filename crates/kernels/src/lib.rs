@@ -1,0 +1,17 @@
+//! What vramp can compute: every kernel as WGSL and as its twin on the CPU, and the composer that joins them.
+//!
+//! Owns pixel functions, heads, and how a run of them becomes one shader and one loop over rows.
+//! Does not know devices, handlers or plans: kernels are data, and meet the device in `vramp_plan::Shader`.
+//!
+//! Always: numbers are exact. Both sides compute in whole numbers, rounding is half up after clamping, and fusing
+//! changes no result.
+
+mod compose;
+mod function;
+pub mod head;
+mod picture;
+pub mod pixel;
+
+pub use compose::{Folded, Frame, Layout, Params, Part, Place, Program, Recipe};
+pub use function::{FnArgs, PixelFn, RowArgs, Spans, everywhere};
+pub use picture::{Picture, Pixel};

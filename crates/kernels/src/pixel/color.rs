@@ -1,0 +1,121 @@
+//! Colour adjustments: the table or the matrix that each of them is.
+//!
+//! Owns the formulas of brightness, contrast, gamma, invert, saturation and hue, and those of colormatrix.
+//! Does not touch pixels: `table` and `matrix` do.
+//!
+//! Always: computed in double precision on the host, once per setting; levels are 0..=255, settings count in fractions
+//! of full.
+
+use super::table::{Table, table_of};
+
+/// A colour matrix: rows r, g, b, a of factors of r, g, b, a and of full (255).
+pub type Matrix = [f64; 20];
+
+/// The matrix that changes nothing.
+pub const IDENTITY: Matrix = [1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0.];
+
+/// `v + 255 amount`.
+pub fn brightness(amount: f64) -> Table {
+    table_of(|v| v + 255.0 * amount)
+}
+
+/// `(v - 255 pivot) amount + 255 pivot`.
+pub fn contrast(amount: f64, pivot: f64) -> Table {
+    table_of(|v| (v - 255.0 * pivot) * amount + 255.0 * pivot)
+}
+
+/// `255 (v / 255)^(1 / value)`.
+pub fn gamma(value: f64) -> Table {
+    table_of(|v| 255.0 * (v / 255.0).powf(1.0 / value))
+}
+
+/// `255 - v`.
+pub fn invert() -> Table {
+    table_of(|v| 255.0 - v)
+}
+
+/// `L + amount (v - L)`, with L the luma by the weights of BT.709, not rounded.
+pub fn saturation(amount: f64) -> Matrix {
+    const LUMA: [f64; 3] = [0.2126, 0.7152, 0.0722];
+    of_colors(std::array::from_fn(|to| {
+        std::array::from_fn(|from| (1.0 - amount) * LUMA[from] + if to == from { amount } else { 0.0 })
+    }))
+}
+
+/// The chroma plane of Y, I, Q turned by an angle: `T^-1 R T`.
+pub fn hue(degrees: f64) -> Matrix {
+    const T: Three = [[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]];
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    let turn = [[1.0, 0.0, 0.0], [0.0, cos, sin], [0.0, -sin, cos]];
+    of_colors(product(&inverse(&T), &product(&turn, &T)))
+}
+
+/// Twenty numbers as they are; none where there are not twenty, or one is not finite.
+pub fn colormatrix(numbers: &[f64]) -> Option<Matrix> {
+    Matrix::try_from(numbers).ok().filter(|m| m.iter().all(|f| f.is_finite()))
+}
+
+type Three = [[f64; 3]; 3];
+
+/// A matrix on red, green and blue; alpha is kept.
+fn of_colors(m: Three) -> Matrix {
+    let mut matrix = IDENTITY;
+    for (row, factors) in matrix.chunks_exact_mut(5).zip(m) {
+        row[..3].copy_from_slice(&factors);
+    }
+    matrix
+}
+
+fn product(a: &Three, b: &Three) -> Three {
+    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
+}
+
+/// By cofactors: for three rows that is as exact as doubles are.
+fn inverse(m: &Three) -> Three {
+    // Of the entry at i, j: counting round from there on, the signs come by themselves.
+    let cofactor = |i: usize, j: usize| {
+        let after = |di: usize, dj: usize| m[(i + di) % 3][(j + dj) % 3];
+        after(1, 1) * after(2, 2) - after(1, 2) * after(2, 1)
+    };
+    let determinant: f64 = (0..3).map(|j| m[0][j] * cofactor(0, j)).sum();
+    std::array::from_fn(|i| std::array::from_fn(|j| cofactor(j, i) / determinant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: &Matrix, b: &Matrix) -> bool {
+        a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12)
+    }
+
+    #[test]
+    fn settings_that_change_nothing_give_what_changes_nothing() {
+        let same = table_of(|v| v);
+        assert_eq!([brightness(0.0), contrast(1.0, 0.3), gamma(1.0)], [same; 3]);
+        assert!(near(&saturation(1.0), &IDENTITY));
+        assert!(near(&hue(0.0), &IDENTITY));
+        assert!(near(&hue(360.0), &IDENTITY));
+    }
+
+    #[test]
+    fn turning_the_hue_twice_is_turning_it_by_the_sum() {
+        let three = |m: Matrix| -> Three { std::array::from_fn(|i| std::array::from_fn(|j| m[5 * i + j])) };
+        let twice = product(&three(hue(50.0)), &three(hue(-170.0)));
+        assert!(near(&of_colors(twice), &hue(-120.0)));
+    }
+
+    #[test]
+    fn gray_stays_gray_whatever_the_saturation_and_hue() {
+        for m in [saturation(0.0), saturation(3.0), hue(77.0)] {
+            assert!(m.chunks_exact(5).take(3).all(|row| (row[0] + row[1] + row[2] - 1.0).abs() < 1e-12));
+        }
+    }
+
+    #[test]
+    fn a_colormatrix_has_twenty_finite_numbers() {
+        assert_eq!(colormatrix(&IDENTITY), Some(IDENTITY));
+        assert_eq!(colormatrix(&IDENTITY[1..]), None);
+        assert_eq!(colormatrix(&[f64::NAN; 20]), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! `markers`: squares in the corners and a border on top of them.
+//!
+//! Owns where they are and their two colours, from one pulse value.
+//! Does not compute the pulse: that is done once per frame in double precision.
+//!
+//! Always: only the corners and the five outermost rows and columns are visited.
+
+use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
+use crate::picture::Pixel;
+
+/// Corner squares and a border.
+pub static MARKERS: PixelFn =
+    PixelFn { name: "markers", wgsl: include_str!("markers.wgsl"), words: 2, side: false, small: false, row, spans };
+
+const BORDER: i64 = 5;
+
+/// The parameter words: the side of a square and the pulse, 0..=255.
+pub fn pack(side: u32, pulse: u8) -> [u32; 2] {
+    [side, u32::from(pulse)]
+}
+
+fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
+    let (w, h, y) = (i64::from(args.size.width), i64::from(args.size.height), i64::from(y));
+    if y < BORDER || y >= h - BORDER {
+        return Spans::all(args.size);
+    }
+    let side = i64::from(args.words[0]);
+    let reach = if y < side || y >= h - side { side.max(BORDER) } else { BORDER };
+    Spans::NONE.and(0, reach, args.size).and(w - reach, w, args.size)
+}
+
+fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
+    let (w, h, y) = (i64::from(args.frame.size.width), i64::from(args.frame.size.height), i64::from(args.y));
+    let side = i64::from(args.frame.words[0]);
+    let p = args.frame.words[1] as u8;
+    let (square, border) = ([255, p, 0, 255], [128, 255 - p, p, 255]);
+    let border_row = y < BORDER || y >= h - BORDER;
+    let square_row = y < side || y >= h - side;
+    for (x, pixel) in (i64::from(args.x)..).zip(pixels) {
+        if border_row || x < BORDER || x >= w - BORDER {
+            *pixel = border;
+        } else if square_row && (x < side || x >= w - side) {
+            *pixel = square;
+        }
+    }
+}

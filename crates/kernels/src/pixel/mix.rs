@@ -1,0 +1,188 @@
+//! `mix`: another picture blended into the frame.
+//!
+//! Owns the six ways in which two pixels become one, in fixed point.
+//! Does not scale: both pictures are of one size.
+//!
+//! Always: the amount has 14 fraction bits (15 for `over`), sums stay within 31 bits, rounding happens once, half up,
+//! after clamping. `mix` treats four channels alike; `over` is straight-alpha over, see `over.rs`; the others go from a
+//! towards f(a, b) in red, green and blue, with f not rounded by itself, and keep a's alpha.
+
+use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::picture::Pixel;
+
+use super::over;
+
+/// Another picture blended in. Parameters: mode, amount.
+pub static MIX: PixelFn = PixelFn {
+    name: "mix",
+    wgsl: concat!(include_str!("over.wgsl"), include_str!("mix.wgsl")),
+    words: 2,
+    side: true,
+    small: false,
+    row,
+    spans: everywhere,
+};
+
+/// How two pixels become one; a is the frame's, b the other picture's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// (1 - amount) a + amount b, on all four channels.
+    Mix,
+    /// b over a, with b's alpha times the amount.
+    Over,
+    /// Towards a + b.
+    Add,
+    /// Towards a b.
+    Multiply,
+    /// Towards 1 - (1 - a)(1 - b).
+    Screen,
+    /// Towards |a - b|.
+    Difference,
+}
+
+impl Mode {
+    /// Every mode, in the order of the numbers that the kernel knows them by.
+    pub const ALL: [Mode; 6] = [Mode::Mix, Mode::Over, Mode::Add, Mode::Multiply, Mode::Screen, Mode::Difference];
+}
+
+/// What an amount of one is in fixed point.
+const ONE: i32 = 1 << 14;
+
+/// The parameter words; what of the amount lies outside 0..=1 is clamped.
+pub fn pack(mode: Mode, amount: f64) -> [u32; 2] {
+    let fixed = match mode {
+        Mode::Over => over::amount(amount),
+        _ => (amount.clamp(0.0, 1.0) * f64::from(ONE)).round() as u32,
+    };
+    [mode as u32, fixed]
+}
+
+/// Without another picture nothing changes.
+fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
+    let Some(side) = args.side else { return };
+    let other = &side.row(args.y)[args.x as usize..][..pixels.len()];
+    let (mode, t) = (args.frame.words[0] as usize, args.frame.int(1));
+    match Mode::ALL[mode.min(Mode::ALL.len() - 1)] {
+        Mode::Mix => mix(pixels.as_flattened_mut(), other.as_flattened(), Split::of(t)),
+        Mode::Over => over::over_row(pixels, other, t),
+        Mode::Add => each_color(pixels, other, 0, |a, b| add(a, b, Split::of(t))),
+        Mode::Multiply => each_color(pixels, other, 255, |a, b| multiply(a, b, t)),
+        Mode::Screen => each_color(pixels, other, 0, |a, b| screen(a, b, t)),
+        Mode::Difference => each_color(pixels, other, 0, |a, b| difference(a, b, Split::of(t))),
+    }
+}
+
+/// Pixels whose alpha is replaced together.
+const AT_ONCE: usize = 128;
+
+/// Applies a loop over channels to red, green and blue: alpha meets the value that changes nothing.
+#[inline]
+fn each_color(pixels: &mut [Pixel], other: &[Pixel], neutral: u8, f: impl Fn(&mut [u8], &[u8])) {
+    let mut b = [[0; 4]; AT_ONCE];
+    for (a, other) in pixels.chunks_mut(AT_ONCE).zip(other.chunks(AT_ONCE)) {
+        let b = &mut b[..other.len()];
+        for (b, other) in b.iter_mut().zip(other) {
+            *b = [other[0], other[1], other[2], neutral];
+        }
+        f(a.as_flattened_mut(), b.as_flattened());
+    }
+}
+
+#[inline]
+fn mix(a: &mut [u8], b: &[u8], t: Split) {
+    for (a, b) in a.iter_mut().zip(b) {
+        let d = i16::from(*b) - i16::from(*a);
+        *a = (i16::from(*a) + part(d, t)) as u8;
+    }
+}
+
+#[inline]
+fn add(a: &mut [u8], b: &[u8], t: Split) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = a.saturating_add(part(i16::from(*b), t) as u8);
+    }
+}
+
+#[inline]
+fn difference(a: &mut [u8], b: &[u8], t: Split) {
+    for (a, b) in a.iter_mut().zip(b) {
+        let (from, to) = (i16::from(*a), i16::from(a.abs_diff(*b)));
+        *a = (from + part(to - from, t)) as u8;
+    }
+}
+
+#[inline]
+fn multiply(a: &mut [u8], b: &[u8], t: i32) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = in_255ths(i32::from(*a), -i32::from(*a) * i32::from(255 - *b), t);
+    }
+}
+
+#[inline]
+fn screen(a: &mut [u8], b: &[u8], t: i32) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = in_255ths(i32::from(*a), i32::from(*b) * i32::from(255 - *a), t);
+    }
+}
+
+/// An amount in two halves of seven bits, the upper one up to 128.
+#[derive(Debug, Clone, Copy)]
+struct Split {
+    upper: i16,
+    lower: i16,
+}
+
+impl Split {
+    fn of(t: i32) -> Split {
+        Split { upper: (t >> 7) as i16, lower: (t & 127) as i16 }
+    }
+}
+
+/// `(d t + 8192) >> 14` for a difference of levels, without leaving 16 bits: vectors multiply those four times faster
+/// than 32 where the processor is taken to be the oldest. What the lower half's shift cuts off cannot change the rest.
+#[inline]
+fn part(d: i16, t: Split) -> i16 {
+    (d * t.upper + ((d * t.lower) >> 7) + 64) >> 7
+}
+
+/// `d` counts in 1/255 levels; the sum is never negative. v / 255 is (v + 1 + v / 256) / 256 for what 16 bits hold.
+#[inline]
+fn in_255ths(a: i32, d: i32, t: i32) -> u8 {
+    let v = (a * (255 * ONE) + d * t + 255 * ONE / 2) >> 14;
+    ((v + 1 + (v >> 8)) >> 8) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_loop_equals_its_formula_in_wide_integers_for_every_pair_of_levels() {
+        // As `mix.wgsl` has them.
+        let toward = |a: i32, d: i32, t: i32| (a + ((d * t + 8192) >> 14)).min(255);
+        let in_255ths = |a: i32, d: i32, t: i32| ((a * 4_177_920 + d * t + 2_088_960) >> 14) / 255;
+        for t in [0, 1, 2, 3, 4915, 8191, 8192, 8193, 12345, 16383, 16384] {
+            for b in 0..=255 {
+                let check = |name: &str, f: &dyn Fn(&mut [u8], &[u8]), wanted: &dyn Fn(i32) -> i32| {
+                    let mut a: Vec<u8> = (0..=255).collect();
+                    f(&mut a, &[b; 256]);
+                    assert!(a.iter().zip(0..).all(|(got, a)| i32::from(*got) == wanted(a)), "{name}: t {t}, b {b}");
+                };
+                let (split, wide) = (Split::of(t), i32::from(b));
+                check("mix", &|a, b| mix(a, b, split), &|a| toward(a, wide - a, t));
+                check("add", &|a, b| add(a, b, split), &|a| toward(a, wide, t));
+                check("difference", &|a, b| difference(a, b, split), &|a| toward(a, (a - wide).abs() - a, t));
+                check("multiply", &|a, b| multiply(a, b, t), &|a| in_255ths(a, a * (wide - 255), t));
+                check("screen", &|a, b| screen(a, b, t), &|a| in_255ths(a, wide * (255 - a), t));
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_are_the_number_of_the_mode_and_the_amount_in_fixed_point() {
+        assert_eq!(pack(Mode::Mix, 0.5), [0, 8192]);
+        assert_eq!(pack(Mode::Over, 0.5), [1, 16384]);
+        assert_eq!(pack(Mode::Difference, 7.0), [5, 16384]);
+        assert!(Mode::ALL.iter().enumerate().all(|(i, mode)| *mode as usize == i));
+    }
+}

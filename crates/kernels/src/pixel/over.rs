@@ -1,0 +1,135 @@
+//! `over`: one colour on top of another, with straight alpha.
+//!
+//! Owns the arithmetic that `overlay`, `glyphs` and `mix` share, on both sides.
+//! Does not go over pixels by itself: it is no pixel function, and its WGSL is joined in front of theirs.
+//!
+//! Always: opacity counts in 1/4080, sixteen steps to a level of alpha; from there on results are exact fractions,
+//! rounded once, half up. With as the opacity and ab the alpha below: ao = as + ab(1 - as) and
+//! c = (cs as + cb ab(1 - as)) / ao, or 0 where ao is 0. Nothing leaves 31 bits.
+
+use crate::picture::Pixel;
+
+/// Full opacity.
+const FULL: i32 = 4080;
+
+/// A factor of opacity in fixed point with 15 fraction bits; what is outside 0..=1 is clamped.
+pub(super) fn amount(factor: f64) -> u32 {
+    (factor.clamp(0.0, 1.0) * 32768.0).round() as u32
+}
+
+/// The opacity in 1/4080 of an 8-bit alpha times an [`amount`].
+#[inline]
+pub(super) fn opacity(alpha: u8, amount: i32) -> i32 {
+    (i32::from(alpha) * amount + 1024) >> 11
+}
+
+/// The colour `top`, as opaque as `s` says, on top of a pixel.
+#[inline]
+pub(super) fn over(below: Pixel, top: Pixel, s: i32) -> Pixel {
+    let [alpha, opaque] = [i32::from(below[3]), 255];
+    let each = |blend: &dyn Fn(i32, i32) -> i32, alpha: i32| {
+        let [r, g, b] = std::array::from_fn(|i| blend(i32::from(top[i]), i32::from(below[i])) as u8);
+        [r, g, b, alpha as u8]
+    };
+    if alpha == opaque {
+        // The common case needs no division by a variable: the fraction's 255 cancels.
+        return each(&|top, below| (top * s + below * (FULL - s) + FULL / 2) / FULL, opaque);
+    }
+    let rest = alpha * (FULL - s);
+    let whole = 255 * s + rest;
+    let n = whole.max(1);
+    each(&|top, below| (2 * (top * (255 * s) + below * rest) + n) / (2 * n), (whole + FULL / 2) / FULL)
+}
+
+/// [`over`] for a row: `top` brings its own alpha, which counts times `amount`.
+#[inline]
+pub(super) fn over_row(below: &mut [Pixel], top: &[Pixel], amount: i32) {
+    for (below, top) in below.chunks_mut(CHUNK).zip(top.chunks(CHUNK)) {
+        if below.iter().fold(u32::MAX, |all, p| all & u32::from_le_bytes(*p)) >> 24 == 255 {
+            over_opaque(below, top, amount);
+        } else {
+            over_any(below, top, amount);
+        }
+    }
+}
+
+/// Pixels that are looked at together, to find out whether the loop without divisions will do.
+const CHUNK: usize = 64;
+
+/// In floats of 32 bits, since vectors of every age multiply them: every number here is whole and below 2^24, so exact.
+/// Where 2^23 was added, the lower bits say the whole number.
+#[inline]
+fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
+    const UNITS: f32 = 8_388_608.0;
+    let amount = amount as f32;
+    for (below, top) in below.iter_mut().zip(top) {
+        let (under, over) = (u32::from_le_bytes(*below), u32::from_le_bytes(*top));
+        let float = |word: u32, shift: u32| ((word >> shift) & 255).cast_signed() as f32;
+        let s = ((float(over, 24) * amount + (UNITS + 1024.0)).to_bits() >> 11) & 0xfff;
+        let s = s.cast_signed() as f32;
+        let rest = FULL as f32 - s;
+        let blend = |shift: u32| {
+            // x / 4080 is (x / 16) / 255, and v / 255 is (v + 1 + v / 256) / 256 for what 16 bits hold.
+            let sum = float(over, shift) * s + float(under, shift) * rest + (UNITS + 2040.0);
+            let v = (sum.to_bits() >> 4) & 0xffff;
+            (v + 1 + (v >> 8)) >> 8
+        };
+        *below = (blend(0) | (blend(8) << 8) | (blend(16) << 16) | 0xff00_0000).to_le_bytes();
+    }
+}
+
+#[inline]
+fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
+    for (below, top) in below.iter_mut().zip(top) {
+        let s = opacity(top[3], amount);
+        let rest = i32::from(below[3]) * (FULL - s);
+        let whole = 255 * s + rest;
+        let n = whole.max(1);
+        // Vectors have no integer division. The one of doubles gives the same: numerators stay below 2^30 and
+        // denominators below 2^21, so no quotient is near enough to a whole number to be rounded onto it.
+        let per = f64::from(2 * n);
+        let blend = |top: u8, below: u8| {
+            let over = 2 * (i32::from(top) * (255 * s) + i32::from(below) * rest) + n;
+            (f64::from(over) / per) as i32 as u8
+        };
+        let alpha = ((whole + FULL / 2) / FULL) as u8;
+        *below = [blend(top[0], below[0]), blend(top[1], below[1]), blend(top[2], below[2]), alpha];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loops_over_rows_equal_one_pixel_at_a_time() {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_le_bytes()
+        };
+        for opaque in [true, false] {
+            for factor in [0.0, 0.31, 0.5, 1.0] {
+                let amount = amount(factor).cast_signed();
+                let mut below: Vec<Pixel> = (0..5000).map(|_| next()).collect();
+                below.iter_mut().filter(|_| opaque).for_each(|p| p[3] = 255);
+                let mut top: Vec<Pixel> = (0..5000).map(|_| next()).collect();
+                top.iter_mut().step_by(7).for_each(|p| p[3] = 0);
+                below.iter_mut().skip(1).step_by(5).filter(|_| !opaque).for_each(|p| p[3] = 0);
+                let one = |(b, t): (&Pixel, &Pixel)| over(*b, *t, opacity(t[3], amount));
+                let wanted: Vec<Pixel> = below.iter().zip(&top).map(one).collect();
+                over_row(&mut below, &top, amount);
+                assert_eq!(below, wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn opaque_pixels_cover_and_invisible_ones_on_invisible_ones_are_zero() {
+        assert_eq!(over([1, 2, 3, 0], [9, 8, 7, 255], FULL), [9, 8, 7, 255]);
+        assert_eq!(over([1, 2, 3, 4], [9, 8, 7, 255], 0), [1, 2, 3, 4]);
+        assert_eq!(over([1, 2, 3, 0], [9, 8, 7, 255], 0), [0, 0, 0, 0]);
+        assert_eq!(opacity(255, amount(1.0).cast_signed()), FULL);
+        assert_eq!(opacity(255, amount(0.5).cast_signed()), FULL / 2);
+    }
+}

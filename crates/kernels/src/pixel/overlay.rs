@@ -1,0 +1,87 @@
+//! `overlay`: a picture on top of the frame.
+//!
+//! Owns where it lies and how it covers.
+//! Does not scale or load it: its pixels are small data, one word each.
+//!
+//! Always: straight-alpha over, see `over.rs`; only the picture's rectangle is visited, and what of it lies outside the
+//! frame is left out.
+
+use vramp_plan::Size;
+
+use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
+use crate::picture::Pixel;
+
+use super::over;
+
+/// A picture on top. Small data: its pixels. Parameters: left, top, width, height, amount of its alpha.
+pub static OVERLAY: PixelFn = PixelFn {
+    name: "overlay",
+    wgsl: concat!(include_str!("over.wgsl"), include_str!("overlay.wgsl")),
+    words: 5,
+    side: false,
+    small: true,
+    row,
+    spans,
+};
+
+/// The parameter words of a picture of `size` with its upper left corner at `left`, `top` of the frame, its alpha times
+/// `alpha`, which is clamped to 0..=1.
+pub fn pack(left: i32, top: i32, size: Size, alpha: f64) -> [u32; 5] {
+    [left.cast_unsigned(), top.cast_unsigned(), size.width, size.height, over::amount(alpha)]
+}
+
+/// Where the near edge of a picture lies along one axis: `offset` pixels from the frame's, or, where that is negative,
+/// so that as many pixels lie between the far edges.
+pub fn resolve(offset: i32, picture: u32, frame: u32) -> i32 {
+    if offset >= 0 { offset } else { (i64::from(frame) - i64::from(picture) + i64::from(offset)) as i32 }
+}
+
+/// A picture as small data.
+pub fn small(pixels: &[Pixel]) -> impl Iterator<Item = u32> {
+    pixels.iter().map(|p| u32::from_le_bytes(*p))
+}
+
+fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
+    let down = i64::from(y) - i64::from(args.int(1));
+    if down < 0 || down >= i64::from(args.words[3]) {
+        return Spans::NONE;
+    }
+    let left = i64::from(args.int(0));
+    Spans::NONE.and(left, left + i64::from(args.words[2]), args.size)
+}
+
+fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
+    let frame = &args.frame;
+    // Whole rows may be given: what lies left and right of the picture is skipped.
+    let (width, amount) = (i64::from(frame.words[2]), frame.int(4));
+    let down = i64::from(args.y) - i64::from(frame.int(1));
+    let right = i64::from(args.x) - i64::from(frame.int(0));
+    let (skipped, from) = ((-right).max(0) as usize, right.max(0));
+    if down < 0 || down >= i64::from(frame.words[3]) || from >= width || skipped >= pixels.len() {
+        return;
+    }
+    let pixels = &mut pixels[skipped..];
+    let picture = &frame.small[(down * width + from) as usize..][..pixels.len().min((width - from) as usize)];
+    let mut top = [[0; 4]; AT_ONCE];
+    for (words, below) in picture.chunks(AT_ONCE).zip(pixels.chunks_mut(AT_ONCE)) {
+        let top = &mut top[..words.len()];
+        top.iter_mut().zip(words).for_each(|(pixel, word)| *pixel = word.to_le_bytes());
+        let visible = below.len().min(words.len());
+        over::over_row(&mut below[..visible], top, amount);
+    }
+}
+
+/// Pixels that are unpacked together.
+const AT_ONCE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negative_offsets_leave_that_many_pixels_to_the_far_edge() {
+        assert_eq!((resolve(7, 10, 100), resolve(0, 10, 100)), (7, 0));
+        assert_eq!((resolve(-1, 10, 100), resolve(-20, 10, 100)), (89, 70));
+        assert_eq!(resolve(-1, 200, 100), -101);
+    }
+}

@@ -1,0 +1,12 @@
+// A picture on top of the frame, somewhere in it.
+// small data: the picture, one word a pixel
+// params: 0, 1 left and top edge (signed), 2, 3 width and height, 4 amount of its alpha with 15 fraction bits
+fn overlay(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
+    let p = at - vec2<i32>(int(k), int(k + 1u));
+    let size = vec2<i32>(int(k + 2u), int(k + 3u));
+    if (any(p < vec2<i32>(0)) || any(p >= size)) {
+        return c;
+    }
+    let top = unpack_pixel(small(u32(p.y * size.x + p.x)));
+    return over(c, top.xyz, opacity(top.w, int(k + 4u)));
+}

@@ -1,0 +1,124 @@
+//! `table`: red, green and blue through one table of 256 entries.
+//!
+//! Owns the table's packing, its folding with a table behind it, and the row loop.
+//! Does not know what a table means: brightness, contrast, gamma and invert are all tables.
+//!
+//! Always: alpha is kept; two tables in a row equal the folded one, to the bit.
+
+use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::picture::Pixel;
+
+/// Red, green and blue through a table.
+pub static TABLE: PixelFn = PixelFn {
+    name: "table",
+    wgsl: include_str!("table.wgsl"),
+    words: 64,
+    side: false,
+    small: false,
+    row,
+    spans: everywhere,
+};
+
+/// A table of 256 entries.
+pub type Table = [u8; 256];
+
+/// The table of a function of levels: clamped, then rounded half up.
+pub fn table_of(f: impl Fn(f64) -> f64) -> Table {
+    std::array::from_fn(|v| (f(v as f64).clamp(0.0, 255.0) + 0.5).floor() as u8)
+}
+
+/// One table that does what `first` and then `second` do.
+pub fn fold(first: &Table, second: &Table) -> Table {
+    first.map(|v| second[usize::from(v)])
+}
+
+/// A table as parameter words.
+pub fn pack(table: &Table) -> [u32; 64] {
+    std::array::from_fn(|i| u32::from_le_bytes([table[4 * i], table[4 * i + 1], table[4 * i + 2], table[4 * i + 3]]))
+}
+
+/// Puts a table behind the one whose words are there: [`fold`], on words and in place.
+pub fn fold_words(words: &mut [u32], next: &[u32]) {
+    let next = unpack(next);
+    for word in words {
+        *word = u32::from_le_bytes(word.to_le_bytes().map(|v| next[usize::from(v)]));
+    }
+}
+
+fn unpack(words: &[u32]) -> Table {
+    let mut table = [0; 256];
+    for (four, word) in table.chunks_exact_mut(4).zip(words) {
+        four.copy_from_slice(&word.to_le_bytes());
+    }
+    table
+}
+
+fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
+    let table = unpack(args.frame.words);
+    if table == INVERT {
+        invert(pixels);
+    } else {
+        look_up(pixels, &table);
+    }
+}
+
+/// The one table that is worth knowing: vectors do not look up, but they do turn bits over, in a tenth of the time.
+const INVERT: Table = {
+    let mut table = [0; 256];
+    let mut v = 0;
+    while v < 256 {
+        table[v] = 255 - v as u8;
+        v += 1;
+    }
+    table
+};
+
+#[inline]
+fn invert(pixels: &mut [Pixel]) {
+    for pixel in pixels {
+        *pixel = (u32::from_le_bytes(*pixel) ^ 0x00ff_ffff).to_le_bytes();
+    }
+}
+
+/// Reads and writes whole pixels: a fifth faster than channel by channel in place.
+#[inline]
+fn look_up(pixels: &mut [Pixel], table: &Table) {
+    for pixel in pixels {
+        let [r, g, b, a] = *pixel;
+        *pixel = [table[usize::from(r)], table[usize::from(g)], table[usize::from(b)], a];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_equals_one_after_the_other() {
+        let (a, b) = (table_of(|v| 255.0 - v), table_of(|v| v * 1.3 - 20.0));
+        let both = fold(&a, &b);
+        assert!((0..256).all(|v| both[v] == b[usize::from(a[v])]));
+        assert_eq!(unpack(&pack(&both)), both);
+        let mut words = pack(&a);
+        fold_words(&mut words, &pack(&b));
+        assert_eq!(words, pack(&both));
+    }
+
+    #[test]
+    fn turning_bits_over_equals_looking_up() {
+        let mut one: Vec<Pixel> = (0..=255).map(|v| [v, 255 - v, v ^ 0x5a, v]).collect();
+        let mut other = one.clone();
+        invert(&mut one);
+        look_up(&mut other, &INVERT);
+        assert_eq!(one, other);
+        assert_eq!(INVERT, super::super::color::invert());
+    }
+
+    #[test]
+    fn rounding_is_half_up_after_clamping() {
+        let halves = table_of(|v| v / 2.0);
+        assert_eq!((halves[0], halves[1], halves[3], halves[255]), (0, 1, 2, 128));
+        assert_eq!(table_of(|v| v * 1e9)[1], 255);
+        assert_eq!(table_of(|v| -v)[9], 0);
+    }
+}

@@ -1,0 +1,48 @@
+//! `threshold`: white where the gray value is above a level, else black.
+//!
+//! Owns the comparison.
+//! Does not define gray: `gray` does.
+//!
+//! Always: the level became a whole number on the host, so both sides decide alike; alpha is kept.
+
+use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::picture::Pixel;
+
+use super::gray::gray;
+
+/// Black or white. Parameter: the greatest gray that is still black.
+pub static THRESHOLD: PixelFn = PixelFn {
+    name: "threshold",
+    wgsl: include_str!("threshold.wgsl"),
+    words: 1,
+    side: false,
+    small: false,
+    row,
+    spans: everywhere,
+};
+
+/// The parameter word of a level, where 1 is full brightness. A whole number exceeds `255 level` exactly where it
+/// exceeds the whole part of it.
+pub fn pack(level: f64) -> [u32; 1] {
+    [((255.0 * level).floor().clamp(-1.0, 255.0) as i32).cast_unsigned()]
+}
+
+fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
+    let black = args.frame.int(0);
+    for pixel in pixels {
+        let word = u32::from_le_bytes(*pixel);
+        let color = if gray(word).cast_signed() > black { 0x00ff_ffff } else { 0 };
+        *pixel = (color | (word & 0xff00_0000)).to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_between_two_whole_numbers_counts_as_the_lower_one() {
+        assert_eq!([pack(0.5), pack(0.2), pack(1.0), pack(9.0)], [[127], [51], [255], [255]]);
+        assert_eq!(pack(-0.001), [u32::MAX]);
+    }
+}

@@ -1,0 +1,183 @@
+//! Laws of heads, for any size and setting: bands join without a seam, and functions in front see the source.
+
+mod heads_made;
+
+use heads_made::{Made, source};
+use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use vramp_kernels::Pixel;
+use vramp_kernels::head::load_here::LOAD;
+use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, flip, gradient, nearest, noise, solid};
+use vramp_kernels::pixel::{markers, table};
+use vramp_plan::{Rate, Size};
+
+fn size() -> impl Strategy<Value = Size> {
+    (1..40u32, 1..40u32).prop_map(|(width, height)| Size { width, height })
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    (1..100_000u32, 1..2000u32).prop_map(|(num, den)| Rate::new(num, den).expect("both are above zero"))
+}
+
+/// Heads that make pixels from nothing.
+fn generators() -> impl Strategy<Value = Made> {
+    let sides = (1..150u32, 1..150u32).prop_map(|(width, height)| Size { width, height });
+    (0..7, sides, rate(), any::<u64>()).prop_map(|(kind, size, rate, n)| match kind {
+        0 => Made::of(&solid::SOLID, size).words(&solid::pack([n as u8, 2, 3, 4])),
+        1 => Made::of(&gradient::GRADIENT, size).words(&gradient::pack(n)),
+        2 => Made::of(&bars::BARS, size).words(&bars::pack()),
+        3 => Made::of(&checker::CHECKER, size).words(&checker::pack()),
+        4 => Made::of(&noise::NOISE, size).words(&noise::pack(n, 1)),
+        5 => Made::of(&ball::BALL, size).words(&ball::pack(size, rate, n)),
+        _ => Made::of(&disc::DISC, size).words(&disc::pack(size, rate, n)),
+    })
+}
+
+/// Heads that read a source, which is still to be given, and its size.
+fn readers() -> impl Strategy<Value = (Made, Size)> {
+    let taps = prop_oneof![Just(0u32), (0..40u32).prop_map(|half| 2 * half + 1)];
+    (0..4, size(), size(), 0.05..12.0f64, taps).prop_map(|(kind, from, to, sigma, taps)| {
+        let made = match kind {
+            0 => Made::of(&nearest::NEAREST, to).words(&nearest::pack()).small(nearest::small(from, to)),
+            1 => Made::of(&bilinear::BILINEAR, to).words(&bilinear::pack()).small(bilinear::small(from, to)),
+            2 => Made::of(&flip::FLIP, from).words(&flip::pack(taps > 20, sigma > 6.0)),
+            _ => {
+                let weights = blur::weights(sigma, taps).expect("an odd size");
+                Made::of(&blur::BLUR, from).words(&blur::pack(&weights)).small(blur::small(&weights))
+            }
+        };
+        (made, from)
+    })
+}
+
+fn heights() -> impl Strategy<Value = Vec<u32>> {
+    proptest::collection::vec(1..12u32, 1..6)
+}
+
+/// A blur by the definition: every tap of the square, in 64 bits.
+fn blur_by_definition(pixels: &[Pixel], size: Size, weights: &[u32]) -> Vec<Pixel> {
+    let reach = i64::from(weights.len() as u32 / 2);
+    let at = |x: i64, y: i64| {
+        let x = x.clamp(0, i64::from(size.width) - 1);
+        let y = y.clamp(0, i64::from(size.height) - 1);
+        pixels[(y * i64::from(size.width) + x) as usize]
+    };
+    let places = (0..i64::from(size.height)).flat_map(|y| (0..i64::from(size.width)).map(move |x| (x, y)));
+    let blurred = places.map(|(x, y)| {
+        let mut sum = [0u64; 4];
+        for (v, down) in (-reach..).zip(weights) {
+            for (u, along) in (-reach..).zip(weights) {
+                let pixel = at(x + u, y + v);
+                for channel in 0..4 {
+                    sum[channel] += u64::from(down * along) * u64::from(pixel[channel]);
+                }
+            }
+        }
+        sum.map(|s| ((s + 32768) >> 16) as u8)
+    });
+    blurred.collect()
+}
+
+/// A bilinear resize in double precision, unrounded.
+fn bilinear_in_doubles(pixels: &[Pixel], from: Size, to: Size) -> Vec<[f64; 4]> {
+    let axis = |at: u32, from: u32, to: u32| {
+        let place = ((f64::from(at) + 0.5) * f64::from(from) / f64::from(to) - 0.5).clamp(0.0, f64::from(from - 1));
+        let first = place.floor() as u32;
+        (first, (first + 1).min(from - 1), place - place.floor())
+    };
+    let mut made = Vec::new();
+    for y in 0..to.height {
+        for x in 0..to.width {
+            let (x0, x1, u) = axis(x, from.width, to.width);
+            let (y0, y1, v) = axis(y, from.height, to.height);
+            let at = |x: u32, y: u32, channel: usize| f64::from(pixels[(y * from.width + x) as usize][channel]);
+            made.push(std::array::from_fn(|c| {
+                let (top, bottom) =
+                    (at(x0, y0, c) * (1.0 - u) + at(x1, y0, c) * u, at(x0, y1, c) * (1.0 - u) + at(x1, y1, c) * u);
+                top * (1.0 - v) + bottom * v
+            }));
+        }
+    }
+    made
+}
+
+proptest! {
+    #[test]
+    fn a_pattern_in_bands_equals_the_whole(made in generators(), heights in heights()) {
+        prop_assert_eq!(made.bands(&heights), made.whole());
+    }
+
+    #[test]
+    fn a_gather_or_stencil_in_bands_equals_the_whole((made, from) in readers(), heights in heights()) {
+        let made = made.source(from, source(from));
+        prop_assert_eq!(made.bands(&heights), made.whole());
+        let before = made.behind(&markers::MARKERS, &markers::pack(7, 99));
+        prop_assert_eq!(before.bands(&heights), before.whole());
+    }
+
+    #[test]
+    fn functions_in_front_equal_the_source_changed_first((made, from) in readers(), level in 0..=255u8) {
+        let curve = table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(5) ^ level));
+        for (function, words) in [(&table::TABLE, &curve[..]), (&markers::MARKERS, &markers::pack(9, level)[..])] {
+            let changed = Made::of(&LOAD, from).source(from, source(from)).behind(function, words).whole();
+            prop_assert!(changed != source(from) || from.pixels() < 20);
+            let at_once = made.clone().source(from, source(from)).behind(function, words).whole();
+            prop_assert_eq!(at_once, made.clone().source(from, changed).whole());
+        }
+    }
+
+    #[test]
+    fn a_blur_equals_its_definition(size in size(), sigma in 0.05..9.0f64, half in 0..9u32) {
+        let weights = blur::weights(sigma, 2 * half + 1).unwrap();
+        let made = Made::of(&blur::BLUR, size).words(&blur::pack(&weights)).small(blur::small(&weights));
+        let expected = blur_by_definition(&source(size), size, &weights);
+        prop_assert_eq!(made.source(size, source(size)).whole(), expected);
+    }
+
+    #[test]
+    fn the_weights_of_a_blur_come_to_256_and_are_mirrored(sigma in 0.01..100.0f64, half in 0..512u32) {
+        let weights = blur::weights(sigma, 2 * half + 1).unwrap();
+        prop_assert_eq!(weights.len() as u32, 2 * half + 1);
+        prop_assert_eq!(weights.iter().sum::<u32>(), 256);
+        prop_assert!(weights.iter().eq(weights.iter().rev()));
+        prop_assert!(blur::small(&weights).len() <= 128);
+    }
+
+    #[test]
+    fn bilinear_is_within_a_level_of_double_precision(from in size(), to in size()) {
+        let made = Made::of(&bilinear::BILINEAR, to).words(&bilinear::pack()).small(bilinear::small(from, to));
+        let made = made.source(from, source(from)).whole();
+        for (made, expected) in made.iter().zip(bilinear_in_doubles(&source(from), from, to)) {
+            for (made, expected) in made.iter().zip(expected) {
+                // Half a level from rounding, and what 12 fraction bits of two places can change.
+                prop_assert!((f64::from(*made) - expected).abs() < 0.5 + 2.0 * 255.0 / 8192.0 + 1e-9);
+            }
+        }
+    }
+}
+
+#[test]
+fn white_stays_white_and_black_black_under_every_weight() {
+    let size = Size { width: 37, height: 5 };
+    for level in [0, 255] {
+        for (sigma, taps) in [(0.01, 1), (0.5, 3), (2.0, 13), (100.0, 1023)] {
+            let weights = blur::weights(sigma, taps).unwrap();
+            let made = Made::of(&blur::BLUR, size).words(&blur::pack(&weights)).small(blur::small(&weights));
+            let flat = vec![[level; 4]; size.pixels() as usize];
+            assert_eq!(made.source(size, flat.clone()).whole(), flat);
+        }
+    }
+}
+
+#[test]
+fn the_longest_sides_are_resized_from_within_the_source() {
+    let (long, one) = (Size::new(65_536, 1).unwrap(), Size::new(1, 65_536).unwrap());
+    for (from, to) in [(long, one), (one, long), (long, long)] {
+        let (columns, rows) = (to.width as usize, from.height);
+        let places = nearest::small(from, to);
+        assert!(places[..columns].iter().all(|x| *x < from.width) && places[columns..].iter().all(|y| *y < rows));
+        let places = bilinear::small(from, to);
+        let last = |side: u32| (side - 1) << bilinear::FRACTION_BITS;
+        assert!(places[..columns].iter().all(|x| *x <= last(from.width)));
+        assert!(places[columns..].iter().all(|y| *y <= last(rows)));
+    }
+}

@@ -1,0 +1,107 @@
+//! Makes pictures with heads, whole or in bands, for the tests of heads.
+
+#![allow(dead_code, reason = "shared by several test files, none of which uses all of it")]
+
+use vramp_kernels::head::{Head, noise};
+use vramp_kernels::{Frame, Picture, Pixel, PixelFn, Recipe};
+use vramp_plan::Size;
+
+/// A head with everything that it is given for one frame.
+#[derive(Debug, Clone)]
+pub struct Made {
+    head: &'static Head,
+    size: Size,
+    source: Option<(Size, Vec<Pixel>)>,
+    words: Vec<u32>,
+    small: Vec<u32>,
+    before: Option<(&'static PixelFn, Vec<u32>)>,
+}
+
+impl Made {
+    pub fn of(head: &'static Head, size: Size) -> Made {
+        Made { head, size, source: None, words: Vec::new(), small: Vec::new(), before: None }
+    }
+
+    pub fn source(mut self, size: Size, pixels: Vec<Pixel>) -> Made {
+        self.source = Some((size, pixels));
+        self
+    }
+
+    pub fn words(mut self, words: &[u32]) -> Made {
+        self.words = words.to_vec();
+        self
+    }
+
+    pub fn small(mut self, small: Vec<u32>) -> Made {
+        self.small = small;
+        self
+    }
+
+    pub fn behind(mut self, function: &'static PixelFn, words: &[u32]) -> Made {
+        self.before = Some((function, words.to_vec()));
+        self
+    }
+
+    pub fn whole(&self) -> Vec<Pixel> {
+        self.bands(&[self.size.height])
+    }
+
+    /// Bands of these heights, again and again until the picture is full.
+    pub fn bands(&self, heights: &[u32]) -> Vec<Pixel> {
+        let mut recipe = Recipe::of(self.head);
+        if let Some((function, _)) = &self.before {
+            recipe = recipe.behind(function);
+        }
+        let layout = recipe.layout();
+        // Small data do not begin at 0, so that a head that forgets its place is found.
+        let small = [&[7; 3][..], &self.small].concat();
+        let mut words = vec![0; layout.words];
+        assert_eq!(self.words.len(), self.head.words, "{} packs as many words as it declares", self.head.name);
+        assert!(self.head.small || self.small.is_empty(), "{} declares its small data", self.head.name);
+        words[layout.head.start..][..self.words.len()].copy_from_slice(&self.words);
+        if let Some(at) = layout.head.small {
+            words[at] = 3;
+        }
+        if let Some((_, own)) = &self.before {
+            words[layout.before[0].start..][..own.len()].copy_from_slice(own);
+        }
+        let source = self.source.as_ref().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
+        let frame = Frame { size: self.size, source, sides: &[], small: &small, words: &words };
+        // Nothing may be left as it was: two backgrounds give the same picture.
+        let [one, other] = [0x11, 0xee].map(|level| {
+            let mut pixels = vec![[level; 4]; self.size.pixels() as usize];
+            let mut rest = &mut pixels[..];
+            let mut first = 0;
+            for height in heights.iter().cycle() {
+                let height = (*height).min(self.size.height - first);
+                let (band, later) = rest.split_at_mut((height * self.size.width) as usize);
+                recipe.program().band(&frame, first, band);
+                (rest, first) = (later, first + height);
+                if first == self.size.height {
+                    break;
+                }
+            }
+            pixels
+        });
+        assert_eq!(one, other, "{} writes every pixel", self.head.name);
+        one
+    }
+}
+
+/// The source of a size, as `reference/heads.py` makes it.
+pub fn source(size: Size) -> Vec<Pixel> {
+    let words = noise::pack(0, size.width * 1000 + size.height);
+    let mut pixels = Made::of(&noise::NOISE, size).words(&words).whole();
+    let (w, h) = (size.width, size.height);
+    for (i, pixel) in (0..).zip(&mut pixels) {
+        let (x, y) = (i % w, i / w);
+        pixel[3] = pixel[0] ^ 0x5a;
+        if (h / 3..h / 2).contains(&y) && (w / 4..w / 2).contains(&x) {
+            *pixel = [255, 0, 255, 255];
+        }
+        if y >= h / 2 && x >= w / 2 {
+            *pixel = pixel.map(|v| v / 8);
+        }
+    }
+    pixels
+}

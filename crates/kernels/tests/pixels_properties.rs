@@ -1,0 +1,207 @@
+//! What holds for every pixel function, whatever its settings: regions of effect, bands and folding.
+
+use proptest::prelude::*;
+use vramp_kernels::head::load_here::LOAD;
+use vramp_kernels::pixel::color::{brightness, contrast, gamma, hue, invert};
+use vramp_kernels::pixel::table::{self, TABLE};
+use vramp_kernels::pixel::{self, curve, glyphs, markers, matrix, mix, overlay, threshold};
+use vramp_kernels::{FnArgs, Frame, Params, Picture, Pixel, PixelFn, Recipe, RowArgs};
+use vramp_plan::Size;
+
+/// A function with its words and small data.
+#[derive(Debug, Clone)]
+struct Step {
+    function: &'static PixelFn,
+    words: Vec<u32>,
+    small: Vec<u32>,
+}
+
+/// Some setting of the function of this name for a frame of this size, decided by a few random numbers.
+fn step(function: &'static PixelFn, size: Size, seed: [u32; 6]) -> Step {
+    let [one, two, three, four, five, six] = seed;
+    let near = |v: u32, side: u32| (v % (side + 16)).cast_signed() - 8;
+    let part = |v: u32| f64::from(v % 1001) / 1000.0;
+    let (words, small) = match function.name {
+        "curve" => {
+            let rows: Vec<i32> = (0..size.width).map(|x| near(one.wrapping_mul(x + two), size.height)).collect();
+            (curve::pack(one.to_le_bytes(), &rows).to_vec(), rows.iter().map(|v| v.cast_unsigned()).collect())
+        }
+        "glyphs" => {
+            let atlas: Vec<u8> = noise(64, three).as_flattened().to_vec();
+            let glyph = |i: u32| glyphs::Glyph {
+                x: near(one.wrapping_mul(i + 1), size.width),
+                y: near(two.wrapping_mul(i + 1), size.height),
+                width: (four.wrapping_mul(i + 3) >> 8) as u16 % 11,
+                height: (five.wrapping_mul(i + 5) >> 8) as u16 % 11,
+                at: six % 100,
+            };
+            let all: Vec<_> = (0..six % 9).map(glyph).collect();
+            let mut small = Vec::new();
+            let lines: Vec<_> = all.chunks(3).collect();
+            let words = glyphs::pack(one.to_le_bytes(), &atlas, &lines, &mut small).expect("few, inside the atlas");
+            (words.to_vec(), small)
+        }
+        "gray" => (vec![], vec![]),
+        "markers" => (markers::pack(one % 40, two as u8).to_vec(), vec![]),
+        "matrix" => {
+            let mut m = hue(f64::from(one % 360));
+            if two % 2 == 0 {
+                m.iter_mut().zip([three, four, five, six].iter().cycle()).for_each(|(m, v)| *m += part(*v) * 4.0 - 2.0);
+            }
+            (matrix::pack(&m).expect("the factors are small").to_vec(), vec![])
+        }
+        "mix" => (mix::pack(mix::Mode::ALL[one as usize % 6], part(two)).to_vec(), vec![]),
+        "overlay" => {
+            let picture = Size { width: 1 + three % 9, height: 1 + four % 9 };
+            let words = overlay::pack(near(one, size.width), near(two, size.height), picture, part(five));
+            (words.to_vec(), overlay::small(&noise(picture.pixels() as u32, six)).collect())
+        }
+        "table" => (table::pack(&table_from(one, part(two))).to_vec(), vec![]),
+        "threshold" => (threshold::pack(part(one)).to_vec(), vec![]),
+        other => panic!("{other} needs settings here, so that its regions and bands are tested"),
+    };
+    Step { function, words, small }
+}
+
+fn table_from(kind: u32, amount: f64) -> table::Table {
+    match kind % 4 {
+        0 => brightness(amount - 0.5),
+        1 => contrast(2.0 * amount, 0.5),
+        2 => gamma(amount + 0.2),
+        _ => invert(),
+    }
+}
+
+fn noise(count: u32, seed: u32) -> Vec<Pixel> {
+    let hashed = |i: u32| {
+        let v = (i ^ seed).wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+        ((v >> ((v >> 28) + 4)) ^ v).wrapping_mul(277_803_737)
+    };
+    (0..count)
+        .map(|i| hashed(i).to_le_bytes())
+        .map(|p| if p[1] % 3 == 0 { [p[0], p[1], p[2], 255] } else { p })
+        .collect()
+}
+
+fn sizes() -> impl Strategy<Value = Size> {
+    let one = |width, height| Just(Size { width, height });
+    prop_oneof![
+        one(1, 1),
+        one(1, 7),
+        one(300, 2),
+        (1..40_u32, 1..30_u32).prop_map(|(width, height)| Size { width, height })
+    ]
+}
+
+fn functions() -> impl Strategy<Value = &'static PixelFn> {
+    (0..pixel::ALL.len()).prop_map(|i| pixel::ALL[i])
+}
+
+fn frame_of(recipe: &Recipe, steps: &[Step], size: Size) -> Params {
+    let layout = recipe.layout();
+    let mut params = Params::new();
+    params.begin(&layout, size, size, 0);
+    for (part, step) in layout.after.iter().zip(steps) {
+        params.set(*part, &step.words, &step.small);
+    }
+    params
+}
+
+/// A frame through a recipe, in bands that end at these rows.
+fn in_bands(
+    recipe: &Recipe,
+    params: &Params,
+    size: Size,
+    a: &[Pixel],
+    sides: &[Picture<'_>],
+    ends: &[u32],
+) -> Vec<Pixel> {
+    let source = Picture::new(size, a);
+    let frame = Frame { size, source, sides, small: params.small(), words: params.words() };
+    let program = recipe.program();
+    let mut out = vec![[7; 4]; a.len()];
+    let mut first = 0;
+    for end in ends.iter().copied().chain([size.height]) {
+        let end = end.clamp(first, size.height);
+        let place = |row: u32| row as usize * size.width as usize;
+        program.band(&frame, first, &mut out[place(first)..place(end)]);
+        first = end;
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn outside_its_spans_a_function_changes_nothing(
+        size in sizes(), function in functions(), seed in any::<[u32; 6]>(), cut in 0..40_usize,
+    ) {
+        let step = step(function, size, seed);
+        let count = size.pixels() as u32;
+        let (a, b) = (noise(count, seed[0]), noise(count, !seed[1]));
+        let side = Picture::new(size, &b);
+        let frame = FnArgs { words: &step.words, small: &step.small, size };
+        for y in 0..size.height {
+            let source = Picture::new(size, &a).unwrap().row(y);
+            let (mut whole, mut spans, mut pieces) = (source.to_vec(), source.to_vec(), source.to_vec());
+            (function.row)(&RowArgs { frame, y, x: 0, side }, &mut whole);
+            for part in (function.spans)(&frame, y).iter() {
+                let x = part.start as u32;
+                (function.row)(&RowArgs { frame, y, x, side }, &mut spans[part]);
+            }
+            // Nor does it matter in which pieces a row is visited.
+            let cut = cut.min(pieces.len());
+            let (left, right) = pieces.split_at_mut(cut);
+            (function.row)(&RowArgs { frame, y, x: 0, side }, left);
+            (function.row)(&RowArgs { frame, y, x: cut as u32, side }, right);
+            prop_assert_eq!(&spans, &whole, "row {}", y);
+            prop_assert_eq!(&pieces, &whole, "row {} cut at {}", y, cut);
+        }
+    }
+
+    #[test]
+    fn bands_give_what_one_band_gives(
+        size in sizes(),
+        chosen in prop::collection::vec((functions(), any::<[u32; 6]>()), 1..5),
+        mut ends in prop::collection::vec(0..30_u32, 0..5),
+    ) {
+        ends.sort_unstable();
+        let steps: Vec<Step> = chosen.iter().map(|(function, seed)| step(function, size, *seed)).collect();
+        let recipe = steps.iter().fold(Recipe::of(&LOAD), |recipe, step| recipe.then(step.function));
+        let params = frame_of(&recipe, &steps, size);
+        let count = size.pixels() as u32;
+        let (a, b) = (noise(count, 1), noise(count, 2));
+        let sides = vec![Picture::new(size, &b).unwrap(); steps.len()];
+        prop_assert_eq!(
+            in_bands(&recipe, &params, size, &a, &sides, &ends),
+            in_bands(&recipe, &params, size, &a, &sides, &[])
+        );
+    }
+
+    #[test]
+    fn folded_tables_give_what_one_after_the_other_gives(
+        size in sizes(),
+        chosen in prop::collection::vec((prop_oneof![3 => Just(&TABLE), 1 => functions()], any::<[u32; 6]>()), 1..7),
+    ) {
+        let steps: Vec<Step> = chosen.iter().map(|(function, seed)| step(function, size, *seed)).collect();
+        let recipe = steps.iter().fold(Recipe::of(&LOAD), |recipe, step| recipe.then(step.function));
+        let params = frame_of(&recipe, &steps, size);
+        let folded = recipe.folded();
+        let layout = folded.recipe.layout();
+        let mut short = Params::new();
+        short.begin(&layout, size, size, 0);
+        for (place, step) in folded.after.iter().zip(&steps) {
+            place.set(&layout.after, &step.words, &step.small, &mut short);
+        }
+        let names: Vec<_> = folded.recipe.after.iter().map(|f| f.name).collect();
+        prop_assert!(names.windows(2).all(|two| two != ["table", "table"]), "{:?}", names);
+        let count = size.pixels() as u32;
+        let (a, b) = (noise(count, 1), noise(count, 2));
+        let sides = vec![Picture::new(size, &b).unwrap(); steps.len()];
+        prop_assert_eq!(
+            in_bands(&folded.recipe, &short, size, &a, &sides, &[]),
+            in_bands(&recipe, &params, size, &a, &sides, &[])
+        );
+    }
+}

@@ -1,28 +1,88 @@
-//! Makes sure that the programs which tests start are there.
+//! Makes sure that the programs and drivers which tests use are there.
 //!
-//! Owns the list of those programs and their Debian packages.
+//! Owns the list of them and their Debian packages.
 //! Does not touch a machine that has them all.
 
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::bail;
 
 use crate::shell;
 
-/// What tests start, the package it comes in, and why.
-const NEEDED: &[(&str, &str, &str)] = &[("dot", "graphviz", "a plan printed as DOT is read back by Graphviz itself")];
+/// Something that tests use, the package it comes in, and why.
+struct Needed {
+    what: What,
+    package: &'static str,
+    why: &'static str,
+}
+
+/// How something is known to be there.
+enum What {
+    /// A program on the PATH.
+    Program(&'static str),
+    /// A file whose name starts like this, in one of these folders or in a folder of theirs. Only Linux has it.
+    File(&'static str, &'static [&'static str]),
+}
+
+const NEEDED: &[Needed] = &[
+    Needed {
+        what: What::Program("dot"),
+        package: "graphviz",
+        why: "a plan printed as DOT is read back by Graphviz itself",
+    },
+    Needed {
+        what: What::File("libvulkan.so.1", &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"]),
+        package: "libvulkan1",
+        why: "tests on a device reach it through the Vulkan loader",
+    },
+    Needed {
+        what: What::File("lvp_icd", &["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"]),
+        package: "mesa-vulkan-drivers",
+        why: "tests on a device need one, and this driver makes one out of the CPU",
+    },
+];
+
+impl What {
+    fn is_there(&self) -> bool {
+        match self {
+            Self::Program(program) => shell::find(program).is_some(),
+            Self::File(start, folders) => {
+                !cfg!(target_os = "linux") || folders.iter().any(|folder| holds(folder, start))
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Program(name) | Self::File(name, _) => name,
+        }
+    }
+}
+
+/// Whether a folder, or a folder in it, has a file whose name starts like this.
+fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(folder)
+            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+            .unwrap_or_default()
+    };
+    let fits = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start));
+    let outer = inside(folder.as_ref());
+    outer.iter().any(fits) || outer.iter().filter(|path| path.is_dir()).any(|path| inside(path).iter().any(fits))
+}
 
 /// Installs by apt what is missing, or says what to install.
 pub(crate) fn provide() -> anyhow::Result<()> {
-    let missing: Vec<_> = NEEDED.iter().filter(|(program, ..)| shell::find(program).is_none()).collect();
+    let missing: Vec<_> = NEEDED.iter().filter(|needed| !needed.what.is_there()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    for (program, package, why) in &missing {
-        eprintln!("xtask: `{program}` (package {package}) is missing: {why}");
+    for Needed { what, package, why } in &missing {
+        eprintln!("xtask: `{}` (package {package}) is missing: {why}", what.name());
     }
-    let packages: Vec<&str> = missing.iter().map(|(_, package, _)| *package).collect();
+    let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
     let Some(prefix) = as_root() else {
         bail!("install {} and try again: that takes apt-get, and root or sudo, which are not here", packages.join(" "));
     };
@@ -52,6 +112,14 @@ fn apt_get(prefix: &[&str], words: &[&str]) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_found_in_a_folder_and_one_below_and_nowhere_else() {
+        let here = shell::root().join("xtask");
+        assert!(holds(&here, "Cargo.to") && holds(&here, "apt.rs"));
+        assert!(!holds(&here, "no-file-starts-like-this") && !holds("no/such/folder", "Cargo.toml"));
+        assert!(!holds(shell::root(), "apt.rs"), "two folders below");
+    }
 
     #[test]
     fn apt_is_asked_without_questions_and_behind_sudo_where_needed() {

@@ -1,0 +1,210 @@
+//! An open device: its facts, its memory, its kernels and its counters.
+//!
+//! Owns what everybody who works with the device shares.
+//! Does not play recordings: a [`Player`](crate::Player) does, one per lane.
+//!
+//! Always: once the device is lost, everything that needs it says so and nothing panics.
+
+mod adapters;
+mod choice;
+
+pub use adapters::{Adapter, AdapterKind, Backend, DeviceLimits};
+pub use choice::{Choice, LimitSet, OpenError};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vramp_plan::Shader;
+
+use crate::buffer::{Buffer, BufferError, DeviceMemory};
+use crate::calls::{Calls, Counters, DriverCounters};
+use crate::health::{Event, Lost};
+use crate::kernel::Kernel;
+use crate::memory::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
+use crate::pipelines::{Pipelines, PrepareError};
+use crate::warm_up;
+
+/// Tells devices apart, so that a buffer of one is refused by another.
+static LAST_DEVICE: AtomicU64 = AtomicU64::new(0);
+
+/// An open device. Clones are the same device.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: u64,
+    adapter: Adapter,
+    limits: DeviceLimits,
+    maps_directly: bool,
+    pool: Pool<DeviceMemory>,
+    pipelines: Pipelines,
+    calls: Calls,
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("adapter", &self.inner.adapter).finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Starts to choose a device; `open` ends it.
+    pub fn choose() -> Choice {
+        Choice::default()
+    }
+
+    fn opened(
+        adapter: Adapter,
+        limits: DeviceLimits,
+        maps_directly: bool,
+        rules: PoolRules,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Self {
+        let id = LAST_DEVICE.fetch_add(1, Ordering::Relaxed) + 1;
+        let calls = Calls::new(device, queue);
+        let pool = Pool::new(rules, calls.progress.clone());
+        let pipelines = Pipelines::new(id);
+        Self { inner: Arc::new(Inner { id, adapter, limits, maps_directly, pool, pipelines, calls }) }
+    }
+
+    // ---- facts
+
+    /// Which adapter it is.
+    pub fn adapter(&self) -> &Adapter {
+        &self.inner.adapter
+    }
+
+    /// What it was opened with, which may be less than the adapter could.
+    pub fn limits(&self) -> &DeviceLimits {
+        &self.inner.limits
+    }
+
+    /// Whether a download of a buffer that nobody else holds maps the buffer itself, without a copy.
+    pub fn maps_directly(&self) -> bool {
+        self.inner.maps_directly
+    }
+
+    /// What was asked of it since it was opened.
+    pub fn counters(&self) -> Counters {
+        self.inner.calls.counters()
+    }
+
+    /// What wgpu counts by itself; none where it does not.
+    pub fn driver_counters(&self) -> Option<DriverCounters> {
+        self.inner.calls.driver_counters()
+    }
+
+    // ---- memory
+
+    /// Lends a buffer of at least this size. Its content is whatever its last holder left there.
+    pub fn lend(&self, bytes: u64, owner: &Arc<str>) -> Result<Buffer, LendError<BufferError>> {
+        match self.try_lend(bytes, owner) {
+            Err(LendError::NotMade { problem: BufferError::OutOfMemory, .. }) => {
+                // What lies free may be what is missing.
+                self.inner.pool.trim_to(0);
+                self.try_lend(bytes, owner)
+            }
+            answer => answer,
+        }
+    }
+
+    fn try_lend(&self, bytes: u64, owner: &Arc<str>) -> Result<Buffer, LendError<BufferError>> {
+        let Inner { calls, id, maps_directly, limits, .. } = &*self.inner;
+        let most_bytes = limits.buffer_bytes.min(limits.binding_bytes) / SIZE_CLASS_BYTES * SIZE_CLASS_BYTES;
+        if bytes > most_bytes {
+            let (owner, problem) = (Arc::clone(owner), BufferError::TooBig { most_bytes });
+            return Err(LendError::NotMade { owner, needed_bytes: bytes, problem });
+        }
+        self.inner.pool.lend(bytes, owner, |bytes| DeviceMemory::make(calls, *id, bytes, *maps_directly))
+    }
+
+    /// The pool behind [`Device::lend`]: its ledger, statistics and trimming.
+    pub fn pool(&self) -> &Pool<DeviceMemory> {
+        &self.inner.pool
+    }
+
+    // ---- kernels
+
+    /// Compiles a shader, unless one of the same content was, and runs it once on scratch memory, since drivers
+    /// compile for real at the first dispatch (14 to 60 ms on llvmpipe). Blocks; meant for before the first frame, or
+    /// for another thread.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn prepare(&self, shader: &Shader) -> Result<Kernel, PrepareError> {
+        crate::calls::now(self.prepare_async(shader))
+    }
+
+    /// As `prepare`, for places that may not block: the kernel is ready, its first run is under way.
+    pub async fn prepare_async(&self, shader: &Shader) -> Result<Kernel, PrepareError> {
+        let Inner { calls, limits, pipelines, .. } = &*self.inner;
+        let (kernel, is_new) = pipelines.compile(calls, limits, shader).await?;
+        if let Some(compiled) = pipelines.find(kernel.id).filter(|_| is_new) {
+            warm_up::run_once(calls, limits, &kernel, &compiled)?;
+        }
+        Ok(kernel)
+    }
+
+    /// Kernels that are compiled.
+    pub fn kernels(&self) -> usize {
+        self.inner.pipelines.len()
+    }
+
+    /// Gives up the kernels of which nobody holds a handle, and says how many.
+    pub fn forget_unused_kernels(&self) -> usize {
+        self.inner.pipelines.forget_unused()
+    }
+
+    // ---- health
+
+    /// Hears what the device has finished, without waiting.
+    pub fn poll(&self) -> Result<(), Lost> {
+        self.inner.calls.poll()
+    }
+
+    /// An error unless the device is there.
+    pub fn check(&self) -> Result<(), Lost> {
+        self.inner.calls.health.check()
+    }
+
+    /// What the device reported by itself since the last call, and how many events more than are kept.
+    pub fn take_events(&self) -> (Vec<Event>, u64) {
+        self.inner.calls.health.take()
+    }
+
+    /// Ends the device: everything on it is lost, and whoever uses it hears that.
+    pub fn destroy(&self) {
+        self.inner.calls.device().destroy();
+        // wgpu tells of the loss once the queue is empty, which nobody waits for here.
+        self.inner.calls.health.lose("it was destroyed".into());
+    }
+
+    /// Leaves the device behind without freeing it: dropping one that hangs would hang as well.
+    pub fn abandon(self) {
+        self.inner.calls.health.lose("it was abandoned".into());
+        std::mem::forget(self);
+    }
+
+    /// wgpu's own device, for a user's own GPU code. What is asked of it directly is not counted.
+    pub fn raw(&self) -> &wgpu::Device {
+        self.inner.calls.device()
+    }
+
+    /// wgpu's own queue, likewise.
+    pub fn raw_queue(&self) -> &wgpu::Queue {
+        self.inner.calls.queue()
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.inner.calls
+    }
+
+    pub(crate) fn pipelines(&self) -> &Pipelines {
+        &self.inner.pipelines
+    }
+}

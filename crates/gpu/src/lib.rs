@@ -1,0 +1,59 @@
+//! What lives on the device: the only crate that names wgpu.
+//!
+//! Owns the choice and opening of a device, its memory, the rings that cross between host and device, compiled kernels,
+//! and the one player that turns a [`Recording`] into one submit.
+//! Does not know which kernels exist (they come as [`vramp_plan::Shader`]) nor when a tick is due.
+//!
+//! Always: every counted call into the device stands in `calls.rs`; what is lent is never lent twice, nor while the
+//! device still uses it; nothing blocks but what is called `wait` or `play`.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use vramp_gpu::{Device, Player, Recording};
+//! # fn shader() -> vramp_plan::Shader { unimplemented!() }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Device::choose().budget_bytes(256 << 20).open()?;
+//! let invert = device.prepare(&shader())?;
+//! let owner: Arc<str> = "invert".into();
+//! let (from, to) = (device.lend(16_384, &owner)?, device.lend(16_384, &owner)?);
+//!
+//! let mut recording = Recording::new();
+//! recording.upload(&from, vec![0; 16_384])?;
+//! recording.dispatch(&invert, &[&from, &to], &[0; 16], invert.cover(4096, device.limits()))?;
+//! recording.download(&to)?;
+//!
+//! let mut player = Player::on(&device).frames_in_flight(2).build()?;
+//! player.play(&mut recording)?;
+//! let arrived = player.readbacks().wait(std::time::Duration::from_secs(1))?.expect("one was asked for");
+//! assert_eq!(arrived.bytes(0).len(), 16_384);
+//! # Ok(())
+//! # }
+//! ```
+
+mod bind_groups;
+mod buffer;
+mod calls;
+mod device;
+mod health;
+mod kernel;
+mod memory;
+mod pipelines;
+mod player;
+mod readback;
+mod recording;
+mod uniforms;
+mod upload;
+mod warm_up;
+
+pub use buffer::{Buffer, BufferError, DeviceMemory};
+pub use calls::{Counters, DriverCounters};
+pub use device::{Adapter, AdapterKind, Backend, Choice, Device, DeviceLimits, LimitSet, OpenError};
+pub use health::{Event, Lost};
+pub use kernel::Kernel;
+pub use memory::{
+    Holding, LendError, Lent, Place, Pool, PoolRules, Progress, Resource, Ring, SIZE_CLASS_BYTES, Statistics, Tag,
+};
+pub use pipelines::PrepareError;
+pub use player::{PlayError, Played, Player, PlayerBuilder};
+pub use readback::{Arrived, ReadError, Readbacks};
+pub use recording::{HostBytes, RecordError, Recording};

@@ -1,0 +1,158 @@
+//! The acts of a recording, one by one, as wgpu's commands.
+//!
+//! Owns the finding of everything that a recording names, the filling of its staging memory, and the encoding.
+//! Does not keep anything between two recordings but scratch lists.
+
+use crate::buffer::Buffer;
+use crate::calls::Refusal;
+use crate::memory::Resource;
+use crate::readback::Claimed;
+use crate::recording::{Act, COPY_BYTES, Recording};
+
+use super::{Player, Step, Taken};
+
+/// Bytes in whole words, as devices copy them.
+pub(super) fn words(bytes: u64) -> u64 {
+    bytes.next_multiple_of(COPY_BYTES)
+}
+
+impl Player {
+    /// Finds kernels, bind groups and slots for every act, and fills the staging memory.
+    pub(super) fn prepare<H: AsRef<[u8]>>(
+        &mut self,
+        recording: &Recording<Buffer, H>,
+        taken: &Taken,
+        mut claimed: Option<&mut Claimed>,
+    ) -> Result<(), Refusal> {
+        let Self { device, groups, uniforms, readbacks, scratch, .. } = self;
+        let calls = device.calls();
+        recording.order(&mut scratch.order);
+        scratch.steps.clear();
+        let (mut block, mut upload) = (0, taken.params_bytes);
+        for (at, act) in recording.acts().iter().enumerate() {
+            scratch.steps.push(match act {
+                Act::Upload { bytes, .. } => {
+                    let from = upload;
+                    upload += words(bytes.as_ref().len() as u64);
+                    Step::Upload { from }
+                }
+                Act::Zero { .. } | Act::Copy { .. } => Step::Plain,
+                Act::Dispatch { kernel, buffers, .. } => {
+                    let forgotten = || Refusal::Refused(format!("{} was forgotten; prepare it again", kernel.name()));
+                    let compiled = device.pipelines().find(kernel.id).ok_or_else(forgotten)?;
+                    let group = groups.find(calls, kernel, &compiled, recording.bound(buffers), uniforms)?;
+                    let takes = uniforms.block_bytes(kernel.params_bytes());
+                    let offset = (takes > 0).then_some((taken.params_at + block) as u32);
+                    block += takes;
+                    Step::Dispatch { compiled, group, offset }
+                }
+                Act::Download { from, offset, bytes } => {
+                    let claimed = claimed.as_mut().expect("a recording with downloads has a slot for them");
+                    if recording.is_final(at) && is_direct(recording, from, *offset) {
+                        readbacks.add_direct(claimed, from.clone(), *offset, *bytes);
+                        Step::Download { to: None }
+                    } else {
+                        Step::Download { to: Some(readbacks.add_copied(claimed, *bytes)) }
+                    }
+                }
+            });
+        }
+        self.fill(recording, taken)
+    }
+
+    /// Writes parameters and uploads into the staging memory.
+    fn fill<H: AsRef<[u8]>>(&self, recording: &Recording<Buffer, H>, taken: &Taken) -> Result<(), Refusal> {
+        let Some(staging) = &taken.staging else { return Ok(()) };
+        let mapped = staging.buffer.get_mapped_range_mut(..);
+        let mut mapped = mapped.map_err(|problem| Refusal::Refused(problem.to_string()))?;
+        for (act, step) in recording.acts().iter().zip(&self.scratch.steps) {
+            let (at, bytes) = match (act, step) {
+                (Act::Upload { bytes, .. }, Step::Upload { from }) => (*from, bytes.as_ref()),
+                (Act::Dispatch { params, .. }, Step::Dispatch { offset: Some(offset), .. }) => {
+                    (u64::from(*offset) - taken.params_at, recording.params(params))
+                }
+                _ => continue,
+            };
+            let start = at as usize;
+            mapped.slice(start..start + bytes.len()).copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    /// Encodes everything into one command buffer and submits it.
+    pub(super) fn encode<H: AsRef<[u8]>>(
+        &self,
+        recording: &Recording<Buffer, H>,
+        taken: &Taken,
+        claimed: Option<&Claimed>,
+    ) -> Result<(u64, wgpu::SubmissionIndex), Refusal> {
+        let calls = self.device.calls();
+        let down = match claimed {
+            Some(claimed) => self.readbacks.staging(calls, claimed)?,
+            None => None,
+        };
+        calls.scoped(|| {
+            let mut encoder = calls.encoder();
+            if let Some(staging) = &taken.staging {
+                staging.buffer.unmap();
+                if taken.params_bytes > 0 {
+                    let params = self.uniforms.buffer();
+                    encoder.copy_buffer_to_buffer(&staging.buffer, 0, params, taken.params_at, taken.params_bytes);
+                }
+            }
+            let mut order = self.scratch.order.iter().copied().peekable();
+            while let Some(at) = order.next() {
+                match (&recording.acts()[at], &self.scratch.steps[at]) {
+                    (Act::Dispatch { .. }, _) => {
+                        let mut pass = calls.begin_pass(&mut encoder);
+                        self.dispatch(recording, at, &mut pass);
+                        let is_dispatch = |at: &usize| matches!(recording.acts()[*at], Act::Dispatch { .. });
+                        while let Some(at) = order.next_if(is_dispatch) {
+                            self.dispatch(recording, at, &mut pass);
+                        }
+                    }
+                    (Act::Upload { to, offset, bytes }, Step::Upload { from }) => {
+                        let Some(staging) = &taken.staging else { continue };
+                        let bytes = bytes.as_ref().len() as u64;
+                        encoder.copy_buffer_to_buffer(&staging.buffer, *from, to.raw(), *offset, words(bytes));
+                        calls.count_upload(bytes);
+                    }
+                    (Act::Zero { buffer }, _) => encoder.clear_buffer(buffer.raw(), 0, None),
+                    (Act::Copy { from, from_offset, to, to_offset, bytes }, _) => {
+                        encoder.copy_buffer_to_buffer(from.raw(), *from_offset, to.raw(), *to_offset, words(*bytes));
+                    }
+                    (Act::Download { from, offset, bytes }, Step::Download { to }) => {
+                        if let (Some(to), Some(down)) = (to, &down) {
+                            encoder.copy_buffer_to_buffer(from.raw(), *offset, down, *to, words(*bytes));
+                        }
+                        calls.count_download(*bytes);
+                    }
+                    _ => {}
+                }
+            }
+            calls.submit(encoder)
+        })
+    }
+
+    fn dispatch<H: AsRef<[u8]>>(&self, recording: &Recording<Buffer, H>, at: usize, pass: &mut wgpu::ComputePass<'_>) {
+        let (Act::Dispatch { grid, .. }, Step::Dispatch { compiled, group, offset }) =
+            (&recording.acts()[at], &self.scratch.steps[at])
+        else {
+            return;
+        };
+        pass.set_pipeline(&compiled.pipeline);
+        pass.set_bind_group(0, group, offset.as_slice());
+        self.device.calls().dispatch(pass, *grid);
+    }
+}
+
+/// Whether a download can map the buffer itself: nobody but this recording holds it, so nobody can use it meanwhile.
+fn is_direct<H: AsRef<[u8]>>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
+    let id = Resource::tag(buffer).id;
+    let downloads =
+        recording.acts().iter().filter(|act| matches!(act, Act::Download { from, .. } if from.tag().id == id));
+    buffer.is_mappable()
+        && offset.is_multiple_of(wgpu::MAP_ALIGNMENT)
+        && downloads.count() == 1
+        && buffer.holders() == recording.handles().filter(|other| other.tag().id == id).count()
+}

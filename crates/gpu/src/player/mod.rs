@@ -1,0 +1,377 @@
+//! Turns a recording into one command buffer and one submit.
+//!
+//! Owns what belongs to one lane: its rings, its bind groups, its parameters and its frames in flight.
+//! Does not decide when to play, nor who gets what comes down.
+//!
+//! Always: one submit per recording, one pass per run of dispatches; never more than the allowed frames in flight;
+//! a recording that was refused is unchanged, and one that was played is empty.
+
+mod encode;
+mod error;
+
+pub use error::PlayError;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::bind_groups::BindGroups;
+use crate::buffer::Buffer;
+use crate::calls::Refusal;
+use crate::device::Device;
+use crate::pipelines::Compiled;
+use crate::readback::{Claimed, Readbacks};
+use crate::recording::{Act, Recording};
+use crate::uniforms::Uniforms;
+use crate::upload::{Staging, Uploads};
+
+/// Frames under way at once unless told: one that the device works on, one that waits for it.
+const DEFAULT_IN_FLIGHT: usize = 2;
+
+/// How long the device may take for one submission before it counts as hung.
+#[cfg(not(target_arch = "wasm32"))]
+const DEFAULT_OVERDUE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What became of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Played {
+    /// The number of its submission, for [`Player::has_finished`].
+    pub submission: u64,
+    /// The number under which its downloads arrive; none where it has none.
+    pub ticket: Option<u64>,
+}
+
+/// The wishes for a player; [`PlayerBuilder::build`] ends them.
+#[derive(Debug, Clone)]
+pub struct PlayerBuilder {
+    device: Device,
+    in_flight: usize,
+    readback_slots: Option<usize>,
+    #[cfg(not(target_arch = "wasm32"))]
+    overdue: std::time::Duration,
+}
+
+impl PlayerBuilder {
+    /// At most this many recordings under way at once, at least one.
+    #[must_use]
+    pub fn frames_in_flight(mut self, frames: usize) -> Self {
+        self.in_flight = frames.max(1);
+        self
+    }
+
+    /// Slots of the readback ring; one more than frames in flight unless told, so that one can be read meanwhile.
+    #[must_use]
+    pub fn readback_slots(mut self, slots: usize) -> Self {
+        self.readback_slots = Some(slots.max(1));
+        self
+    }
+
+    /// How long one submission may take before the device counts as hung.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn overdue(mut self, after: std::time::Duration) -> Self {
+        self.overdue = after;
+        self
+    }
+
+    /// Makes the player and the memory that it always needs.
+    pub fn build(self) -> Result<Player, PlayError> {
+        self.device.check()?;
+        let calls = self.device.calls();
+        let uniforms = Uniforms::new(calls, self.device.limits().params_alignment).map_err(PlayError::refused)?;
+        self.device.check()?;
+        let readbacks = Readbacks::new(&self.device, self.readback_slots.unwrap_or(self.in_flight + 1));
+        Ok(Player {
+            uploads: Uploads::new(self.in_flight),
+            readbacks,
+            uniforms,
+            groups: BindGroups::default(),
+            under_way: VecDeque::with_capacity(self.in_flight + 1),
+            in_flight: self.in_flight,
+            #[cfg(not(target_arch = "wasm32"))]
+            overdue: self.overdue,
+            scratch: Scratch::default(),
+            device: self.device,
+        })
+    }
+}
+
+/// Plays recordings on one device, for one lane.
+pub struct Player {
+    device: Device,
+    uploads: Uploads,
+    readbacks: Readbacks,
+    uniforms: Uniforms,
+    groups: BindGroups,
+    under_way: VecDeque<UnderWay>,
+    in_flight: usize,
+    #[cfg(not(target_arch = "wasm32"))]
+    overdue: std::time::Duration,
+    scratch: Scratch,
+}
+
+/// A submission that may not have finished.
+struct UnderWay {
+    submission: u64,
+    #[cfg(not(target_arch = "wasm32"))]
+    index: wgpu::SubmissionIndex,
+    /// Its first kernel, to be named if it hangs.
+    #[cfg(not(target_arch = "wasm32"))]
+    kernel: Option<Arc<str>>,
+}
+
+/// Lists that each play needs and that keep their room.
+#[derive(Default)]
+struct Scratch {
+    order: Vec<usize>,
+    /// Per act: how it is played.
+    steps: Vec<Step>,
+}
+
+/// What an act became, once everything it needs was found.
+enum Step {
+    Upload { from: u64 },
+    Plain,
+    Dispatch { compiled: Arc<Compiled>, group: wgpu::BindGroup, offset: Option<u32> },
+    Download { to: Option<u64> },
+}
+
+/// What a recording occupies while it is played.
+struct Taken {
+    staging: Option<Staging>,
+    claimed: Option<Claimed>,
+    params_at: u64,
+    params_bytes: u64,
+}
+
+impl std::fmt::Debug for Player {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Player")
+            .field("device", &self.device)
+            .field("in_flight", &self.in_flight)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Player {
+    /// Starts to make a player for a device; `build` ends it.
+    pub fn on(device: &Device) -> PlayerBuilder {
+        PlayerBuilder {
+            device: device.clone(),
+            in_flight: DEFAULT_IN_FLIGHT,
+            readback_slots: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            overdue: DEFAULT_OVERDUE,
+        }
+    }
+
+    /// Plays a recording and empties it; waits for the oldest submission where too many are under way.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn play<H: AsRef<[u8]>>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
+        let started = std::time::Instant::now();
+        loop {
+            match self.try_play(recording) {
+                Err(PlayError::Busy { .. }) => self.wait_for_oldest(started)?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Plays a recording and empties it, or says at once that there is no room.
+    pub fn try_play<H: AsRef<[u8]>>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
+        self.device.check()?;
+        if !self.make_room()? {
+            return Err(PlayError::Busy { under_way: self.under_way.len() });
+        }
+        self.groups.follow(self.device.pool());
+        self.check(recording)?;
+        let taken = self.take_slots(recording)?;
+        match self.submit(recording, &taken) {
+            Ok(played) => Ok(played),
+            Err(refusal) => {
+                self.give_back(&taken);
+                self.device.check()?;
+                Err(PlayError::refused(refusal))
+            }
+        }
+    }
+
+    /// Whether a recording could be played without waiting; hears what has finished.
+    pub fn has_room(&mut self) -> Result<bool, PlayError> {
+        self.device.check()?;
+        self.make_room()
+    }
+
+    /// Whether this submission has finished, as far as was heard.
+    pub fn has_finished(&self, submission: u64) -> bool {
+        self.device.calls().progress.has_finished(submission)
+    }
+
+    /// Submissions under way, as far as was heard.
+    pub fn under_way(&self) -> usize {
+        self.under_way.iter().filter(|one| !self.has_finished(one.submission)).count()
+    }
+
+    /// Waits until everything it has submitted is done or the time is over; says whether it is done.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wait(&mut self, timeout: std::time::Duration) -> Result<bool, PlayError> {
+        let Some(newest) = self.under_way.back() else { return Ok(true) };
+        let (index, submission) = (newest.index.clone(), newest.submission);
+        self.device.calls().wait(index, timeout)?;
+        if self.has_finished(submission) {
+            self.under_way.clear();
+            self.device.pool().reclaim(submission);
+        }
+        Ok(self.has_finished(submission))
+    }
+
+    /// Where downloads arrive.
+    pub fn readbacks(&self) -> &Readbacks {
+        &self.readbacks
+    }
+
+    /// The device it plays on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Bytes of its staging, readback and parameter memory, which are not the pool's.
+    pub fn ring_bytes(&self) -> u64 {
+        self.uploads.bytes() + self.readbacks.bytes() + self.uniforms.buffer().size()
+    }
+
+    /// Bind groups that it keeps for dispatches to come.
+    pub fn bind_groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Forgets the oldest submission where it is in the way. Memory returns to the pool at this point of every tick,
+    /// not whenever the device happens to be done, so that the same buffers meet in the same dispatches again.
+    fn make_room(&mut self) -> Result<bool, PlayError> {
+        while self.under_way.len() >= self.in_flight {
+            let Some(oldest) = self.under_way.front().map(|one| one.submission) else { break };
+            if !self.has_finished(oldest) {
+                self.device.poll()?;
+            }
+            if !self.has_finished(oldest) {
+                return Ok(false);
+            }
+            self.under_way.pop_front();
+            self.device.pool().reclaim(oldest);
+        }
+        Ok(true)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn wait_for_oldest(&mut self, started: std::time::Instant) -> Result<(), PlayError> {
+        let Some(oldest) = self.under_way.front() else { return Ok(()) };
+        let (index, left) = (oldest.index.clone(), self.overdue.saturating_sub(started.elapsed()));
+        let (submission, kernel) = (oldest.submission, oldest.kernel.clone());
+        self.device.calls().wait(index, left)?;
+        if self.has_finished(submission) || started.elapsed() < self.overdue {
+            return Ok(());
+        }
+        let kernel = kernel.unwrap_or_else(|| "a transfer".into());
+        Err(PlayError::Overdue { kernel, waited_ms: started.elapsed().as_millis() as u64 })
+    }
+
+    /// What a recording cannot know about its device.
+    fn check<H: AsRef<[u8]>>(&self, recording: &Recording<Buffer, H>) -> Result<(), PlayError> {
+        let id = self.device.id();
+        if let Some(stranger) = recording.handles().find(|buffer| !buffer.is_of(id)) {
+            return Err(PlayError::StrangeBuffer { buffer: stranger.tag() });
+        }
+        let most = self.device.limits().workgroups_per_dimension;
+        for act in recording.acts() {
+            let Act::Dispatch { kernel, grid, .. } = act else { continue };
+            if kernel.device != id {
+                return Err(PlayError::StrangeKernel { kernel: Arc::clone(kernel.name()) });
+            }
+            if grid.iter().any(|groups| *groups > most) {
+                return Err(PlayError::GridTooLong { kernel: Arc::clone(kernel.name()), grid: *grid, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that a recording needs to be under way, or nothing.
+    fn take_slots<H: AsRef<[u8]>>(&mut self, recording: &Recording<Buffer, H>) -> Result<Taken, PlayError> {
+        let (mut params_bytes, mut upload_bytes, mut downloads) = (0, 0, false);
+        for act in recording.acts() {
+            match act {
+                Act::Upload { bytes, .. } => upload_bytes += encode::words(bytes.as_ref().len() as u64),
+                Act::Dispatch { kernel, .. } => params_bytes += self.uniforms.block_bytes(kernel.params_bytes()),
+                Act::Download { .. } => downloads = true,
+                Act::Zero { .. } | Act::Copy { .. } => {}
+            }
+        }
+        let mut taken = Taken { staging: None, claimed: None, params_at: 0, params_bytes };
+        if downloads {
+            taken.claimed = self.readbacks.claim();
+            if taken.claimed.is_none() {
+                // Waiting for the device would not help: it is the receiver who holds them.
+                return Err(PlayError::NotTaken { slots: self.readbacks.slots() });
+            }
+        }
+        if params_bytes + upload_bytes == 0 {
+            return Ok(taken);
+        }
+        let calls = self.device.calls();
+        let claimed = self.uploads.claim(calls, params_bytes + upload_bytes).and_then(|staging| {
+            taken.params_at = self.uniforms.reserve(calls, params_bytes)?;
+            Ok(staging)
+        });
+        let problem = match claimed {
+            Ok(Some(staging)) => {
+                taken.staging = Some(staging);
+                return Ok(taken);
+            }
+            Ok(None) => PlayError::Busy { under_way: self.under_way.len() },
+            Err(refusal) => PlayError::refused(refusal),
+        };
+        self.give_back(&taken);
+        self.device.poll()?;
+        Err(problem)
+    }
+
+    fn give_back(&mut self, taken: &Taken) {
+        self.scratch.steps.clear();
+        if let Some(staging) = &taken.staging {
+            self.uploads.abandon(staging);
+        }
+        if let Some(claimed) = &taken.claimed {
+            self.readbacks.abandon(claimed);
+        }
+    }
+
+    fn submit<H: AsRef<[u8]>>(
+        &mut self,
+        recording: &mut Recording<Buffer, H>,
+        taken: &Taken,
+    ) -> Result<Played, Refusal> {
+        let mut claimed = taken.claimed;
+        self.prepare(recording, taken, claimed.as_mut())?;
+        let (submission, index) = self.encode(recording, taken, claimed.as_ref())?;
+        let calls = self.device.calls();
+        for buffer in recording.handles() {
+            buffer.retire(submission);
+        }
+        if let Some(staging) = &taken.staging {
+            self.uploads.send(calls, staging);
+        }
+        let ticket = claimed.map(|claimed| self.readbacks.send(calls, &claimed, &index));
+        self.under_way.push_back(UnderWay {
+            submission,
+            #[cfg(not(target_arch = "wasm32"))]
+            index,
+            #[cfg(not(target_arch = "wasm32"))]
+            kernel: recording.acts().iter().find_map(|act| match act {
+                Act::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
+                _ => None,
+            }),
+        });
+        calls.count_in_flight(self.under_way() as u64);
+        self.scratch.steps.clear();
+        recording.clear();
+        Ok(Played { submission, ticket })
+    }
+}

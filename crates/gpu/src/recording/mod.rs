@@ -1,0 +1,315 @@
+//! One tick's device work as plain data.
+//!
+//! Owns the list of uploads, dispatches, copies and downloads, and handles of all memory they are about.
+//! Does not touch a device, and can be written, read and tested without one.
+//!
+//! Always: what is recorded fits: buffers are as many as the kernel binds, none is bound twice where one of the two
+//! is written, and no transfer goes beyond the bytes that were lent. Once it has room, recording allocates nothing.
+
+mod order;
+mod text;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use vramp_plan::Binding;
+
+use crate::buffer::Buffer;
+use crate::kernel::Kernel;
+use crate::memory::{Resource, Tag};
+
+/// Offsets and lengths of copies on a device are multiples of this.
+pub(crate) const COPY_BYTES: u64 = 4;
+
+/// Bytes on the host that a recording keeps until they are on their way.
+#[derive(Clone)]
+pub struct HostBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl HostBytes {
+    /// Keeps anything that has bytes.
+    pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(bytes))
+    }
+}
+
+impl<T: AsRef<[u8]> + Send + Sync + 'static> From<Arc<T>> for HostBytes {
+    fn from(bytes: Arc<T>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<Vec<u8>> for HostBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl AsRef<[u8]> for HostBytes {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+/// Why something was not recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// A transfer goes beyond the memory.
+    #[error("{act} of {bytes} bytes at {offset} does not fit into {buffer}, which has {has_bytes}")]
+    Outside {
+        /// Which act.
+        act: &'static str,
+        /// Which memory.
+        buffer: Tag,
+        /// Where it would start.
+        offset: u64,
+        /// How long it would be.
+        bytes: u64,
+        /// What there is.
+        has_bytes: u64,
+    },
+    /// A transfer does not start or end where devices can.
+    #[error(
+        "{act} of {bytes} bytes at {offset} of {buffer}: devices copy whole words of 4 bytes; start at a multiple of \
+         4, and end at one or at the end of the memory"
+    )]
+    Misaligned {
+        /// Which act.
+        act: &'static str,
+        /// Which memory.
+        buffer: Tag,
+        /// Where it would start.
+        offset: u64,
+        /// How long it would be.
+        bytes: u64,
+    },
+    /// A transfer of nothing.
+    #[error("{act} of 0 bytes of {buffer}; leave it out")]
+    Nothing {
+        /// Which act.
+        act: &'static str,
+        /// Which memory.
+        buffer: Tag,
+    },
+    /// A copy from memory to itself.
+    #[error("a copy from {buffer} to itself; devices refuse that, copy through another buffer")]
+    SameBuffer {
+        /// Which memory.
+        buffer: Tag,
+    },
+    /// A kernel was given too many or too few buffers.
+    #[error("{kernel} binds {wants} buffers and was given {has}")]
+    WrongBuffers {
+        /// Which kernel.
+        kernel: Arc<str>,
+        /// What it binds.
+        wants: usize,
+        /// What it was given.
+        has: usize,
+    },
+    /// A kernel was given the wrong amount of parameters.
+    #[error("{kernel} takes {wants_bytes} bytes of parameters and was given {has_bytes}")]
+    WrongParams {
+        /// Which kernel.
+        kernel: Arc<str>,
+        /// What it takes.
+        wants_bytes: usize,
+        /// What it was given.
+        has_bytes: usize,
+    },
+    /// A kernel would write memory that it sees twice.
+    #[error("{kernel} writes {buffer} and binds it twice; devices refuse that, lend another buffer")]
+    Aliased {
+        /// Which kernel.
+        kernel: Arc<str>,
+        /// Which memory.
+        buffer: Tag,
+    },
+    /// A dispatch of no workgroups.
+    #[error("{kernel} was dispatched over {grid:?} workgroups; leave it out")]
+    EmptyGrid {
+        /// Which kernel.
+        kernel: Arc<str>,
+        /// Over how many.
+        grid: [u32; 3],
+    },
+}
+
+/// One tick's device work, over memory `B` and host bytes `H`.
+pub struct Recording<B = Buffer, H = HostBytes> {
+    acts: Vec<Act<B, H>>,
+    /// The buffers of all dispatches, one after another.
+    bound: Vec<B>,
+    /// The parameters of all dispatches, likewise.
+    params: Vec<u8>,
+}
+
+/// One act of a recording; ranges lead into the recording's own lists.
+pub(crate) enum Act<B, H> {
+    Upload { to: B, offset: u64, bytes: H },
+    Zero { buffer: B },
+    Dispatch { kernel: Kernel, buffers: Range<usize>, params: Range<usize>, grid: [u32; 3] },
+    Copy { from: B, from_offset: u64, to: B, to_offset: u64, bytes: u64 },
+    Download { from: B, offset: u64, bytes: u64 },
+}
+
+impl<B, H> Default for Recording<B, H> {
+    fn default() -> Self {
+        Self { acts: Vec::new(), bound: Vec::new(), params: Vec::new() }
+    }
+}
+
+impl Recording {
+    /// An empty recording over buffers of a device. Recordings over other memory start with `default`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
+    /// Puts bytes at the start of `to`.
+    pub fn upload(&mut self, to: &B, bytes: impl Into<H>) -> Result<(), RecordError> {
+        self.upload_at(to, 0, bytes)
+    }
+
+    /// Puts bytes into `to`, from `offset` on.
+    pub fn upload_at(&mut self, to: &B, offset: u64, bytes: impl Into<H>) -> Result<(), RecordError> {
+        let bytes = bytes.into();
+        fits("an upload", to, offset, bytes.as_ref().len() as u64)?;
+        self.acts.push(Act::Upload { to: to.clone(), offset, bytes });
+        Ok(())
+    }
+
+    /// Fills `buffer` with zeros: lent memory holds whatever was there before.
+    pub fn zero(&mut self, buffer: &B) {
+        self.acts.push(Act::Zero { buffer: buffer.clone() });
+    }
+
+    /// Runs a kernel over a grid of workgroups. `buffers` are in the order of its bindings, without the parameters.
+    pub fn dispatch(
+        &mut self,
+        kernel: &Kernel,
+        buffers: &[&B],
+        params: &[u8],
+        grid: [u32; 3],
+    ) -> Result<(), RecordError> {
+        let name = || Arc::clone(kernel.name());
+        let storage = || kernel.bindings().iter().filter(|binding| !matches!(binding, Binding::Params { .. }));
+        let wants = storage().count();
+        if buffers.len() != wants {
+            return Err(RecordError::WrongBuffers { kernel: name(), wants, has: buffers.len() });
+        }
+        let (wants_bytes, has_bytes) = (kernel.params_bytes() as usize, params.len());
+        if has_bytes != wants_bytes {
+            return Err(RecordError::WrongParams { kernel: name(), wants_bytes, has_bytes });
+        }
+        if grid.contains(&0) {
+            return Err(RecordError::EmptyGrid { kernel: name(), grid });
+        }
+        let tags = || buffers.iter().map(|buffer| buffer.tag());
+        let mut written = storage().zip(tags()).filter(|(binding, _)| **binding == Binding::Write);
+        if let Some((_, buffer)) = written.find(|(_, tag)| tags().filter(|other| other.id == tag.id).count() > 1) {
+            return Err(RecordError::Aliased { kernel: name(), buffer });
+        }
+        let (first, start) = (self.bound.len(), self.params.len());
+        self.bound.extend(buffers.iter().map(|buffer| (*buffer).clone()));
+        self.params.extend_from_slice(params);
+        let (buffers, params) = (first..self.bound.len(), start..self.params.len());
+        self.acts.push(Act::Dispatch { kernel: kernel.clone(), buffers, params, grid });
+        Ok(())
+    }
+
+    /// Copies all of `from` to the start of `to`.
+    pub fn copy(&mut self, from: &B, to: &B) -> Result<(), RecordError> {
+        self.copy_part(from, 0, to, 0, from.bytes())
+    }
+
+    /// Copies a part of `from` into `to`.
+    pub fn copy_part(
+        &mut self,
+        from: &B,
+        from_offset: u64,
+        to: &B,
+        to_offset: u64,
+        bytes: u64,
+    ) -> Result<(), RecordError> {
+        fits("a copy", from, from_offset, bytes)?;
+        fits("a copy", to, to_offset, bytes)?;
+        if from.tag().id == to.tag().id {
+            return Err(RecordError::SameBuffer { buffer: from.tag() });
+        }
+        self.acts.push(Act::Copy { from: from.clone(), from_offset, to: to.clone(), to_offset, bytes });
+        Ok(())
+    }
+
+    /// Brings all of `from` to the host; it arrives as the next part of what the player's readbacks give.
+    pub fn download(&mut self, from: &B) -> Result<(), RecordError> {
+        self.download_part(from, 0, from.bytes())
+    }
+
+    /// Brings a part of `from` to the host.
+    pub fn download_part(&mut self, from: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {
+        let has_bytes = from.bytes();
+        // Whole words are read, which disturbs nobody: only the start must be aligned.
+        let words = bytes.next_multiple_of(COPY_BYTES);
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= has_bytes);
+        fits("a download", from, offset, if inside && bytes > 0 { words.min(has_bytes - offset) } else { bytes })?;
+        self.acts.push(Act::Download { from: from.clone(), offset, bytes });
+        Ok(())
+    }
+
+    /// Forgets everything and lets go of all memory, keeping its own room for the next tick.
+    pub fn clear(&mut self) {
+        self.acts.clear();
+        self.bound.clear();
+        self.params.clear();
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.acts.is_empty()
+    }
+
+    /// Acts that are recorded.
+    pub fn len(&self) -> usize {
+        self.acts.len()
+    }
+
+    pub(crate) fn acts(&self) -> &[Act<B, H>] {
+        &self.acts
+    }
+
+    pub(crate) fn bound(&self, range: &Range<usize>) -> &[B] {
+        &self.bound[range.clone()]
+    }
+
+    pub(crate) fn params(&self, range: &Range<usize>) -> &[u8] {
+        &self.params[range.clone()]
+    }
+
+    /// Every handle that it holds, as often as it holds it.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = &B> {
+        let own = self.acts.iter().flat_map(|act| match act {
+            Act::Upload { to: buffer, .. } | Act::Zero { buffer } | Act::Download { from: buffer, .. } => {
+                [Some(buffer), None]
+            }
+            Act::Copy { from, to, .. } => [Some(from), Some(to)],
+            Act::Dispatch { .. } => [None, None],
+        });
+        own.flatten().chain(&self.bound)
+    }
+}
+
+fn fits<B: Resource>(act: &'static str, buffer: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {
+    let (tag, has_bytes) = (buffer.tag(), buffer.bytes());
+    if bytes == 0 {
+        return Err(RecordError::Nothing { act, buffer: tag });
+    }
+    let Some(end) = offset.checked_add(bytes).filter(|end| *end <= has_bytes) else {
+        return Err(RecordError::Outside { act, buffer: tag, offset, bytes, has_bytes });
+    };
+    let ends_well = end.is_multiple_of(COPY_BYTES) || end == has_bytes;
+    if !offset.is_multiple_of(COPY_BYTES) || !ends_well {
+        return Err(RecordError::Misaligned { act, buffer: tag, offset, bytes });
+    }
+    Ok(())
+}

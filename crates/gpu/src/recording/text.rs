@@ -1,0 +1,50 @@
+//! A recording as text, for tests and for people who look for a mistake.
+//!
+//! Owns the words and columns.
+//! Does not say where memory is: tags stay the same from run to run, addresses do not.
+
+use std::fmt;
+
+use vramp_plan::Binding;
+
+use super::{Act, Recording};
+use crate::memory::Resource;
+
+impl<B: Resource, H: AsRef<[u8]>> fmt::Debug for Recording<B, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut order = Vec::new();
+        self.order(&mut order);
+        write!(f, "recording: {} acts, {} passes", self.len(), self.passes())?;
+        for at in order {
+            f.write_str("\n  ")?;
+            self.write_act(f, &self.acts()[at])?;
+        }
+        Ok(())
+    }
+}
+
+impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
+    fn write_act(&self, f: &mut fmt::Formatter<'_>, act: &Act<B, H>) -> fmt::Result {
+        match act {
+            Act::Upload { to, offset, bytes } => {
+                write!(f, "upload   {} bytes to {} at {offset}", bytes.as_ref().len(), to.tag())
+            }
+            Act::Zero { buffer } => write!(f, "zero     {} bytes of {}", buffer.bytes(), buffer.tag()),
+            Act::Dispatch { kernel, buffers, params, grid: [x, y, z] } => {
+                write!(f, "dispatch {} over {x}x{y}x{z}", kernel.name())?;
+                let storage = kernel.bindings().iter().filter(|binding| !matches!(binding, Binding::Params { .. }));
+                for (binding, buffer) in storage.zip(self.bound(buffers)) {
+                    let act = if *binding == Binding::Write { "writes" } else { "reads" };
+                    write!(f, " {act} {}", buffer.tag())?;
+                }
+                if params.is_empty() { Ok(()) } else { write!(f, " with {} bytes", params.len()) }
+            }
+            Act::Copy { from, from_offset, to, to_offset, bytes } => {
+                write!(f, "copy     {bytes} bytes of {} at {from_offset} to {} at {to_offset}", from.tag(), to.tag())
+            }
+            Act::Download { from, offset, bytes } => {
+                write!(f, "download {bytes} bytes of {} at {offset}", from.tag())
+            }
+        }
+    }
+}

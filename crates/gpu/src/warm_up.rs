@@ -1,0 +1,79 @@
+//! A kernel's first run, before anybody waits for it.
+//!
+//! Owns a dispatch of one workgroup on scratch memory with all parameters zero.
+//! Does not look at what it computes: with a size of zero, a kernel's bounds check ends it.
+//!
+//! Why: drivers compile for real at the first dispatch; on llvmpipe that took 14 to 60 ms.
+
+use vramp_plan::Binding;
+
+use crate::calls::{Calls, Refusal};
+use crate::device::DeviceLimits;
+use crate::kernel::Kernel;
+use crate::pipelines::{Compiled, PrepareError};
+
+/// Sizes of scratch buffers to try: a shader may ask for more than a few bytes, such as a whole table.
+const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
+
+#[cfg(not(target_arch = "wasm32"))]
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// Runs a kernel once; waits for it where waiting is possible.
+pub(crate) fn run_once(
+    calls: &Calls,
+    limits: &DeviceLimits,
+    kernel: &Kernel,
+    compiled: &Compiled,
+) -> Result<(), PrepareError> {
+    let mut last = None;
+    for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= limits.binding_bytes) {
+        match try_once(calls, kernel, compiled, bytes) {
+            Ok(()) => return calls.health.check().map_err(PrepareError::from),
+            Err(refusal) => last = Some(refusal),
+        }
+        calls.health.check()?;
+    }
+    let problem = match last {
+        Some(Refusal::Refused(problem)) => problem,
+        Some(Refusal::OutOfMemory) | None => "the device has no memory for a first run".into(),
+    };
+    Err(PrepareError::Refused { name: kernel.name().to_string(), problem })
+}
+
+fn try_once(calls: &Calls, kernel: &Kernel, compiled: &Compiled, bytes: u64) -> Result<(), Refusal> {
+    let bindings = kernel.bindings();
+    let mut buffers = Vec::with_capacity(bindings.len());
+    for binding in bindings {
+        buffers.push(match binding {
+            Binding::Read | Binding::Write => {
+                calls.create_buffer("vramp scratch", bytes, wgpu::BufferUsages::STORAGE, false)?
+            }
+            Binding::Params { bytes } => {
+                calls.create_buffer("vramp scratch", u64::from(*bytes), wgpu::BufferUsages::UNIFORM, false)?
+            }
+        });
+    }
+    let entries: Vec<_> = (0_u32..)
+        .zip(&buffers)
+        .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+        .collect();
+    let group = calls.create_bind_group(&compiled.layout, &entries)?;
+    let offsets: &[u32] = if kernel.params_bytes() > 0 { &[0] } else { &[] };
+    let submitted = calls.scoped(|| {
+        let mut encoder = calls.encoder();
+        {
+            let mut pass = calls.begin_pass(&mut encoder);
+            pass.set_pipeline(&compiled.pipeline);
+            pass.set_bind_group(0, &group, offsets);
+            calls.dispatch(&mut pass, [1, 1, 1]);
+        }
+        calls.submit(encoder)
+    });
+    let (_, index) = submitted?;
+    #[cfg(not(target_arch = "wasm32"))]
+    // A loss is found by the caller's check; a kernel that takes longer than this will be found by its player.
+    let _ = calls.wait(index, PATIENCE);
+    #[cfg(target_arch = "wasm32")]
+    let _ = index;
+    Ok(())
+}

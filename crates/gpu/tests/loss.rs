@@ -1,0 +1,129 @@
+//! A device that goes away is an event and a typed error, never a panic or a hang.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
+
+mod room;
+
+use std::sync::mpsc;
+
+use room::{PATIENCE, device, invert, lend, noise, owner, run, slow};
+use vramp_gpu::{BufferError, Device, Event, LendError, PlayError, Player, PrepareError, ReadError, Recording};
+
+/// Runs something that might hang, and fails where it does.
+#[track_caller]
+fn ends(act: impl FnOnce() + Send + 'static) {
+    let (done, heard) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        act();
+        let _ = done.send(());
+    });
+    heard.recv_timeout(PATIENCE).expect("it neither hangs nor panics");
+    worker.join().unwrap();
+}
+
+/// A device that is busy with a download under way.
+fn busy() -> (Device, Player) {
+    let device = device();
+    let kernel = device.prepare(&slow()).unwrap();
+    let mut player = Player::on(&device).build().unwrap();
+    let (from, to) = (lend(&device, 32 << 10), lend(&device, 32 << 10));
+    let mut recording = Recording::new();
+    recording.upload(&from, noise(32 << 10, 1)).unwrap();
+    run(&mut recording, &device, &kernel, &from, &to, 60_000);
+    recording.download(&to).unwrap();
+    player.play(&mut recording).unwrap();
+    (device, player)
+}
+
+#[test]
+fn dropping_a_device_with_work_under_way_does_not_hang() {
+    ends(|| drop(busy()));
+    ends(|| {
+        let (device, player) = busy();
+        drop(device);
+        drop(player);
+    });
+}
+
+#[test]
+fn abandoning_a_busy_device_ends_at_once() {
+    ends(|| {
+        let (device, mut player) = busy();
+        let mut recording = Recording::new();
+        recording.zero(&lend(&device, 64));
+        device.clone().abandon();
+        assert!(matches!(player.play(&mut recording), Err(PlayError::Lost(_))));
+    });
+}
+
+#[test]
+fn a_destroyed_device_says_so_everywhere_and_once_as_an_event() {
+    ends(|| {
+        let device = device();
+        let kernel = device.prepare(&invert()).unwrap();
+        let mut player = Player::on(&device).build().unwrap();
+        let (from, to) = (lend(&device, 1000), lend(&device, 1000));
+        let mut recording = Recording::new();
+        recording.upload(&from, noise(1000, 1)).unwrap();
+        run(&mut recording, &device, &kernel, &from, &to, 0);
+        recording.download(&to).unwrap();
+        player.play(&mut recording).unwrap();
+
+        device.destroy();
+
+        let (events, _) = device.take_events();
+        assert!(matches!(&events[..], [Event::Lost(lost)] if lost.reason == "it was destroyed"), "{events:?}");
+        assert!(device.check().is_err() && device.poll().is_err());
+        let error = device.lend(100_000, &owner()).unwrap_err();
+        assert!(matches!(error, LendError::NotMade { problem: BufferError::Lost(_), .. }), "{error}");
+        assert!(matches!(device.prepare(&slow()), Err(PrepareError::Lost(_))));
+        assert!(matches!(Player::on(&device).build(), Err(PlayError::Lost(_))));
+        run(&mut recording, &device, &kernel, &from, &to, 0);
+        assert!(matches!(player.play(&mut recording), Err(PlayError::Lost(_))));
+        assert!(matches!(player.has_room(), Err(PlayError::Lost(_))));
+        assert!(matches!(player.wait(PATIENCE), Err(PlayError::Lost(_))));
+        assert_eq!(recording.len(), 1, "it can be played elsewhere");
+        match player.readbacks().wait(PATIENCE) {
+            Err(ReadError::Lost(_)) => {}
+            other => panic!("{other:?}"),
+        }
+        let error = player.play(&mut recording).unwrap_err();
+        assert_eq!(error.to_string(), "the device was lost (it was destroyed); open it again, or go on with the CPU");
+        assert_eq!(device.take_events(), (vec![], 0), "only once");
+
+        let again = room::device();
+        assert!(again.prepare(&invert()).is_ok(), "a new device is not affected");
+    });
+}
+
+#[test]
+fn a_loss_that_wgpu_reports_by_itself_is_an_event() {
+    ends(|| {
+        let device = device();
+        device.raw().destroy();
+        // wgpu tells during a poll, once its queue is empty.
+        while device.poll().is_ok() {}
+        let (events, _) = device.take_events();
+        assert!(matches!(&events[..], [Event::Lost(_)]), "{events:?}");
+    });
+}
+
+#[test]
+fn bytes_that_arrived_survive_the_device() {
+    ends(|| {
+        let device = device();
+        let mut player = Player::on(&device).build().unwrap();
+        let buffer = lend(&device, 1000);
+        let mut recording = Recording::new();
+        recording.upload(&buffer, noise(1000, 3)).unwrap();
+        recording.download(&buffer).unwrap();
+        drop(buffer);
+        player.play(&mut recording).unwrap();
+        let arrived = player.readbacks().wait(PATIENCE).unwrap().unwrap();
+        let bytes = arrived.bytes(0).to_vec();
+        device.destroy();
+        drop(arrived);
+        assert_eq!(bytes, noise(1000, 3));
+        drop((player, device));
+    });
+}

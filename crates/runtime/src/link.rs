@@ -1,0 +1,148 @@
+//! Links: a ring between two lanes, and the bells that wake them.
+//!
+//! Owns both ends of a ring and who is told when it changes.
+//! Does not wait: a lane that can do nothing waits for its own bell, which any of its links may ring.
+//!
+//! Always: the consumer's lane is woken when something came, the producer's when there is room again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use vramp_plan::Policy;
+
+use crate::bell::Bell;
+use crate::ring::{Counts, DropReason, Ring, Sent, Slot};
+
+/// Makes a link of this policy and depth, with the bells of both lanes; hands out its two ends.
+pub fn link<T>(policy: Policy, depth: usize, producer: &Bell, consumer: &Bell) -> (Output<T>, Input<T>) {
+    let shared = Arc::new(Shared {
+        ring: Mutex::new(Ring::new(policy, depth)),
+        producer: producer.clone(),
+        consumer: consumer.clone(),
+    });
+    (Output { shared: Arc::clone(&shared) }, Input { shared })
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    ring: Mutex<Ring<T>>,
+    producer: Bell,
+    consumer: Bell,
+}
+
+impl<T> Shared<T> {
+    fn ring(&self) -> MutexGuard<'_, Ring<T>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The producer's end.
+#[derive(Debug)]
+pub struct Output<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Output<T> {
+    /// Whether something that is sent now would be taken.
+    pub fn has_room(&self) -> bool {
+        self.shared.ring().has_room()
+    }
+
+    /// Sends a slot; a lossless link without room hands it back.
+    pub fn send(&self, slot: Slot<T>) -> Sent<T> {
+        let sent = self.shared.ring().send(slot);
+        if let Sent::Taken = sent {
+            self.shared.consumer.ring();
+        }
+        sent
+    }
+
+    /// Says that nothing up to this time will come any more.
+    pub fn watermark(&self, pts_ns: i64) {
+        self.shared.ring().watermark(pts_ns);
+        self.shared.consumer.ring();
+    }
+
+    /// Says that nothing will come any more.
+    pub fn end(&self) {
+        self.shared.ring().end();
+        self.shared.consumer.ring();
+    }
+
+    /// What the link has counted.
+    pub fn counts(&self) -> Counts {
+        self.shared.ring().counts()
+    }
+
+    /// A view of the link's counts that outlives both ends.
+    pub fn observe(&self) -> Observed<T> {
+        Observed { shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Somebody who only counts.
+#[derive(Debug)]
+pub struct Observed<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Observed<T> {
+    /// What the link has counted.
+    pub fn counts(&self) -> Counts {
+        self.shared.ring().counts()
+    }
+}
+
+/// The consumer's end.
+#[derive(Debug)]
+pub struct Input<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Input<T> {
+    /// Looks at the ring, for rules that need more than one fact at once.
+    pub fn look<R>(&self, with: impl FnOnce(&Ring<T>) -> R) -> R {
+        with(&self.shared.ring())
+    }
+
+    /// Takes the oldest slot out.
+    pub fn take(&self) -> Option<Slot<T>> {
+        let slot = self.shared.ring().take();
+        if let Some(Slot::Frame { .. }) = slot {
+            self.shared.producer.ring();
+        }
+        slot
+    }
+
+    /// Takes everything up to a time out and hands back the newest frame of it.
+    pub fn take_up_to(&self, pts_ns: i64) -> Option<T> {
+        let newest = self.shared.ring().take_up_to(pts_ns);
+        if newest.is_some() {
+            self.shared.producer.ring();
+        }
+        newest
+    }
+
+    /// Says that the consumer has ended.
+    pub fn close(&self) {
+        self.shared.ring().close();
+        self.shared.producer.ring();
+    }
+
+    /// Drops everything that waits.
+    pub fn drain(&self, reason: DropReason) {
+        self.shared.ring().drain(reason);
+        self.shared.producer.ring();
+    }
+
+    /// What the link has counted.
+    pub fn counts(&self) -> Counts {
+        self.shared.ring().counts()
+    }
+}
+
+impl<T: Clone> Input<T> {
+    /// The newest frame, which stays where it is.
+    pub fn latest(&self) -> Option<T> {
+        self.shared.ring().latest().cloned()
+    }
+}

@@ -1,0 +1,272 @@
+//! Rings: what waits on a link, in order, bounded.
+//!
+//! Owns the slots between a producer and a consumer, the policy when there is no room, and the count of everything.
+//! Does not wait or wake anybody: the link around it does.
+//!
+//! Always: sent = taken + dropped + queued; the order of times never changes; a dropped frame leaves its place behind,
+//! so that whoever counts frames or waits for certainty is not misled; a ring never grows once it is made.
+
+use std::collections::VecDeque;
+
+use vramp_plan::Policy;
+
+/// A place in the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Slot<T> {
+    /// A frame, and its time.
+    Frame {
+        /// Its time.
+        pts_ns: i64,
+        /// The frame.
+        frame: T,
+    },
+    /// Places whose frames failed or were dropped.
+    Empty {
+        /// How many.
+        count: u64,
+        /// Time of the first.
+        first_ns: i64,
+        /// Time of the last.
+        last_ns: i64,
+    },
+}
+
+impl<T> Slot<T> {
+    /// An empty place.
+    pub fn empty(pts_ns: i64) -> Slot<T> {
+        Slot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns }
+    }
+
+    /// The time of the first place in it.
+    pub fn first_ns(&self) -> i64 {
+        match self {
+            Slot::Frame { pts_ns, .. } => *pts_ns,
+            Slot::Empty { first_ns, .. } => *first_ns,
+        }
+    }
+
+    /// The time of the last place in it.
+    pub fn last_ns(&self) -> i64 {
+        match self {
+            Slot::Frame { pts_ns, .. } => *pts_ns,
+            Slot::Empty { last_ns, .. } => *last_ns,
+        }
+    }
+}
+
+/// Why frames were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropReason {
+    /// There was no room and the link's policy is to drop.
+    LinkFull,
+    /// It came when its consumer had ended.
+    Late,
+    /// The run failed while it waited.
+    Error,
+    /// It was on a device that was lost.
+    DeviceLost,
+    /// The run was stopped while it waited.
+    Stopped,
+}
+
+impl DropReason {
+    /// Every reason.
+    pub const ALL: [DropReason; 5] =
+        [DropReason::LinkFull, DropReason::Late, DropReason::Error, DropReason::DeviceLost, DropReason::Stopped];
+}
+
+/// What a ring has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Frames that were put in.
+    pub sent: u64,
+    /// Frames that were taken out.
+    pub taken: u64,
+    /// Frames that were dropped, by reason in the order of [`DropReason::ALL`].
+    pub dropped: [u64; 5],
+    /// Frames that wait.
+    pub queued: u64,
+}
+
+impl Counts {
+    /// Whether every frame is accounted for.
+    pub fn is_conserved(&self) -> bool {
+        self.sent == self.taken + self.dropped.iter().sum::<u64>() + self.queued
+    }
+}
+
+/// What became of something that was sent.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Sent<T> {
+    /// It is in.
+    Taken,
+    /// There is no room, and the policy is to wait: here it is back.
+    Full(Slot<T>),
+}
+
+/// Slots between a producer and a consumer.
+#[derive(Debug)]
+pub struct Ring<T> {
+    slots: VecDeque<Slot<T>>,
+    policy: Policy,
+    depth: usize,
+    certain_ns: Option<i64>,
+    ended: bool,
+    closed: bool,
+    counts: Counts,
+}
+
+impl<T> Ring<T> {
+    /// A ring that holds this many frames, at least one.
+    pub fn new(policy: Policy, depth: usize) -> Ring<T> {
+        let depth = depth.max(1);
+        // Between frames, before the first and behind the last there can be a run of empty places.
+        Ring {
+            slots: VecDeque::with_capacity(2 * depth + 2),
+            policy,
+            depth,
+            certain_ns: None,
+            ended: false,
+            closed: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether something that is sent now would be taken.
+    pub fn has_room(&self) -> bool {
+        self.closed || self.policy != Policy::Lossless || (self.counts.queued as usize) < self.depth
+    }
+
+    /// Puts a slot in. Without room a lossless ring hands it back, any other one drops its oldest frame.
+    pub fn send(&mut self, slot: Slot<T>) -> Sent<T> {
+        if self.closed {
+            if let Slot::Frame { .. } = slot {
+                self.counts.sent += 1;
+                self.counts.dropped[DropReason::Late as usize] += 1;
+            }
+            return Sent::Taken;
+        }
+        if let Slot::Frame { .. } = slot {
+            if !self.has_room() {
+                return Sent::Full(slot);
+            }
+            if self.counts.queued as usize >= self.depth {
+                self.drop_oldest(DropReason::LinkFull);
+            }
+            self.counts.sent += 1;
+            self.counts.queued += 1;
+        }
+        self.certain_ns = self.certain_ns.max(Some(slot.last_ns()));
+        match (slot, self.slots.back_mut()) {
+            (Slot::Empty { count, last_ns, .. }, Some(Slot::Empty { count: before, last_ns: last, .. })) => {
+                *before += count;
+                *last = last_ns;
+            }
+            (slot, _) => self.slots.push_back(slot),
+        }
+        Sent::Taken
+    }
+
+    /// Says that nothing up to this time will come any more.
+    pub fn watermark(&mut self, pts_ns: i64) {
+        self.certain_ns = self.certain_ns.max(Some(pts_ns));
+    }
+
+    /// Says that nothing will come any more.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The oldest slot.
+    pub fn head(&self) -> Option<&Slot<T>> {
+        self.slots.front()
+    }
+
+    /// Takes the oldest slot out.
+    pub fn take(&mut self) -> Option<Slot<T>> {
+        let slot = self.slots.pop_front();
+        if let Some(Slot::Frame { .. }) = slot {
+            self.counts.taken += 1;
+            self.counts.queued -= 1;
+        }
+        slot
+    }
+
+    /// Takes everything up to a time out and hands back the newest frame of it: what an input supplies to a lead of
+    /// that time.
+    pub fn take_up_to(&mut self, pts_ns: i64) -> Option<T> {
+        let mut newest = None;
+        while self.slots.front().is_some_and(|slot| slot.first_ns() <= pts_ns) {
+            if let Some(Slot::Frame { frame, .. }) = self.take() {
+                newest = Some(frame);
+            }
+        }
+        newest
+    }
+
+    /// The newest frame, which stays where it is.
+    pub fn latest(&self) -> Option<&T> {
+        self.slots.iter().rev().find_map(|slot| match slot {
+            Slot::Frame { frame, .. } => Some(frame),
+            Slot::Empty { .. } => None,
+        })
+    }
+
+    /// Whether everything up to this time is here, was here, or will never come.
+    pub fn is_certain(&self, pts_ns: i64) -> bool {
+        self.ended || self.certain_ns.is_some_and(|certain| certain >= pts_ns)
+    }
+
+    /// Up to which time nothing more will come.
+    pub fn certain_ns(&self) -> Option<i64> {
+        self.certain_ns
+    }
+
+    /// Whether nothing more will come and nothing waits.
+    pub fn is_over(&self) -> bool {
+        self.ended && self.slots.is_empty()
+    }
+
+    /// Says that the consumer has ended: what waits and whatever still comes is dropped as too late, and the producer
+    /// never waits for room again.
+    pub fn close(&mut self) {
+        self.drain(DropReason::Late);
+        self.closed = true;
+    }
+
+    /// Drops everything that waits.
+    pub fn drain(&mut self, reason: DropReason) {
+        while self.counts.queued > 0 {
+            self.drop_oldest(reason);
+        }
+        self.slots.clear();
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Makes the oldest frame's place an empty one, joined with the empty places around it.
+    fn drop_oldest(&mut self, reason: DropReason) {
+        let Some(at) = self.slots.iter().position(|slot| matches!(slot, Slot::Frame { .. })) else { return };
+        let pts_ns = self.slots[at].first_ns();
+        self.slots[at] = Slot::empty(pts_ns);
+        self.counts.queued -= 1;
+        self.counts.dropped[reason as usize] += 1;
+        // The oldest frame has at most one run in front of it and one behind.
+        if let Some(Slot::Empty { count, last_ns, .. }) = self.slots.get(at + 1) {
+            let (more, last) = (*count, *last_ns);
+            self.slots.remove(at + 1);
+            self.slots[at] = Slot::Empty { count: 1 + more, first_ns: pts_ns, last_ns: last };
+        }
+        if at > 0
+            && let Some(Slot::Empty { count, first_ns, .. }) = self.slots.get(at - 1)
+            && let Slot::Empty { count: own, last_ns, .. } = self.slots[at]
+        {
+            let joined = Slot::Empty { count: count + own, first_ns: *first_ns, last_ns };
+            self.slots.remove(at);
+            self.slots[at - 1] = joined;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Pixel handlers fused into one node give the pixels that they give one after the other.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use vramp_kernels::head::{flip, noise};
+use vramp_kernels::pixel::{color, gray, markers, mix, table};
+use vramp_plan::{Policy, Rate, Size};
+use vramp_runtime::{
+    Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler, PixelInfo,
+    Stepped, link,
+};
+
+const SIZE: Size = Size { width: 37, height: 21 };
+const FRAMES: u64 = 5;
+
+/// Which kernel, and its parameters for a frame.
+#[derive(Clone, Copy)]
+enum Kind {
+    Noise,
+    Invert,
+    Gray,
+    Markers,
+    Flip,
+    Mix,
+}
+
+struct Pixels(Kind);
+
+impl PixelHandler for Pixels {
+    fn part(&self) -> Part {
+        match self.0 {
+            Kind::Noise => Part::Head(&noise::NOISE),
+            Kind::Flip => Part::Head(&flip::FLIP),
+            Kind::Invert => Part::Function(&table::TABLE),
+            Kind::Gray => Part::Function(&gray::GRAY),
+            Kind::Markers => Part::Function(&markers::MARKERS),
+            Kind::Mix => Part::Function(&mix::MIX),
+        }
+    }
+
+    fn frame(&mut self, info: &PixelInfo, words: &mut Vec<u32>, _: &mut Vec<u32>) -> Result<(), HandlerError> {
+        match self.0 {
+            Kind::Noise => words.extend(noise::pack(info.now.number, 3)),
+            Kind::Flip => words.extend(flip::pack(true, info.now.number.is_multiple_of(2))),
+            Kind::Invert => words.extend(table::pack(&color::invert())),
+            Kind::Gray => {}
+            Kind::Markers => words.extend(markers::pack(6, info.now.number as u8 * 40)),
+            Kind::Mix => words.extend(mix::pack(mix::Mode::Mix, 0.3)),
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the bytes of every frame, and ends the source after some.
+struct Keep(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl FrameHandler for Keep {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = call.input(0).expect("a lead frame");
+        self.0.lock().expect("nobody panicked").push(frame.bytes().to_vec());
+        Ok(Flow::Produced)
+    }
+}
+
+/// Lets a group make only so many frames.
+struct Bounded(Group, u64);
+
+impl FrameHandler for Bounded {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        if call.now().number == self.1 {
+            return Ok(Flow::Ended);
+        }
+        self.0.process(call)
+    }
+}
+
+fn group(kinds: &[Kind], sides: Vec<usize>) -> Group {
+    let handlers = kinds.iter().map(|kind| Box::new(Pixels(*kind)) as Box<dyn PixelHandler>).collect();
+    Group::fuse(handlers, (SIZE, SIZE), Rate::new(30, 1), sides)
+}
+
+/// Runs groups one after another; a group with two inputs gets the first group's frames beside its own.
+fn run(groups: Vec<(Group, usize)>) -> Vec<Vec<u8>> {
+    let bell = Bell::new();
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let mut nodes: Vec<Node> = Vec::new();
+    for (at, (group, inputs)) in groups.into_iter().enumerate() {
+        let name = format!("group{at}");
+        nodes.push(match at {
+            0 => Node::new(name, Box::new(Bounded(group, FRAMES)), 0, 1)
+                .clock(Clock::free(Rate::new(30, 1).expect("a rate"))),
+            _ => Node::new(name, Box::new(group), inputs, 1),
+        });
+        if at > 0 {
+            let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+            nodes[at - 1].connect_output(0, output);
+            nodes[at].connect_input(0, input, Policy::Lossless);
+        }
+        if inputs == 2 {
+            let (output, input) = link(Policy::Lossless, 8, &bell, &bell);
+            nodes[0].connect_output(0, output);
+            nodes[at].connect_input(1, input, Policy::Lossless);
+        }
+    }
+    let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+    nodes.last_mut().expect("there is a group").connect_output(0, output);
+    let mut sink = Node::new("keep", Box::new(Keep(Arc::clone(&kept))), 1, 0);
+    sink.connect_input(0, input, Policy::Lossless);
+    nodes.push(sink);
+    let pool = HostPool::new(16 << 20);
+    let mut lane = Lane::new(nodes, bell);
+    while matches!(lane.step(Duration::ZERO, &pool), Stepped::Moved) {}
+    drop(lane);
+    assert_eq!(pool.stats().lent_bytes, 0);
+    Arc::into_inner(kept).expect("the lane is gone").into_inner().expect("nobody panicked")
+}
+
+#[test]
+fn a_fused_group_makes_what_its_members_make_one_by_one() {
+    let one_by_one = run(vec![
+        (group(&[Kind::Noise], vec![]), 0),
+        (group(&[Kind::Invert], vec![]), 1),
+        (group(&[Kind::Flip], vec![]), 1),
+        (group(&[Kind::Markers], vec![]), 1),
+        (group(&[Kind::Gray], vec![]), 1),
+    ]);
+    // The generator stands alone; the table in front of the flip and the functions behind it are one kernel.
+    let fused = run(vec![
+        (group(&[Kind::Noise], vec![]), 0),
+        (group(&[Kind::Invert, Kind::Flip, Kind::Markers, Kind::Gray], vec![]), 1),
+    ]);
+    assert_eq!(one_by_one.len() as u64, FRAMES);
+    assert!(one_by_one == fused, "fusing changed pixels");
+    assert!(one_by_one[0] != one_by_one[1], "frames differ from each other");
+}
+
+#[test]
+fn a_generator_with_functions_behind_it_is_one_kernel_too() {
+    let one_by_one = run(vec![(group(&[Kind::Noise], vec![]), 0), (group(&[Kind::Markers], vec![]), 1)]);
+    assert!(one_by_one == run(vec![(group(&[Kind::Noise, Kind::Markers], vec![]), 0)]));
+}
+
+#[test]
+fn another_picture_reaches_the_function_that_reads_it() {
+    let one_by_one = run(vec![
+        (group(&[Kind::Noise], vec![]), 0),
+        (group(&[Kind::Invert], vec![]), 1),
+        (group(&[Kind::Mix], vec![1]), 2),
+    ]);
+    let fused = run(vec![(group(&[Kind::Noise], vec![]), 0), (group(&[Kind::Invert, Kind::Mix], vec![1]), 2)]);
+    assert!(one_by_one == fused);
+    // 0.7 of the negative and 0.3 of the picture itself: never all of either.
+    let negative = run(vec![(group(&[Kind::Noise, Kind::Invert], vec![]), 0)]);
+    assert!(one_by_one[0] != negative[0]);
+}

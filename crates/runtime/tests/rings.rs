@@ -1,0 +1,264 @@
+//! Rings and pools against simple models, under random use.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use vramp_plan::{Format, Policy, Size};
+use vramp_runtime::{DropReason, HostPool, Meta, Ring, Sent, Slot};
+
+#[derive(Debug, Clone)]
+enum Act {
+    Send,
+    SendEmpty,
+    Take,
+    TakeUpTo(i64),
+    Watermark,
+    Drain,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        6 => Just(Act::Send),
+        2 => Just(Act::SendEmpty),
+        4 => Just(Act::Take),
+        1 => (0i64..60).prop_map(Act::TakeUpTo),
+        1 => Just(Act::Watermark),
+        1 => Just(Act::Drain),
+    ];
+    prop::collection::vec(act, 0..80)
+}
+
+/// One entry per place in the stream: its time, and its frame if it still has one.
+type Model = VecDeque<(i64, Option<u64>)>;
+
+fn places(model: &Model) -> usize {
+    model.iter().filter(|(_, frame)| frame.is_some()).count()
+}
+
+proptest! {
+    #[test]
+    fn a_ring_does_what_a_list_of_places_does(
+        policy in prop::sample::select(&Policy::ALL[..]), depth in 1usize..5, acts in acts()
+    ) {
+        let mut ring: Ring<u64> = Ring::new(policy, depth);
+        let mut model = Model::new();
+        let (mut time, mut number, mut certain) = (0i64, 0u64, None);
+        for act in acts {
+            match act {
+                Act::Send => {
+                    let room = policy != Policy::Lossless || places(&model) < depth;
+                    prop_assert_eq!(ring.has_room(), room);
+                    let sent = ring.send(Slot::Frame { pts_ns: time, frame: number });
+                    if room {
+                        prop_assert_eq!(sent, Sent::Taken);
+                        if places(&model) == depth {
+                            model.iter_mut().find(|(_, f)| f.is_some()).unwrap().1 = None;
+                        }
+                        model.push_back((time, Some(number)));
+                        certain = Some(time);
+                        number += 1;
+                        time += 1;
+                    } else {
+                        prop_assert_eq!(sent, Sent::Full(Slot::Frame { pts_ns: time, frame: number }));
+                    }
+                }
+                Act::SendEmpty => {
+                    prop_assert_eq!(ring.send(Slot::empty(time)), Sent::Taken);
+                    model.push_back((time, None));
+                    certain = Some(time);
+                    time += 1;
+                }
+                Act::Take => match ring.take() {
+                    None => prop_assert!(model.is_empty()),
+                    Some(Slot::Frame { pts_ns, frame }) => {
+                        prop_assert_eq!(model.pop_front(), Some((pts_ns, Some(frame))));
+                    }
+                    Some(Slot::Empty { count, first_ns, last_ns }) => {
+                        prop_assert_eq!(model.front(), Some(&(first_ns, None)));
+                        for left in (0..count).rev() {
+                            let (at, frame) = model.pop_front().unwrap();
+                            prop_assert_eq!(frame, None);
+                            prop_assert!(left > 0 || at == last_ns);
+                        }
+                    }
+                },
+                Act::TakeUpTo(limit) => {
+                    let mut newest = None;
+                    while model.front().is_some_and(|(at, _)| *at <= limit) {
+                        // A run of empty places leaves as one: none of them can become a frame again.
+                        let (_, frame) = model.pop_front().unwrap();
+                        newest = frame.or(newest);
+                        while frame.is_none() && model.front().is_some_and(|(_, f)| f.is_none()) {
+                            model.pop_front();
+                        }
+                    }
+                    prop_assert_eq!(ring.take_up_to(limit), newest);
+                }
+                Act::Watermark => {
+                    ring.watermark(time - 1);
+                    certain = certain.max(Some(time - 1));
+                }
+                Act::Drain => {
+                    ring.drain(DropReason::Stopped);
+                    model.clear();
+                }
+            }
+            let counts = ring.counts();
+            prop_assert!(counts.is_conserved(), "{counts:?}");
+            prop_assert_eq!(counts.queued as usize, places(&model));
+            prop_assert_eq!(counts.sent, number);
+            let newest = model.iter().rev().find_map(|(_, f)| *f);
+            prop_assert_eq!(ring.latest().copied(), newest);
+            prop_assert_eq!(ring.latest().copied(), newest, "looking does not take");
+            prop_assert_eq!(ring.certain_ns(), certain);
+        }
+    }
+
+    #[test]
+    fn a_pool_never_lends_twice_and_never_exceeds_its_budget(
+        acts in prop::collection::vec((0u8..4, 0usize..8, 1u32..4), 0..120)
+    ) {
+        let budget = 40 * 64;
+        let pool = HostPool::new(budget);
+        let meta = |side: u32| Meta {
+            pts_ns: 0, number: 0, format: Format::Rgba8, size: Size::new(4 * side, 4).unwrap(),
+        };
+        let mut held: Vec<(vramp_runtime::Frame, u8)> = Vec::new();
+        for (step, (act, pick, side)) in acts.into_iter().enumerate() {
+            let mark = step as u8;
+            match act {
+                0 | 1 => match pool.lend(meta(side)) {
+                    Ok(mut frame) => {
+                        frame.fill().expect("just lent").fill(mark);
+                        held.push((frame, mark));
+                    }
+                    Err(error) => {
+                        let lent: u64 = held.iter().map(|(f, _)| f.bytes().len() as u64).sum();
+                        prop_assert!(error.needed > error.available, "{error}");
+                        prop_assert!(lent + error.needed > budget || error.lent > 0, "{error}");
+                    }
+                },
+                2 if !held.is_empty() => {
+                    held.swap_remove(pick % held.len());
+                }
+                3 if !held.is_empty() => {
+                    let (frame, mark) = held[pick % held.len()].clone();
+                    held.push((frame, mark));
+                }
+                _ => {}
+            }
+            // What somebody holds is what was written: nobody else was lent the same memory.
+            for (frame, mark) in &held {
+                prop_assert!(frame.bytes().iter().all(|b| b == mark));
+            }
+            let stats = pool.stats();
+            prop_assert!(stats.lent_bytes + stats.pooled_bytes <= budget, "{stats:?}");
+            prop_assert!(stats.peak_bytes <= budget);
+        }
+        held.clear();
+        prop_assert_eq!(pool.stats().lent_bytes, 0);
+        pool.clear();
+        prop_assert_eq!(pool.stats().pooled_bytes, 0);
+    }
+}
+
+fn meta(number: u64) -> Meta {
+    Meta { pts_ns: 0, number, format: Format::Gray8, size: Size { width: 16, height: 16 } }
+}
+
+#[test]
+fn a_closed_ring_takes_everything_and_counts_it_as_late() {
+    let mut ring: Ring<u64> = Ring::new(Policy::Lossless, 1);
+    assert_eq!(ring.send(Slot::Frame { pts_ns: 0, frame: 0 }), Sent::Taken);
+    assert!(!ring.has_room());
+    ring.close();
+    for number in 1..5 {
+        assert!(ring.has_room());
+        assert_eq!(ring.send(Slot::Frame { pts_ns: number, frame: 0 }), Sent::Taken);
+    }
+    let counts = ring.counts();
+    assert_eq!((counts.sent, counts.dropped[DropReason::Late as usize], counts.queued), (5, 5, 0));
+    assert!(counts.is_conserved());
+}
+
+#[test]
+fn a_sole_holder_edits_in_place_and_a_shared_frame_is_copied_and_counted() {
+    let pool = HostPool::new(1 << 20);
+    let mut frame = pool.lend(meta(1)).unwrap();
+    frame.fill().unwrap().fill(7);
+    let before = frame.generation();
+    frame.edit(&pool).unwrap()[0] = 8;
+    assert_eq!((frame.generation(), pool.stats().copies), (before, 0));
+    let reader = frame.clone();
+    frame.edit(&pool).unwrap()[0] = 9;
+    assert_eq!((reader.bytes()[0], frame.bytes()[0], pool.stats().copies), (8, 9, 1));
+    assert!(!frame.is_same(&reader));
+    drop(reader);
+    frame.edit(&pool).unwrap()[0] = 10;
+    assert_eq!(pool.stats().copies, 1);
+}
+
+#[test]
+fn what_was_returned_last_is_lent_first_and_steady_use_makes_nothing_new() {
+    let pool = HostPool::new(1 << 20);
+    let (a, b) = (pool.lend(meta(0)).unwrap(), pool.lend(meta(1)).unwrap());
+    let address = |frame: &vramp_runtime::Frame| frame.bytes().as_ptr() as usize;
+    let (at_a, at_b) = (address(&a), address(&b));
+    drop(a);
+    drop(b);
+    let again = pool.lend(meta(2)).unwrap();
+    assert_eq!(address(&again), at_b);
+    drop(again);
+    for number in 0..1000 {
+        let frame = pool.lend(meta(number)).unwrap();
+        assert!([at_a, at_b].contains(&address(&frame)));
+    }
+    assert_eq!(pool.stats().misses, 2);
+}
+
+#[test]
+fn a_pool_that_is_gone_leaves_its_frames_alone() {
+    let pool = HostPool::new(1 << 20);
+    let mut frame = pool.lend(meta(0)).unwrap();
+    frame.fill().unwrap().fill(3);
+    drop(pool);
+    assert!(frame.bytes().iter().all(|b| *b == 3));
+}
+
+#[test]
+fn frames_cross_threads_without_loss_in_order() {
+    let (producer, consumer) = (vramp_runtime::Bell::new(), vramp_runtime::Bell::new());
+    let (output, input) = vramp_runtime::link(Policy::Lossless, 3, &producer, &consumer);
+    let pool = HostPool::new(1 << 20);
+    let far = std::time::Duration::from_secs(60);
+    let total = 20_000u64;
+    let sender = std::thread::spawn(move || {
+        for number in 0..total {
+            let mut frame = pool.lend(meta(number)).unwrap();
+            frame.fill().unwrap()[..8].copy_from_slice(&number.to_le_bytes());
+            let mut slot = Slot::Frame { pts_ns: number.cast_signed(), frame };
+            while let Sent::Full(back) = output.send(slot) {
+                assert!(producer.wait(far), "the producer was never woken");
+                slot = back;
+            }
+        }
+        output.end();
+        (output, pool)
+    });
+    let mut next = 0u64;
+    while !input.look(vramp_runtime::Ring::is_over) {
+        match input.take() {
+            Some(Slot::Frame { frame, .. }) => {
+                assert_eq!(frame.bytes()[..8], next.to_le_bytes());
+                next += 1;
+            }
+            Some(Slot::Empty { .. }) => panic!("nothing was dropped"),
+            None => {
+                consumer.wait(far);
+            }
+        }
+    }
+    let (output, pool) = sender.join().unwrap();
+    assert_eq!((next, output.counts().taken), (total, total));
+    assert!(pool.stats().misses <= 6, "{:?}", pool.stats());
+}

@@ -498,15 +498,7 @@ fn branches_that_share_no_cycle_are_not_made_deep() {
 
 #[test]
 fn memory_for_a_diamond_too_deep_is_refused_with_the_numbers() {
-    let mut spec = GraphSpec::new();
-    let source = spec.add(HandlerSpec::new("src").set("size", "7680x4320"));
-    let delay = spec.add(HandlerSpec::new("delay").set("frames", 1000));
-    let join = spec.add(HandlerSpec::new("join"));
-    let sink = spec.add(HandlerSpec::new("sink"));
-    spec.connect(source, delay);
-    spec.connect(delay, join.port("a"));
-    spec.connect(source, join.port("b"));
-    spec.connect(join, sink);
+    let spec = support::diamond(HandlerSpec::new("src").set("size", "7680x4320"), 1000);
     let error = Planner::new(&check(&spec), &Profile::shipped("cpu").unwrap()).decide().unwrap_err();
     match error {
         NoPlan::Memory { needed, available, most, .. } => {

@@ -1,11 +1,12 @@
 //! When there is no plan, the error names who is in conflict, with the numbers and the way out; when a plan has a
 //! transfer that could go, the warning says whose doing it is.
 
+#[expect(dead_code, reason = "each test file uses a part of it")]
 mod support;
 
 use std::collections::BTreeSet;
 
-use support::{Random, chain, check, random_profile};
+use support::{Random, chain, check, delayed, random_profile};
 use vramp_plan::{Conflict, GraphSpec, HandlerId, HandlerSpec, NoPlan, Planner, Profile, Space};
 
 fn profile() -> Profile {
@@ -316,12 +317,7 @@ fn a_pin_under_an_order_is_not_promised_to_save_what_the_order_would_take_back()
 
 #[test]
 fn alternatives_that_have_no_plan_have_no_price() {
-    let mut spec = GraphSpec::new();
-    let source = spec.add(HandlerSpec::new("src").set("size", "3840x2160"));
-    let delay = spec.add(HandlerSpec::new("delay").set("frames", 200));
-    let sink = spec.add(HandlerSpec::new("sink"));
-    spec.connect(source, delay);
-    spec.connect(delay, sink);
+    let spec = delayed(HandlerSpec::new("src").set("size", "3840x2160"), 200);
     let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
     assert!(plan.alternatives.cpu_ns.is_some() && plan.alternatives.gpu_ns.is_none());
 }

@@ -3,7 +3,7 @@
 #[expect(dead_code, reason = "each test file uses a part of it")]
 mod support;
 
-use support::{chain, check};
+use support::{chain, check, delayed, diamond};
 use vramp_plan::{GraphSpec, HandlerSpec, Memory, NoPlan, Planner, Policy, Profile, Space};
 
 /// Bytes of the test sources' frame.
@@ -45,15 +45,7 @@ fn passing_a_frame_on_costs_nothing_in_either_space() {
 
 #[test]
 fn frames_that_a_delay_holds_are_counted_and_too_many_are_refused() {
-    let delayed = |frames: u32, size: &str| {
-        let mut spec = GraphSpec::new();
-        let source = spec.add(HandlerSpec::new("src").set("size", size));
-        let delay = spec.add(HandlerSpec::new("delay").set("frames", frames));
-        let sink = spec.add(HandlerSpec::new("sink"));
-        spec.connect(source, delay);
-        spec.connect(delay, sink);
-        spec
-    };
+    let delayed = |frames: u32, size: &str| delayed(HandlerSpec::new("src").set("size", size), frames);
     for only in Space::RANKED {
         let Memory { gpu_bytes, cpu_bytes } = memory(&delayed(100, "64x48"), only);
         assert_eq!(gpu_bytes + cpu_bytes, 102 * FRAME);
@@ -66,15 +58,7 @@ fn frames_that_a_delay_holds_are_counted_and_too_many_are_refused() {
 
 #[test]
 fn a_deep_link_beside_a_delay_holds_the_same_frames() {
-    let mut spec = GraphSpec::new();
-    let source = spec.add(HandlerSpec::new("src"));
-    let delay = spec.add(HandlerSpec::new("delay").set("frames", 50));
-    let join = spec.add(HandlerSpec::new("join"));
-    let sink = spec.add(HandlerSpec::new("sink"));
-    spec.connect(source, delay);
-    spec.connect(delay, join.port("a"));
-    spec.connect(source, join.port("b"));
-    spec.connect(join, sink);
+    let spec = diamond(HandlerSpec::new("src"), 50);
     // 53 wait at most (held and then on the usual link), one is written, one is read, and the join makes one.
     assert_eq!(memory(&spec, Space::Cpu).cpu_bytes, (53 + 2 + 1) * FRAME);
 }
@@ -156,12 +140,7 @@ fn a_batch_never_needs_less_for_holding_more() {
 
 #[test]
 fn what_does_not_fit_the_device_is_planned_on_the_host_with_a_warning() {
-    let mut spec = GraphSpec::new();
-    let source = spec.add(HandlerSpec::new("src").set("size", "3840x2160"));
-    let delay = spec.add(HandlerSpec::new("delay").set("frames", 200));
-    let sink = spec.add(HandlerSpec::new("sink"));
-    spec.connect(source, delay);
-    spec.connect(delay, sink);
+    let spec = delayed(HandlerSpec::new("src").set("size", "3840x2160"), 200);
     let profile = Profile::shipped("discrete").unwrap();
     let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));

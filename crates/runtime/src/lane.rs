@@ -50,6 +50,11 @@ impl Lane {
         &self.nodes
     }
 
+    /// What wakes it: ring it after asking it to stop.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
     /// Starts its handlers; the name of the one that failed comes with its error.
     pub fn start(&mut self) -> Result<(), (String, HandlerError)> {
         self.nodes.iter_mut().try_for_each(|node| {

@@ -6,8 +6,9 @@
 //! Always: lanes of the host never wait for each other in a circle: a link between lanes always leads to a later
 //! stage, and a lane has one stage. Only the device's lane has several; it never waits on a full ring.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use crate::graph::running_order;
 use crate::words::{Policy, Space};
 
 use super::depth::Depths;
@@ -128,26 +129,8 @@ fn units(net: &Net<'_>, layout: &Layout) -> (Vec<Vec<usize>>, Vec<usize>) {
         *unit = slot;
     }
     // A group may take a side input from a node that comes after its first member: order units anew.
-    let mut waiting = vec![0usize; members.len()];
-    let mut next: Vec<Vec<usize>> = vec![Vec::new(); members.len()];
-    for wire in &net.wires {
-        let (from, to) = (raw[wire.from], raw[wire.to]);
-        if from != to {
-            waiting[to] += 1;
-            next[from].push(to);
-        }
-    }
-    let mut ready: BTreeSet<usize> = (0..members.len()).filter(|u| waiting[*u] == 0).collect();
-    let mut order = Vec::with_capacity(members.len());
-    while let Some(unit) = ready.pop_first() {
-        order.push(unit);
-        for &to in &next[unit] {
-            waiting[to] -= 1;
-            if waiting[to] == 0 {
-                ready.insert(to);
-            }
-        }
-    }
+    let between = net.wires.iter().map(|wire| (raw[wire.from], raw[wire.to])).filter(|(from, to)| from != to);
+    let (order, _) = running_order(members.len(), between);
     let mut unit_of = vec![0; net.nodes.len()];
     let mut units = Vec::with_capacity(order.len());
     for (at, unit) in order.into_iter().enumerate() {

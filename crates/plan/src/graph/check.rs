@@ -13,10 +13,11 @@ use crate::catalog::{
     Catalog, Entry, Fallback, FormatRule, PortMedia, Probe, ProbeError, Probed, RateRule, Settings, SizeRule,
     ValueType, nearest,
 };
-use crate::text::Mistake;
+use crate::text::{Mistake, clip};
 use crate::words::{PortType, Until};
 
 use super::checked::{Graph, Handler, Link};
+use super::order::running_order;
 use super::spec::{End, GraphSpec, HandlerSpec, LinkSpec, is_name};
 
 /// Why a spec is not a graph.
@@ -100,7 +101,7 @@ impl<'a> Check<'a> {
                 None => {
                     check.mistakes.push(
                         Mistake::new(
-                            format!("unknown handler `{}`", shortened(&handler.kind)),
+                            format!("unknown handler `{}`", clip(&handler.kind)),
                             "expected the kind of a handler",
                         )
                         .at(handler.place.0.clone())
@@ -131,7 +132,7 @@ impl<'a> Check<'a> {
                     Some(value) => settings.set(key.as_str(), value),
                     None => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: `{}` does not fit {key}", shortened(text)),
+                            format!("{name}: `{}` does not fit {key}", clip(text)),
                             format!("expected {}", declared.value.expects()),
                         )
                         .at(at_value)
@@ -143,7 +144,7 @@ impl<'a> Check<'a> {
                     Some(input) => lead = input,
                     None => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: no input `{}` to follow", shortened(text)),
+                            format!("{name}: no input `{}` to follow", clip(text)),
                             format!("expected one of {}", list(entry.inputs.iter().map(|p| p.name))),
                         )
                         .at(at_value),
@@ -154,7 +155,7 @@ impl<'a> Check<'a> {
                     Ok(rule) => until = rule,
                     Err(_) => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: `{}` does not fit until", shortened(text)),
+                            format!("{name}: `{}` does not fit until", clip(text)),
                             "expected lead or shortest",
                         )
                         .at(at_value)
@@ -169,7 +170,7 @@ impl<'a> Check<'a> {
             } else {
                 let known = entry.settings.iter().map(|s| s.name);
                 let mistake = Mistake::new(
-                    format!("{name}: unknown setting `{}`", shortened(key)),
+                    format!("{name}: unknown setting `{}`", clip(key)),
                     if entry.settings.is_empty() {
                         format!("{} has no settings of its own", entry.name)
                     } else {
@@ -234,7 +235,7 @@ impl<'a> Check<'a> {
             if self.spec.handlers()[at].name.is_some() && !is_name(name) {
                 self.mistakes.push(
                     Mistake::new(
-                        format!("`{}` cannot be a name", shortened(name)),
+                        format!("`{}` cannot be a name", clip(name)),
                         "expected a letter, then letters, digits, - or _, at most 64",
                     )
                     .at(place.clone()),
@@ -336,7 +337,7 @@ impl<'a> Check<'a> {
         };
         if found.is_none() {
             let name = &self.names[end.handler.0];
-            let port = end.port.as_deref().map_or_else(String::new, |p| format!(" `{}`", shortened(p)));
+            let port = end.port.as_deref().map_or_else(String::new, |p| format!(" `{}`", clip(p)));
             self.mistakes.push(
                 Mistake::new(
                     format!("{name} has no {side}{port}"),
@@ -399,23 +400,7 @@ impl<'a> Check<'a> {
     /// An order in which every handler comes after the ones that feed it; a mistake where there is a cycle.
     fn order(&mut self) -> Vec<usize> {
         let n = self.handlers.len();
-        let mut waiting = vec![0usize; n];
-        let mut next: Vec<Vec<usize>> = vec![Vec::new(); n];
-        for link in &self.links {
-            waiting[link.to] += 1;
-            next[link.from].push(link.to);
-        }
-        let mut ready: BTreeSet<usize> = (0..n).filter(|v| waiting[*v] == 0).collect();
-        let mut order = Vec::with_capacity(n);
-        while let Some(v) = ready.pop_first() {
-            order.push(v);
-            for &to in &next[v] {
-                waiting[to] -= 1;
-                if waiting[to] == 0 {
-                    ready.insert(to);
-                }
-            }
-        }
+        let (order, waiting) = running_order(n, self.links.iter().map(|l| (l.from, l.to)));
         if order.len() < n
             && let Some(cycle) = self.cycle(&waiting)
         {
@@ -541,12 +526,4 @@ fn port_type(media: PortMedia) -> PortType {
 
 fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().collect::<Vec<_>>().join(", ")
-}
-
-/// Hostile text can be megabytes long; a message stays a message.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.to_owned(),
-    }
 }

@@ -5,8 +5,10 @@
 
 mod check;
 mod checked;
+mod order;
 mod spec;
 
 pub use check::CheckError;
 pub use checked::{Graph, Handler, Link};
+pub(crate) use order::running_order;
 pub use spec::{End, GraphSpec, HandlerId, HandlerSpec, LinkSpec, Place, SettingSpec, is_name};

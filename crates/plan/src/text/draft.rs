@@ -311,7 +311,7 @@ pub(super) fn depth_mistake(number: &str, at: Range<usize>) -> Mistake {
 }
 
 /// A word as it can be shown within a sentence: one line, no control characters, not endless.
-pub(super) fn clip(word: &str) -> String {
+pub(crate) fn clip(word: &str) -> String {
     const MOST: usize = 80;
     let mut shown = String::new();
     for c in word.chars().take(MOST) {

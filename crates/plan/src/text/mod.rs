@@ -14,6 +14,7 @@ mod print;
 mod toml_read;
 mod toml_write;
 
+pub(crate) use draft::clip;
 pub use mistake::{Mistake, Mistakes, Source};
 pub use parse::read_text;
 pub use print::write_text;

@@ -191,6 +191,31 @@ pub fn chain(kinds: &[&str]) -> GraphSpec {
     spec
 }
 
+/// A source whose frames meet again, one way held back by a delay: `join0.a` is the delayed one.
+pub fn diamond(source: HandlerSpec, frames: u32) -> GraphSpec {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(source);
+    let delay = spec.add(HandlerSpec::new("delay").set("frames", frames));
+    let join = spec.add(HandlerSpec::new("join"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, delay);
+    spec.connect(delay, join.port("a"));
+    spec.connect(source, join.port("b"));
+    spec.connect(join, sink);
+    spec
+}
+
+/// A source behind a delay, into a sink.
+pub fn delayed(source: HandlerSpec, frames: u32) -> GraphSpec {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(source);
+    let delay = spec.add(HandlerSpec::new("delay").set("frames", frames));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, delay);
+    spec.connect(delay, sink);
+    spec
+}
+
 /// A machine with random figures: ratios range so widely that every side wins sometimes.
 pub fn random_profile(random: &mut Random) -> Profile {
     let mut rates = || {

@@ -1,0 +1,34 @@
+//! Running order: each after the ones that feed it.
+//!
+//! Owns one sort that checking and planning share.
+//! Does not name what it sorts.
+//!
+//! Always: among those that are ready, the smallest number comes first, so the order depends on nothing else.
+
+use std::collections::BTreeSet;
+
+/// An order of `0..count` in which every edge leads forward, and how many edges each number still waits for: none,
+/// unless it is on a cycle or behind one, and then it is not in the order.
+pub(crate) fn running_order(
+    count: usize,
+    edges: impl Iterator<Item = (usize, usize)> + Clone,
+) -> (Vec<usize>, Vec<usize>) {
+    let mut waiting = vec![0usize; count];
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (from, to) in edges {
+        waiting[to] += 1;
+        next[from].push(to);
+    }
+    let mut ready: BTreeSet<usize> = (0..count).filter(|v| waiting[*v] == 0).collect();
+    let mut order = Vec::with_capacity(count);
+    while let Some(v) = ready.pop_first() {
+        order.push(v);
+        for &to in &next[v] {
+            waiting[to] -= 1;
+            if waiting[to] == 0 {
+                ready.insert(to);
+            }
+        }
+    }
+    (order, waiting)
+}

@@ -355,3 +355,16 @@ fn a_frame_that_touches_the_host_leaves_the_lane_of_the_device() {
     assert!(link.depth > 0 && link.space == Space::Cpu);
     assert_eq!(plan.segments, 2);
 }
+
+#[test]
+fn ports_of_different_types_cannot_be_linked() {
+    let mut spec = GraphSpec::new();
+    let source = spec.add(HandlerSpec::new("src"));
+    let detect = spec.add(HandlerSpec::new("detect"));
+    let sink = spec.add(HandlerSpec::new("sink"));
+    spec.connect(source, detect);
+    spec.connect(detect.port("found"), sink);
+    let Err(CheckError::Mistakes(mistakes)) = Graph::check(&spec, &catalog(), &NoProbe) else { panic!() };
+    assert_eq!(mistakes[0].title, "detect0.found carries data, sink0.video takes video");
+    assert_eq!(mistakes[0].expected, "expected both ends to carry video");
+}

@@ -1,6 +1,7 @@
 //! `load_here`: the source pixel at the same place.
 //!
-//! Owns nothing: it is how a run of pixel functions begins.
+//! Owns how a run of pixel functions begins that no other head stands in front of.
+//! Does not change a pixel or the size.
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;

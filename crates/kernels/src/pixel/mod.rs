@@ -2,6 +2,7 @@
 //!
 //! Owns the list, the arithmetic that several of them share (`over`) and the tables and matrices of colour adjustments
 //! (`color`).
+//! Does not loop over frames: the composer does.
 
 pub mod color;
 pub mod curve;

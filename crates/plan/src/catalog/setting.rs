@@ -181,7 +181,7 @@ impl ValueType {
         }
     }
 
-    /// The closed list of words that fit, where there is one: for completion and for the nearest name.
+    /// The closed list of words that fit, where there is one: for the nearest name.
     pub fn words(&self) -> Vec<&'static str> {
         match *self {
             ValueType::Choice(words) => words.to_vec(),

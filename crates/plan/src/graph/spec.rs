@@ -244,7 +244,11 @@ impl GraphSpec {
 
 /// Whether a word can be a handler's name: a letter, then letters, digits, `-` and `_`, at most 64.
 pub fn is_name(word: &str) -> bool {
-    word.len() <= 64
-        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+    word.len() <= 64 && looks_like_name(word)
+}
+
+/// Whether a word has the shape of a name, whatever its length: default names can be longer than given ones.
+pub(crate) fn looks_like_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }

@@ -1,6 +1,7 @@
 //! The shipped device classes, as text.
 //!
-//! Owns nothing but the list; the figures and their origins are in the TOML files beside it.
+//! Owns the list of classes.
+//! Does not hold a figure: those, with their origins, are in the TOML files beside it.
 
 pub(super) fn text(class: &str) -> Option<&'static str> {
     Some(match class {

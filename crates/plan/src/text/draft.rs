@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::catalog::nearest;
-use crate::graph::{End, GraphSpec, HandlerId, HandlerSpec, Place, SettingSpec, is_name};
+use crate::graph::{End, GraphSpec, HandlerId, HandlerSpec, Place, SettingSpec, is_name, looks_like_name};
 use crate::words::{OnError, Policy, UnknownWord};
 
 use super::{MAX_DEPTH, MAX_LINKS, MAX_MISTAKES, MAX_TEXT_BYTES, Mistake, Reading};
@@ -321,12 +321,6 @@ pub(crate) fn clip(word: &str) -> String {
         shown.push_str("...");
     }
     shown
-}
-
-/// A letter, then letters, digits, `-` and `_`.
-fn looks_like_name(word: &str) -> bool {
-    word.starts_with(|c: char| c.is_ascii_alphabetic())
-        && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 fn line_and_column(text: &str, at: usize) -> String {

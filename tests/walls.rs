@@ -119,6 +119,18 @@ const PLAN_NEVER_NAMES: &[(&str, &str)] = &[
     ("dbg!", "text is returned, not printed"),
 ];
 
+/// The files in which unsafe code may stand, and why; the list may be ahead of the files.
+const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
+    ("crates/kernels/src/simd/mod.rs", "code for instructions that the machine was asked about can only be entered so"),
+    ("crates/kernels/src/simd/blur.rs", "as above"),
+    ("crates/kernels/src/simd/matrix.rs", "as above"),
+    ("crates/kernels/src/simd/mix.rs", "as above"),
+    ("crates/kernels/src/simd/table.rs", "as above"),
+    ("crates/kernels/src/simd/wide.rs", "intrinsics that read and write memory take pointers"),
+    ("crates/kernels/tests/steady.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
+    ("crates/runtime/src/heap.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
+];
+
 // ---- the walls
 
 /// The workspace's crates with the names of all that they ask for, tests and build scripts included.
@@ -209,17 +221,41 @@ fn written_out(before: &str, tree: &str) -> Vec<String> {
     found
 }
 
-/// Whether a crate's manifest, with the workspace's, forbids unsafe code.
-fn forbids_unsafe(workspace: &str, manifest: &str) -> bool {
+/// Whether a crate's manifest, with the workspace's, refuses unsafe code where a file does not ask for it.
+fn refuses_unsafe(workspace: &str, manifest: &str) -> bool {
     let parse = |text: &str| text.parse::<toml::Table>().map_or(toml::Value::Boolean(false), toml::Value::Table);
     let at = |value: &toml::Value, keys: &[&str]| keys.iter().try_fold(value.clone(), |v, key| v.get(key).cloned());
-    let is_forbid = |lint: Option<toml::Value>| {
-        lint.is_some_and(|lint| lint.get("level").unwrap_or(&lint).as_str() == Some("forbid"))
+    let is_refused = |lint: Option<toml::Value>| {
+        lint.is_some_and(|lint| matches!(lint.get("level").unwrap_or(&lint).as_str(), Some("deny" | "forbid")))
     };
     let (workspace, manifest) = (parse(workspace), parse(manifest));
     let shared = at(&manifest, &["lints", "workspace"]) == Some(toml::Value::Boolean(true));
-    is_forbid(at(&manifest, &["lints", "rust", "unsafe_code"]))
-        || shared && is_forbid(at(&workspace, &["workspace", "lints", "rust", "unsafe_code"]))
+    is_refused(at(&manifest, &["lints", "rust", "unsafe_code"]))
+        || shared && is_refused(at(&workspace, &["workspace", "lints", "rust", "unsafe_code"]))
+}
+
+/// Unsafe code stands only in files that are named for it, and there each use says which promise it keeps.
+fn unsafe_named(path: &str, text: &str, named: &[(&str, &str)]) -> Vec<String> {
+    let blanked = code(text);
+    let lines = lines_with(&blanked, "unsafe");
+    if !named.iter().any(|(file, _)| *file == path) {
+        let found = lines.into_iter();
+        return found
+            .map(|line| format!("{path}:{line}: unsafe outside the files that UNSAFE_MAY_STAND names"))
+            .collect();
+    }
+    let text: Vec<&str> = text.lines().collect();
+    let blanked: Vec<&str> = blanked.lines().collect();
+    // `unsafe fn` in a trait's implementation is the trait's promise; its block inside says who keeps it.
+    let is_use = |line: &usize| !blanked[line - 1].contains("unsafe fn");
+    // The reason stands right above, with nothing but attributes and more of it in between.
+    let has_reason = |line: &usize| {
+        let above = text[..line - 1].iter().rev().map(|line| line.trim_start());
+        let mut above = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));
+        above.any(|line| line.starts_with("// SAFETY: "))
+    };
+    let bare = lines.into_iter().filter(is_use).filter(|line| !has_reason(line));
+    bare.map(|line| format!("{path}:{line}: unsafe without a `// SAFETY: ` line above it")).collect()
 }
 
 /// The crates in what `cargo tree --prefix none` prints for a crate, without that crate.
@@ -287,7 +323,7 @@ fn the_planner_has_no_build_script() {
 }
 
 #[test]
-fn every_crate_forbids_unsafe() {
+fn every_crate_refuses_unsafe() {
     let workspace = read("Cargo.toml");
     let manifests: Vec<String> = files()
         .into_iter()
@@ -295,8 +331,14 @@ fn every_crate_forbids_unsafe() {
         .filter(|path| read(path).contains("[package]"))
         .collect();
     assert!(manifests.contains(&"crates/plan/Cargo.toml".to_owned()));
-    let careless = manifests.iter().filter(|path| !forbids_unsafe(&workspace, &read(path)));
-    assert_none(&careless.map(|path| format!("{path} does not forbid unsafe_code")).collect::<Vec<_>>());
+    let careless = manifests.iter().filter(|path| !refuses_unsafe(&workspace, &read(path)));
+    assert_none(&careless.map(|path| format!("{path} does not refuse unsafe_code")).collect::<Vec<_>>());
+}
+
+#[test]
+fn unsafe_stands_only_where_it_may() {
+    let all = rust_files(|_| true);
+    assert_none(&all.iter().flat_map(|path| unsafe_named(path, &read(path), UNSAFE_MAY_STAND)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -403,12 +445,31 @@ fn what_the_planner_may_not_name_is_found() {
 fn a_manifest_that_lets_unsafe_in_is_found() {
     let workspace = "[workspace.lints.rust]\nunsafe_code = \"forbid\"";
     let shared = "[lints]\nworkspace = true";
-    assert!(forbids_unsafe(workspace, shared));
-    assert!(forbids_unsafe("", "[lints.rust]\nunsafe_code = { level = \"forbid\" }"));
-    assert!(!forbids_unsafe(workspace, "[package]\nname = \"a\""));
-    assert!(!forbids_unsafe("[workspace.lints.rust]\nunsafe_code = \"deny\"", shared));
-    assert!(!forbids_unsafe("", shared));
-    assert!(!forbids_unsafe(workspace, "not toml"));
+    assert!(refuses_unsafe(workspace, shared));
+    assert!(refuses_unsafe("", "[lints.rust]\nunsafe_code = { level = \"forbid\" }"));
+    assert!(refuses_unsafe("[workspace.lints.rust]\nunsafe_code = \"deny\"", shared));
+    assert!(!refuses_unsafe(workspace, "[package]\nname = \"a\""));
+    assert!(!refuses_unsafe("[workspace.lints.rust]\nunsafe_code = \"warn\"", shared));
+    assert!(!refuses_unsafe("", shared));
+    assert!(!refuses_unsafe(workspace, "not toml"));
+}
+
+#[test]
+fn unsafe_elsewhere_or_without_a_reason_is_found() {
+    let named = &[("a.rs", "a reason")][..];
+    let kept =
+        "// SAFETY: kept by b.\nunsafe { b() }\n// SAFETY: kept by c,\n// always.\n#[cfg(d)]\nlet c = unsafe { c() };";
+    assert_eq!(unsafe_named("a.rs", kept, named), [""; 0]);
+    assert_eq!(unsafe_named("a.rs", "unsafe fn d() {}\n#![expect(unsafe_code)]", named), [""; 0]);
+    assert_eq!(
+        unsafe_named("e.rs", kept, named),
+        [2, 6].map(|line| format!("e.rs:{line}: unsafe outside the files that UNSAFE_MAY_STAND names"))
+    );
+    let bare = "// SAFETY: of another.\nlet b = 1;\nunsafe { b() }\n// to be done\nunsafe impl B for C {}";
+    assert_eq!(
+        unsafe_named("a.rs", bare, named),
+        [3, 5].map(|line| format!("a.rs:{line}: unsafe without a `// SAFETY: ` line above it"))
+    );
 }
 
 #[test]

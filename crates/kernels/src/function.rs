@@ -10,6 +10,7 @@
 use vramp_plan::Size;
 
 use crate::picture::{Picture, Pixel};
+use crate::simd::Level;
 
 /// A pixel function on both sides.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct FnArgs<'a> {
     pub small: &'a [u32],
     /// The frame's size.
     pub size: Size,
+    /// The instructions to use.
+    pub level: Level,
 }
 
 impl FnArgs<'_> {

@@ -22,7 +22,8 @@ pub mod solid;
 
 use vramp_plan::Size;
 
-use crate::function::{FnArgs, PixelFn, RowArgs};
+use crate::compose::Chain;
+use crate::function::FnArgs;
 use crate::picture::{Picture, Pixel};
 
 /// The beginning of a kernel, on both sides.
@@ -60,31 +61,17 @@ pub struct HeadArgs<'a> {
 #[derive(Debug)]
 pub struct SourceRows<'a> {
     picture: Option<Picture<'a>>,
-    before: Vec<Applied<'a>>,
-    /// Rows that functions were applied to, each with its number; the oldest is replaced first.
-    done: Vec<(u32, Vec<Pixel>)>,
+    before: Chain<'a>,
+    changed: &'a mut ChangedRows,
+}
+
+/// Rows that functions were applied to, each with its number; the oldest is replaced first.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedRows {
+    numbers: [Option<u32>; ROWS_KEPT],
     next: usize,
-}
-
-/// A pixel function with what it was given for this frame.
-#[derive(Debug, Clone, Copy)]
-pub struct Applied<'a> {
-    /// The function.
-    pub function: &'static PixelFn,
-    /// Its parameters, small data and the size of the frame.
-    pub args: FnArgs<'a>,
-    /// Its other picture.
-    pub side: Option<Picture<'a>>,
-}
-
-impl Applied<'_> {
-    /// Applies it to a whole row, where it has an effect.
-    pub fn apply(&self, y: u32, row: &mut [Pixel]) {
-        for part in (self.function.spans)(&self.args, y).iter() {
-            let args = RowArgs { frame: self.args, y, x: part.start as u32, side: self.side };
-            (self.function.row)(&args, &mut row[part]);
-        }
-    }
+    /// One after the other.
+    pixels: Vec<Pixel>,
 }
 
 /// Rows that are kept at once where functions stand in front: enough for a bilinear pair and its neighbours.
@@ -92,8 +79,14 @@ const ROWS_KEPT: usize = 4;
 
 impl<'a> SourceRows<'a> {
     /// The rows of a picture, with functions in front.
-    pub fn new(picture: Option<Picture<'a>>, before: Vec<Applied<'a>>) -> SourceRows<'a> {
-        SourceRows { picture, before, done: Vec::new(), next: 0 }
+    pub(crate) fn begin(
+        picture: Option<Picture<'a>>,
+        before: Chain<'a>,
+        changed: &'a mut ChangedRows,
+    ) -> SourceRows<'a> {
+        changed.numbers = [None; ROWS_KEPT];
+        changed.next = 0;
+        SourceRows { picture, before, changed }
     }
 
     /// One row; the number is clamped to the picture, which repeats the border.
@@ -103,35 +96,51 @@ impl<'a> SourceRows<'a> {
         if self.before.is_empty() {
             return picture.row(y);
         }
-        if let Some(at) = self.done.iter().position(|(row, _)| *row == y) {
-            return &self.done[at].1;
+        let (width, ChangedRows { numbers, next, pixels }) = (picture.size.width as usize, &mut *self.changed);
+        if let Some(at) = numbers.iter().position(|number| *number == Some(y)) {
+            return &pixels[at * width..][..width];
         }
-        if self.done.len() < ROWS_KEPT {
-            self.done.push((y, vec![[0; 4]; picture.size.width as usize]));
-            self.next = self.done.len() - 1;
-        } else {
-            self.next = (self.next + 1) % ROWS_KEPT;
+        let at = *next;
+        *next = (at + 1) % ROWS_KEPT;
+        numbers[at] = Some(y);
+        if pixels.len() < (at + 1) * width {
+            pixels.resize((at + 1) * width, [0; 4]);
         }
-        let (number, pixels) = &mut self.done[self.next];
-        *number = y;
-        pixels.copy_from_slice(picture.row(y));
-        for applied in &self.before {
-            applied.apply(y, pixels);
+        let row = &mut pixels[at * width..][..width];
+        row.copy_from_slice(picture.row(y));
+        self.before.apply(y, row);
+        row
+    }
+
+    /// Makes one row where nobody else needs it: without a copy where functions stand in front.
+    pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
+        if let Some(picture) = self.picture {
+            to.copy_from_slice(picture.row(y));
+            self.before.apply(y, to);
         }
-        pixels
     }
 }
 
 /// What a head keeps from row to row within a band; each head says how it uses it.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// The first row that is kept, and the first that is not. A band begins with 0 and 0, which is all it resets: the
-    /// memory below may be that of a band before.
+    /// The first row that is kept, and the first that is not.
     pub rows: (i64, i64),
+    /// A row of the output that is done already.
+    pub ahead: Option<u32>,
     /// The sums, a ring of rows.
     pub sums: Vec<u16>,
     /// Sums that need more than 16 bits.
     pub wide: Vec<u32>,
+    /// Rows of levels.
+    pub bytes: Vec<u8>,
+}
+
+impl Kept {
+    /// Begins a band: nothing is kept. Only that is reset, the memory may be that of another band.
+    pub(crate) fn begin(&mut self) {
+        (self.rows, self.ahead) = ((0, 0), None);
+    }
 }
 
 /// Every head.

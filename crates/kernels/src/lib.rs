@@ -6,12 +6,16 @@
 //! Always: numbers are exact. Both sides compute in whole numbers, rounding is half up after clamping, and fusing
 //! changes no result.
 
+#![expect(clippy::inline_always, reason = "a loop that is compiled once per level must become part of each of them")]
+
 mod compose;
 mod function;
 pub mod head;
 mod picture;
 pub mod pixel;
+mod simd;
 
-pub use compose::{Folded, Frame, Layout, Params, Part, Place, Program, Recipe};
+pub use compose::{Folded, Frame, Layout, Params, Part, Place, Program, Recipe, Scratch};
 pub use function::{FnArgs, PixelFn, RowArgs, Spans, everywhere};
 pub use picture::{Picture, Pixel};
+pub use simd::Level;

@@ -4,10 +4,10 @@ mod heads_made;
 
 use heads_made::{Made, source};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
-use vramp_kernels::Pixel;
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, flip, gradient, nearest, noise, solid};
 use vramp_kernels::pixel::{markers, table};
+use vramp_kernels::{Level, Pixel};
 use vramp_plan::{Rate, Size};
 
 fn size() -> impl Strategy<Value = Size> {
@@ -34,8 +34,17 @@ fn generators() -> impl Strategy<Value = Made> {
 
 /// Heads that read a source, which is still to be given, and its size.
 fn readers() -> impl Strategy<Value = (Made, Size)> {
+    readers_of(size, 12.0)
+}
+
+/// Those of rows that several vectors are needed for.
+fn wide_readers() -> impl Strategy<Value = (Made, Size)> {
+    readers_of(|| (1..150u32, 1..12u32).prop_map(|(width, height)| Size { width, height }), 3.0)
+}
+
+fn readers_of<S: Strategy<Value = Size>>(size: fn() -> S, sigma: f64) -> impl Strategy<Value = (Made, Size)> {
     let taps = prop_oneof![Just(0u32), (0..40u32).prop_map(|half| 2 * half + 1)];
-    (0..4, size(), size(), 0.05..12.0f64, taps).prop_map(|(kind, from, to, sigma, taps)| {
+    (0..4, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
         let made = match kind {
             0 => Made::of(&nearest::NEAREST, to).words(&nearest::pack()).small(nearest::small(from, to)),
             1 => Made::of(&bilinear::BILINEAR, to).words(&bilinear::pack()).small(bilinear::small(from, to)),
@@ -101,6 +110,22 @@ fn bilinear_in_doubles(pixels: &[Pixel], from: Size, to: Size) -> Vec<[f64; 4]> 
 }
 
 proptest! {
+    #[test]
+    fn every_level_gives_the_same_bytes(
+        pattern in generators(), (made, from) in wide_readers(), heights in heights(), behind in any::<bool>(),
+    ) {
+        let mut made = made.source(from, source(from));
+        if behind {
+            made = made.behind(&table::TABLE, &table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(29))));
+        }
+        for made in [pattern, made] {
+            let plain = made.clone().at(Level::BASELINE).whole();
+            for level in Level::available() {
+                prop_assert_eq!(&made.clone().at(level).bands(&heights), &plain, "{}", level);
+            }
+        }
+    }
+
     #[test]
     fn a_pattern_in_bands_equals_the_whole(made in generators(), heights in heights()) {
         prop_assert_eq!(made.bands(&heights), made.whole());

@@ -1,11 +1,11 @@
 //! What holds for every pixel function, whatever its settings: regions of effect, bands and folding.
 
 use proptest::prelude::*;
-use vramp_kernels::head::load_here::LOAD;
+use vramp_kernels::head::{self, load_here::LOAD};
 use vramp_kernels::pixel::color::{brightness, contrast, gamma, hue, invert};
 use vramp_kernels::pixel::table::{self, TABLE};
 use vramp_kernels::pixel::{self, curve, glyphs, markers, matrix, mix, overlay, threshold};
-use vramp_kernels::{FnArgs, Frame, Params, Picture, Pixel, PixelFn, Recipe, RowArgs};
+use vramp_kernels::{FnArgs, Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, RowArgs, Scratch};
 use vramp_plan::Size;
 
 /// A function with its words and small data.
@@ -46,7 +46,10 @@ fn step(function: &'static PixelFn, size: Size, seed: [u32; 6]) -> Step {
         "matrix" => {
             let mut m = hue(f64::from(one % 360));
             if two % 2 == 0 {
-                m.iter_mut().zip([three, four, five, six].iter().cycle()).for_each(|(m, v)| *m += part(*v) * 4.0 - 2.0);
+                // Some factors are so great that they leave 16 bits in fixed point.
+                let most = if two % 4 == 0 { 2.0 } else { 40.0 };
+                let seeds = [three, four, five, six, three ^ five];
+                m.iter_mut().zip(seeds.iter().cycle()).for_each(|(m, v)| *m += part(*v) * 2.0 * most - most);
             }
             (matrix::pack(&m).expect("the factors are small").to_vec(), vec![])
         }
@@ -64,10 +67,11 @@ fn step(function: &'static PixelFn, size: Size, seed: [u32; 6]) -> Step {
 }
 
 fn table_from(kind: u32, amount: f64) -> table::Table {
-    match kind % 4 {
+    match kind % 5 {
         0 => brightness(amount - 0.5),
         1 => contrast(2.0 * amount, 0.5),
         2 => gamma(amount + 0.2),
+        3 => std::array::from_fn(|v| (kind.wrapping_mul(2 * v as u32 + 1) >> 13) as u8),
         _ => invert(),
     }
 }
@@ -119,12 +123,13 @@ fn in_bands(
     let source = Picture::new(size, a);
     let frame = Frame { size, source, sides, small: params.small(), words: params.words() };
     let program = recipe.program();
+    let mut scratch = Scratch::default();
     let mut out = vec![[7; 4]; a.len()];
     let mut first = 0;
     for end in ends.iter().copied().chain([size.height]) {
         let end = end.clamp(first, size.height);
         let place = |row: u32| row as usize * size.width as usize;
-        program.band(&frame, first, &mut out[place(first)..place(end)]);
+        program.band(&frame, first, &mut out[place(first)..place(end)], &mut scratch);
         first = end;
     }
     out
@@ -141,7 +146,7 @@ proptest! {
         let count = size.pixels() as u32;
         let (a, b) = (noise(count, seed[0]), noise(count, !seed[1]));
         let side = Picture::new(size, &b);
-        let frame = FnArgs { words: &step.words, small: &step.small, size };
+        let frame = FnArgs { words: &step.words, small: &step.small, size, level: Level::detected() };
         for y in 0..size.height {
             let source = Picture::new(size, &a).unwrap().row(y);
             let (mut whole, mut spans, mut pieces) = (source.to_vec(), source.to_vec(), source.to_vec());
@@ -158,6 +163,56 @@ proptest! {
             prop_assert_eq!(&spans, &whole, "row {}", y);
             prop_assert_eq!(&pieces, &whole, "row {} cut at {}", y, cut);
         }
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bytes(
+        width in prop_oneof![Just(1_u32), 1..20_u32, 1..300_u32], function in functions(), seed in any::<[u32; 6]>(),
+        cut in 0..80_usize,
+    ) {
+        let size = Size { width, height: 2 };
+        let step = step(function, size, seed);
+        let (a, b) = (noise(2 * width, seed[0]), noise(2 * width, !seed[1]));
+        let side = Picture::new(size, &b);
+        // Vectors begin anywhere.
+        let x = cut % width as usize;
+        let at = |level: Level| {
+            let frame = FnArgs { words: &step.words, small: &step.small, size, level };
+            let mut made = a.clone();
+            for y in 0..2 {
+                let row = &mut made[y as usize * width as usize..][..width as usize];
+                (function.row)(&RowArgs { frame, y, x: x as u32, side }, &mut row[x..]);
+            }
+            made
+        };
+        let plain = at(Level::BASELINE);
+        for level in Level::available() {
+            prop_assert_eq!(&at(level), &plain, "{} at {}", function.name, level);
+        }
+    }
+
+    #[test]
+    fn editing_in_place_gives_what_a_band_gives(
+        size in sizes(),
+        chosen in prop::collection::vec((functions(), any::<[u32; 6]>()), 0..5),
+        cut in 0..30_u32,
+    ) {
+        let steps: Vec<Step> = chosen.iter().map(|(function, seed)| step(function, size, *seed)).collect();
+        let recipe = steps.iter().fold(Recipe::of(&LOAD), |recipe, step| recipe.then(step.function));
+        let params = frame_of(&recipe, &steps, size);
+        let count = size.pixels() as u32;
+        let (a, b) = (noise(count, 1), noise(count, 2));
+        let sides = vec![Picture::new(size, &b).unwrap(); steps.len()];
+        let wanted = in_bands(&recipe, &params, size, &a, &sides, &[]);
+        let frame = Frame { size, source: None, sides: &sides, small: params.small(), words: params.words() };
+        let mut edited = a;
+        let program = recipe.program();
+        prop_assert!(program.edits_in_place());
+        let cut = cut.min(size.height);
+        let (upper, lower) = edited.split_at_mut((cut * size.width) as usize);
+        program.edit(&frame, 0, upper);
+        program.edit(&frame, cut, lower);
+        prop_assert_eq!(edited, wanted);
     }
 
     #[test]
@@ -204,4 +259,12 @@ proptest! {
             in_bands(&recipe, &params, size, &a, &sides, &[])
         );
     }
+}
+
+#[test]
+fn only_what_reads_its_source_in_place_edits_in_place() {
+    assert!(Recipe::of(&LOAD).then(&TABLE).program().edits_in_place());
+    assert!(!Recipe::of(&LOAD).behind(&TABLE).program().edits_in_place());
+    let others = head::ALL.iter().filter(|head| head.name != LOAD.name);
+    assert!(others.into_iter().all(|head| !Recipe::of(head).program().edits_in_place()));
 }

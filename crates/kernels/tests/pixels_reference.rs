@@ -11,7 +11,7 @@ use vramp_kernels::pixel::mix::{self, MIX, Mode};
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_kernels::pixel::table::{self, TABLE, Table, table_of};
 use vramp_kernels::pixel::threshold::{self, THRESHOLD};
-use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe};
+use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::Size;
 
 const PICTURES: [(u32, u32); 7] = [(1, 1), (1, 1), (1, 7), (1, 7), (17, 13), (17, 13), (64, 48)];
@@ -50,7 +50,7 @@ fn run(steps: &[Step], size: Size, a: &[Pixel], b: &[Pixel]) -> Vec<Pixel> {
     let frame =
         Frame { size, source: Picture::new(size, a), sides: &[side], small: params.small(), words: params.words() };
     let mut out = vec![[0; 4]; a.len()];
-    recipe.program().band(&frame, 0, &mut out);
+    recipe.program().band(&frame, 0, &mut out, &mut Scratch::default());
     out
 }
 

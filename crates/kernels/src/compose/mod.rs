@@ -5,16 +5,18 @@
 //!
 //! Always: both sides read the same parameter words at the same places; fused or one by one, the result is the same.
 
+mod chain;
 mod fold;
 mod layout;
 mod params;
 mod rows;
 mod wgsl;
 
+pub(crate) use chain::Chain;
 pub use fold::{Folded, Place};
 pub use layout::{Layout, Part};
 pub use params::Params;
-pub use rows::{Frame, Program};
+pub use rows::{Frame, Program, Scratch};
 
 use vramp_plan::Shader;
 

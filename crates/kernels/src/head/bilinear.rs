@@ -10,6 +10,7 @@ use vramp_plan::Size;
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::simd::Loop;
 
 /// Another size. Small data: the source's place for each column, then for each row, with [`FRACTION_BITS`].
 pub static BILINEAR: Head =
@@ -56,35 +57,61 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     let (even, odd) = kept.wide.split_at_mut(values);
     for at in first..end {
         if !(kept.rows.0..kept.rows.1).contains(&at) {
-            along(source.row(at), columns, if at % 2 == 0 { &mut *even } else { &mut *odd });
+            let mixed = if at % 2 == 0 { &mut *even } else { &mut *odd };
+            args.frame.level.run(Along { row: source.row(at), columns, mixed });
         }
     }
     kept.rows = (first, end);
     let (top, bottom) = if first % 2 == 0 { (even, odd) } else { (odd, even) };
-    for ((top, bottom), out) in top.iter().zip(&*bottom).zip(pixels.as_flattened_mut()) {
-        // One multiplication instead of two: the difference may wrap around, the sum comes out right.
-        let difference = bottom.wrapping_sub(*top).wrapping_mul(fraction);
-        let sum = (top << FRACTION_BITS).wrapping_add(difference);
-        *out = (sum.wrapping_add(HALF) >> (2 * FRACTION_BITS)) as u8;
+    args.frame.level.run(Down { top, bottom, fraction, values: pixels.as_flattened_mut() });
+}
+
+/// Mixes two rows that have been mixed along themselves.
+struct Down<'a> {
+    top: &'a [u32],
+    bottom: &'a [u32],
+    fraction: u32,
+    values: &'a mut [u8],
+}
+
+impl Loop for Down<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for ((top, bottom), out) in self.top.iter().zip(self.bottom).zip(self.values) {
+            // One multiplication instead of two: the difference may wrap around, the sum comes out right.
+            let difference = bottom.wrapping_sub(*top).wrapping_mul(self.fraction);
+            let sum = (top << FRACTION_BITS).wrapping_add(difference);
+            *out = (sum.wrapping_add(HALF) >> (2 * FRACTION_BITS)) as u8;
+        }
     }
 }
 
 /// Mixes a row along itself, for each column's place in it: pixels are fetched one by one, then mixed many at once.
-fn along(row: &[Pixel], columns: &[u32], mixed: &mut [u32]) {
-    let last = row.len() - 1;
-    let (mut one, mut other, mut fractions) = ([[0; 4]; AT_ONCE], [[0; 4]; AT_ONCE], [[0i16; 4]; AT_ONCE]);
-    for (places, mixed) in columns.chunks(AT_ONCE).zip(mixed.chunks_mut(4 * AT_ONCE)) {
-        for (i, place) in places.iter().enumerate() {
-            let at = (place >> FRACTION_BITS) as usize;
-            one[i] = row[at];
-            other[i] = row[(at + 1).min(last)];
-            fractions[i] = [(place & (ONE - 1)) as i16; 4];
-        }
-        let (one, other, fractions) = (one.as_flattened(), other.as_flattened(), fractions.as_flattened());
-        for (((one, other), fraction), mixed) in one.iter().zip(other).zip(fractions).zip(mixed) {
-            let difference = i16::from(*other) - i16::from(*one);
-            let sum = (i32::from(*one) << FRACTION_BITS) + i32::from(difference) * i32::from(*fraction);
-            *mixed = sum.cast_unsigned();
+struct Along<'a> {
+    row: &'a [Pixel],
+    columns: &'a [u32],
+    mixed: &'a mut [u32],
+}
+
+impl Loop for Along<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let row = self.row;
+        let last = row.len() - 1;
+        let (mut one, mut other, mut fractions) = ([[0; 4]; AT_ONCE], [[0; 4]; AT_ONCE], [[0i16; 4]; AT_ONCE]);
+        for (places, mixed) in self.columns.chunks(AT_ONCE).zip(self.mixed.chunks_mut(4 * AT_ONCE)) {
+            for (i, place) in places.iter().enumerate() {
+                let at = (place >> FRACTION_BITS) as usize;
+                one[i] = row[at];
+                other[i] = row[(at + 1).min(last)];
+                fractions[i] = [(place & (ONE - 1)) as i16; 4];
+            }
+            let (one, other, fractions) = (one.as_flattened(), other.as_flattened(), fractions.as_flattened());
+            for (((one, other), fraction), mixed) in one.iter().zip(other).zip(fractions).zip(mixed) {
+                let difference = i16::from(*other) - i16::from(*one);
+                let sum = (i32::from(*one) << FRACTION_BITS) + i32::from(difference) * i32::from(*fraction);
+                *mixed = sum.cast_unsigned();
+            }
         }
     }
 }

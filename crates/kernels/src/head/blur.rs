@@ -8,6 +8,8 @@
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::simd::Loop;
+use crate::simd::blur::{FILLED_TO, Taps};
 
 /// A Gaussian. Parameters: how many pairs of taps, the weight of the centre. Small data: for each pair, from the centre
 /// outwards, its distance (upper 16 bits) and its weight (lower 16 bits).
@@ -74,11 +76,76 @@ struct Pair {
     weight: u16,
 }
 
-/// Kept is the ring of summed rows, each filled up to whole groups of lanes; in front of it stands one widened row with
-/// its borders repeated.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
-    let (count, centre) = (args.frame.words[0] as usize, args.frame.words[1] as u16);
+    if kept.ahead == Some(y) {
+        let values = pixels.as_flattened_mut();
+        return values.copy_from_slice(&kept.bytes[..values.len()]);
+    }
+    let (count, centre) = (args.frame.words[0] as usize, args.frame.words[1]);
     let taps = &args.frame.small[..count.min(MOST_PAIRS)];
+    match Taps::of(args.frame.level, taps, centre) {
+        Some(taps) => two_rows(args, &taps, source, kept, y, pixels),
+        None => one_row(args, taps, centre as u16, source, kept, y, pixels),
+    }
+}
+
+/// Two rows are summed at once, since they need nearly the same rows of sums. The second one waits at the beginning of
+/// `kept.bytes`; behind it stands a row of the source with its borders repeated. Kept sums are the ring of summed rows.
+fn two_rows(
+    args: &HeadArgs<'_>,
+    taps: &Taps,
+    source: &mut SourceRows<'_>,
+    kept: &mut Kept,
+    y: u32,
+    pixels: &mut [Pixel],
+) {
+    let values = pixels.as_flattened_mut();
+    let (reach, last) = (i64::from(taps.reach() as u32), i64::from(args.source.height) - 1);
+    let filled = values.len().next_multiple_of(FILLED_TO);
+    let in_ring = 2 * taps.reach() + 2;
+    kept.bytes.resize(2 * filled + 8 * taps.reach(), 0);
+    // A vector that does not cross lines of the cache is read in half the time.
+    kept.sums.resize(in_ring * filled + FILLED_TO, 0);
+    let skipped = kept.sums.as_ptr().align_offset(64).min(FILLED_TO);
+    let ring = &mut kept.sums[skipped..];
+    let (second, bordered) = kept.bytes.split_at_mut(filled);
+
+    let y = i64::from(y);
+    let (first, end) = ((y - reach).max(0), (y + 2 + reach).min(last + 1));
+    let slot = |at: i64| at.clamp(0, last) as usize % in_ring * filled;
+    for at in first.max(kept.rows.1)..end {
+        border(source.row(at), taps.reach(), bordered);
+        taps.along(bordered, &mut ring[slot(at)..][..filled]);
+    }
+    kept.rows = (first, end);
+    let mut rows = [0; 2 * MOST_PAIRS];
+    let rows = &mut rows[..in_ring];
+    rows.iter_mut().zip(y - reach..).for_each(|(row, at)| *row = slot(at));
+    taps.down(ring, rows, values, &mut second[..values.len()]);
+    kept.ahead = Some(y as u32 + 1);
+}
+
+/// A row with `reach` more pixels on both sides.
+fn border(row: &[Pixel], reach: usize, bordered: &mut [u8]) {
+    let (left, rest) = bordered.split_at_mut(4 * reach);
+    let (middle, right) = rest.split_at_mut(4 * row.len());
+    middle.copy_from_slice(row.as_flattened());
+    let (Some(first), Some(last)) = (row.first(), row.last()) else { return };
+    left.as_chunks_mut().0.fill(*first);
+    right[..4 * reach].as_chunks_mut().0.fill(*last);
+}
+
+/// The plain way, for weights and machines that the other one does not suit. Kept is the ring of summed rows, each
+/// filled up to whole groups of lanes; in front of it stands one widened row with its borders repeated.
+fn one_row(
+    args: &HeadArgs<'_>,
+    taps: &[u32],
+    centre: u16,
+    source: &mut SourceRows<'_>,
+    kept: &mut Kept,
+    y: u32,
+    pixels: &mut [Pixel],
+) {
     let distance = |tap: &u32| (tap >> 16) as usize;
     let reach = taps.last().map_or(0, distance);
     let height = args.source.height as usize;
@@ -94,13 +161,14 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     let y = y as usize;
     let (first, end) = (y.saturating_sub(reach) as u32, (y + reach + 1).min(height) as u32);
     for at in first.max(kept.rows.1 as u32)..end {
-        widen(source.row(i64::from(at)), reach, widened);
         for (pair, tap) in pairs.iter_mut().zip(taps) {
             let away = 4 * distance(tap);
             *pair = Pair { one: 4 * reach - away, other: 4 * reach + away, weight: *tap as u16 };
         }
         let slot = at as usize % in_ring * groups;
-        sum_along(widened, pairs, 4 * reach, centre, &mut ring[slot..slot + groups]);
+        let sums = &mut ring[slot..slot + groups];
+        let row = source.row(i64::from(at));
+        args.frame.level.run(Along { row, widened, pairs, reach, centre, sums });
     }
     kept.rows = (i64::from(first), i64::from(end));
 
@@ -109,10 +177,12 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
         let (above, below) = (y.saturating_sub(distance(tap)), (y + distance(tap)).min(height - 1));
         *pair = Pair { one: slot(above), other: slot(below), weight: *tap as u16 };
     }
-    sum_down(ring, pairs, slot(y), centre, pixels.as_flattened_mut());
+    let values = pixels.as_flattened_mut();
+    args.frame.level.run(Down { ring, pairs, middle: slot(y), centre, values });
 }
 
 /// A row as 16-bit values, with `reach` more pixels on both sides.
+#[inline(always)]
 fn widen(row: &[Pixel], reach: usize, widened: &mut [u16]) {
     let values = row.as_flattened();
     let (left, rest) = widened.split_at_mut(4 * reach);
@@ -129,40 +199,67 @@ fn widen(row: &[Pixel], reach: usize, widened: &mut [u16]) {
 }
 
 /// The first pass over one row.
-fn sum_along(widened: &[u16], pairs: &[Pair], middle: usize, centre: u16, sums: &mut [Lanes]) {
-    for (group, sums) in sums.iter_mut().enumerate() {
-        let lanes = |at: usize| widened[group * LANES + at..].first_chunk::<LANES>().unwrap_or(&[0; LANES]);
-        let mut sum = [0; LANES];
-        let one = lanes(middle);
-        for i in 0..LANES {
-            sum[i] = one[i].wrapping_mul(centre);
-        }
-        for pair in pairs {
-            let (one, other) = (lanes(pair.one), lanes(pair.other));
+struct Along<'a> {
+    row: &'a [Pixel],
+    widened: &'a mut [u16],
+    pairs: &'a [Pair],
+    reach: usize,
+    centre: u16,
+    sums: &'a mut [Lanes],
+}
+
+impl Loop for Along<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Along { row, widened, pairs, reach, centre, sums } = self;
+        widen(row, reach, widened);
+        let (middle, widened) = (4 * reach, &*widened);
+        for (group, sums) in sums.iter_mut().enumerate() {
+            let lanes = |at: usize| widened[group * LANES + at..].first_chunk::<LANES>().unwrap_or(&[0; LANES]);
+            let mut sum = [0; LANES];
+            let one = lanes(middle);
             for i in 0..LANES {
-                sum[i] = sum[i].wrapping_add(one[i].wrapping_add(other[i]).wrapping_mul(pair.weight));
+                sum[i] = one[i].wrapping_mul(centre);
             }
+            for pair in pairs {
+                let (one, other) = (lanes(pair.one), lanes(pair.other));
+                for i in 0..LANES {
+                    sum[i] = sum[i].wrapping_add(one[i].wrapping_add(other[i]).wrapping_mul(pair.weight));
+                }
+            }
+            *sums = sum;
         }
-        *sums = sum;
     }
 }
 
 /// The second pass over one row.
-fn sum_down(ring: &[Lanes], pairs: &[Pair], middle: usize, centre: u16, values: &mut [u8]) {
-    let (groups, rest) = values.as_chunks_mut::<LANES>();
-    let last = groups.len();
-    for (group, values) in groups.iter_mut().enumerate() {
-        *values = sum_group(ring, pairs, middle, centre, group);
-    }
-    if !rest.is_empty() {
-        rest.copy_from_slice(&sum_group(ring, pairs, middle, centre, last)[..rest.len()]);
+struct Down<'a> {
+    ring: &'a [Lanes],
+    pairs: &'a [Pair],
+    middle: usize,
+    centre: u16,
+    values: &'a mut [u8],
+}
+
+impl Loop for Down<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Down { ring, pairs, middle, centre, values } = self;
+        let (groups, rest) = values.as_chunks_mut::<LANES>();
+        let last = groups.len();
+        for (group, values) in groups.iter_mut().enumerate() {
+            *values = sum_group(ring, pairs, middle, centre, group);
+        }
+        if !rest.is_empty() {
+            rest.copy_from_slice(&sum_group(ring, pairs, middle, centre, last)[..rest.len()]);
+        }
     }
 }
 
 /// Sums of 24 bits in 16-bit lanes, twice as many at once as in 32. A sum is T = 256 U + L, where U adds up the upper
 /// bytes of what it is made from and L the lower ones; both fit into 16 bits, since weights come to 256. U and the
 /// lower 16 bits of T are added up, which give L. (T + 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
-#[inline]
+#[inline(always)]
 fn sum_group(ring: &[Lanes], pairs: &[Pair], middle: usize, centre: u16, group: usize) -> [u8; LANES] {
     let (mut upper, mut total) = ([0u16; LANES], [0u16; LANES]);
     let one = &ring[middle + group];

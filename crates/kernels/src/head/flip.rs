@@ -17,7 +17,7 @@ pub fn pack(left_right: bool, top_bottom: bool) -> [u32; 2] {
 
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     let y = if args.frame.words[1] != 0 { args.source.height - 1 - y } else { y };
-    pixels.copy_from_slice(source.row(i64::from(y)));
+    source.copy(y, pixels);
     if args.frame.words[0] != 0 {
         pixels.reverse();
     }

@@ -18,5 +18,5 @@ pub static LOAD: Head = Head {
 };
 
 fn row(_: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
-    pixels.copy_from_slice(source.row(i64::from(y)));
+    source.copy(y, pixels);
 }

@@ -7,6 +7,7 @@
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::simd::Loop;
 
 /// Noise. Parameters: the hash of the frame number and the seed.
 pub static NOISE: Head =
@@ -17,6 +18,7 @@ pub fn pack(n: u64, seed: u32) -> [u32; 1] {
     [pcg((n as u32).wrapping_add(pcg(seed)))]
 }
 
+#[inline(always)]
 fn pcg(v: u32) -> u32 {
     let s = v.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
     let t = ((s >> ((s >> 28) + 4)) ^ s).wrapping_mul(277_803_737);
@@ -25,7 +27,19 @@ fn pcg(v: u32) -> u32 {
 
 fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     let first = y.wrapping_mul(args.frame.size.width).wrapping_add(args.frame.words[0]);
-    for (x, pixel) in (0u32..).zip(pixels) {
-        *pixel = (pcg(first.wrapping_add(x)) | 0xff00_0000).to_le_bytes();
+    args.frame.level.run(Noise { pixels, first });
+}
+
+struct Noise<'a> {
+    pixels: &'a mut [Pixel],
+    first: u32,
+}
+
+impl Loop for Noise<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (x, pixel) in (0u32..).zip(self.pixels) {
+            *pixel = (pcg(self.first.wrapping_add(x)) | 0xff00_0000).to_le_bytes();
+        }
     }
 }

@@ -10,6 +10,7 @@
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
+use crate::simd::Loop;
 
 use super::over;
 
@@ -143,22 +144,36 @@ fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
 }
 
 /// Pixels whose coverage is gathered together.
-const AT_ONCE: usize = 128;
+const AT_ONCE: usize = 1024;
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let (y, frame) = (args.y.cast_signed(), &args.frame);
     let (color, amount) = (frame.words[0].to_le_bytes(), frame.int(1));
-    for (x, part) in (args.x.cast_signed()..).step_by(AT_ONCE).zip(pixels.chunks_mut(AT_ONCE)) {
-        let mut cover = [0; AT_ONCE];
-        let end = x + (part.len() as u32).cast_signed();
+    let mut cover = [0; AT_ONCE];
+    for (x, pixels) in (args.x.cast_signed()..).step_by(AT_ONCE).zip(pixels.chunks_mut(AT_ONCE)) {
+        let cover = &mut cover[..pixels.len()];
+        cover.fill(0);
+        let end = x + (pixels.len() as u32).cast_signed();
         for (bounds, glyphs) in lines_at(frame, y) {
             if bounds.x.0 < end && x < bounds.x.1 {
-                glyphs.chunks_exact(GLYPH).for_each(|glyph| gather(glyph, frame.small, y, x..end, &mut cover));
+                glyphs.chunks_exact(GLYPH).for_each(|glyph| gather(glyph, frame.small, y, x..end, cover));
             }
         }
-        for (pixel, cover) in part.iter_mut().zip(cover).filter(|(_, cover)| *cover > 0) {
-            *pixel = over::over(*pixel, color, over::opacity(cover, amount));
-        }
+        frame.level.run(Covered { pixels, color, cover, amount });
+    }
+}
+
+struct Covered<'a> {
+    pixels: &'a mut [Pixel],
+    color: Pixel,
+    cover: &'a [u8],
+    amount: i32,
+}
+
+impl Loop for Covered<'_> {
+    #[inline(always)]
+    fn run(self) {
+        over::over_covered(self.pixels, self.color, self.cover, self.amount);
     }
 }
 
@@ -169,12 +184,18 @@ fn gather(glyph: &[u32], atlas: &[u32], y: i32, columns: std::ops::Range<i32>, c
     if down < 0 || down >= i64::from(glyph[2] >> 16) || left >= columns.end || left + width <= columns.start {
         return;
     }
-    let first = glyph[3] as usize + down as usize * width as usize;
-    for x in left.max(columns.start)..(left + width).min(columns.end) {
-        let i = first + (x - left) as usize;
-        let v = atlas[i / 4].to_le_bytes()[i % 4];
-        let cover = &mut cover[(x - columns.start) as usize];
-        *cover = v.max(*cover);
+    let (start, end) = (left.max(columns.start), (left + width).min(columns.end));
+    let first = glyph[3] as usize + down as usize * width as usize + (start - left) as usize;
+    let cover = &mut cover[(start - columns.start) as usize..(end - columns.start) as usize];
+    // Word by word: the one that the first coverage stands in may begin in front of it.
+    let mut words = atlas[first / 4..].iter().map(|word| word.to_le_bytes());
+    let (head, rest) = cover.split_at_mut(((4 - first % 4) % 4).min(cover.len()));
+    if !head.is_empty() {
+        let word = words.next().unwrap_or_default();
+        head.iter_mut().zip(&word[first % 4..]).for_each(|(cover, v)| *cover = (*v).max(*cover));
+    }
+    for (four, word) in rest.chunks_mut(4).zip(words) {
+        four.iter_mut().zip(word).for_each(|(cover, v)| *cover = v.max(*cover));
     }
 }
 

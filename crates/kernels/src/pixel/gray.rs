@@ -5,6 +5,7 @@
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::simd::Loop;
 
 /// Gray.
 pub static GRAY: PixelFn = PixelFn {
@@ -18,15 +19,24 @@ pub static GRAY: PixelFn = PixelFn {
 };
 
 /// The gray value of a packed pixel. In 32-bit lanes, since every factor fits 16 bits and vectors multiply those best.
-#[inline]
+#[inline(always)]
 pub(super) fn gray(pixel: u32) -> u32 {
     (9798 * (pixel & 255) + 19235 * ((pixel >> 8) & 255) + 3735 * ((pixel >> 16) & 255) + 16384) >> 15
 }
 
-fn row(_: &RowArgs<'_>, pixels: &mut [Pixel]) {
-    for pixel in pixels {
-        let word = u32::from_le_bytes(*pixel);
-        let v = gray(word);
-        *pixel = (v | (v << 8) | (v << 16) | (word & 0xff00_0000)).to_le_bytes();
+fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
+    args.frame.level.run(Gray(pixels));
+}
+
+struct Gray<'a>(&'a mut [Pixel]);
+
+impl Loop for Gray<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for pixel in self.0 {
+            let word = u32::from_le_bytes(*pixel);
+            let v = gray(word);
+            *pixel = (v | (v << 8) | (v << 16) | (word & 0xff00_0000)).to_le_bytes();
+        }
     }
 }

@@ -34,13 +34,19 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let side = i64::from(args.frame.words[0]);
     let p = args.frame.words[1] as u8;
     let (square, border) = ([255, p, 0, 255], [128, 255 - p, p, 255]);
-    let border_row = y < BORDER || y >= h - BORDER;
-    let square_row = y < side || y >= h - side;
-    for (x, pixel) in (i64::from(args.x)..).zip(pixels) {
-        if border_row || x < BORDER || x >= w - BORDER {
-            *pixel = border;
-        } else if square_row && (x < side || x >= w - side) {
-            *pixel = square;
-        }
+    if y < BORDER || y >= h - BORDER {
+        return pixels.fill(border);
     }
+    // The columns from one up to another, as far as they are among the pixels.
+    let mut fill = |from: i64, to: i64, color: Pixel| {
+        let count = pixels.len();
+        let place = |x: i64| ((x - i64::from(args.x)).max(0) as usize).min(count);
+        pixels[place(from)..place(to)].fill(color);
+    };
+    if y < side || y >= h - side {
+        fill(0, side, square);
+        fill(w - side, w, square);
+    }
+    fill(0, BORDER, border);
+    fill(w - BORDER, w, border);
 }

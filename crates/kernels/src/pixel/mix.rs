@@ -9,6 +9,7 @@
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::simd::{self, Loop};
 
 use super::over;
 
@@ -61,14 +62,35 @@ pub fn pack(mode: Mode, amount: f64) -> [u32; 2] {
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let Some(side) = args.side else { return };
     let other = &side.row(args.y)[args.x as usize..][..pixels.len()];
-    let (mode, t) = (args.frame.words[0] as usize, args.frame.int(1));
-    match Mode::ALL[mode.min(Mode::ALL.len() - 1)] {
-        Mode::Mix => mix(pixels.as_flattened_mut(), other.as_flattened(), Split::of(t)),
-        Mode::Over => over::over_row(pixels, other, t),
-        Mode::Add => each_color(pixels, other, 0, |a, b| add(a, b, Split::of(t))),
-        Mode::Multiply => each_color(pixels, other, 255, |a, b| multiply(a, b, t)),
-        Mode::Screen => each_color(pixels, other, 0, |a, b| screen(a, b, t)),
-        Mode::Difference => each_color(pixels, other, 0, |a, b| difference(a, b, Split::of(t))),
+    let mode = Mode::ALL[(args.frame.words[0] as usize).min(Mode::ALL.len() - 1)];
+    let (level, amount) = (args.frame.level, args.frame.int(1));
+    if mode == Mode::Mix {
+        let (a, b) = simd::mix::mix(level, pixels.as_flattened_mut(), other.as_flattened(), amount);
+        mix(a, b, Split::of(amount));
+    } else {
+        level.run(Blend { pixels, other, mode, amount });
+    }
+}
+
+struct Blend<'a> {
+    pixels: &'a mut [Pixel],
+    other: &'a [Pixel],
+    mode: Mode,
+    amount: i32,
+}
+
+impl Loop for Blend<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Blend { pixels, other, mode, amount: t } = self;
+        match mode {
+            Mode::Mix => {}
+            Mode::Over => over::over_row(pixels, other, t),
+            Mode::Add => each_color(pixels, other, 0, |a, b| add(a, b, Split::of(t))),
+            Mode::Multiply => each_color(pixels, other, 255, |a, b| multiply(a, b, t)),
+            Mode::Screen => each_color(pixels, other, 0, |a, b| screen(a, b, t)),
+            Mode::Difference => each_color(pixels, other, 0, |a, b| difference(a, b, Split::of(t))),
+        }
     }
 }
 
@@ -76,7 +98,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
 const AT_ONCE: usize = 128;
 
 /// Applies a loop over channels to red, green and blue: alpha meets the value that changes nothing.
-#[inline]
+#[inline(always)]
 fn each_color(pixels: &mut [Pixel], other: &[Pixel], neutral: u8, f: impl Fn(&mut [u8], &[u8])) {
     let mut b = [[0; 4]; AT_ONCE];
     for (a, other) in pixels.chunks_mut(AT_ONCE).zip(other.chunks(AT_ONCE)) {
@@ -88,7 +110,7 @@ fn each_color(pixels: &mut [Pixel], other: &[Pixel], neutral: u8, f: impl Fn(&mu
     }
 }
 
-#[inline]
+#[inline(always)]
 fn mix(a: &mut [u8], b: &[u8], t: Split) {
     for (a, b) in a.iter_mut().zip(b) {
         let d = i16::from(*b) - i16::from(*a);
@@ -96,14 +118,14 @@ fn mix(a: &mut [u8], b: &[u8], t: Split) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn add(a: &mut [u8], b: &[u8], t: Split) {
     for (a, b) in a.iter_mut().zip(b) {
         *a = a.saturating_add(part(i16::from(*b), t) as u8);
     }
 }
 
-#[inline]
+#[inline(always)]
 fn difference(a: &mut [u8], b: &[u8], t: Split) {
     for (a, b) in a.iter_mut().zip(b) {
         let (from, to) = (i16::from(*a), i16::from(a.abs_diff(*b)));
@@ -111,14 +133,14 @@ fn difference(a: &mut [u8], b: &[u8], t: Split) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn multiply(a: &mut [u8], b: &[u8], t: i32) {
     for (a, b) in a.iter_mut().zip(b) {
         *a = in_255ths(i32::from(*a), -i32::from(*a) * i32::from(255 - *b), t);
     }
 }
 
-#[inline]
+#[inline(always)]
 fn screen(a: &mut [u8], b: &[u8], t: i32) {
     for (a, b) in a.iter_mut().zip(b) {
         *a = in_255ths(i32::from(*a), i32::from(*b) * i32::from(255 - *a), t);
@@ -140,13 +162,13 @@ impl Split {
 
 /// `(d t + 8192) >> 14` for a difference of levels, without leaving 16 bits: vectors multiply those four times faster
 /// than 32 where the processor is taken to be the oldest. What the lower half's shift cuts off cannot change the rest.
-#[inline]
+#[inline(always)]
 fn part(d: i16, t: Split) -> i16 {
     (d * t.upper + ((d * t.lower) >> 7) + 64) >> 7
 }
 
 /// `d` counts in 1/255 levels; the sum is never negative. v / 255 is (v + 1 + v / 256) / 256 for what 16 bits hold.
-#[inline]
+#[inline(always)]
 fn in_255ths(a: i32, d: i32, t: i32) -> u8 {
     let v = (a * (255 * ONE) + d * t + 255 * ONE / 2) >> 14;
     ((v + 1 + (v >> 8)) >> 8) as u8
@@ -155,6 +177,7 @@ fn in_255ths(a: i32, d: i32, t: i32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::Level;
 
     #[test]
     fn every_loop_equals_its_formula_in_wide_integers_for_every_pair_of_levels() {
@@ -170,6 +193,15 @@ mod tests {
                 };
                 let (split, wide) = (Split::of(t), i32::from(b));
                 check("mix", &|a, b| mix(a, b, split), &|a| toward(a, wide - a, t));
+                for level in Level::available() {
+                    let one = |a: &mut [u8], b: &[u8]| {
+                        let rest = simd::mix::mix(level, a, b, t).0.len();
+                        assert!(rest == 0 || level == Level::BASELINE, "{level} mixes 256 levels at once");
+                    };
+                    if level > Level::BASELINE {
+                        check("mix in vectors", &one, &|a| toward(a, wide - a, t));
+                    }
+                }
                 check("add", &|a, b| add(a, b, split), &|a| toward(a, wide, t));
                 check("difference", &|a, b| difference(a, b, split), &|a| toward(a, (a - wide).abs() - a, t));
                 check("multiply", &|a, b| multiply(a, b, t), &|a| in_255ths(a, a * (wide - 255), t));

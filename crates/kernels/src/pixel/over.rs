@@ -18,13 +18,13 @@ pub(super) fn amount(factor: f64) -> u32 {
 }
 
 /// The opacity in 1/4080 of an 8-bit alpha times an [`amount`].
-#[inline]
+#[inline(always)]
 pub(super) fn opacity(alpha: u8, amount: i32) -> i32 {
     (i32::from(alpha) * amount + 1024) >> 11
 }
 
 /// The colour `top`, as opaque as `s` says, on top of a pixel.
-#[inline]
+#[inline(always)]
 pub(super) fn over(below: Pixel, top: Pixel, s: i32) -> Pixel {
     let [alpha, opaque] = [i32::from(below[3]), 255];
     let each = |blend: &dyn Fn(i32, i32) -> i32, alpha: i32| {
@@ -42,10 +42,10 @@ pub(super) fn over(below: Pixel, top: Pixel, s: i32) -> Pixel {
 }
 
 /// [`over`] for a row: `top` brings its own alpha, which counts times `amount`.
-#[inline]
+#[inline(always)]
 pub(super) fn over_row(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     for (below, top) in below.chunks_mut(CHUNK).zip(top.chunks(CHUNK)) {
-        if below.iter().fold(u32::MAX, |all, p| all & u32::from_le_bytes(*p)) >> 24 == 255 {
+        if is_opaque(below) {
             over_opaque(below, top, amount);
         } else {
             over_any(below, top, amount);
@@ -53,14 +53,41 @@ pub(super) fn over_row(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
+/// One colour over a row, with the coverage of each pixel in place of its alpha. Pixels without coverage stay as they
+/// are, invisible ones too.
+#[inline(always)]
+pub(super) fn over_covered(below: &mut [Pixel], color: Pixel, cover: &[u8], amount: i32) {
+    let mut top = [[0; 4]; CHUNK];
+    for (below, cover) in below.chunks_mut(CHUNK).zip(cover.chunks(CHUNK)) {
+        if cover.iter().fold(0, |any, cover| any | cover) == 0 {
+            continue;
+        }
+        if is_opaque(below) {
+            top.iter_mut().zip(cover).for_each(|(top, cover)| *top = [color[0], color[1], color[2], *cover]);
+            over_opaque(below, &top, amount);
+        } else {
+            for (below, cover) in below.iter_mut().zip(cover).filter(|(_, cover)| **cover > 0) {
+                *below = over(*below, color, opacity(*cover, amount));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn is_opaque(pixels: &[Pixel]) -> bool {
+    pixels.iter().fold(u32::MAX, |all, p| all & u32::from_le_bytes(*p)) >> 24 == 255
+}
+
 /// Pixels that are looked at together, to find out whether the loop without divisions will do.
 const CHUNK: usize = 64;
 
+/// Where floats of 32 bits count one by one.
+const UNITS: f32 = 8_388_608.0;
+
 /// In floats of 32 bits, since vectors of every age multiply them: every number here is whole and below 2^24, so exact.
 /// Where 2^23 was added, the lower bits say the whole number.
-#[inline]
+#[inline(always)]
 fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
-    const UNITS: f32 = 8_388_608.0;
     let amount = amount as f32;
     for (below, top) in below.iter_mut().zip(top) {
         let (under, over) = (u32::from_le_bytes(*below), u32::from_le_bytes(*top));
@@ -69,32 +96,39 @@ fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
         let s = s.cast_signed() as f32;
         let rest = FULL as f32 - s;
         let blend = |shift: u32| {
-            // x / 4080 is (x / 16) / 255, and v / 255 is (v + 1 + v / 256) / 256 for what 16 bits hold.
             let sum = float(over, shift) * s + float(under, shift) * rest + (UNITS + 2040.0);
-            let v = (sum.to_bits() >> 4) & 0xffff;
-            (v + 1 + (v >> 8)) >> 8
+            in_255ths((sum.to_bits() >> 4) & 0xffff)
         };
         *below = (blend(0) | (blend(8) << 8) | (blend(16) << 16) | 0xff00_0000).to_le_bytes();
     }
 }
 
-#[inline]
+/// Vectors have no integer division. A quotient is guessed in floats of 32 bits, to the nearest whole number: that is
+/// the right one or the next, and the remainder tells which.
+#[inline(always)]
 fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     for (below, top) in below.iter_mut().zip(top) {
-        let s = opacity(top[3], amount);
-        let rest = i32::from(below[3]) * (FULL - s);
+        let (under, over) = (u32::from_le_bytes(*below), u32::from_le_bytes(*top));
+        let level = |word: u32, shift: u32| ((word >> shift) & 255).cast_signed();
+        let s = (level(over, 24) * amount + 1024) >> 11;
+        let rest = level(under, 24) * (FULL - s);
         let whole = 255 * s + rest;
         let n = whole.max(1);
-        // Vectors have no integer division. The one of doubles gives the same: numerators stay below 2^30 and
-        // denominators below 2^21, so no quotient is near enough to a whole number to be rounded onto it.
-        let per = f64::from(2 * n);
-        let blend = |top: u8, below: u8| {
-            let over = 2 * (i32::from(top) * (255 * s) + i32::from(below) * rest) + n;
-            (f64::from(over) / per) as i32 as u8
+        let per = 1.0 / (2 * n) as f32;
+        let blend = |shift: u32| {
+            let sum = 2 * (level(over, shift) * (255 * s) + level(under, shift) * rest) + n;
+            let guess = ((sum as f32 * per + UNITS).to_bits() & 0x1ff).cast_signed();
+            (guess + ((sum - guess * 2 * n) >> 31)).cast_unsigned()
         };
-        let alpha = ((whole + FULL / 2) / FULL) as u8;
-        *below = [blend(top[0], below[0]), blend(top[1], below[1]), blend(top[2], below[2]), alpha];
+        let alpha = in_255ths((whole + FULL / 2).cast_unsigned() >> 4);
+        *below = (blend(0) | (blend(8) << 8) | (blend(16) << 16) | (alpha << 24)).to_le_bytes();
     }
+}
+
+/// v / 255, for what 16 bits hold. x / 4080 is (x / 16) / 255.
+#[inline(always)]
+fn in_255ths(v: u32) -> u32 {
+    (v + 1 + (v >> 8)) >> 8
 }
 
 #[cfg(test)]

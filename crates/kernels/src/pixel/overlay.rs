@@ -10,6 +10,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
+use crate::simd::Loop;
 
 use super::over;
 
@@ -62,12 +63,25 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
     let pixels = &mut pixels[skipped..];
     let picture = &frame.small[(down * width + from) as usize..][..pixels.len().min((width - from) as usize)];
-    let mut top = [[0; 4]; AT_ONCE];
-    for (words, below) in picture.chunks(AT_ONCE).zip(pixels.chunks_mut(AT_ONCE)) {
-        let top = &mut top[..words.len()];
-        top.iter_mut().zip(words).for_each(|(pixel, word)| *pixel = word.to_le_bytes());
-        let visible = below.len().min(words.len());
-        over::over_row(&mut below[..visible], top, amount);
+    frame.level.run(Cover { below: pixels, picture, amount });
+}
+
+struct Cover<'a> {
+    below: &'a mut [Pixel],
+    picture: &'a [u32],
+    amount: i32,
+}
+
+impl Loop for Cover<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut top = [[0; 4]; AT_ONCE];
+        for (words, below) in self.picture.chunks(AT_ONCE).zip(self.below.chunks_mut(AT_ONCE)) {
+            let top = &mut top[..words.len()];
+            top.iter_mut().zip(words).for_each(|(pixel, word)| *pixel = word.to_le_bytes());
+            let visible = below.len().min(words.len());
+            over::over_row(&mut below[..visible], top, self.amount);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::simd::Loop;
 
 use super::gray::gray;
 
@@ -28,11 +29,22 @@ pub fn pack(level: f64) -> [u32; 1] {
 }
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
-    let black = args.frame.int(0);
-    for pixel in pixels {
-        let word = u32::from_le_bytes(*pixel);
-        let color = if gray(word).cast_signed() > black { 0x00ff_ffff } else { 0 };
-        *pixel = (color | (word & 0xff00_0000)).to_le_bytes();
+    args.frame.level.run(Threshold { pixels, black: args.frame.int(0) });
+}
+
+struct Threshold<'a> {
+    pixels: &'a mut [Pixel],
+    black: i32,
+}
+
+impl Loop for Threshold<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for pixel in self.pixels {
+            let word = u32::from_le_bytes(*pixel);
+            let color = if gray(word).cast_signed() > self.black { 0x00ff_ffff } else { 0 };
+            *pixel = (color | (word & 0xff00_0000)).to_le_bytes();
+        }
     }
 }
 

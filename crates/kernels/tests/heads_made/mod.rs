@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "shared by several test files, none of which uses all of it")]
 
 use vramp_kernels::head::{Head, noise};
-use vramp_kernels::{Frame, Picture, Pixel, PixelFn, Recipe};
+use vramp_kernels::{Frame, Level, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::Size;
 
 /// A head with everything that it is given for one frame.
@@ -15,11 +15,12 @@ pub struct Made {
     words: Vec<u32>,
     small: Vec<u32>,
     before: Option<(&'static PixelFn, Vec<u32>)>,
+    level: Level,
 }
 
 impl Made {
     pub fn of(head: &'static Head, size: Size) -> Made {
-        Made { head, size, source: None, words: Vec::new(), small: Vec::new(), before: None }
+        Made { head, size, source: None, words: Vec::new(), small: Vec::new(), before: None, level: Level::detected() }
     }
 
     pub fn source(mut self, size: Size, pixels: Vec<Pixel>) -> Made {
@@ -39,6 +40,11 @@ impl Made {
 
     pub fn behind(mut self, function: &'static PixelFn, words: &[u32]) -> Made {
         self.before = Some((function, words.to_vec()));
+        self
+    }
+
+    pub fn at(mut self, level: Level) -> Made {
+        self.level = level;
         self
     }
 
@@ -67,6 +73,8 @@ impl Made {
         }
         let source = self.source.as_ref().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
         let frame = Frame { size: self.size, source, sides: &[], small: &small, words: &words };
+        let program = recipe.program().at(self.level);
+        let mut scratch = Scratch::default();
         // Nothing may be left as it was: two backgrounds give the same picture.
         let [one, other] = [0x11, 0xee].map(|level| {
             let mut pixels = vec![[level; 4]; self.size.pixels() as usize];
@@ -75,7 +83,7 @@ impl Made {
             for height in heights.iter().cycle() {
                 let height = (*height).min(self.size.height - first);
                 let (band, later) = rest.split_at_mut((height * self.size.width) as usize);
-                recipe.program().band(&frame, first, band);
+                program.band(&frame, first, band, &mut scratch);
                 (rest, first) = (later, first + height);
                 if first == self.size.height {
                     break;

@@ -1,0 +1,56 @@
+//! Chains: functions in a row, with where each finds what it was given.
+//!
+//! Owns how functions are applied to a row, one after the other.
+//! Does not keep what they are given: it is looked up in the frame for each row, so that no list is made for a frame.
+//!
+//! Always: a function is visited only where it has an effect.
+
+use vramp_plan::Size;
+
+use crate::function::{FnArgs, PixelFn, RowArgs};
+use crate::picture::Pixel;
+use crate::simd::Level;
+
+use super::{Frame, Part};
+
+/// A function and the places of its parameters and of its other picture.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) function: &'static PixelFn,
+    pub(super) part: Part,
+    /// The number of its other picture among the frame's, where it reads one.
+    pub(super) side: Option<usize>,
+}
+
+/// Functions in a row, and the frame that they are applied in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chain<'a> {
+    pub(super) steps: &'a [Step],
+    pub(super) frame: &'a Frame<'a>,
+    /// The size of what they are applied to.
+    pub(super) size: Size,
+    pub(super) level: Level,
+}
+
+impl Chain<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Applies all of them to a whole row.
+    pub(crate) fn apply(&self, y: u32, row: &mut [Pixel]) {
+        for step in self.steps {
+            let frame = args(self.frame, step.part, self.size, self.level);
+            let side = step.side.and_then(|at| self.frame.sides.get(at).copied());
+            for part in (step.function.spans)(&frame, y).iter() {
+                (step.function.row)(&RowArgs { frame, y, x: part.start as u32, side }, &mut row[part]);
+            }
+        }
+    }
+}
+
+/// What a part was given for a frame.
+pub(super) fn args<'a>(frame: &Frame<'a>, part: Part, size: Size, level: Level) -> FnArgs<'a> {
+    let small = part.small.map_or(&[][..], |at| frame.small.get(frame.words[at] as usize..).unwrap_or(&[]));
+    FnArgs { words: &frame.words[part.start..part.start + part.words], small, size, level }
+}

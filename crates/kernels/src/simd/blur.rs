@@ -1,0 +1,201 @@
+//! Sums of mirrored taps, along a row and down the columns of two rows at a time.
+//!
+//! Owns the arithmetic of both passes in vectors of bytes and of 16 bits, and which weights fit it.
+//! Does not know where rows are kept, nor repeat borders: it is given rows that have been.
+//!
+//! Always: sums are exact. Those along a row are stored less 2^15, so that they are signed, and in the order in which
+//! vectors take bytes apart, which the pass down the columns undoes.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+)]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, dead_code, reason = "elsewhere there is no level above the baseline")
+)]
+
+use super::{Kind, Level};
+
+/// Rows are filled up to a multiple of this, whatever the level.
+pub(crate) const FILLED_TO: usize = 128;
+/// The farthest tap: blurs that reach farther have weights too small and too many to be worth it.
+const MOST_REACH: usize = 63;
+
+/// Taps whose weights fit: a pair's product with two levels stays within 15 bits, and so does the centre's.
+#[derive(Debug)]
+pub(crate) struct Taps {
+    level: Level,
+    /// Bytes away from the centre, and the weight four times.
+    along: [(usize, i32); MOST_REACH],
+    /// Halves of the centre's weight, by turns.
+    centre_along: i32,
+    count: usize,
+    /// For each two rows from the uppermost on: their weights, in 16 bits each, in the sum for the first row and in
+    /// that for the second.
+    down: [[i32; 2]; MOST_REACH + 1],
+    reach: usize,
+}
+
+impl Taps {
+    /// None where they do not fit, or the level has nothing better than the plain loops.
+    pub(crate) fn of(level: Level, pairs: &[u32], centre: u32) -> Option<Taps> {
+        let (distance, weight) = (|tap: &u32| (tap >> 16) as usize, |tap: &u32| tap & 0xffff);
+        let reach = pairs.last().map_or(0, distance);
+        if level.0 == Kind::Baseline || reach > MOST_REACH || centre > 128 || pairs.iter().any(|tap| weight(tap) > 64) {
+            return None;
+        }
+        // One weight for each row, with none in front of the first and behind the last.
+        let mut weights = [0; 2 * MOST_REACH + 3];
+        weights[1 + reach] = centre;
+        for tap in pairs {
+            weights[1 + reach - distance(tap)] = weight(tap);
+            weights[1 + reach + distance(tap)] = weight(tap);
+        }
+        let mut down = [[0; 2]; MOST_REACH + 1];
+        for (i, both) in down.iter_mut().enumerate().take(reach + 1) {
+            let pair = |at: usize| (weights[at] | (weights[at + 1] << 16)).cast_signed();
+            *both = [pair(2 * i + 1), pair(2 * i)];
+        }
+        let repeated = |a: u32, b: u32| ((a | (b << 8)) * 0x0001_0001).cast_signed();
+        let mut along = [(0, 0); MOST_REACH];
+        for (along, tap) in along.iter_mut().zip(pairs) {
+            *along = (4 * distance(tap), repeated(weight(tap), weight(tap)));
+        }
+        let centre_along = repeated(centre / 2, centre.div_ceil(2));
+        Some(Taps { level, along, centre_along, count: pairs.len(), down, reach })
+    }
+
+    /// How far the taps reach.
+    pub(crate) fn reach(&self) -> usize {
+        self.reach
+    }
+
+    /// The first pass over a row with `reach` more pixels on both sides. Sums are filled up to [`FILLED_TO`], and the
+    /// row is as long as to be read for all of them.
+    pub(crate) fn along(&self, row: &[u8], sums: &mut [u16]) {
+        match self.level.0 {
+            Kind::Baseline => {}
+            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::along(self, row, sums) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Bytes => unsafe { x86::avx512::along(self, row, sums) },
+        }
+    }
+
+    /// The second pass, for two rows below each other. `rows` are where the sums begin of `2 reach + 2` rows.
+    pub(crate) fn down(&self, sums: &[u16], rows: &[usize], first: &mut [u8], second: &mut [u8]) {
+        match self.level.0 {
+            Kind::Baseline => {}
+            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::down(self, sums, rows, first, second) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Bytes => unsafe { x86::avx512::down(self, sums, rows, first, second) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    super::super::wide::both_widths! { v;
+        use crate::simd::blur::Taps;
+
+        fn along(taps: &Taps, row: &[u8], sums: &mut [u16]) {
+            let middle = 4 * taps.reach;
+            let centre = v::all_32(taps.centre_along);
+            let signed = v::all_16(i16::MIN);
+            for (group, sums) in sums.as_chunks_mut::<{ 2 * v::BYTES }>().0.iter_mut().enumerate() {
+                let row = &row[2 * v::BYTES * group..];
+                let [a, b] = two_of_bytes(row, middle);
+                let mut totals = [
+                    v::madd_8(v::unpack_low_8(a, a), centre),
+                    v::madd_8(v::unpack_high_8(a, a), centre),
+                    v::madd_8(v::unpack_low_8(b, b), centre),
+                    v::madd_8(v::unpack_high_8(b, b), centre),
+                ];
+                for (away, weight) in &taps.along[..taps.count] {
+                    let weight = v::all_32(*weight);
+                    let [a, b] = two_of_bytes(row, middle - away);
+                    let [c, d] = two_of_bytes(row, middle + away);
+                    totals[0] = v::add_16(totals[0], v::madd_8(v::unpack_low_8(a, c), weight));
+                    totals[1] = v::add_16(totals[1], v::madd_8(v::unpack_high_8(a, c), weight));
+                    totals[2] = v::add_16(totals[2], v::madd_8(v::unpack_low_8(b, d), weight));
+                    totals[3] = v::add_16(totals[3], v::madd_8(v::unpack_high_8(b, d), weight));
+                }
+                for (sums, total) in sums.as_chunks_mut().0.iter_mut().zip(totals) {
+                    v::store_16(sums, v::xor(total, signed));
+                }
+            }
+        }
+
+        #[inline]
+        fn two_of_bytes(row: &[u8], at: usize) -> [v::Vector; 2] {
+            let two = row[at..].first_chunk::<{ 2 * v::BYTES }>().expect("rows are filled up");
+            let (first, second) = two.split_first_chunk().expect("two vectors");
+            [v::load(first), v::load(second.first_chunk().expect("two vectors"))]
+        }
+
+        #[inline]
+        fn two_of_sums(sums: &[u16], at: usize) -> [v::Vector; 2] {
+            let two = sums[at..].first_chunk::<{ v::BYTES }>().expect("rows are filled up");
+            let (first, second) = two.split_first_chunk().expect("two vectors");
+            [v::load_16(first), v::load_16(second.first_chunk().expect("two vectors"))]
+        }
+
+        fn down(taps: &Taps, sums: &[u16], rows: &[usize], first: &mut [u8], second: &mut [u8]) {
+            let rows = rows.as_chunks::<2>().0;
+            let (groups, rest) = first.as_chunks_mut::<{ v::BYTES }>();
+            let (others, other_rest) = second.as_chunks_mut::<{ v::BYTES }>();
+            let last = v::BYTES * groups.len();
+            for (i, (first, second)) in groups.iter_mut().zip(others).enumerate() {
+                group(taps, sums, rows, v::BYTES * i, first, second);
+            }
+            if !rest.is_empty() {
+                let (mut first, mut second) = ([0; v::BYTES], [0; v::BYTES]);
+                group(taps, sums, rows, last, &mut first, &mut second);
+                rest.copy_from_slice(&first[..rest.len()]);
+                other_rest.copy_from_slice(&second[..other_rest.len()]);
+            }
+        }
+
+        fn group(
+            taps: &Taps,
+            sums: &[u16],
+            rows: &[[usize; 2]],
+            at: usize,
+            first: &mut [u8; v::BYTES],
+            second: &mut [u8; v::BYTES],
+        ) {
+            // What was taken away from sums comes back, and the half for rounding comes in.
+            let begin = v::all_32((256 << 15) + (1 << 15));
+            let (mut one, mut other) = ([begin; 4], [begin; 4]);
+            for ([upper, lower], [weights, other_weights]) in rows.iter().zip(&taps.down) {
+                let ([a, b], [c, d]) = (two_of_sums(sums, upper + at), two_of_sums(sums, lower + at));
+                let (weights, other_weights) = (v::all_32(*weights), v::all_32(*other_weights));
+                let pairs = [
+                    v::unpack_low_16(a, c),
+                    v::unpack_high_16(a, c),
+                    v::unpack_low_16(b, d),
+                    v::unpack_high_16(b, d),
+                ];
+                for i in 0..4 {
+                    one[i] = v::dot(one[i], pairs[i], weights);
+                    other[i] = v::dot(other[i], pairs[i], other_weights);
+                }
+            }
+            v::store(first, levels(one));
+            v::store(second, levels(other));
+        }
+
+        #[inline]
+        fn levels(t: [v::Vector; 4]) -> v::Vector {
+            let low = v::pack_32(v::shift_32(t[0], 16), v::shift_32(t[1], 16));
+            let high = v::pack_32(v::shift_32(t[2], 16), v::shift_32(t[3], 16));
+            v::pack_16(low, high)
+        }
+    }
+}

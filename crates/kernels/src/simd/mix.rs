@@ -1,0 +1,52 @@
+//! Mixes of two rows of levels by an amount with fourteen fraction bits.
+//!
+//! Owns the multiplication that rounds by itself, which compilers do not find.
+//! Does not finish a row: what is left over is mixed one by one.
+//!
+//! Always: `a + (((b - a) t + 8192) >> 14)` for an amount t of 0..=16384.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+)]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+)]
+
+use super::Level;
+
+/// Mixes as many levels as the level does at once into `a`, from the left, and returns the others of both.
+pub(crate) fn mix<'a, 'b>(level: Level, a: &'a mut [u8], b: &'b [u8], t: i32) -> (&'a mut [u8], &'b [u8]) {
+    // `(x y + 2^14) >> 15` is what is multiplied: with a - b and -2t, which 16 bits hold, that is the same.
+    let twice = (-2 * t.clamp(0, 1 << 14)) as i16;
+    match level.0 {
+        super::Kind::Baseline => (a, b),
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::mix(a, b, twice) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx512Bytes => unsafe { x86::avx512::mix(a, b, twice) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    super::super::wide::both_widths! { v;
+        fn mix<'a, 'b>(a: &'a mut [u8], b: &'b [u8], twice: i16) -> (&'a mut [u8], &'b [u8]) {
+            let (zero, twice) = (v::zero(), v::all_16(twice));
+            let ((groups, rest), (others, other_rest)) = (a.as_chunks_mut(), b.as_chunks());
+            for (to, other) in groups.iter_mut().zip(others) {
+                let (a, b) = (v::load(to), v::load(other));
+                let (low, high) = (v::unpack_low_8(a, zero), v::unpack_high_8(a, zero));
+                let low_apart = v::sub_16(low, v::unpack_low_8(b, zero));
+                let high_apart = v::sub_16(high, v::unpack_high_8(b, zero));
+                let low = v::add_16(low, v::mul_round_16(low_apart, twice));
+                let high = v::add_16(high, v::mul_round_16(high_apart, twice));
+                v::store(to, v::pack_16(low, high));
+            }
+            (rest, other_rest)
+        }
+    }
+}

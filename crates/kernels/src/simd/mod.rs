@@ -1,0 +1,153 @@
+//! Levels: which vector instructions the machine has, and loops that are compiled once for each of them.
+//!
+//! Owns the choice of a level, the entry into code that is compiled for it, and the few loops that a compiler does not
+//! find by itself: byte tables, colour matrices, sums of taps.
+//! Does not decide what is computed: every loop here or behind [`Level::run`] has a plain twin.
+//!
+//! Always: every level gives the same bytes. A [`Level`] above the baseline exists only where the machine was asked and
+//! has all of its instructions, so that holding one is the permission to use them. On aarch64 the baseline has NEON,
+//! and there is no other level.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+)]
+
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+pub(crate) mod blur;
+pub(crate) mod matrix;
+pub(crate) mod mix;
+pub(crate) mod table;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Vector instructions that this machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level(Kind);
+
+/// Not public: whoever could make one could enter code that the machine does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bytes,
+}
+
+impl Level {
+    /// What every machine of this architecture has: SSE2 on `x86_64`, NEON on aarch64.
+    pub const BASELINE: Level = Level(Kind::Baseline);
+
+    /// The highest level of this machine, which is asked once.
+    pub fn detected() -> Level {
+        static DETECTED: OnceLock<Level> = OnceLock::new();
+        *DETECTED.get_or_init(detect)
+    }
+
+    /// Every level of this machine, from the baseline up.
+    pub fn available() -> Vec<Level> {
+        #[cfg(target_arch = "x86_64")]
+        let above = [Kind::Avx2, Kind::Avx512, Kind::Avx512Bytes].map(Level);
+        #[cfg(not(target_arch = "x86_64"))]
+        let above = [];
+        let top = Level::detected();
+        [Level::BASELINE].into_iter().chain(above).filter(|level| *level <= top).collect()
+    }
+
+    /// Runs a loop that was compiled for this level.
+    #[inline]
+    pub(crate) fn run(self, this: impl Loop) {
+        match self.0 {
+            Kind::Baseline => this.run(),
+            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { run_avx2(this) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => unsafe { run_avx512(this) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Bytes => unsafe { run_avx512_bytes(this) },
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Baseline => "baseline",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Bytes => "avx512-bytes",
+        })
+    }
+}
+
+/// A loop with what it goes over. `run` and all that it calls is `#[inline(always)]`: it becomes part of the function
+/// that is compiled for a level, and is vectorised for it.
+pub(crate) trait Loop {
+    fn run(self);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect() -> Level {
+    Level::BASELINE
+}
+
+// The lists of instructions stand twice, here and at the functions below: attributes take no constants.
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> Level {
+    macro_rules! has {
+        ($($feature:tt)*) => { $(is_x86_feature_detected!($feature))&&* };
+    }
+    if !has!("avx2" "fma" "bmi1" "bmi2" "lzcnt" "popcnt") {
+        Level::BASELINE
+    } else if !has!("avx512f" "avx512bw" "avx512dq" "avx512vl") {
+        Level(Kind::Avx2)
+    } else if !has!("avx512vbmi" "avx512vnni") {
+        Level(Kind::Avx512)
+    } else {
+        Level(Kind::Avx512Bytes)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+fn run_avx2(this: impl Loop) {
+    this.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512(this: impl Loop) {
+    this.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")]
+fn run_avx512_bytes(this: impl Loop) {
+    this.run();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_levels_of_a_machine_go_from_the_baseline_to_the_detected_one() {
+        let all = Level::available();
+        assert_eq!((all.first(), all.last()), (Some(&Level::BASELINE), Some(&Level::detected())));
+        assert!(all.is_sorted());
+        assert_eq!(Level::BASELINE.to_string(), "baseline");
+    }
+}

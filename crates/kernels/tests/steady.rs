@@ -1,0 +1,164 @@
+//! A band allocates nothing once its scratch has grown.
+//!
+//! Every allocation of this process is counted by the thread that makes it.
+
+#![allow(unsafe_code, reason = "an allocator that counts is an allocator, whose trait is unsafe")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use vramp_kernels::head::{Head, ball, bilinear, blur, disc, load_here::LOAD, nearest};
+use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
+use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
+use vramp_plan::{Rate, Size};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is handed on to the system's allocator as it came; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the promises of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the promises of `dealloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the promises of `realloc`.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(f: impl FnOnce()) -> usize {
+    let before = COUNT.with(Cell::get);
+    f();
+    COUNT.with(Cell::get) - before
+}
+
+const SIZE: Size = Size { width: 100, height: 40 };
+const SMALL: Size = Size { width: 33, height: 17 };
+
+/// Parameter words and small data.
+type Given = (Vec<u32>, Vec<u32>);
+type Step = (&'static PixelFn, Given);
+
+fn looked_up() -> Step {
+    (&table::TABLE, (table::pack(&color::gamma(2.2)).to_vec(), vec![]))
+}
+
+fn saturated() -> Step {
+    (&matrix::MATRIX, (matrix::pack(&color::saturation(1.3)).expect("small factors").to_vec(), vec![]))
+}
+
+fn mixed() -> Step {
+    (&mix::MIX, (mix::pack(mix::Mode::Over, 0.4).to_vec(), vec![]))
+}
+
+fn grayed() -> Step {
+    (&gray::GRAY, (vec![], vec![]))
+}
+
+fn covered() -> Step {
+    let pixels = [[1, 2, 3, 99]; 12];
+    let size = Size { width: 4, height: 3 };
+    (&overlay::OVERLAY, (overlay::pack(5, 5, size, 0.5).to_vec(), overlay::small(&pixels).collect()))
+}
+
+fn marked() -> Step {
+    (&markers::MARKERS, (markers::pack(9, 77).to_vec(), vec![]))
+}
+
+fn curved() -> Step {
+    let rows: Vec<i32> = (0..100).map(|x| x % 40).collect();
+    (&curve::CURVE, (curve::pack([9; 4], &rows).to_vec(), rows.iter().map(|v| v.cast_unsigned()).collect()))
+}
+
+fn written() -> Step {
+    let glyph = |x| glyphs::Glyph { x, y: 10, width: 5, height: 6, at: 2 };
+    let mut small = Vec::new();
+    let words = glyphs::pack([255; 4], &[200; 40], &[[glyph(3), glyph(90)]], &mut small).expect("they fit");
+    (&glyphs::GLYPHS, (words.to_vec(), small))
+}
+
+/// Runs a recipe twice with one scratch, in two bands, and counts what the second time allocates.
+fn second_time(
+    head: &'static Head,
+    given: &Given,
+    source: Size,
+    before: &[Step],
+    after: &[Step],
+    level: Level,
+) -> usize {
+    let recipe = Recipe {
+        head,
+        before: before.iter().map(|(function, _)| *function).collect(),
+        after: after.iter().map(|(function, _)| *function).collect(),
+    };
+    let layout = recipe.layout();
+    let mut params = Params::new();
+    params.begin(&layout, SIZE, source, 0);
+    params.set(layout.head, &given.0, &given.1);
+    let parts = layout.before.iter().chain(&layout.after);
+    for (part, (_, (words, small))) in parts.zip(before.iter().chain(after)) {
+        params.set(*part, words, small);
+    }
+    let pixels: Vec<Pixel> = (0..source.pixels() as u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let other = vec![[5; 4]; SIZE.pixels() as usize];
+    let in_front = before.iter().map(|_| Picture::new(source, &pixels).expect("it fits"));
+    let behind = after.iter().map(|_| Picture::new(SIZE, &other).expect("it fits"));
+    let reads = |steps: &[Step]| steps.iter().filter(|(function, _)| function.side).count();
+    let sides: Vec<_> = in_front.take(reads(before)).chain(behind.take(reads(after))).collect();
+    let source = Picture::new(source, &pixels);
+    let frame = Frame { size: SIZE, source, sides: &sides, small: params.small(), words: params.words() };
+    let program = recipe.program().at(level);
+    let mut out = vec![[0; 4]; SIZE.pixels() as usize];
+    let mut scratch = Scratch::default();
+    let mut run = || {
+        let (upper, lower) = out.split_at_mut(1700);
+        program.band(&frame, 0, upper, &mut scratch);
+        program.band(&frame, 17, lower, &mut scratch);
+    };
+    run();
+    allocations(run)
+}
+
+#[test]
+fn a_second_band_allocates_nothing() {
+    let weights = blur::weights(1.5, 9).expect("an odd number of taps");
+    let sharp = blur::weights(0.3, 3).expect("an odd number of taps");
+    let blurred = |weights: &[u32]| (blur::pack(weights).to_vec(), blur::small(weights));
+    let rate = Rate::new(30, 1).expect("thirty");
+    let none = (vec![], vec![]);
+    for level in Level::available() {
+        let check = |head: &'static Head, given: &Given, source: Size, before: &[Step], after: &[Step]| {
+            assert_eq!(second_time(head, given, source, before, after, level), 0, "{} at {level}", head.name);
+        };
+        check(&blur::BLUR, &blurred(&weights), SIZE, &[looked_up(), mixed()], &[saturated()]);
+        check(&blur::BLUR, &blurred(&sharp), SIZE, &[grayed()], &[]);
+        check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
+        check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
+        let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];
+        check(&LOAD, &none, SIZE, &[], &six);
+        let many: Vec<Step> = (0..20).map(|_| saturated()).collect();
+        check(&LOAD, &none, SIZE, &many, &many);
+        check(&ball::BALL, &(ball::pack(SIZE, rate, 3).to_vec(), vec![]), SIZE, &[], &[marked(), curved(), written()]);
+        check(&disc::DISC, &(disc::pack(SIZE, rate, 3).to_vec(), vec![]), SIZE, &[], &[]);
+    }
+}
+
+#[test]
+fn an_allocation_is_counted() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(vec![1_u8; 100]))), 1);
+}

@@ -325,7 +325,7 @@ impl Calls {
 
 /// The answer of a future that wgpu has ready at once, as all of its native ones.
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn now<F: Future>(future: F) -> F::Output {
+pub fn now<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     loop {

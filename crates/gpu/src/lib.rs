@@ -46,6 +46,8 @@ mod upload;
 mod warm_up;
 
 pub use buffer::{Buffer, BufferError, DeviceMemory};
+#[cfg(not(target_arch = "wasm32"))]
+pub use calls::now;
 pub use calls::{Counters, DriverCounters};
 pub use device::{Adapter, AdapterKind, Backend, Choice, Device, DeviceLimits, LimitSet, OpenError};
 pub use health::{Event, Lost};
@@ -56,4 +58,4 @@ pub use memory::{
 pub use pipelines::PrepareError;
 pub use player::{PlayError, Played, Player, PlayerBuilder};
 pub use readback::{Arrived, ReadError, Readbacks};
-pub use recording::{HostBytes, RecordError, Recording};
+pub use recording::{HostBytes, HostSource, RecordError, Recording};

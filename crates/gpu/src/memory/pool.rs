@@ -97,7 +97,9 @@ impl<T> Pool<T> {
         Self { state: Arc::new(Mutex::new(State::new(rules))), progress }
     }
 
-    /// Lends a resource of at least this size to `owner`: the one that returned last, or else a new one.
+    /// Lends a resource of at least this size to `owner`: of those that it had before the one that returned last, else
+    /// of all the one that returned last, else a new one. Whoever gets its own back meets the same others again, whose
+    /// bind groups are made already.
     ///
     /// `make` is told the size to make, a multiple of [`SIZE_CLASS_BYTES`], and is called without the pool's lock.
     pub fn lend<E>(
@@ -113,7 +115,7 @@ impl<T> Pool<T> {
         let mut given_up = Vec::new();
         {
             let mut state = lock(&self.state);
-            if !state.has_pooled(class) {
+            if !state.has_pooled_of(class, owner) {
                 // Only now: returns that come one by one, whenever the device happens to be done, would shuffle
                 // which resource is lent to whom, and with it the bind groups that are already made.
                 state.reclaim(self.progress.finished(), &mut given_up);
@@ -250,12 +252,20 @@ impl<T> State<T> {
         self.reserved_bytes + self.lent_bytes + self.waiting_bytes + self.pooled_bytes
     }
 
-    fn has_pooled(&self, class: u64) -> bool {
-        self.pooled.get(&class).is_some_and(|stack| !stack.is_empty())
+    fn has_pooled_of(&self, class: u64, owner: &Arc<str>) -> bool {
+        self.pooled.get(&class).is_some_and(|stack| self.last_of(stack, owner).is_some())
+    }
+
+    /// Where in a stack the last returned is that was this owner's.
+    fn last_of(&self, stack: &VecDeque<usize>, owner: &Arc<str>) -> Option<usize> {
+        let was_its = |at: &usize| self.seats[*at].as_ref().is_some_and(|seat| seat.owner == *owner);
+        stack.iter().rposition(was_its)
     }
 
     fn lend_pooled(&mut self, class: u64, bytes: u64, owner: &Arc<str>) -> Option<Lent<T>> {
-        let at = self.pooled.get_mut(&class)?.pop_back()?;
+        let stack = self.pooled.get(&class)?;
+        let place = self.last_of(stack, owner).or(stack.len().checked_sub(1))?;
+        let at = self.pooled.get_mut(&class)?.remove(place)?;
         self.pooled_bytes -= class;
         self.lent_bytes += class;
         self.lent += 1;

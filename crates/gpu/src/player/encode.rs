@@ -7,7 +7,7 @@ use crate::buffer::Buffer;
 use crate::calls::Refusal;
 use crate::memory::Resource;
 use crate::readback::Claimed;
-use crate::recording::{Act, COPY_BYTES, Recording};
+use crate::recording::{Act, COPY_BYTES, HostSource, Recording};
 
 use super::{Player, Step, Taken};
 
@@ -18,7 +18,7 @@ pub(super) fn words(bytes: u64) -> u64 {
 
 impl Player {
     /// Finds kernels, bind groups and slots for every act, and fills the staging memory.
-    pub(super) fn prepare<H: AsRef<[u8]>>(
+    pub(super) fn prepare<H: HostSource>(
         &mut self,
         recording: &Recording<Buffer, H>,
         taken: &Taken,
@@ -33,7 +33,12 @@ impl Player {
             scratch.steps.push(match act {
                 Act::Upload { bytes, .. } => {
                     let from = upload;
-                    upload += words(bytes.as_ref().len() as u64);
+                    upload += words(bytes.len() as u64);
+                    Step::Upload { from }
+                }
+                Act::Write { bytes, .. } => {
+                    let from = upload;
+                    upload += words(bytes.len() as u64);
                     Step::Upload { from }
                 }
                 Act::Zero { .. } | Act::Copy { .. } => Step::Plain,
@@ -61,13 +66,18 @@ impl Player {
     }
 
     /// Writes parameters and uploads into the staging memory.
-    fn fill<H: AsRef<[u8]>>(&self, recording: &Recording<Buffer, H>, taken: &Taken) -> Result<(), Refusal> {
+    fn fill<H: HostSource>(&self, recording: &Recording<Buffer, H>, taken: &Taken) -> Result<(), Refusal> {
         let Some(staging) = &taken.staging else { return Ok(()) };
         let mapped = staging.buffer.get_mapped_range_mut(..);
         let mut mapped = mapped.map_err(|problem| Refusal::Refused(problem.to_string()))?;
         for (act, step) in recording.acts().iter().zip(&self.scratch.steps) {
             let (at, bytes) = match (act, step) {
-                (Act::Upload { bytes, .. }, Step::Upload { from }) => (*from, bytes.as_ref()),
+                (Act::Upload { bytes, .. }, Step::Upload { from }) => {
+                    let start = *from as usize;
+                    bytes.read(&mut |bytes| mapped.slice(start..start + bytes.len()).copy_from_slice(bytes));
+                    continue;
+                }
+                (Act::Write { bytes, .. }, Step::Upload { from }) => (*from, recording.params(bytes)),
                 (Act::Dispatch { params, .. }, Step::Dispatch { offset: Some(offset), .. }) => {
                     (u64::from(*offset) - taken.params_at, recording.params(params))
                 }
@@ -80,7 +90,7 @@ impl Player {
     }
 
     /// Encodes everything into one command buffer and submits it.
-    pub(super) fn encode<H: AsRef<[u8]>>(
+    pub(super) fn encode<H: HostSource>(
         &self,
         recording: &Recording<Buffer, H>,
         taken: &Taken,
@@ -113,9 +123,13 @@ impl Player {
                     }
                     (Act::Upload { to, offset, bytes }, Step::Upload { from }) => {
                         let Some(staging) = &taken.staging else { continue };
-                        let bytes = bytes.as_ref().len() as u64;
+                        let bytes = bytes.len() as u64;
                         encoder.copy_buffer_to_buffer(&staging.buffer, *from, to.raw(), *offset, words(bytes));
                         calls.count_upload(bytes);
+                    }
+                    (Act::Write { to, bytes }, Step::Upload { from }) => {
+                        let Some(staging) = &taken.staging else { continue };
+                        encoder.copy_buffer_to_buffer(&staging.buffer, *from, to.raw(), 0, words(bytes.len() as u64));
                     }
                     (Act::Zero { buffer }, _) => encoder.clear_buffer(buffer.raw(), 0, None),
                     (Act::Copy { from, from_offset, to, to_offset, bytes }, _) => {
@@ -134,7 +148,7 @@ impl Player {
         })
     }
 
-    fn dispatch<H: AsRef<[u8]>>(&self, recording: &Recording<Buffer, H>, at: usize, pass: &mut wgpu::ComputePass<'_>) {
+    fn dispatch<H: HostSource>(&self, recording: &Recording<Buffer, H>, at: usize, pass: &mut wgpu::ComputePass<'_>) {
         let (Act::Dispatch { grid, .. }, Step::Dispatch { compiled, group, offset }) =
             (&recording.acts()[at], &self.scratch.steps[at])
         else {
@@ -147,7 +161,7 @@ impl Player {
 }
 
 /// Whether a download can map the buffer itself: nobody but this recording holds it, so nobody can use it meanwhile.
-fn is_direct<H: AsRef<[u8]>>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
+fn is_direct<H: HostSource>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
     let id = Resource::tag(buffer).id;
     let downloads =
         recording.acts().iter().filter(|act| matches!(act, Act::Download { from, .. } if from.tag().id == id));

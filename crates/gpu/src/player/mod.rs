@@ -20,7 +20,7 @@ use crate::calls::Refusal;
 use crate::device::Device;
 use crate::pipelines::Compiled;
 use crate::readback::{Claimed, Readbacks};
-use crate::recording::{Act, Recording};
+use crate::recording::{Act, HostSource, Recording};
 use crate::uniforms::Uniforms;
 use crate::upload::{Staging, Uploads};
 
@@ -166,18 +166,18 @@ impl Player {
 
     /// Plays a recording and empties it; waits for the oldest submission where too many are under way.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn play<H: AsRef<[u8]>>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
+    pub fn play<H: HostSource>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
         let started = std::time::Instant::now();
         loop {
             match self.try_play(recording) {
-                Err(PlayError::Busy { .. }) => self.wait_for_oldest(started)?,
+                Err(PlayError::Busy { .. }) => self.wait_until_overdue(started)?,
                 answer => return answer,
             }
         }
     }
 
     /// Plays a recording and empties it, or says at once that there is no room.
-    pub fn try_play<H: AsRef<[u8]>>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
+    pub fn try_play<H: HostSource>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
         self.device.check()?;
         if !self.make_room()? {
             return Err(PlayError::Busy { under_way: self.under_way.len() });
@@ -224,6 +224,17 @@ impl Player {
         Ok(self.has_finished(submission))
     }
 
+    /// Waits until the oldest submission that may not have finished has, or the time is over.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wait_for_oldest(&mut self, timeout: std::time::Duration) -> Result<(), PlayError> {
+        let progress = &self.device.calls().progress;
+        let Some(oldest) = self.under_way.iter().find(|one| !progress.has_finished(one.submission)) else {
+            return Ok(());
+        };
+        self.device.calls().wait(oldest.index.clone(), timeout)?;
+        Ok(())
+    }
+
     /// Where downloads arrive.
     pub fn readbacks(&self) -> &Readbacks {
         &self.readbacks
@@ -262,7 +273,7 @@ impl Player {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn wait_for_oldest(&mut self, started: std::time::Instant) -> Result<(), PlayError> {
+    fn wait_until_overdue(&mut self, started: std::time::Instant) -> Result<(), PlayError> {
         let Some(oldest) = self.under_way.front() else { return Ok(()) };
         let (index, left) = (oldest.index.clone(), self.overdue.saturating_sub(started.elapsed()));
         let (submission, kernel) = (oldest.submission, oldest.kernel.clone());
@@ -275,7 +286,7 @@ impl Player {
     }
 
     /// What a recording cannot know about its device.
-    fn check<H: AsRef<[u8]>>(&self, recording: &Recording<Buffer, H>) -> Result<(), PlayError> {
+    fn check<H: HostSource>(&self, recording: &Recording<Buffer, H>) -> Result<(), PlayError> {
         let id = self.device.id();
         if let Some(stranger) = recording.handles().find(|buffer| !buffer.is_of(id)) {
             return Err(PlayError::StrangeBuffer { buffer: stranger.tag() });
@@ -294,11 +305,12 @@ impl Player {
     }
 
     /// Everything that a recording needs to be under way, or nothing.
-    fn take_slots<H: AsRef<[u8]>>(&mut self, recording: &Recording<Buffer, H>) -> Result<Taken, PlayError> {
+    fn take_slots<H: HostSource>(&mut self, recording: &Recording<Buffer, H>) -> Result<Taken, PlayError> {
         let (mut params_bytes, mut upload_bytes, mut downloads) = (0, 0, false);
         for act in recording.acts() {
             match act {
-                Act::Upload { bytes, .. } => upload_bytes += encode::words(bytes.as_ref().len() as u64),
+                Act::Upload { bytes, .. } => upload_bytes += encode::words(bytes.len() as u64),
+                Act::Write { bytes, .. } => upload_bytes += encode::words(bytes.len() as u64),
                 Act::Dispatch { kernel, .. } => params_bytes += self.uniforms.block_bytes(kernel.params_bytes()),
                 Act::Download { .. } => downloads = true,
                 Act::Zero { .. } | Act::Copy { .. } => {}
@@ -343,7 +355,7 @@ impl Player {
         }
     }
 
-    fn submit<H: AsRef<[u8]>>(
+    fn submit<H: HostSource>(
         &mut self,
         recording: &mut Recording<Buffer, H>,
         taken: &Taken,

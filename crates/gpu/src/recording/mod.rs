@@ -21,6 +21,30 @@ use crate::memory::{Resource, Tag};
 /// Offsets and lengths of copies on a device are multiples of this.
 pub(crate) const COPY_BYTES: u64 = 4;
 
+/// Something that has bytes on the host and shows them when they are sent.
+pub trait HostSource {
+    /// How many.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Shows them, once.
+    fn read(&self, take: &mut dyn FnMut(&[u8]));
+}
+
+impl<T: AsRef<[u8]>> HostSource for T {
+    fn len(&self) -> usize {
+        self.as_ref().len()
+    }
+
+    fn read(&self, take: &mut dyn FnMut(&[u8])) {
+        take(self.as_ref());
+    }
+}
+
 /// Bytes on the host that a recording keeps until they are on their way.
 #[derive(Clone)]
 pub struct HostBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
@@ -139,13 +163,14 @@ pub struct Recording<B = Buffer, H = HostBytes> {
     acts: Vec<Act<B, H>>,
     /// The buffers of all dispatches, one after another.
     bound: Vec<B>,
-    /// The parameters of all dispatches, likewise.
+    /// The parameters of all dispatches and the bytes of all writes, likewise.
     params: Vec<u8>,
 }
 
 /// One act of a recording; ranges lead into the recording's own lists.
 pub(crate) enum Act<B, H> {
     Upload { to: B, offset: u64, bytes: H },
+    Write { to: B, bytes: Range<usize> },
     Zero { buffer: B },
     Dispatch { kernel: Kernel, buffers: Range<usize>, params: Range<usize>, grid: [u32; 3] },
     Copy { from: B, from_offset: u64, to: B, to_offset: u64, bytes: u64 },
@@ -165,7 +190,7 @@ impl Recording {
     }
 }
 
-impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
+impl<B: Resource, H: HostSource> Recording<B, H> {
     /// Puts bytes at the start of `to`.
     pub fn upload(&mut self, to: &B, bytes: impl Into<H>) -> Result<(), RecordError> {
         self.upload_at(to, 0, bytes)
@@ -174,8 +199,18 @@ impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
     /// Puts bytes into `to`, from `offset` on.
     pub fn upload_at(&mut self, to: &B, offset: u64, bytes: impl Into<H>) -> Result<(), RecordError> {
         let bytes = bytes.into();
-        fits("an upload", to, offset, bytes.as_ref().len() as u64)?;
+        fits("an upload", to, offset, bytes.len() as u64)?;
         self.acts.push(Act::Upload { to: to.clone(), offset, bytes });
+        Ok(())
+    }
+
+    /// Puts a few bytes at the start of `to`: tables, glyphs and the like, which travel with the parameters and count
+    /// as such. They are copied here; a frame is an upload.
+    pub fn write(&mut self, to: &B, bytes: &[u8]) -> Result<(), RecordError> {
+        fits("a write", to, 0, bytes.len() as u64)?;
+        let start = self.params.len();
+        self.params.extend_from_slice(bytes);
+        self.acts.push(Act::Write { to: to.clone(), bytes: start..self.params.len() });
         Ok(())
     }
 
@@ -289,9 +324,10 @@ impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
     /// Every handle that it holds, as often as it holds it.
     pub(crate) fn handles(&self) -> impl Iterator<Item = &B> {
         let own = self.acts.iter().flat_map(|act| match act {
-            Act::Upload { to: buffer, .. } | Act::Zero { buffer } | Act::Download { from: buffer, .. } => {
-                [Some(buffer), None]
-            }
+            Act::Upload { to: buffer, .. }
+            | Act::Write { to: buffer, .. }
+            | Act::Zero { buffer }
+            | Act::Download { from: buffer, .. } => [Some(buffer), None],
             Act::Copy { from, to, .. } => [Some(from), Some(to)],
             Act::Dispatch { .. } => [None, None],
         });

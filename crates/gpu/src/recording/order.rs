@@ -7,7 +7,7 @@
 
 use vramp_plan::Binding;
 
-use super::{Act, Recording};
+use super::{Act, HostSource, Recording};
 use crate::memory::Resource;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ enum Part {
     End,
 }
 
-impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
+impl<B: Resource, H: HostSource> Recording<B, H> {
     /// Fills `order` with the acts, by number, as they are played: uploads to memory that nothing before touches come
     /// first, downloads of memory that nothing behind writes come last.
     pub(crate) fn order(&self, order: &mut Vec<usize>) {
@@ -45,7 +45,7 @@ impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
     /// A few acts per tick: looking through the others for each is cheaper than a table would be.
     fn part(&self, at: usize) -> Part {
         match &self.acts[at] {
-            Act::Upload { to: buffer, .. } | Act::Zero { buffer } => {
+            Act::Upload { to: buffer, .. } | Act::Write { to: buffer, .. } | Act::Zero { buffer } => {
                 let id = buffer.tag().id;
                 // An earlier upload to the same memory that stays in the middle is touched by something before it.
                 let blocked = self.acts[..at].iter().any(|act| !fills(act) && self.touches(act, id));
@@ -63,7 +63,10 @@ impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
     fn touches(&self, act: &Act<B, H>, id: u64) -> bool {
         let is = |buffer: &B| buffer.tag().id == id;
         match act {
-            Act::Upload { to: buffer, .. } | Act::Zero { buffer } | Act::Download { from: buffer, .. } => is(buffer),
+            Act::Upload { to: buffer, .. }
+            | Act::Write { to: buffer, .. }
+            | Act::Zero { buffer }
+            | Act::Download { from: buffer, .. } => is(buffer),
             Act::Copy { from, to, .. } => is(from) || is(to),
             Act::Dispatch { buffers, .. } => self.bound(buffers).iter().any(is),
         }
@@ -71,7 +74,7 @@ impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
 
     fn writes(&self, act: &Act<B, H>, id: u64) -> bool {
         match act {
-            Act::Upload { .. } | Act::Zero { .. } => self.touches(act, id),
+            Act::Upload { .. } | Act::Write { .. } | Act::Zero { .. } => self.touches(act, id),
             Act::Copy { to, .. } => to.tag().id == id,
             Act::Download { .. } => false,
             Act::Dispatch { kernel, buffers, .. } => {
@@ -84,5 +87,5 @@ impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
 }
 
 fn fills<B, H>(act: &Act<B, H>) -> bool {
-    matches!(act, Act::Upload { .. } | Act::Zero { .. })
+    matches!(act, Act::Upload { .. } | Act::Write { .. } | Act::Zero { .. })
 }

@@ -7,10 +7,10 @@ use std::fmt;
 
 use vramp_plan::Binding;
 
-use super::{Act, Recording};
+use super::{Act, HostSource, Recording};
 use crate::memory::Resource;
 
-impl<B: Resource, H: AsRef<[u8]>> fmt::Debug for Recording<B, H> {
+impl<B: Resource, H: HostSource> fmt::Debug for Recording<B, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut order = Vec::new();
         self.order(&mut order);
@@ -23,12 +23,13 @@ impl<B: Resource, H: AsRef<[u8]>> fmt::Debug for Recording<B, H> {
     }
 }
 
-impl<B: Resource, H: AsRef<[u8]>> Recording<B, H> {
+impl<B: Resource, H: HostSource> Recording<B, H> {
     fn write_act(&self, f: &mut fmt::Formatter<'_>, act: &Act<B, H>) -> fmt::Result {
         match act {
             Act::Upload { to, offset, bytes } => {
-                write!(f, "upload   {} bytes to {} at {offset}", bytes.as_ref().len(), to.tag())
+                write!(f, "upload   {} bytes to {} at {offset}", bytes.len(), to.tag())
             }
+            Act::Write { to, bytes } => write!(f, "write    {} bytes to {}", bytes.len(), to.tag()),
             Act::Zero { buffer } => write!(f, "zero     {} bytes of {}", buffer.bytes(), buffer.tag()),
             Act::Dispatch { kernel, buffers, params, grid: [x, y, z] } => {
                 write!(f, "dispatch {} over {x}x{y}x{z}", kernel.name())?;

@@ -23,6 +23,6 @@ pub use profile::{CpuProfile, Figure, GpuProfile, Limits, Origin, Profile, Profi
 pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 pub use words::{
     ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError,
-    Policy, PortType, Rate, Shader, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord,
-    Until,
+    Plane, Policy, PortType, Rate, Shader, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace,
+    UnknownWord, Until,
 };

@@ -89,8 +89,11 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     };
     // A handler that changes the rate does not fire as often as the one behind it.
     let in_step = net.lead_wire(link.from).is_none_or(|w| net.wires[w].content.rate() == link.content.rate());
+    // A kernel reads its first picture in place: one that follows another input is not in step with it.
+    let follows_first = to.lead == 0;
     rgba && alone
         && kinds
+        && follows_first
         && in_step
         && !from.entry.blocking
         && !to.entry.blocking

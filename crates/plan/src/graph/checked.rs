@@ -6,7 +6,7 @@
 //! Always: acyclic; every required input is fed once; every source knows its size.
 
 use crate::catalog::{Catalog, Entry, Probed, Settings};
-use crate::words::{OnError, Policy, Until};
+use crate::words::{OnError, Policy, Size, Until};
 
 /// A checked handler.
 #[derive(Debug, Clone)]
@@ -67,6 +67,16 @@ impl Graph {
     /// Indices of the handlers in an order in which each comes after the ones that feed it.
     pub fn order(&self) -> &[usize] {
         &self.order
+    }
+
+    /// The same graph with a source found to hold frames of another size, as when a stream changes in the middle.
+    #[must_use]
+    pub fn with_source_size(&self, source: &str, size: Size) -> Graph {
+        let mut graph = self.clone();
+        for handler in graph.handlers.iter_mut().filter(|handler| handler.name == source) {
+            handler.probed.size = Some(size);
+        }
+        graph
     }
 
     /// The catalogue its handlers come from.

@@ -52,19 +52,44 @@ impl Format {
 
     /// Bytes of one frame of this size, padding included.
     pub fn frame_bytes(self, size: Size) -> u64 {
+        self.planes(size).last().map_or(0, |plane| plane.start + plane.stride * plane.rows)
+    }
+
+    /// Where the planes of a frame of this size lie, in order.
+    pub fn planes(self, size: Size) -> impl Iterator<Item = Plane> {
         let (w, h) = (u64::from(size.width), u64::from(size.height));
         let (half_w, half_h) = (w.div_ceil(2), h.div_ceil(2));
-        let planes: &[(u64, u64)] = match self {
-            Format::Rgba8 => &[(4 * w, h)],
-            Format::Rgb8 => &[(3 * w, h)],
-            Format::I444 => &[(w, h), (w, h), (w, h)],
-            Format::I422 => &[(w, h), (half_w, h), (half_w, h)],
-            Format::I420 => &[(w, h), (half_w, half_h), (half_w, half_h)],
-            Format::Nv12 => &[(w, h), (2 * half_w, half_h)],
-            Format::Gray8 => &[(w, h)],
+        let none = (0, 0);
+        let planes = match self {
+            Format::Rgba8 => [(4 * w, h), none, none],
+            Format::Rgb8 => [(3 * w, h), none, none],
+            Format::I444 => [(w, h), (w, h), (w, h)],
+            Format::I422 => [(w, h), (half_w, h), (half_w, h)],
+            Format::I420 => [(w, h), (half_w, half_h), (half_w, half_h)],
+            Format::Nv12 => [(w, h), (2 * half_w, half_h), none],
+            Format::Gray8 => [(w, h), none, none],
         };
-        planes.iter().fold(0u64, |end, &(row, rows)| end.next_multiple_of(256) + row.next_multiple_of(4) * rows)
+        let mut end = 0u64;
+        planes.into_iter().filter(move |plane| *plane != none).map(move |(row_bytes, rows)| {
+            let plane =
+                Plane { start: end.next_multiple_of(256), row_bytes, stride: row_bytes.next_multiple_of(4), rows };
+            end = plane.start + plane.stride * rows;
+            plane
+        })
     }
+}
+
+/// Where one plane of a frame lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plane {
+    /// Its first byte in the frame.
+    pub start: u64,
+    /// Bytes of a row that mean something.
+    pub row_bytes: u64,
+    /// Bytes from one row to the next.
+    pub stride: u64,
+    /// How many rows it has.
+    pub rows: u64,
 }
 
 impl fmt::Display for Format {
@@ -106,6 +131,18 @@ mod tests {
         // luma 8*3 = 24 -> 256, chroma rows 4, two of them: 256 + 8 -> 512 + 8
         assert_eq!(bytes(Format::I420, 5, 3), 520);
         assert_eq!(bytes(Format::Nv12, 5, 3), 256 + 8 * 2);
+    }
+
+    #[test]
+    fn planes_lie_one_after_another_and_end_with_the_frame() {
+        let planes: Vec<Plane> = Format::I420.planes(Size::new(5, 3).unwrap()).collect();
+        let plane = |start, row_bytes, stride, rows| Plane { start, row_bytes, stride, rows };
+        assert_eq!(planes, [plane(0, 5, 8, 3), plane(256, 3, 4, 2), plane(512, 3, 4, 2)]);
+        for format in Format::RANKED {
+            let size = Size::new(7, 5).unwrap();
+            let end = format.planes(size).map(|plane| plane.start + plane.stride * plane.rows).max();
+            assert_eq!(end, Some(format.frame_bytes(size)), "{format}");
+        }
     }
 
     #[test]

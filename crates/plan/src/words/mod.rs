@@ -13,7 +13,7 @@ mod space;
 
 pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Media, PortType, Span};
 pub use content::{Content, DType, FrameDesc, TensorDesc};
-pub use format::{Format, UnknownFormat};
+pub use format::{Format, Plane, UnknownFormat};
 pub use policy::{OnError, Policy, UnknownWord, Until};
 pub use shader::{Binding, Shader};
 pub use size::{BadRate, BadSize, Rate, Size};

@@ -5,9 +5,21 @@
 //!
 //! Always: every wait can be ended from outside, so stopping is prompt.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Thread};
 use std::time::Duration;
+
+/// Nobody has rung, nobody sleeps.
+const QUIET: u8 = 0;
+/// It was rung and not heard yet.
+const RUNG: u8 = 1;
+/// Somebody sleeps until it rings.
+const ASLEEP: u8 = 2;
+
+/// Times that a waiter lets others run before it sleeps. Whoever rings is often about to: falling asleep and being
+/// woken takes two switches of the kernel. Streaming over a link of depth 64, 0.46 us a frame without and 0.10 with.
+const YIELDS: u32 = 20;
 
 /// Something to wait for and to ring.
 #[derive(Debug, Clone, Default)]
@@ -17,9 +29,8 @@ pub struct Bell {
 
 #[derive(Debug, Default)]
 struct Inner {
-    rung: AtomicBool,
-    asleep: Mutex<bool>,
-    wake: Condvar,
+    state: AtomicU8,
+    sleeper: Mutex<Option<Thread>>,
 }
 
 impl Bell {
@@ -30,35 +41,39 @@ impl Bell {
 
     /// Rings: whoever waits wakes, and otherwise the next wait does not wait.
     pub fn ring(&self) {
-        // A bell that was rung and not heard yet needs no second ring: most of a busy stream ends here.
-        if self.inner.rung.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let asleep = self.inner.asleep.lock().unwrap_or_else(PoisonError::into_inner);
-        if *asleep {
-            self.inner.wake.notify_one();
+        // A bell that was rung and not heard yet needs no second ring: most of a busy stream ends here. The load
+        // alone would not do, since what was done before the ring must be seen by whoever hears it.
+        if self.inner.state.swap(RUNG, Ordering::AcqRel) == ASLEEP
+            && let Some(sleeper) = &*self.inner.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            sleeper.unpark();
         }
     }
 
     /// Whether it has rung since it was last heard; hearing it makes it silent.
     pub fn heard(&self) -> bool {
-        self.inner.rung.swap(false, Ordering::AcqRel)
+        self.inner.state.swap(QUIET, Ordering::AcqRel) == RUNG
     }
 
-    /// Waits until it rings, at most this long; says whether it rang.
+    /// Waits until it rings, at most this long; says whether it rang. One thread waits.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self, most: Duration) -> bool {
-        if self.heard() {
-            return true;
+        for _ in 0..YIELDS {
+            if self.heard() {
+                return true;
+            }
+            thread::yield_now();
         }
-        let mut asleep = self.inner.asleep.lock().unwrap_or_else(PoisonError::into_inner);
-        *asleep = true;
-        let (mut asleep, _) = self
-            .inner
-            .wake
-            .wait_timeout_while(asleep, most, |_| !self.inner.rung.load(Ordering::Acquire))
-            .unwrap_or_else(PoisonError::into_inner);
-        *asleep = false;
-        drop(asleep);
+        let until = std::time::Instant::now() + most;
+        *self.inner.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+        let asleep = self.inner.state.compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
+        if asleep.is_ok() {
+            let mut left = most;
+            while self.inner.state.load(Ordering::Acquire) == ASLEEP && !left.is_zero() {
+                thread::park_timeout(left);
+                left = until.saturating_duration_since(std::time::Instant::now());
+            }
+        }
         self.heard()
     }
 }

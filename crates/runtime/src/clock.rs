@@ -38,18 +38,35 @@ pub struct Clock {
     rate: Rate,
     next: u64,
     before: Option<u64>,
-    paced: bool,
+    pace: Pace,
+}
+
+/// When frames are due.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    /// Always.
+    Free,
+    /// At a rate; after a stall the frames that were due are skipped.
+    Skipping(Rate),
+    /// At a rate; after a stall everything is later by as much.
+    Slipping(Rate, Duration),
 }
 
 impl Clock {
-    /// A clock that fires at this rate.
+    /// A clock that fires at this rate and skips what was due during a stall: for sources that cannot wait.
     pub fn paced(rate: Rate) -> Clock {
-        Clock { rate, next: 0, before: None, paced: true }
+        Clock { rate, next: 0, before: None, pace: Pace::Skipping(rate) }
     }
 
     /// A clock that is always due: frames carry the times of this rate, but come as fast as they are wanted.
     pub fn free(rate: Rate) -> Clock {
-        Clock { paced: false, ..Clock::paced(rate) }
+        Clock { pace: Pace::Free, ..Clock::paced(rate) }
+    }
+
+    /// A clock whose frames carry the times of `rate` and come at most at `pace`. After a stall it goes on from there,
+    /// so no frame is left out: for files and patterns.
+    pub fn slipping(rate: Rate, pace: Rate) -> Clock {
+        Clock { pace: Pace::Slipping(pace, Duration::ZERO), ..Clock::paced(rate) }
     }
 
     /// The time of a frame: its number divided by the rate, rounded down to a nanosecond.
@@ -60,31 +77,63 @@ impl Clock {
 
     /// Asks whether a frame is due, this long after the start.
     pub fn ask(&mut self, since_start: Duration) -> Paced {
-        let mut skipped = 0;
-        if self.paced {
-            let due = Duration::from_nanos(Clock::pts_ns(self.rate, self.next).unsigned_abs());
-            if let Some(wait) = due.checked_sub(since_start).filter(|wait| !wait.is_zero()) {
-                return Paced::Wait(wait);
-            }
-            let newest = self.number_at(since_start).max(self.next);
-            skipped = newest - self.next;
-            self.next = newest;
+        let paced = self.due(since_start);
+        if let Paced::Fire(tick) = paced {
+            self.fired(&tick, since_start);
         }
-        let number = self.next;
+        paced
+    }
+
+    /// What [`Clock::ask`] would say, without having asked.
+    pub fn due(&self, since_start: Duration) -> Paced {
+        let number = match self.pace {
+            Pace::Free => self.next,
+            Pace::Skipping(rate) => {
+                if let Some(wait) = wait_until(due_at(rate, self.next), since_start) {
+                    return Paced::Wait(wait);
+                }
+                number_at(rate, since_start).max(self.next)
+            }
+            Pace::Slipping(rate, late) => {
+                if let Some(wait) = wait_until(due_at(rate, self.next) + late, since_start) {
+                    return Paced::Wait(wait);
+                }
+                self.next
+            }
+        };
         let pts_ns = Clock::pts_ns(self.rate, number);
-        let delta_ns = match self.before.replace(number) {
+        let delta_ns = match self.before {
             None => Clock::pts_ns(self.rate, 1),
             Some(before) => pts_ns - Clock::pts_ns(self.rate, before),
         };
-        self.next = number + 1;
-        Paced::Fire(Tick { number, pts_ns, delta_ns, skipped })
+        Paced::Fire(Tick { number, pts_ns, delta_ns, skipped: number - self.next })
     }
 
-    /// The newest frame that is due at a time.
-    fn number_at(&self, since_start: Duration) -> u64 {
-        let frames = since_start.as_nanos() * u128::from(self.rate.num());
-        u64::try_from(frames / (u128::from(self.rate.den()) * 1_000_000_000)).unwrap_or(u64::MAX)
+    /// Goes on behind a tick that was due.
+    pub fn fired(&mut self, tick: &Tick, since_start: Duration) {
+        (self.before, self.next) = (Some(tick.number), tick.number + 1);
+        if let Pace::Slipping(rate, late) = &mut self.pace {
+            // A frame that is late by less than a period may be caught up with: that is jitter, not a stall.
+            let behind = since_start.saturating_sub(due_at(*rate, tick.number) + *late);
+            let period = due_at(*rate, 1);
+            *late += behind.saturating_sub(period);
+        }
     }
+}
+
+/// When a frame is due at a rate.
+fn due_at(rate: Rate, number: u64) -> Duration {
+    Duration::from_nanos(Clock::pts_ns(rate, number).unsigned_abs())
+}
+
+fn wait_until(due: Duration, since_start: Duration) -> Option<Duration> {
+    due.checked_sub(since_start).filter(|wait| !wait.is_zero())
+}
+
+/// The newest frame that is due at a time.
+fn number_at(rate: Rate, since_start: Duration) -> u64 {
+    let frames = since_start.as_nanos() * u128::from(rate.num());
+    u64::try_from(frames / (u128::from(rate.den()) * 1_000_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -137,5 +186,22 @@ mod tests {
             assert_eq!(tick.pts_ns, Clock::pts_ns(rate("30000/1001"), number));
         }
         assert_eq!(Clock::pts_ns(rate("30000/1001"), 30_000), 1_001_000_000_000);
+    }
+
+    #[test]
+    fn a_slipping_clock_leaves_no_frame_out_and_does_not_flood() {
+        let mut clock = Clock::slipping(rate("25"), rate("100"));
+        let mut fired = Vec::new();
+        // A stall of a second after frame 4.
+        for ms in (0..40).chain(1040..1100) {
+            if let Paced::Fire(tick) = clock.ask(Duration::from_millis(ms)) {
+                fired.push((ms, tick.number, tick.pts_ns / 1_000_000));
+            }
+        }
+        let numbers: Vec<u64> = fired.iter().map(|f| f.1).collect();
+        assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+        assert!(fired.iter().all(|f| f.2 == f.1 as i64 * 40), "{fired:?}");
+        let after = fired.iter().filter(|f| f.0 >= 1040).count();
+        assert!((6..=8).contains(&after), "60 ms at 100 a second, one of them caught up: {fired:?}");
     }
 }

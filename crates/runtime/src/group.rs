@@ -1,136 +1,405 @@
-//! Groups: pixel handlers fused into one loop over rows.
+//! Groups: pixel handlers fused into one kernel.
 //!
-//! Owns the composed program of a group, its parameters and how a frame is computed from them on the host.
+//! Owns the composed kernel of a group, its parameters and how a frame is computed from them, on the host or on the
+//! device.
 //! Does not decide who is fused: the plan does.
 //!
-//! Always: the output is completely written; fused or one by one, the pixels are the same.
+//! Always: the output is completely written; fused or one by one, on either side, the pixels are the same; sizes come
+//! with each frame, so a stream may change them.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use vramp_gpu::{Buffer, Device, Kernel};
 use vramp_kernels::head::load_here::LOAD;
-use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe};
-use vramp_plan::{Format, Rate, Size};
+use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
+use vramp_plan::{Binding, Format, Rate, Size};
 
 use crate::frame::{Frame, Meta};
-use crate::handler::{Call, Flow, FrameHandler, HandlerError, Part, PixelHandler, PixelInfo};
+use crate::handler::{
+    Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Part, PixelHandler, PixelInfo,
+};
+use crate::heap::{Tally, counted};
+use crate::workplace::Desk;
 
 /// Pixel handlers that run as one.
 pub struct Group {
+    name: Arc<str>,
     members: Vec<Member>,
+    recipe: Recipe,
     layout: Layout,
     program: Program,
+    places: Vec<GivenPlace>,
     params: Params,
-    /// Size of what goes in, and of what comes out.
-    sizes: (Size, Size),
     rate: Option<Rate>,
-    /// The inputs of this handler that are the side pictures, in the order of the functions that read one.
-    sides: Vec<usize>,
-    words: Vec<u32>,
-    small: Vec<u32>,
+    ports: Ports,
+    scratch: Vec<Scratch>,
+    /// Whom the last error is to be blamed on.
+    failed: Option<usize>,
+    /// A transparent picture, for inputs that have brought nothing yet.
+    nothing: Option<Frame>,
+    kernels: Option<OnDevice>,
+}
+
+/// Which inputs of a group are what.
+#[derive(Debug, Clone)]
+pub struct Ports {
+    /// The input that the head reads; none for generators.
+    pub source: Option<usize>,
+    /// The other pictures, in the order of the functions that read one.
+    pub sides: Vec<usize>,
+    /// The size of what comes in where nothing has come yet, and of what a generator makes.
+    pub size: Size,
 }
 
 struct Member {
     handler: Box<dyn PixelHandler>,
-    place: Place,
+    /// How many parts it has.
+    parts: usize,
+    /// Whether it stands in front of the head.
+    before: bool,
 }
 
-/// Where a member stands in the recipe.
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Before(usize),
-    Head,
-    After(usize),
+/// A group's kernels on the device, one per pass.
+struct OnDevice {
+    kernels: Vec<Kernel>,
+    /// Pictures that functions in front of the head read.
+    sides_before: usize,
+    /// The small data as they are on the device. One buffer for the whole run: the queue keeps a new content behind
+    /// the kernels that read the old one, and the bind groups stay the same.
+    small: Option<Buffer>,
+    small_words: Vec<u32>,
 }
+
+/// A band of fewer pixels than this is not worth waking a thread for, about 10 us of work.
+const LEAST_BAND_PIXELS: usize = 32 * 1024;
 
 impl Group {
-    /// Fuses these handlers, in order. `sizes` are those of the lead input and of the output; `sides` says which
-    /// inputs are the side pictures.
-    pub fn fuse(
-        handlers: Vec<Box<dyn PixelHandler>>,
-        sizes: (Size, Size),
-        rate: Option<Rate>,
-        sides: Vec<usize>,
-    ) -> Group {
-        let parts: Vec<Part> = handlers.iter().map(|h| h.part()).collect();
-        let head = parts.iter().position(|p| matches!(p, Part::Head(_)));
-        let mut recipe = Recipe::of(match head.map(|at| parts[at]) {
-            Some(Part::Head(head)) => head,
-            _ => &LOAD,
-        });
+    /// Fuses these handlers, in order.
+    pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: Ports) -> Group {
+        let parts: Vec<Vec<Part>> = handlers.iter().map(|handler| handler.parts()).collect();
+        let head_at = parts.iter().position(|parts| parts.iter().any(|part| matches!(part, Part::Head(_))));
+        let mut recipe = Recipe::of(&LOAD);
         let mut members = Vec::with_capacity(handlers.len());
-        for (at, (handler, part)) in handlers.into_iter().zip(parts).enumerate() {
-            let place = match part {
-                Part::Head(_) => Place::Head,
-                Part::Function(function) if head.is_some_and(|head| at < head) => {
-                    recipe.before.push(function);
-                    Place::Before(recipe.before.len() - 1)
+        for (at, (handler, parts)) in handlers.into_iter().zip(&parts).enumerate() {
+            let before = head_at.is_some_and(|head| at < head);
+            for part in parts {
+                match part {
+                    Part::Head(head) => recipe.head = head,
+                    Part::Function(function) if before => recipe.before.push(function),
+                    Part::Function(function) => recipe.after.push(function),
                 }
-                Part::Function(function) => {
-                    recipe.after.push(function);
-                    Place::After(recipe.after.len() - 1)
-                }
-            };
-            members.push(Member { handler, place });
+            }
+            members.push(Member { handler, parts: parts.len(), before });
         }
+        let folded = recipe.folded();
+        let layout = folded.recipe.layout();
+        let place = |parts: &[vramp_kernels::Part], to: &vramp_kernels::Place| GivenPlace {
+            part: parts[to.function],
+            folds: !to.first,
+        };
+        let mut before = folded.before.iter().map(|to| place(&layout.before, to));
+        let mut after = folded.after.iter().map(|to| place(&layout.after, to));
+        let mut places = Vec::new();
+        for (parts, member) in parts.iter().zip(&members) {
+            for part in parts {
+                places.extend(match part {
+                    Part::Head(_) => Some(GivenPlace { part: layout.head, folds: false }),
+                    Part::Function(_) if member.before => before.next(),
+                    Part::Function(_) => after.next(),
+                });
+            }
+        }
+        drop((before, after));
         Group {
+            name: name.into(),
             members,
-            layout: recipe.layout(),
-            program: recipe.program(),
+            program: folded.recipe.program(),
+            recipe: folded.recipe,
+            layout,
+            places,
             params: Params::new(),
-            sizes,
             rate,
-            sides,
-            words: Vec::new(),
-            small: Vec::new(),
+            ports,
+            scratch: Vec::new(),
+            failed: None,
+            nothing: None,
+            kernels: None,
         }
     }
 
-    fn fill_params(&mut self, call: &Call<'_>) -> Result<(), HandlerError> {
-        let (source, size) = self.sizes;
+    /// Compiles it for a device, on which it then runs.
+    pub async fn on(mut self, device: &Device) -> Result<Group, DeviceError> {
+        let mut kernels = Vec::new();
+        for shader in self.recipe.shaders(&self.name) {
+            kernels.push(device.prepare_async(&shader).await?);
+        }
+        let sides_before = self.recipe.before.iter().filter(|function| function.side).count();
+        self.kernels = Some(OnDevice { kernels, sides_before, small: None, small_words: Vec::new() });
+        Ok(self)
+    }
+
+    /// Asks every member for its parameters; hands back the sizes of source and output.
+    fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
+        let coming = self.ports.source.and_then(|port| call.input(port)).map(|frame| frame.meta().size);
+        let source = coming.unwrap_or(self.ports.size);
+        let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
         self.params.begin(&self.layout, size, source, call.now().number);
-        for member in &mut self.members {
-            let (own_source, own_size, part) = match member.place {
-                Place::Before(at) => (source, source, self.layout.before[at]),
-                Place::Head => (source, size, self.layout.head),
-                Place::After(at) => (size, size, self.layout.after[at]),
+        let (mut next, mut here) = (0, source);
+        for (at, member) in self.members.iter_mut().enumerate() {
+            let made = member.handler.size(here);
+            let info = PixelInfo { now: call.now(), size: made, source: here, rate: self.rate };
+            let places = &self.places[next..next + member.parts];
+            let mut give = Given { params: &mut self.params, places, next: 0 };
+            let flow = member.handler.frame(&info, &mut give).inspect_err(|_| self.failed = Some(at))?;
+            if flow != Flow::Produced {
+                return Ok(Err(flow));
+            }
+            debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
+            next += member.parts;
+            here = made;
+        }
+        Ok(Ok((source, size)))
+    }
+
+    /// A picture where nothing has come: transparent black.
+    fn nothing(&mut self, call: &mut Call<'_>, size: Size) -> Result<Frame, HandlerError> {
+        if let Some(frame) = self.nothing.as_ref().filter(|frame| frame.meta().size == size) {
+            return Ok(frame.clone());
+        }
+        let meta = Meta::new(Format::Rgba8, size);
+        let frame = match call.workplace.desk() {
+            Some(desk) if self.kernels.is_some() => {
+                let frame = desk.lend(meta, &self.name)?;
+                if let Some(buffer) = frame.buffer() {
+                    desk.recording.zero(buffer);
+                }
+                frame
+            }
+            _ => {
+                let mut frame = call.pool().lend(meta)?;
+                if let Some(mut bytes) = frame.fill() {
+                    bytes.fill(0);
+                }
+                frame
+            }
+        };
+        self.nothing = Some(frame.clone());
+        Ok(frame)
+    }
+
+    /// The pictures beside the source, each of the size of what reads it.
+    fn sides(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Sides, HandlerError> {
+        let mut sides = Sides::new();
+        let before = self.recipe.before.iter().filter(|function| function.side).count();
+        for at in 0..self.ports.sides.len() {
+            let wanted = if at < before { sizes.0 } else { sizes.1 };
+            let frame = match call.input(self.ports.sides[at]) {
+                Some(frame) if frame.meta().size != wanted => {
+                    let has = frame.meta().size;
+                    return Err(HandlerError::failed(format!(
+                        "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
+                    )));
+                }
+                Some(frame) => frame.clone(),
+                None => self.nothing(call, wanted)?,
             };
-            let info = PixelInfo { now: call.now(), size: own_size, source: own_source, rate: self.rate };
-            self.words.clear();
-            self.small.clear();
-            member.handler.frame(&info, &mut self.words, &mut self.small)?;
-            self.params.set(part, &self.words, &self.small);
+            sides.push(frame);
+        }
+        Ok(sides)
+    }
+
+    fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
+        let sides = self.sides(call, sizes)?;
+        let source = match self.ports.source {
+            None => None,
+            Some(port) => match call.take(port) {
+                Some(frame) => Some(frame),
+                None => Some(self.nothing(call, sizes.0)?),
+            },
+        };
+        match &mut self.kernels {
+            None => self.compute_on_host(call, sizes, source, &sides),
+            Some(kernels) => {
+                let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
+                let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
+                kernels.record(desk, &self.name, &self.params, sizes, source.as_ref(), &sides, &made)?;
+                Ok(made)
+            }
+        }
+    }
+
+    fn compute_on_host(
+        &mut self,
+        call: &mut Call<'_>,
+        (source_size, size): (Size, Size),
+        mut source: Option<Frame>,
+        sides: &Sides,
+    ) -> Result<Frame, HandlerError> {
+        let held: SmallVec<[_; 4]> = sides.iter().map(Frame::bytes).collect();
+        let pictures: SmallVec<[Picture<'_>; 4]> =
+            sides.iter().zip(&held).filter_map(|(side, bytes)| Picture::new(side.meta().size, pixels(bytes))).collect();
+        let (small, words) = (self.params.small(), self.params.words());
+        let threads = (call.workplace.thread_count(), &**call.workplace.tally());
+        if self.program.edits_in_place()
+            && let Some(frame) = source.take_if(|frame| frame.is_sole())
+        {
+            let mut edited = frame;
+            {
+                let mut bytes = edited.fill().expect("its only holder may change it");
+                let frame = KernelFrame { size, source: None, sides: &pictures, small, words };
+                let program = &self.program;
+                bands(size, bytes.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, _| {
+                    program.edit(&frame, first, rows);
+                });
+            }
+            return Ok(edited);
+        }
+        let mut made = call.lend(Format::Rgba8, size)?;
+        {
+            let bytes = source.as_ref().map(Frame::bytes);
+            let source = bytes.as_ref().and_then(|bytes| Picture::new(source_size, pixels(bytes)));
+            let frame = KernelFrame { size, source, sides: &pictures, small, words };
+            let mut written = made.fill().expect("a frame that was just lent has one holder");
+            let program = &self.program;
+            bands(size, written.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, scratch| {
+                program.band(&frame, first, rows, scratch);
+            });
+        }
+        Ok(made)
+    }
+}
+
+type Sides = SmallVec<[Frame; 4]>;
+
+impl FrameHandler for Group {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        for (at, member) in self.members.iter_mut().enumerate() {
+            member.handler.start().inspect_err(|_| self.failed = Some(at))?;
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        self.failed = None;
+        match self.fill_params(call)? {
+            Err(flow) => Ok(flow),
+            Ok(sizes) => {
+                let made = self.compute(call, sizes)?;
+                call.send(0, made);
+                Ok(Flow::Produced)
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.nothing = None;
+        if let Some(kernels) = &mut self.kernels {
+            kernels.small = None;
+        }
+        Ok(())
+    }
+
+    fn computes(&self) -> bool {
+        true
+    }
+
+    fn failed_member(&self) -> usize {
+        self.failed.unwrap_or(0)
+    }
+}
+
+impl OnDevice {
+    #[expect(clippy::too_many_arguments, reason = "everything that one frame's dispatches name")]
+    fn record(
+        &mut self,
+        desk: &mut Desk,
+        owner: &Arc<str>,
+        params: &Params,
+        (source_size, size): (Size, Size),
+        source: Option<&Frame>,
+        sides: &Sides,
+        made: &Frame,
+    ) -> Result<(), DeviceError> {
+        self.send_small(desk, owner, params.small())?;
+        let device = desk.device().clone();
+        let two = self.kernels.len() == 2;
+        // 16-bit sums of four channels, one set for each pixel of the source.
+        let kept = if two { Some(device.lend(source_size.pixels() * 8, owner)?) } else { None };
+        for (pass, kernel) in self.kernels.iter().enumerate() {
+            let (first, second) = (two && pass == 0, two && pass == 1);
+            let mut bound: SmallVec<[&Buffer; 8]> = SmallVec::new();
+            bound.extend(if second { kept.as_ref() } else { source.and_then(Frame::buffer) });
+            // Each pass binds the pictures of its own functions: those in front first, those behind last.
+            let sides = match (first, second) {
+                (true, _) => &sides[..self.sides_before],
+                (_, true) => &sides[self.sides_before..],
+                _ => &sides[..],
+            };
+            bound.extend(sides.iter().filter_map(Frame::buffer));
+            let reads = kernel.bindings().iter().filter(|binding| **binding == Binding::Read).count();
+            if bound.len() < reads {
+                bound.extend(self.small.as_ref());
+            }
+            let pixels = if first { source_size.pixels() } else { size.pixels() };
+            bound.extend(if first { kept.as_ref() } else { made.buffer() });
+            let grid = kernel.cover(pixels, device.limits());
+            desk.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the small data to the device where they have changed.
+    fn send_small(&mut self, desk: &mut Desk, owner: &Arc<str>, words: &[u32]) -> Result<(), DeviceError> {
+        if self.small.is_some() && self.small_words == words {
+            return Ok(());
+        }
+        let bytes = (words.len() * 4).max(16) as u64;
+        if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
+            // Text that grows by a letter must not need new memory each time.
+            self.small = Some(desk.device().lend(bytes.next_power_of_two(), owner)?);
+        }
+        self.small_words.clear();
+        self.small_words.extend_from_slice(words);
+        if let (Some(buffer), false) = (&self.small, words.is_empty()) {
+            desk.recording.write(buffer, bytemuck::cast_slice(words))?;
         }
         Ok(())
     }
 }
 
-impl FrameHandler for Group {
-    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        self.fill_params(call)?;
-        let now = call.now();
-        let (source_size, size) = self.sizes;
-        let meta = Meta { pts_ns: now.pts_ns, number: now.number, format: Format::Rgba8, size };
-        let mut made = call.lend(meta)?;
-        {
-            let lead = call.input(0).map(Frame::bytes);
-            let sides: Vec<_> = self.sides.iter().map(|port| call.input(*port).map(Frame::bytes)).collect();
-            // An input that has brought nothing yet is transparent.
-            let nothing: Vec<Pixel> =
-                if sides.iter().any(Option::is_none) { vec![[0; 4]; size.pixels() as usize] } else { Vec::new() };
-            let pictures: Vec<Picture<'_>> = sides
-                .iter()
-                .filter_map(|side| match side {
-                    Some(bytes) => Picture::new(size, pixels(bytes)),
-                    None => Picture::new(size, &nothing),
-                })
-                .collect();
-            let source = lead.as_ref().and_then(|bytes| Picture::new(source_size, pixels(bytes)));
-            let frame =
-                KernelFrame { size, source, sides: &pictures, small: self.params.small(), words: self.params.words() };
-            let mut written = made.fill().expect("a frame that was just lent has one holder");
-            self.program.band(&frame, 0, written.as_chunks_mut::<4>().0);
-        }
-        call.send(0, made);
-        Ok(Flow::Produced)
+/// Spreads rows over the threads of the pool that this runs in, or goes through them here.
+fn bands(
+    size: Size,
+    pixels: &mut [Pixel],
+    scratch: &mut Vec<Scratch>,
+    (threads, tally): (usize, &Tally),
+    work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
+) {
+    let most = pixels.len() / LEAST_BAND_PIXELS;
+    let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
+    if scratch.len() < count {
+        scratch.resize_with(count, Scratch::default);
     }
+    if count == 1 {
+        work(0, pixels, &mut scratch[0]);
+        return;
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        use rayon::prelude::*;
+        let rows = (size.height as usize).div_ceil(count);
+        let bands = pixels.par_chunks_mut(rows * size.width as usize).zip(scratch).enumerate();
+        bands.for_each(|(at, (band, scratch))| counted(tally, || work((at * rows) as u32, band, scratch)));
+    }
+}
+
+/// Whether this thread is one of a pool's own: only there does spreading work not allocate.
+fn can_spread() -> bool {
+    #[cfg(target_arch = "wasm32")]
+    return false;
+    #[cfg(not(target_arch = "wasm32"))]
+    rayon::current_thread_index().is_some()
 }
 
 fn pixels(bytes: &[u8]) -> &[Pixel] {

@@ -1,18 +1,21 @@
 //! Handlers: what people write to bring frames in, change them and take them out.
 //!
 //! Owns the two kinds of handler and what each is given. A frame handler sees whole frames. A pixel handler only says
-//! which kernel it is and with which parameters; the runtime owns the loop, so neighbours can be fused.
+//! which kernels it is and with which parameters; the runtime owns the loop, so neighbours can be fused.
 //! Does not fire anything: the node around a handler knows when its inputs allow it.
 //!
 //! Always: a handler never waits for vramp; it is called when everything it needs is there, and sends at most one frame
 //! per output and call.
 
-use vramp_kernels::PixelFn;
-use vramp_kernels::head::Head;
-use vramp_plan::{Rate, Size};
+use std::error::Error;
 
-use crate::frame::{Frame, Meta};
+use vramp_kernels::head::Head;
+use vramp_kernels::{Params, PixelFn};
+use vramp_plan::{Format, Rate, Size};
+
+use crate::frame::{Birth, EditError, Frame, Meta};
 use crate::pool::{HostPool, PoolError};
+use crate::workplace::Workplace;
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,20 +34,61 @@ pub enum HandlerError {
     /// There was no memory for a frame.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// There was no memory for editing a frame.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// The device would not do it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// It panicked.
+    #[error("it panicked: {message}")]
+    Panicked {
+        /// What it said.
+        message: String,
+    },
     /// Something of its own.
     #[error("{0}")]
-    Failed(Box<dyn std::error::Error + Send + Sync>),
+    Failed(Box<dyn Error + Send + Sync>),
 }
 
-/// When a call happens, in stream time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl HandlerError {
+    /// An error of the handler's own.
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> HandlerError {
+        HandlerError::Failed(error.into())
+    }
+}
+
+/// Why the device would not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// It had no memory for a frame.
+    #[error(transparent)]
+    Lend(#[from] vramp_gpu::LendError<vramp_gpu::BufferError>),
+    /// It would not record a step.
+    #[error(transparent)]
+    Record(#[from] vramp_gpu::RecordError),
+    /// It would not play what was recorded.
+    #[error(transparent)]
+    Play(#[from] vramp_gpu::PlayError),
+    /// What was asked for did not come down.
+    #[error(transparent)]
+    Read(#[from] vramp_gpu::ReadError),
+    /// It would not compile a kernel.
+    #[error(transparent)]
+    Prepare(#[from] vramp_gpu::PrepareError),
+}
+
+/// When a call happens.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Now {
     /// Number of the lead frame.
     pub number: u64,
     /// Its time.
     pub pts_ns: i64,
-    /// Time since the frame before; a period for the first.
+    /// Stream time since the frame before; a period for the first.
     pub delta_ns: i64,
+    /// What was measured when its source sent it.
+    pub birth: Birth,
 }
 
 /// Works on whole frames.
@@ -57,9 +101,21 @@ pub trait FrameHandler: Send {
     /// Called for every frame of the lead input; for sources, whenever a frame is due.
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError>;
 
-    /// Called once after the last frame.
+    /// Called once after the last frame, also after an error or when the run is stopped: the place to finish files.
     fn stop(&mut self) -> Result<(), HandlerError> {
         Ok(())
+    }
+
+    /// Whether it goes through all pixels, so that rows can be spread over threads.
+    #[doc(hidden)]
+    fn computes(&self) -> bool {
+        false
+    }
+
+    /// Which member failed, for handlers that are several in one.
+    #[doc(hidden)]
+    fn failed_member(&self) -> usize {
+        0
     }
 }
 
@@ -69,7 +125,9 @@ pub struct Call<'a> {
     pub(crate) now: Now,
     pub(crate) inputs: &'a mut [Option<Frame>],
     pub(crate) outputs: &'a mut [Option<Frame>],
-    pub(crate) pool: &'a HostPool,
+    pub(crate) workplace: &'a mut Workplace,
+    /// Whether what it makes comes later, in order.
+    pub(crate) later: bool,
 }
 
 impl Call<'_> {
@@ -88,17 +146,18 @@ impl Call<'_> {
         self.inputs.get_mut(port)?.take()
     }
 
-    /// Memory for a new frame. Its bytes are whatever was there before.
-    pub fn lend(&self, meta: Meta) -> Result<Frame, PoolError> {
-        self.pool.lend(meta)
+    /// Host memory for a new frame. Its bytes are whatever was there before; its number and time will be those of the
+    /// lead.
+    pub fn lend(&self, format: Format, size: Size) -> Result<Frame, PoolError> {
+        self.workplace.pool().lend(Meta::new(format, size))
     }
 
-    /// The pool, for editing frames that others may hold.
+    /// The host's pool, for editing frames that others may hold.
     pub fn pool(&self) -> &HostPool {
-        self.pool
+        self.workplace.pool()
     }
 
-    /// Sends a frame.
+    /// Sends a frame. It travels under the number and time of this call.
     pub fn send(&mut self, port: usize, frame: Frame) {
         self.outputs[port] = Some(frame);
     }
@@ -122,15 +181,56 @@ pub struct PixelInfo {
     pub size: Size,
     /// The size of what it is given; its own where it is given nothing.
     pub source: Size,
-    /// Frames per second, where known.
+    /// Frames per second by the plan, where known.
     pub rate: Option<Rate>,
 }
 
-/// A kernel with parameters that may change from frame to frame.
+/// Kernels with parameters that may change from frame to frame.
 pub trait PixelHandler: Send {
-    /// Which kernel it is; asked once.
-    fn part(&self) -> Part;
+    /// Which kernels it is, in order: at most one head, and that first. Asked once.
+    fn parts(&self) -> Vec<Part>;
 
-    /// Its parameter words and small data for a frame, written behind what is there.
-    fn frame(&mut self, info: &PixelInfo, words: &mut Vec<u32>, small: &mut Vec<u32>) -> Result<(), HandlerError>;
+    /// The size of what it makes from a frame of this size; a generator is given its own.
+    fn size(&self, source: Size) -> Size {
+        source
+    }
+
+    /// Called once before the first frame.
+    fn start(&mut self) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    /// Gives every part its parameters for a frame, in order. Other flows than `Produced` make no frame.
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError>;
+}
+
+/// Where a pixel handler puts its parameters.
+#[derive(Debug)]
+pub struct Given<'a> {
+    pub(crate) params: &'a mut Params,
+    pub(crate) places: &'a [GivenPlace],
+    pub(crate) next: usize,
+}
+
+/// Where one part's parameters go: its own place, or folded behind a neighbour's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GivenPlace {
+    pub(crate) part: vramp_kernels::Part,
+    pub(crate) folds: bool,
+}
+
+impl Given<'_> {
+    /// The parameter words and small data of the next part.
+    ///
+    /// # Panics
+    /// If there are more parts than were declared, or other words than the part takes.
+    pub fn part(&mut self, words: &[u32], small: &[u32]) {
+        let place = self.places[self.next];
+        self.next += 1;
+        if place.folds {
+            self.params.fold(place.part, words);
+        } else {
+            self.params.set(place.part, words, small);
+        }
+    }
 }

@@ -1,22 +1,63 @@
 //! Lanes: nodes that run one after another, on one thread or stepped from outside.
 //!
-//! Owns the nodes of a lane, its bell, and the loop that lets them fire.
+//! Owns the nodes of a lane, its bell, its workplace, and the loop that lets them fire. The device's lane has its nodes
+//! in segments and plays what they record, one submit each.
 //! Does not know other lanes: links and bells are all they share.
 //!
-//! Always: a lane that can do nothing waits for its bell, and only for that, so stopping it is ringing it.
+//! Always: a lane that can do nothing waits for its bell or for the device, never long, so stopping it is ringing it;
+//! the latest segment that can move goes first, so frames leave before others come.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::bell::Bell;
-use crate::handler::HandlerError;
+use crate::failure::Failure;
+use crate::heap::counted;
+use crate::monitor::Event;
 use crate::node::{Fired, Node};
-use crate::pool::HostPool;
+use crate::playing::Playing;
 use crate::ring::DropReason;
+use crate::workplace::Workplace;
 
 /// Nodes that run one after another.
 pub struct Lane {
-    nodes: Vec<Node>,
+    segments: Vec<Vec<Node>>,
+    /// For each segment and node: the nodes behind it whose frames leave the segment. A frame enters a segment only
+    /// where it can leave it, so that one frame is one submit.
+    gates: Vec<Vec<Vec<usize>>>,
     bell: Bell,
+    workplace: Workplace,
+    playing: Option<Playing>,
+    busy: Arc<Busy>,
+    slow: Slow,
+    batch: usize,
+}
+
+/// Which node a lane is in, for whoever wonders why it does not come back.
+#[derive(Debug, Default)]
+pub struct Busy {
+    /// 0 for none, otherwise one more than the node's place among all of the lane.
+    at: AtomicUsize,
+}
+
+impl Busy {
+    /// The node that is at work, by its place in the lane.
+    pub fn node(&self) -> Option<usize> {
+        self.at.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn set(&self, node: Option<usize>) {
+        self.at.store(node.map_or(0, |node| node + 1), Ordering::Relaxed);
+    }
+}
+
+/// What is said of frames that take too long.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slow {
+    budget: Option<Duration>,
+    count: u64,
+    said: Option<Duration>,
 }
 
 /// What came of letting every node of a lane fire once.
@@ -24,30 +65,65 @@ pub struct Lane {
 pub enum Stepped {
     /// Something moved.
     Moved,
-    /// Nothing moves before the bell rings.
+    /// Nothing moves before the bell rings or the device has done something.
     Stuck,
     /// Nothing moves before the bell rings or this much time has passed.
     Wait(Duration),
     /// Every node has ended.
     Over,
     /// A handler failed, and its policy is to stop the run.
-    Failed {
-        /// Which one.
-        node: String,
-        /// What it said.
-        error: HandlerError,
-    },
+    Failed(Failure),
 }
 
 impl Lane {
     /// A lane of these nodes, in running order, woken by this bell.
-    pub fn new(nodes: Vec<Node>, bell: Bell) -> Lane {
-        Lane { nodes, bell }
+    pub fn new(nodes: Vec<Node>, bell: Bell, workplace: Workplace) -> Lane {
+        Lane {
+            gates: vec![vec![Vec::new(); nodes.len()]],
+            segments: vec![nodes],
+            bell,
+            workplace,
+            playing: None,
+            busy: Arc::default(),
+            slow: Slow::default(),
+            batch: 1,
+        }
     }
 
-    /// Its nodes.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+    /// The device's lane: nodes in segments, in running order, and who plays what they record. `gates` are, for each
+    /// node that lets frames into its segment, the nodes behind it that let them out.
+    pub fn on_device(
+        segments: Vec<Vec<Node>>,
+        gates: Vec<Vec<Vec<usize>>>,
+        bell: Bell,
+        workplace: Workplace,
+        playing: Playing,
+    ) -> Lane {
+        Lane { segments, gates, playing: Some(playing), ..Lane::new(Vec::new(), bell, workplace) }
+    }
+
+    /// Says how long a frame may take.
+    #[must_use]
+    pub fn budget(mut self, budget: Option<Duration>) -> Lane {
+        self.slow.budget = budget;
+        self
+    }
+
+    /// Puts this many frames into one submit.
+    #[must_use]
+    pub fn batch(mut self, frames: usize) -> Lane {
+        self.batch = frames.max(1);
+        self
+    }
+
+    /// Its nodes, in running order.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.segments.iter().flatten()
+    }
+
+    /// Whether it computes pixels on the host, so that more threads would help.
+    pub fn computes(&self) -> bool {
+        self.playing.is_none() && self.nodes().any(Node::computes)
     }
 
     /// What wakes it: ring it after asking it to stop.
@@ -55,30 +131,79 @@ impl Lane {
         &self.bell
     }
 
-    /// Starts its handlers; the name of the one that failed comes with its error.
-    pub fn start(&mut self) -> Result<(), (String, HandlerError)> {
-        self.nodes.iter_mut().try_for_each(|node| {
-            let name = node.name().to_owned();
-            node.start().map_err(|error| (name, error))
-        })
+    /// Which of its nodes is at work.
+    pub fn busy(&self) -> &Arc<Busy> {
+        &self.busy
     }
 
-    /// Lets every node fire once.
-    pub fn step(&mut self, since_start: Duration, pool: &HostPool) -> Stepped {
-        let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
-        for node in &mut self.nodes {
-            match node.fire(since_start, pool) {
-                Fired::Moved => (moved, over) = (true, false),
-                Fired::Stuck => over = false,
-                Fired::Wait(time) => {
-                    over = false;
-                    wait = Some(wait.map_or(time, |other| other.min(time)));
+    /// What plays its recordings, in the device's lane.
+    pub fn playing(&self) -> Option<&Playing> {
+        self.playing.as_ref()
+    }
+
+    /// Starts its handlers.
+    pub fn start(&mut self) -> Result<(), Failure> {
+        self.segments.iter_mut().flatten().try_for_each(Node::start)
+    }
+
+    /// Lets its nodes fire once each; in the device's lane, those of the latest segment that can move.
+    pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
+        let tally = Arc::clone(self.workplace.tally());
+        counted(&tally, || if self.playing.is_some() { self.step_device(now) } else { self.step_host(now) })
+    }
+
+    fn step_host(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
+        let Lane { segments, gates, workplace, busy, slow, .. } = self;
+        fire_all((&mut segments[0], &gates[0]), 0, now, workplace, busy, slow, &mut |_, _| {})
+    }
+
+    fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
+        let Lane { segments, gates, workplace, busy, slow, playing, batch, .. } = self;
+        let Some(playing) = playing else { return Stepped::Over };
+        let arrived = match playing.receive(segments, workplace) {
+            Ok(arrived) => arrived,
+            Err(failure) => return Stepped::Failed(failure),
+        };
+        let (mut over, mut wait) = (true, None::<Duration>);
+        let mut base: usize = segments.iter().map(Vec::len).sum();
+        for (at, nodes) in segments.iter_mut().enumerate().rev() {
+            base -= nodes.len();
+            match playing.has_room(workplace) {
+                Ok(true) => {}
+                Ok(false) => return if arrived { Stepped::Moved } else { Stepped::Stuck },
+                Err(failure) => return Stepped::Failed(failure),
+            }
+            let mut moved = false;
+            for _ in 0..*batch {
+                let mut asked = |node: usize, workplace: &mut Workplace| playing.note_asked(at, node, workplace);
+                match fire_all((nodes, &gates[at]), base, now, workplace, busy, slow, &mut asked) {
+                    Stepped::Moved => moved = true,
+                    Stepped::Stuck => {
+                        over = false;
+                        break;
+                    }
+                    Stepped::Wait(time) => {
+                        over = false;
+                        wait = Some(wait.map_or(time, |other| other.min(time)));
+                        break;
+                    }
+                    Stepped::Over => break,
+                    Stepped::Failed(failure) => {
+                        // What was recorded before it goes on its way: those frames are fine.
+                        let _ = playing.play(workplace);
+                        return Stepped::Failed(failure);
+                    }
                 }
-                Fired::Over => {}
-                Fired::Failed(error) => return Stepped::Failed { node: node.name().to_owned(), error },
+            }
+            if moved {
+                playing.note_recorded(at, nodes.first().map_or(0, |first| first.counts().taken));
+                return match playing.play(workplace) {
+                    Ok(()) => Stepped::Moved,
+                    Err(failure) => Stepped::Failed(failure),
+                };
             }
         }
-        match (moved, over, wait) {
+        match (arrived, over && playing.is_idle(), wait) {
             (true, ..) => Stepped::Moved,
             (_, true, _) => Stepped::Over,
             (_, _, Some(wait)) => Stepped::Wait(wait),
@@ -89,41 +214,125 @@ impl Lane {
     /// Runs until everything has ended, a handler fails, or `stopped` says so; `now` tells the time since the start.
     /// Stopping takes effect at the next ring of the lane's bell.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn run(
-        &mut self,
-        pool: &HostPool,
-        now: impl Fn() -> Duration,
-        stopped: impl Fn() -> bool,
-    ) -> Result<(), (String, HandlerError)> {
+    pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), Failure> {
         /// A bell that is never rung must not hang a lane for good; nothing depends on this length.
         const LONGEST: Duration = Duration::from_secs(1);
         while !stopped() {
-            match self.step(now(), pool) {
+            match self.step(now) {
                 Stepped::Moved => {}
-                Stepped::Stuck => {
-                    self.bell.wait(LONGEST);
-                }
-                Stepped::Wait(wait) => {
-                    self.bell.wait(wait.min(LONGEST));
-                }
+                Stepped::Stuck => self.wait(LONGEST),
+                Stepped::Wait(wait) => self.wait(wait.min(LONGEST)),
                 Stepped::Over => return Ok(()),
-                Stepped::Failed { node, error } => return Err((node, error)),
+                Stepped::Failed(failure) => return Err(failure),
             }
         }
         Ok(())
     }
 
-    /// Stops its handlers; frames that still wait in front of them are dropped for this reason. The first error is
+    #[cfg(not(target_arch = "wasm32"))]
+    fn wait(&mut self, most: Duration) {
+        match &mut self.playing {
+            Some(playing) if playing.waits_for_device() => playing.wait(most),
+            _ => {
+                self.bell.wait(most);
+            }
+        }
+    }
+
+    /// Stops its handlers; frames that still wait in front of them are dropped for this reason. The first failure is
     /// handed back after all have been stopped.
-    pub fn stop(&mut self, reason: DropReason) -> Result<(), (String, HandlerError)> {
+    pub fn stop(&mut self, reason: DropReason) -> Result<(), Failure> {
+        if let Some(playing) = &mut self.playing {
+            playing.stop(&mut self.workplace);
+        }
         let mut first = Ok(());
-        for node in &mut self.nodes {
-            let name = node.name().to_owned();
-            let stopped = node.stop(reason).map_err(|error| (name, error));
+        for node in self.segments.iter_mut().flatten() {
+            let stopped = node.stop(reason);
             if first.is_ok() {
                 first = stopped;
             }
         }
         first
+    }
+}
+
+/// Lets nodes fire once each, in order, and notes how long each took.
+fn fire_all(
+    (nodes, gates): (&mut [Node], &[Vec<usize>]),
+    base: usize,
+    now: &dyn Fn() -> Duration,
+    workplace: &mut Workplace,
+    busy: &Busy,
+    slow: &mut Slow,
+    after: &mut dyn FnMut(usize, &mut Workplace),
+) -> Stepped {
+    let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
+    let begun = now();
+    let (mut at, mut longest) = (begun, (Duration::ZERO, 0, 0));
+    for place in 0..nodes.len() {
+        if gates[place].iter().any(|way_out| !nodes[*way_out].has_room()) {
+            over = false;
+            continue;
+        }
+        let node = &mut nodes[place];
+        busy.set(Some(base + place));
+        let before = node.counts().taken;
+        let fired = node.fire(at, workplace);
+        after(place, workplace);
+        if node.counts().taken != before {
+            let done = now();
+            let took = done.saturating_sub(at);
+            node.note_call(took, done);
+            if node.is_sink() {
+                workplace.sunk();
+            }
+            if took > longest.0 {
+                longest = (took, place, node.last_number());
+            }
+            at = done;
+        }
+        match fired {
+            Fired::Moved => (moved, over) = (true, false),
+            Fired::Stuck => over = false,
+            Fired::Wait(time) => {
+                over = false;
+                wait = Some(wait.map_or(time, |other| other.min(time)));
+            }
+            Fired::Over => {}
+            Fired::Failed(failure) => {
+                busy.set(None);
+                return Stepped::Failed(failure);
+            }
+        }
+    }
+    busy.set(None);
+    slow.look(begun, at, longest, nodes, workplace);
+    match (moved, over, wait) {
+        (true, ..) => Stepped::Moved,
+        (_, true, _) => Stepped::Over,
+        (_, _, Some(wait)) => Stepped::Wait(wait),
+        _ => Stepped::Stuck,
+    }
+}
+
+impl Slow {
+    /// Says that frames take too long, at most once a second.
+    fn look(
+        &mut self,
+        begun: Duration,
+        done: Duration,
+        (_, place, frame): (Duration, usize, u64),
+        nodes: &[Node],
+        workplace: &Workplace,
+    ) {
+        let took = done.saturating_sub(begun);
+        let Some(budget) = self.budget.filter(|budget| took > *budget) else { return };
+        self.count += 1;
+        if self.said.is_none_or(|said| done.saturating_sub(said) >= Duration::from_secs(1)) {
+            self.said = Some(done);
+            let handler = nodes[place].name();
+            let count = std::mem::take(&mut self.count);
+            workplace.report(&Event::Slow { handler, frame, took, budget, count });
+        }
     }
 }

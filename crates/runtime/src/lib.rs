@@ -6,24 +6,50 @@
 //! Always: a frame that is lent is never lent twice; nothing waits for a frame that will never come; every frame that
 //! was sent is taken, dropped for a reason, or still queued.
 
+// Whether a lane may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
+#![recursion_limit = "256"]
+
 mod bell;
 mod clock;
+mod failure;
 mod frame;
 mod group;
 mod handler;
+mod heap;
+mod holding;
+mod inputs;
+mod kind;
 mod lane;
 mod link;
+mod milestones;
+mod monitor;
 mod node;
+mod pace;
+mod passed;
+mod pipeline;
+mod playing;
 mod pool;
+mod report;
 mod ring;
+mod transfer;
+mod workplace;
 
 pub use bell::Bell;
 pub use clock::{Clock, Paced, Tick};
-pub use frame::{EditError, Frame, Meta};
-pub use group::Group;
-pub use handler::{Call, Flow, FrameHandler, HandlerError, Now, Part, PixelHandler, PixelInfo};
-pub use lane::{Lane, Stepped};
+pub use failure::{Failure, Member};
+pub use frame::{Birth, EditError, Frame, Matrix, Meta, Yuv};
+pub use group::{Group, Ports};
+pub use handler::{Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PixelHandler, PixelInfo};
+pub use heap::{CountingAllocator, Tally, counted, foreign, is_counted};
+pub use kind::{Kinds, Make, Setup, Worker};
+pub use lane::{Busy, Lane, Stepped};
 pub use link::{Input, Observed, Output, link};
-pub use node::{Fired, Node, NodeCounts};
+pub use monitor::{Event, Histogram, NodeCounts, NodeStats, Progress};
+pub use node::{Fired, Node, Replan};
+pub use pipeline::{Outcome, Pipeline, PipelineBuilder, PrepareError, RunError, Stopper};
+pub use playing::Playing;
 pub use pool::{HostPool, PoolError, PoolStats};
+pub use report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};
 pub use ring::{Counts, DropReason, Ring, Sent, Slot};
+pub use transfer::{Download, Upload};
+pub use workplace::{Desk, Listener, Sending, Workplace};

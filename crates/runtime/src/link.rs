@@ -47,6 +47,11 @@ impl<T> Output<T> {
         self.shared.ring().has_room()
     }
 
+    /// How many frames it would take now without making anybody wait.
+    pub fn room(&self) -> usize {
+        self.shared.ring().room()
+    }
+
     /// Sends a slot; a lossless link without room hands it back.
     pub fn send(&self, slot: Slot<T>) -> Sent<T> {
         let sent = self.shared.ring().send(slot);
@@ -85,7 +90,18 @@ pub struct Observed<T> {
     shared: Arc<Shared<T>>,
 }
 
+impl<T> Clone for Observed<T> {
+    fn clone(&self) -> Observed<T> {
+        Observed { shared: Arc::clone(&self.shared) }
+    }
+}
+
 impl<T> Observed<T> {
+    /// Whether both look at one link.
+    pub fn is_same(&self, other: &Observed<T>) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// What the link has counted.
     pub fn counts(&self) -> Counts {
         self.shared.ring().counts()

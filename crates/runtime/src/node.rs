@@ -1,45 +1,29 @@
 //! Nodes: when a handler fires, and what travels on besides frames.
 //!
-//! Owns the input rule, the places of frames that failed or were filtered, what `delay` holds and `every` keeps, and the
-//! count of it all.
+//! Owns the input rule, the places of frames that failed or were filtered, what `delay` holds and `every` keeps, what
+//! comes later, and the count of it all.
 //! Does not choose whose turn it is: a lane does.
 //!
 //! Always: one frame out per frame of the lead; a node that cannot fire passes on what it knows, so nobody waits for a
 //! frame that will never come; taken = emitted + filtered + failed + held.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp_plan::{OnError, Policy, Until};
+use vramp_plan::{OnError, Policy, Size, Until};
 
 use crate::clock::{Clock, Paced};
-use crate::frame::Frame;
+use crate::failure::{Failure, Member, catch};
+use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now};
+use crate::holding::Holding;
+use crate::inputs::{Inputs, LeadView};
 use crate::link::{Input, Output};
-use crate::pool::HostPool;
-use crate::ring::{DropReason, Ring, Sent, Slot};
-
-/// What a node has counted, in frames of its lead input; for sources, frames it made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NodeCounts {
-    /// Frames that came, or were due.
-    pub taken: u64,
-    /// Frames that went on.
-    pub emitted: u64,
-    /// Frames that ended here on purpose.
-    pub filtered: u64,
-    /// Frames on which the handler failed.
-    pub failed: u64,
-    /// Frames that are held back.
-    pub held: u64,
-}
-
-impl NodeCounts {
-    /// Whether every frame is accounted for.
-    pub fn is_conserved(&self) -> bool {
-        self.taken == self.emitted + self.filtered + self.failed + self.held
-    }
-}
+use crate::monitor::{Event, NodeCounts, NodeStats};
+use crate::pace::Pace;
+use crate::ring::{DropReason, Sent, Slot};
+use crate::workplace::Workplace;
 
 /// What came of asking a node to fire.
 #[derive(Debug)]
@@ -51,63 +35,79 @@ pub enum Fired {
     /// The next frame of a source is due after this long.
     Wait(Duration),
     /// The handler failed, and the policy is to stop.
-    Failed(HandlerError),
+    Failed(Failure),
     /// It has ended, and everybody behind it knows.
     Over,
 }
 
+/// What a source's frame of a new size has to pass: planning anew. An error is why the run cannot go on.
+pub type Replan = Arc<dyn Fn(&str, Size) -> Result<(), String> + Send + Sync>;
+
 /// A handler with its links.
 pub struct Node {
-    name: String,
+    members: Vec<Member>,
     handler: Box<dyn FrameHandler>,
-    inputs: Vec<Option<In>>,
+    inputs: Inputs,
     outputs: Vec<Vec<Output<Frame>>>,
-    lead: usize,
     until: Until,
-    on_error: OnError,
     clock: Option<Clock>,
+    pace: Pace,
+    planned: Option<(Size, Replan)>,
+    limit: u64,
+    finishing: Arc<AtomicBool>,
     delay: usize,
     every: u64,
     places: u64,
-    held: VecDeque<Slot<Frame>>,
+    held: Holding,
+    sunk_ns: Option<u64>,
     before_ns: Option<i64>,
     told_ns: Option<i64>,
-    last_error: Option<HandlerError>,
     given: Vec<Option<Frame>>,
     made: Vec<Option<Frame>>,
+    /// Inputs that supplied a frame once more to the last call.
+    supplied_again: u64,
     counts: NodeCounts,
+    stats: Arc<NodeStats>,
+    last: Now,
+    reported: bool,
+    started: bool,
     over: bool,
-}
-
-/// An input with how it delivers and its newest frame.
-struct In {
-    link: Input<Frame>,
-    policy: Policy,
-    newest: Option<Frame>,
 }
 
 impl Node {
     /// A node of this name around a handler with this many inputs and outputs; the first input leads.
     pub fn new(name: impl Into<String>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
+        Node::of(vec![Member { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
+    }
+
+    /// A node of several handlers that run as one.
+    pub fn of(members: Vec<Member>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
         Node {
-            name: name.into(),
+            members,
             handler,
-            inputs: (0..inputs).map(|_| None).collect(),
+            inputs: Inputs::new(inputs),
             outputs: (0..outputs).map(|_| Vec::new()).collect(),
-            lead: 0,
             until: Until::default(),
-            on_error: OnError::default(),
             clock: None,
+            pace: Pace::default(),
+            planned: None,
+            limit: u64::MAX,
+            finishing: Arc::default(),
             delay: 0,
             every: 1,
             places: 0,
-            held: VecDeque::new(),
+            held: Holding::default(),
+            sunk_ns: None,
             before_ns: None,
             told_ns: None,
-            last_error: None,
             given: vec![None; inputs],
             made: vec![None; outputs],
+            supplied_again: 0,
             counts: NodeCounts::default(),
+            stats: Arc::default(),
+            last: Now { number: 0, pts_ns: 0, delta_ns: 0, birth: Birth::default() },
+            reported: false,
+            started: false,
             over: false,
         }
     }
@@ -115,7 +115,7 @@ impl Node {
     /// Follows another input than the first.
     #[must_use]
     pub fn lead(mut self, input: usize) -> Node {
-        self.lead = input;
+        self.inputs.follow(Some(input));
         self
     }
 
@@ -129,7 +129,7 @@ impl Node {
     /// Says what happens when its handler fails.
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Node {
-        self.on_error = on_error;
+        self.members.iter_mut().for_each(|member| member.on_error = on_error);
         self
     }
 
@@ -137,6 +137,29 @@ impl Node {
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Node {
         self.clock = Some(clock);
+        self.inputs.follow(None);
+        self
+    }
+
+    /// Ends a source after this many frames, or as soon as `finishing` says so.
+    #[must_use]
+    pub fn limit(mut self, frames: Option<u64>, finishing: Arc<AtomicBool>) -> Node {
+        self.limit = frames.unwrap_or(u64::MAX);
+        self.finishing = finishing;
+        self
+    }
+
+    /// Gives its frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
+    #[must_use]
+    pub fn nominal(mut self) -> Node {
+        self.pace.nominal = true;
+        self
+    }
+
+    /// Says which size its frames were planned with, and whom to ask when another comes.
+    #[must_use]
+    pub fn planned(mut self, size: Size, replan: Replan) -> Node {
+        self.planned = Some((size, replan));
         self
     }
 
@@ -144,13 +167,13 @@ impl Node {
     #[must_use]
     pub fn pacing(mut self, delay: usize, every: u64) -> Node {
         (self.delay, self.every) = (delay, every.max(1));
-        self.held.reserve(2 * delay + 2);
+        self.held.reserve(delay);
         self
     }
 
     /// Connects an input.
     pub fn connect_input(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
-        self.inputs[input] = Some(In { link, policy, newest: None });
+        self.inputs.connect(input, link, policy);
     }
 
     /// Connects an output to one more link.
@@ -158,9 +181,15 @@ impl Node {
         self.outputs[output].push(link);
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Its name: its handlers', joined.
+    pub fn name(&self) -> String {
+        let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
+        names.join("+")
+    }
+
+    /// Its handlers.
+    pub fn members(&self) -> &[Member] {
+        &self.members
     }
 
     /// What it has counted.
@@ -168,72 +197,130 @@ impl Node {
         self.counts
     }
 
-    /// The error of the last frame that was skipped for one.
-    pub fn last_error(&self) -> Option<&HandlerError> {
-        self.last_error.as_ref()
+    /// What it shows while it runs.
+    pub fn stats(&self) -> &Arc<NodeStats> {
+        &self.stats
+    }
+
+    /// Whether it computes pixels.
+    pub fn computes(&self) -> bool {
+        self.handler.computes()
+    }
+
+    /// Whether it takes frames and sends none.
+    pub fn is_sink(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
+    /// Whether it makes frames by a clock instead of following an input.
+    pub fn is_source(&self) -> bool {
+        self.clock.is_some() || self.inputs.is_empty()
     }
 
     /// Called once before the first frame.
-    pub fn start(&mut self) -> Result<(), HandlerError> {
-        self.handler.start()
+    pub fn start(&mut self) -> Result<(), Failure> {
+        self.started = true;
+        let started = catch(|| self.handler.start());
+        started.map_err(|error| self.failure(0, error))
     }
 
-    /// Called once after the last frame: what still waits in front is dropped and counted.
-    pub fn stop(&mut self, reason: DropReason) -> Result<(), HandlerError> {
-        for input in self.inputs.iter_mut().flatten() {
-            input.link.drain(reason);
-            input.newest = None;
-        }
+    /// Called once after the last frame: what still waits in front is dropped and counted, files are finished.
+    pub fn stop(&mut self, reason: DropReason) -> Result<(), Failure> {
+        self.inputs.drain(reason);
         self.held.clear();
-        self.handler.stop()
+        if !std::mem::take(&mut self.started) {
+            return Ok(());
+        }
+        let number = self.counts.taken;
+        catch(|| self.handler.stop()).map_err(|error| self.failure(number, error))
+    }
+
+    fn failure(&self, frame: u64, error: HandlerError) -> Failure {
+        let member = self.handler.failed_member().min(self.members.len() - 1);
+        Failure { handler: self.members[member].name.clone(), frame, error }
     }
 
     /// Fires at most once.
-    pub fn fire(&mut self, since_start: Duration, pool: &HostPool) -> Fired {
+    pub fn fire(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
         if self.over {
             return Fired::Over;
         }
-        if self.inputs.is_empty() { self.fire_source(since_start, pool) } else { self.fire_lead(pool) }
+        let taken = self.counts.taken;
+        let fired = if self.is_source() { self.fire_source(since_start, workplace) } else { self.fire_lead(workplace) };
+        if self.counts.taken != taken {
+            self.stats.show(&self.counts);
+        }
+        fired
     }
 
-    fn fire_source(&mut self, since_start: Duration, pool: &HostPool) -> Fired {
+    fn fire_source(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
+        let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
+        if done || self.until == Until::Shortest && self.inputs.another_is_over() {
+            return self.end();
+        }
         if !self.has_room() {
             return Fired::Stuck;
         }
-        let Some(clock) = &mut self.clock else { return self.end() };
-        let tick = match clock.ask(since_start) {
+        let Some(clock) = &self.clock else { return self.end() };
+        let tick = match clock.due(since_start) {
             Paced::Wait(wait) => return Fired::Wait(wait),
             Paced::Fire(tick) => tick,
         };
-        let now = Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns };
-        match self.call(now, pool) {
-            Ok(Flow::Ended) => self.end(),
+        // A generator that others are fused to has inputs too, none of which leads.
+        let certain = self.inputs.are_certain(tick.pts_ns);
+        let moved = self.inputs.advance(Some(tick.pts_ns));
+        if !certain {
+            let news = self.pass_on(Some(tick.pts_ns - 1));
+            return if moved || news { Fired::Moved } else { Fired::Stuck };
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.fired(&tick, since_start);
+        }
+        let birth = self.pace.birth(since_start, &tick);
+        let now = Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth };
+        match self.call(now, workplace) {
+            Ok((Flow::Ended, _)) => self.end(),
             outcome => {
                 self.counts.taken += 1;
-                self.settle(now.pts_ns, outcome)
+                let outcome = outcome.and_then(|flow| self.follow_size(now.number, workplace).map(|()| flow));
+                self.settle(now, outcome, workplace)
             }
         }
     }
 
-    fn fire_lead(&mut self, pool: &HostPool) -> Fired {
-        let Some(lead) = &self.inputs[self.lead] else { return self.end() };
-        let (head_ns, known_ns, over) =
-            lead.link.look(|ring| (ring.head().map(Slot::first_ns), ring.certain_ns(), ring.is_over()));
-        let moved = self.advance_others(head_ns.or(known_ns));
-        if self.held_places() > self.delay as u64 {
+    /// Has the graph planned anew where a source's frames change their size.
+    fn follow_size(&mut self, frame: u64, workplace: &Workplace) -> Result<(), HandlerError> {
+        let Some((planned, replan)) = &mut self.planned else { return Ok(()) };
+        let Some(size) = self.made.iter().flatten().map(|made| made.meta().size).next() else { return Ok(()) };
+        if size == *planned {
+            return Ok(());
+        }
+        let name = self.members[0].name.as_str();
+        replan(name, size).map_err(|problem| HandlerError::failed(format!("its frames became {size}: {problem}")))?;
+        *planned = size;
+        workplace.report(&Event::Replanned { handler: name.to_owned(), frame, size });
+        Ok(())
+    }
+
+    fn fire_lead(&mut self, workplace: &mut Workplace) -> Fired {
+        let Some(LeadView { head_ns, known_ns, over }) = self.inputs.look() else { return self.end() };
+        // Asked before looking what is there: what comes in between would be certain, and not taken.
+        let certain = head_ns.is_some_and(|at| self.inputs.are_certain(at));
+        let moved = self.inputs.advance(head_ns.or(known_ns));
+        if self.is_due() {
             return if self.release_due() || moved { Fired::Moved } else { Fired::Stuck };
         }
-        if over || self.until == Until::Shortest && self.another_is_over() {
+        if over || self.until == Until::Shortest && self.inputs.another_is_over() {
             return self.flush();
         }
-        let ready = head_ns.is_some_and(|at| self.is_certain(at) && (!self.sends_next() || self.has_room()));
-        let slot = if ready { self.inputs[self.lead].as_ref().and_then(|lead| lead.link.take()) } else { None };
+        let ready = certain && (!self.sends_next() || self.has_room());
+        let slot = if ready { self.inputs.take_lead() } else { None };
         match slot {
             None => {
                 let news = self.pass_on(head_ns.map(|at| at - 1).or(known_ns));
                 if moved || news { Fired::Moved } else { Fired::Stuck }
             }
-            Some(Slot::Frame { pts_ns, frame }) => self.fire_frame(pts_ns, frame, pool),
+            Some(Slot::Frame { pts_ns, frame }) => self.fire_frame(pts_ns, frame, workplace),
             Some(Slot::Empty { count, first_ns, last_ns }) => {
                 // Of a run of empty places as many stay as would have been kept.
                 let kept = (self.places + count).div_ceil(self.every) - self.places.div_ceil(self.every);
@@ -247,7 +334,7 @@ impl Node {
         }
     }
 
-    fn fire_frame(&mut self, pts_ns: i64, frame: Frame, pool: &HostPool) -> Fired {
+    fn fire_frame(&mut self, pts_ns: i64, frame: Frame, workplace: &mut Workplace) -> Fired {
         self.counts.taken += 1;
         let keep = self.places.is_multiple_of(self.every);
         self.places += 1;
@@ -256,100 +343,176 @@ impl Node {
             self.pass_on(Some(pts_ns));
             return Fired::Moved;
         }
+        let meta = frame.meta();
         let delta_ns = self.before_ns.map_or(0, |before| pts_ns - before);
         self.before_ns = Some(pts_ns);
-        let now = Now { number: frame.meta().number, pts_ns, delta_ns };
-        self.given[self.lead] = Some(frame);
-        match self.call(now, pool) {
-            Ok(Flow::Ended) => {
+        let now = Now { number: meta.number, pts_ns, delta_ns, birth: meta.birth };
+        self.given[self.inputs.lead()] = Some(frame);
+        match self.call(now, workplace) {
+            Ok((Flow::Ended, _)) => {
                 self.counts.filtered += 1;
                 self.flush()
             }
-            outcome => self.settle(pts_ns, outcome),
+            outcome => self.settle(now, outcome, workplace),
         }
     }
 
     /// Calls the handler on what was given, once more where that is the policy.
-    fn call(&mut self, now: Now, pool: &HostPool) -> Result<Flow, HandlerError> {
+    fn call(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
         // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
-        let spare = if self.on_error == OnError::Retry { self.given.get(self.lead).cloned().flatten() } else { None };
-        let outcome = self.call_once(now, pool);
-        match spare {
-            Some(frame) if outcome.is_err() => {
-                self.given[self.lead] = Some(frame);
-                self.call_once(now, pool)
+        let retries = self.members.iter().any(|member| member.on_error == OnError::Retry);
+        let spare = if retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
+        let outcome = self.call_once(now, workplace);
+        if outcome.is_err() && retries && self.failed_policy() == OnError::Retry {
+            if let Some(given) = self.given.get_mut(self.inputs.lead()) {
+                *given = spare;
             }
-            _ => outcome,
+            return self.call_once(now, workplace);
         }
-    }
-
-    fn call_once(&mut self, now: Now, pool: &HostPool) -> Result<Flow, HandlerError> {
-        for (at, input) in self.inputs.iter().enumerate().filter(|(at, _)| *at != self.lead) {
-            self.given[at] = input.as_ref().and_then(|input| input.newest.clone());
-        }
-        self.made.fill(None);
-        let mut call = Call { now, inputs: &mut self.given, outputs: &mut self.made, pool };
-        let outcome = self.handler.process(&mut call);
-        self.given.fill(None);
         outcome
     }
 
+    fn failed_policy(&self) -> OnError {
+        self.members[self.handler.failed_member().min(self.members.len() - 1)].on_error
+    }
+
+    fn call_once(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
+        self.supplied_again = self.inputs.supply(&mut self.given);
+        for made in &mut self.made {
+            *made = None;
+        }
+        self.last = now;
+        let mut call = Call { now, inputs: &mut self.given, outputs: &mut self.made, workplace, later: false };
+        let outcome = catch(|| self.handler.process(&mut call));
+        let later = call.later;
+        for given in &mut self.given {
+            *given = None;
+        }
+        for made in self.made.iter_mut().flatten() {
+            let own = *made.meta();
+            made.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+        }
+        outcome.map(|flow| (flow, later))
+    }
+
     /// Counts what came of a frame and sends it, or its empty place, on.
-    fn settle(&mut self, pts_ns: i64, outcome: Result<Flow, HandlerError>) -> Fired {
+    fn settle(&mut self, now: Now, outcome: Result<(Flow, bool), HandlerError>, workplace: &Workplace) -> Fired {
+        let pts_ns = now.pts_ns;
+        self.counts.repeats += self.supplied_again;
         match outcome {
-            Ok(Flow::Produced) => {
+            Ok((Flow::Produced, true)) => {
+                self.counts.held += 1;
+                self.held.await_frame(now);
+            }
+            Ok((Flow::Produced, false)) => {
                 self.counts.emitted += 1;
-                if self.delay > 0 {
+                if self.delay > 0 || !self.held.is_empty() {
                     let made = self.made.first_mut().and_then(Option::take);
                     self.hold_or_send(made.map_or(Slot::empty(pts_ns), |frame| Slot::Frame { pts_ns, frame }));
                 } else {
                     for output in 0..self.outputs.len() {
                         let made = self.made[output].take();
                         let slot = made.map_or(Slot::empty(pts_ns), |frame| Slot::Frame { pts_ns, frame });
-                        self.send(output, &slot);
+                        self.send(output, slot);
                     }
                 }
             }
-            Ok(Flow::Filtered | Flow::Ended) => {
+            Ok((Flow::Filtered | Flow::Ended, _)) => {
+                self.made.fill(None);
                 self.counts.filtered += 1;
                 self.hold_or_send(Slot::empty(pts_ns));
             }
             Err(error) => {
+                self.made.fill(None);
                 self.counts.failed += 1;
                 self.hold_or_send(Slot::empty(pts_ns));
-                if self.on_error == OnError::Stop {
-                    return Fired::Failed(error);
+                if let Some(failure) = self.report(now.number, error, workplace) {
+                    return Fired::Failed(failure);
                 }
-                self.last_error = Some(error);
             }
         }
         self.pass_on(Some(pts_ns));
-        debug_assert!(self.counts.is_conserved(), "{}: {:?}", self.name, self.counts);
+        debug_assert!(self.counts.is_conserved(), "{}: {:?}", self.name(), self.counts);
         Fired::Moved
+    }
+
+    /// Tells of a failure, once; hands it back where the run is to stop for it.
+    fn report(&mut self, frame: u64, error: HandlerError, workplace: &Workplace) -> Option<Failure> {
+        let policy = self.failed_policy();
+        let failure = self.failure(frame, error);
+        if policy == OnError::Stop {
+            return Some(failure);
+        }
+        if !std::mem::replace(&mut self.reported, true) {
+            let Failure { handler, error, .. } = &failure;
+            workplace.report(&Event::Failed { handler: handler.clone(), frame, error: error.to_string(), policy });
+        }
+        None
+    }
+
+    /// Gives the oldest place that is awaited its frame, or says that there will be none.
+    pub(crate) fn deliver(&mut self, made: Result<Frame, HandlerError>, workplace: &Workplace) -> Option<Failure> {
+        let now = self.held.oldest_awaited()?;
+        let mut failure = None;
+        let slot = match made {
+            Ok(mut frame) => {
+                let own = *frame.meta();
+                frame.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+                Slot::Frame { pts_ns: now.pts_ns, frame }
+            }
+            Err(error) => {
+                self.counts.held -= 1;
+                self.counts.failed += 1;
+                failure = self.report(now.number, error, workplace);
+                Slot::empty(now.pts_ns)
+            }
+        };
+        self.held.arrive(slot);
+        self.release_due();
+        let oldest = self.held.first_ns();
+        self.pass_on(Some(oldest.map_or(now.pts_ns, |oldest| oldest - 1)));
+        self.stats.show(&self.counts);
+        failure
+    }
+
+    /// Notes how long the last call took; a sink's frame has arrived by then. Lanes call it, since they know the time.
+    pub(crate) fn note_call(&mut self, took: Duration, done: Duration) {
+        self.stats.call.add(took.as_nanos() as u64);
+        if self.is_sink() {
+            let at_ns = done.as_nanos() as u64;
+            if let Some(before) = self.sunk_ns.replace(at_ns) {
+                self.stats.interval.add(at_ns.saturating_sub(before));
+            }
+            self.stats.latency.add(at_ns.saturating_sub(self.last.birth.at_ns));
+        }
+    }
+
+    /// The number of the last frame it was given or made.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last.number
     }
 
     /// Sends a slot, or holds it back and sends what has been held long enough.
     fn hold_or_send(&mut self, slot: Slot<Frame>) {
-        if self.delay == 0 {
-            (0..self.outputs.len()).for_each(|output| self.send(output, &slot));
+        if self.delay == 0 && self.held.is_empty() {
+            self.send_everywhere(slot);
             return;
         }
         self.count_held(&slot, true);
-        match (slot, self.held.back_mut()) {
-            (Slot::Empty { count, last_ns, .. }, Some(Slot::Empty { count: before, last_ns: last, .. })) => {
-                *before += count;
-                *last = last_ns;
-            }
-            (slot, _) => self.held.push_back(slot),
-        }
+        self.held.push(slot);
         self.release_due();
+    }
+
+    /// Whether the oldest place that is held has been held long enough, and is there.
+    fn is_due(&self) -> bool {
+        self.held.is_there() && self.held.places() > self.delay as u64
     }
 
     /// Sends what has been held long enough, as far as there is room: a run of empty places can make several frames
     /// due at once.
     fn release_due(&mut self) -> bool {
         let mut moved = false;
-        while self.held_places() > self.delay as u64 && self.has_room() {
+        while self.is_due() && self.outputs.iter().flatten().all(Output::has_room) {
             self.release();
             moved = true;
         }
@@ -358,20 +521,9 @@ impl Node {
 
     /// Sends the oldest place that is held.
     fn release(&mut self) {
-        let Some(oldest) = self.held.front_mut() else { return };
-        let slot = match oldest {
-            Slot::Empty { count, first_ns, .. } if *count > 1 => {
-                // Which times the rest of a run has is not known: only its first is certain.
-                *count -= 1;
-                Slot::empty(*first_ns)
-            }
-            _ => match self.held.pop_front() {
-                Some(slot) => slot,
-                None => return,
-            },
-        };
+        let Some(slot) = self.held.pop() else { return };
         self.count_held(&slot, false);
-        (0..self.outputs.len()).for_each(|output| self.send(output, &slot));
+        self.send_everywhere(slot);
     }
 
     /// A frame that is held counts as held, not as emitted, until it goes.
@@ -387,29 +539,34 @@ impl Node {
         }
     }
 
-    fn held_places(&self) -> u64 {
-        let places = |slot: &Slot<Frame>| match slot {
-            Slot::Frame { .. } => 1,
-            Slot::Empty { count, .. } => *count,
-        };
-        self.held.iter().map(places).sum()
-    }
-
-    /// Whether taking the next place from the lead makes this node send one.
+    /// Whether taking the next place from the lead makes this node send one, now or later.
     fn sends_next(&self) -> bool {
-        self.places.is_multiple_of(self.every) && self.held_places() >= self.delay as u64
+        self.places.is_multiple_of(self.every) && self.held.places() >= self.delay as u64
     }
 
-    fn send(&self, output: usize, slot: &Slot<Frame>) {
-        for link in &self.outputs[output] {
-            let full = matches!(link.send(slot.clone()), Sent::Full(_));
-            debug_assert!(!full, "{} fired without room", self.name);
+    fn send_everywhere(&self, slot: Slot<Frame>) {
+        if let Some(last) = self.outputs.len().checked_sub(1) {
+            (0..last).for_each(|output| self.send(output, slot.clone()));
+            self.send(last, slot);
         }
+    }
+
+    /// Sends a slot on all links of an output; the last gets this very hold on the frame, so that a sole consumer is
+    /// its sole holder.
+    fn send(&self, output: usize, slot: Slot<Frame>) {
+        let Some((last, others)) = self.outputs[output].split_last() else { return };
+        let full = |sent: Sent<Frame>| matches!(sent, Sent::Full(_));
+        for link in others {
+            let refused = full(link.send(slot.clone()));
+            debug_assert!(!refused, "{} fired without room", self.name());
+        }
+        let refused = full(last.send(slot));
+        debug_assert!(!refused, "{} fired without room", self.name());
     }
 
     /// Says what is known: nothing will come before the oldest place that is held, or up to this time.
     fn pass_on(&mut self, known_ns: Option<i64>) -> bool {
-        let known_ns = self.held.front().map_or(known_ns, |oldest| Some(oldest.first_ns() - 1).min(known_ns));
+        let known_ns = self.held.first_ns().map_or(known_ns, |oldest| Some(oldest - 1).min(known_ns));
         let news = known_ns > self.told_ns;
         if let (true, Some(known)) = (news, known_ns) {
             self.told_ns = known_ns;
@@ -418,37 +575,9 @@ impl Node {
         news
     }
 
-    /// Takes from the other inputs what lies behind the lead: of that, only the newest frame counts.
-    fn advance_others(&mut self, passed_ns: Option<i64>) -> bool {
-        let Some(passed) = passed_ns else { return false };
-        let mut moved = false;
-        for (at, input) in self.inputs.iter_mut().enumerate() {
-            if let (true, Some(input)) = (at != self.lead, input)
-                && let Some(newest) = input.link.take_up_to(passed)
-            {
-                input.newest = Some(newest);
-                moved = true;
-            }
-        }
-        moved
-    }
-
-    /// Whether every other input is certain at this time: over a lossless link it waits, over others it takes what
-    /// is there.
-    fn is_certain(&self, at_ns: i64) -> bool {
-        let others = self.inputs.iter().enumerate().filter(|(at, _)| *at != self.lead);
-        others
-            .filter_map(|(_, input)| input.as_ref())
-            .all(|input| input.policy != Policy::Lossless || input.link.look(|ring| ring.is_certain(at_ns)))
-    }
-
-    fn another_is_over(&self) -> bool {
-        let others = self.inputs.iter().enumerate().filter(|(at, _)| *at != self.lead);
-        others.filter_map(|(_, input)| input.as_ref()).any(|input| input.link.look(Ring::is_over))
-    }
-
-    fn has_room(&self) -> bool {
-        self.outputs.iter().flatten().all(Output::has_room)
+    /// Whether every link has room for one more frame, those included that are awaited.
+    pub(crate) fn has_room(&self) -> bool {
+        self.outputs.iter().flatten().all(|link| link.room() > self.held.awaited())
     }
 
     /// Sends what is held, one place at a time, and then ends.
@@ -456,21 +585,19 @@ impl Node {
         if self.held.is_empty() {
             return self.end();
         }
-        if !self.has_room() {
+        if !self.held.is_there() || !self.outputs.iter().flatten().all(Output::has_room) {
             return Fired::Stuck;
         }
         self.release();
+        self.stats.show(&self.counts);
         Fired::Moved
     }
 
     fn end(&mut self) -> Fired {
         self.outputs.iter().flatten().for_each(Output::end);
-        // Its other inputs may still be fed: nobody must wait for room in front of a node that takes no more.
-        for input in self.inputs.iter_mut().flatten() {
-            input.link.close();
-            input.newest = None;
-        }
+        self.inputs.close();
         self.over = true;
+        self.stats.show(&self.counts);
         Fired::Over
     }
 }

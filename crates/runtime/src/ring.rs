@@ -134,7 +134,15 @@ impl<T> Ring<T> {
 
     /// Whether something that is sent now would be taken.
     pub fn has_room(&self) -> bool {
-        self.closed || self.policy != Policy::Lossless || (self.counts.queued as usize) < self.depth
+        self.room() > 0
+    }
+
+    /// How many frames it would take now without waiting or dropping.
+    pub fn room(&self) -> usize {
+        if self.closed || self.policy != Policy::Lossless {
+            return usize::MAX;
+        }
+        self.depth - (self.counts.queued as usize).min(self.depth)
     }
 
     /// Puts a slot in. Without room a lossless ring hands it back, any other one drops its oldest frame.

@@ -7,8 +7,8 @@ use vramp_kernels::head::{flip, noise};
 use vramp_kernels::pixel::{color, gray, markers, mix, table};
 use vramp_plan::{Policy, Rate, Size};
 use vramp_runtime::{
-    Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler, PixelInfo,
-    Stepped, link,
+    Bell, Call, Clock, Flow, FrameHandler, Given, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler,
+    PixelInfo, Ports, Stepped, Workplace, link,
 };
 
 const SIZE: Size = Size { width: 37, height: 21 };
@@ -28,27 +28,27 @@ enum Kind {
 struct Pixels(Kind);
 
 impl PixelHandler for Pixels {
-    fn part(&self) -> Part {
-        match self.0 {
+    fn parts(&self) -> Vec<Part> {
+        vec![match self.0 {
             Kind::Noise => Part::Head(&noise::NOISE),
             Kind::Flip => Part::Head(&flip::FLIP),
             Kind::Invert => Part::Function(&table::TABLE),
             Kind::Gray => Part::Function(&gray::GRAY),
             Kind::Markers => Part::Function(&markers::MARKERS),
             Kind::Mix => Part::Function(&mix::MIX),
-        }
+        }]
     }
 
-    fn frame(&mut self, info: &PixelInfo, words: &mut Vec<u32>, _: &mut Vec<u32>) -> Result<(), HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
         match self.0 {
-            Kind::Noise => words.extend(noise::pack(info.now.number, 3)),
-            Kind::Flip => words.extend(flip::pack(true, info.now.number.is_multiple_of(2))),
-            Kind::Invert => words.extend(table::pack(&color::invert())),
-            Kind::Gray => {}
-            Kind::Markers => words.extend(markers::pack(6, info.now.number as u8 * 40)),
-            Kind::Mix => words.extend(mix::pack(mix::Mode::Mix, 0.3)),
+            Kind::Noise => give.part(&noise::pack(info.now.number, 3), &[]),
+            Kind::Flip => give.part(&flip::pack(true, info.now.number.is_multiple_of(2)), &[]),
+            Kind::Invert => give.part(&table::pack(&color::invert()), &[]),
+            Kind::Gray => give.part(&[], &[]),
+            Kind::Markers => give.part(&markers::pack(6, info.now.number as u8 * 40), &[]),
+            Kind::Mix => give.part(&mix::pack(mix::Mode::Mix, 0.3), &[]),
         }
-        Ok(())
+        Ok(Flow::Produced)
     }
 }
 
@@ -77,7 +77,8 @@ impl FrameHandler for Bounded {
 
 fn group(kinds: &[Kind], sides: Vec<usize>) -> Group {
     let handlers = kinds.iter().map(|kind| Box::new(Pixels(*kind)) as Box<dyn PixelHandler>).collect();
-    Group::fuse(handlers, (SIZE, SIZE), Rate::new(30, 1), sides)
+    let source = if matches!(kinds[0], Kind::Noise) { None } else { Some(0) };
+    Group::fuse("group", handlers, Rate::new(30, 1), Ports { source, sides, size: SIZE })
 }
 
 /// Runs groups one after another; a group with two inputs gets the first group's frames beside its own.
@@ -109,8 +110,8 @@ fn run(groups: Vec<(Group, usize)>) -> Vec<Vec<u8>> {
     sink.connect_input(0, input, Policy::Lossless);
     nodes.push(sink);
     let pool = HostPool::new(16 << 20);
-    let mut lane = Lane::new(nodes, bell);
-    while matches!(lane.step(Duration::ZERO, &pool), Stepped::Moved) {}
+    let mut lane = Lane::new(nodes, bell, Workplace::new(pool.clone()));
+    while matches!(lane.step(&|| Duration::ZERO), Stepped::Moved) {}
     drop(lane);
     assert_eq!(pool.stats().lent_bytes, 0);
     Arc::into_inner(kept).expect("the lane is gone").into_inner().expect("nobody panicked")

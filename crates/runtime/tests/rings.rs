@@ -120,9 +120,7 @@ proptest! {
     ) {
         let budget = 40 * 64;
         let pool = HostPool::new(budget);
-        let meta = |side: u32| Meta {
-            pts_ns: 0, number: 0, format: Format::Rgba8, size: Size::new(4 * side, 4).unwrap(),
-        };
+        let meta = |side: u32| Meta::new(Format::Rgba8, Size::new(4 * side, 4).unwrap());
         let mut held: Vec<(vramp_runtime::Frame, u8)> = Vec::new();
         for (step, (act, pick, side)) in acts.into_iter().enumerate() {
             let mark = step as u8;
@@ -163,7 +161,7 @@ proptest! {
 }
 
 fn meta(number: u64) -> Meta {
-    Meta { pts_ns: 0, number, format: Format::Gray8, size: Size { width: 16, height: 16 } }
+    Meta { number, ..Meta::new(Format::Gray8, Size { width: 16, height: 16 }) }
 }
 
 #[test]

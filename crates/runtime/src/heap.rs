@@ -1,0 +1,143 @@
+//! Heap allocations, counted where frames are made.
+//!
+//! Owns the allocator that counts, the scopes in which it does, and `foreign`, the one scope for calls into other
+//! people's code that allocates by its nature: drivers and codecs.
+//! Does not allocate itself: it passes everything on to the system.
+//!
+//! Always: an allocation counts for the innermost scope of its thread, once, as own or as foreign; outside every scope
+//! nothing is counted.
+
+#![expect(unsafe_code, reason = "a global allocator is an unsafe trait; this one only counts and passes on")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The system's allocator, with a count. Programs that want their frames' allocations counted make it theirs:
+///
+/// ```
+/// #[global_allocator]
+/// static HEAP: vramp_runtime::CountingAllocator = vramp_runtime::CountingAllocator;
+/// # fn main() {}
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CountingAllocator;
+
+/// Allocations of one pipeline.
+#[derive(Debug, Default)]
+pub struct Tally {
+    own: AtomicU64,
+    foreign: AtomicU64,
+}
+
+impl Tally {
+    /// Allocations by vramp and its handlers while they worked on frames.
+    pub fn own(&self) -> u64 {
+        self.own.load(Ordering::Relaxed)
+    }
+
+    /// Allocations by drivers and codecs they called.
+    pub fn foreign(&self) -> u64 {
+        self.foreign.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Here {
+    counting: bool,
+    foreign: bool,
+    own_count: u64,
+    foreign_count: u64,
+}
+
+thread_local! {
+    static HERE: Cell<Here> = const {
+        Cell::new(Here { counting: false, foreign: false, own_count: 0, foreign_count: 0 })
+    };
+}
+
+/// Counts what this thread allocates meanwhile.
+pub fn counted<R>(tally: &Tally, work: impl FnOnce() -> R) -> R {
+    struct Scope<'a> {
+        tally: &'a Tally,
+        outer: Here,
+    }
+    impl Drop for Scope<'_> {
+        fn drop(&mut self) {
+            let here = HERE.replace(self.outer);
+            if here.own_count > 0 {
+                self.tally.own.fetch_add(here.own_count, Ordering::Relaxed);
+            }
+            if here.foreign_count > 0 {
+                self.tally.foreign.fetch_add(here.foreign_count, Ordering::Relaxed);
+            }
+        }
+    }
+    let outer = HERE.replace(Here { counting: true, ..Here::default() });
+    let _scope = Scope { tally, outer };
+    work()
+}
+
+/// Counts what this thread allocates meanwhile as foreign: for calls into drivers and codecs, and nothing else. Where
+/// it may stand is listed in `tests/tidy.rs`.
+pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
+    struct Scope(bool);
+    impl Drop for Scope {
+        fn drop(&mut self) {
+            HERE.set(Here { foreign: self.0, ..HERE.get() });
+        }
+    }
+    let here = HERE.get();
+    let _scope = Scope(here.foreign);
+    HERE.set(Here { foreign: true, ..here });
+    work()
+}
+
+/// Whether allocations are counted at all: whether the program has made [`CountingAllocator`] its own.
+pub fn is_counted() -> bool {
+    let tally = Tally::default();
+    counted(&tally, || drop(std::hint::black_box(Box::new(0_u8))));
+    tally.own() > 0
+}
+
+fn count() {
+    // A thread that is ending has no count any more.
+    let _ = HERE.try_with(|cell| {
+        let mut here = cell.get();
+        if here.counting {
+            if here.foreign {
+                here.foreign_count += 1;
+            } else {
+                here.own_count += 1;
+            }
+            cell.set(here);
+        }
+    });
+}
+
+// SAFETY: every promise of the trait is kept by `System`, to which each call is passed on unchanged; counting touches a
+// cell of this thread only and does not allocate or unwind.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the promises of `alloc`, which are System's own.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above; the pointer came from System, since nothing else hands any out here.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}

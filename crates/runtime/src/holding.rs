@@ -1,0 +1,129 @@
+//! Holding: places of a stream that a node keeps back, in order.
+//!
+//! Owns what `delay` holds and what was asked for and comes later.
+//! Does not send: the node does, when what is oldest is there and due.
+//!
+//! Always: places leave in the order they came; empty places count like any other.
+
+use std::collections::VecDeque;
+
+use crate::frame::Frame;
+use crate::handler::Now;
+use crate::ring::Slot;
+
+/// Places that are kept back.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    places: VecDeque<Held>,
+    awaited: usize,
+}
+
+/// A place that is kept back.
+#[derive(Debug)]
+enum Held {
+    /// It can go.
+    Slot(Slot<Frame>),
+    /// Its frame is still being made.
+    Awaited(Now),
+}
+
+impl Default for Holding {
+    fn default() -> Holding {
+        Holding { places: VecDeque::with_capacity(8), awaited: 0 }
+    }
+}
+
+impl Holding {
+    /// Makes room for a delay of this many places, with runs of empty ones in between.
+    pub(crate) fn reserve(&mut self, delay: usize) {
+        self.places.reserve(2 * delay + 2);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+        self.awaited = 0;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether the oldest place can go.
+    pub(crate) fn is_there(&self) -> bool {
+        matches!(self.places.front(), Some(Held::Slot(_)))
+    }
+
+    /// How many places there are.
+    pub(crate) fn places(&self) -> u64 {
+        let count = |held: &Held| match held {
+            Held::Slot(Slot::Empty { count, .. }) => *count,
+            Held::Slot(Slot::Frame { .. }) | Held::Awaited(_) => 1,
+        };
+        self.places.iter().map(count).sum()
+    }
+
+    /// How many of them wait for their frames.
+    pub(crate) fn awaited(&self) -> usize {
+        self.awaited
+    }
+
+    /// The time of the oldest.
+    pub(crate) fn first_ns(&self) -> Option<i64> {
+        self.places.front().map(|held| match held {
+            Held::Slot(slot) => slot.first_ns(),
+            Held::Awaited(now) => now.pts_ns,
+        })
+    }
+
+    /// Keeps a slot, joined with the empty places before it.
+    pub(crate) fn push(&mut self, slot: Slot<Frame>) {
+        match (slot, self.places.back_mut()) {
+            (
+                Slot::Empty { count, last_ns, .. },
+                Some(Held::Slot(Slot::Empty { count: before, last_ns: last, .. })),
+            ) => {
+                *before += count;
+                *last = last_ns;
+            }
+            (slot, _) => self.places.push_back(Held::Slot(slot)),
+        }
+    }
+
+    /// Keeps the place of a frame that comes later.
+    pub(crate) fn await_frame(&mut self, now: Now) {
+        self.awaited += 1;
+        self.places.push_back(Held::Awaited(now));
+    }
+
+    /// The oldest place that waits for its frame.
+    pub(crate) fn oldest_awaited(&self) -> Option<Now> {
+        self.places.iter().find_map(|held| match held {
+            Held::Awaited(now) => Some(*now),
+            Held::Slot(_) => None,
+        })
+    }
+
+    /// Gives the oldest place that waits its frame, or leaves it empty.
+    pub(crate) fn arrive(&mut self, slot: Slot<Frame>) {
+        if let Some(place) = self.places.iter_mut().find(|held| matches!(held, Held::Awaited(_))) {
+            *place = Held::Slot(slot);
+            self.awaited -= 1;
+        }
+    }
+
+    /// Lets the oldest place go, if it can.
+    pub(crate) fn pop(&mut self) -> Option<Slot<Frame>> {
+        match self.places.front_mut()? {
+            Held::Awaited(_) => None,
+            Held::Slot(Slot::Empty { count, first_ns, .. }) if *count > 1 => {
+                // Which times the rest of a run has is not known: only its first is certain.
+                *count -= 1;
+                Some(Slot::empty(*first_ns))
+            }
+            Held::Slot(_) => match self.places.pop_front() {
+                Some(Held::Slot(slot)) => Some(slot),
+                _ => None,
+            },
+        }
+    }
+}

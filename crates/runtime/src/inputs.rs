@@ -1,0 +1,137 @@
+//! Inputs of a node: the one that leads and those that supply.
+//!
+//! Owns the input rule: what is there, what is certain, which frame each input supplies to a lead frame.
+//! Does not fire: the node does when the rule holds.
+//!
+//! Always: an input supplies its newest frame up to the lead's time, never one from behind it; an input that has ended
+//! holds its last frame.
+
+use vramp_plan::Policy;
+
+use crate::frame::Frame;
+use crate::link::Input;
+use crate::ring::{DropReason, Ring, Slot};
+
+/// The inputs of a node.
+pub(crate) struct Inputs {
+    ports: Vec<Option<Port>>,
+    lead: usize,
+}
+
+/// An input with how it delivers and its newest frame.
+struct Port {
+    link: Input<Frame>,
+    policy: Policy,
+    newest: Option<Frame>,
+    /// Whether the newest frame has been supplied already.
+    seen: bool,
+}
+
+/// What is known of the lead.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeadView {
+    /// The time of its oldest place.
+    pub(crate) head_ns: Option<i64>,
+    /// Up to when nothing more will come.
+    pub(crate) known_ns: Option<i64>,
+    pub(crate) over: bool,
+}
+
+impl Inputs {
+    pub(crate) fn new(count: usize) -> Inputs {
+        Inputs { ports: (0..count).map(|_| None).collect(), lead: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ports.is_empty()
+    }
+
+    pub(crate) fn lead(&self) -> usize {
+        self.lead
+    }
+
+    /// Follows this input; none of them where a clock leads.
+    pub(crate) fn follow(&mut self, input: Option<usize>) {
+        self.lead = input.unwrap_or(usize::MAX);
+    }
+
+    pub(crate) fn connect(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
+        self.ports[input] = Some(Port { link, policy, newest: None, seen: false });
+    }
+
+    /// Looks at the lead; none where it is not linked.
+    pub(crate) fn look(&self) -> Option<LeadView> {
+        let lead = self.ports.get(self.lead)?.as_ref()?;
+        Some(lead.link.look(|ring| LeadView {
+            head_ns: ring.head().map(Slot::first_ns),
+            known_ns: ring.certain_ns(),
+            over: ring.is_over(),
+        }))
+    }
+
+    /// Takes the lead's oldest place.
+    pub(crate) fn take_lead(&self) -> Option<Slot<Frame>> {
+        self.ports.get(self.lead)?.as_ref()?.link.take()
+    }
+
+    /// Takes from the other inputs what lies behind the lead: of that, only the newest frame counts.
+    pub(crate) fn advance(&mut self, passed_ns: Option<i64>) -> bool {
+        let Some(passed) = passed_ns else { return false };
+        let mut moved = false;
+        for port in self.others_mut() {
+            if let Some(newest) = port.link.take_up_to(passed) {
+                (port.newest, port.seen) = (Some(newest), false);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Whether every other input is certain at this time: over a lossless link it waits, over others it takes what is
+    /// there.
+    pub(crate) fn are_certain(&self, at_ns: i64) -> bool {
+        self.others().all(|port| port.policy != Policy::Lossless || port.link.look(|ring| ring.is_certain(at_ns)))
+    }
+
+    /// Whether an input other than the lead is over.
+    pub(crate) fn another_is_over(&self) -> bool {
+        self.others().any(|port| port.link.look(Ring::is_over))
+    }
+
+    /// Puts each other input's newest frame where the handler finds it; counts those that were supplied before.
+    pub(crate) fn supply(&mut self, given: &mut [Option<Frame>]) -> u64 {
+        let (lead, mut repeats) = (self.lead, 0);
+        for (at, port) in self.ports.iter_mut().enumerate().filter(|(at, _)| *at != lead) {
+            let Some(port) = port else { continue };
+            repeats += u64::from(port.seen && port.newest.is_some());
+            port.seen = true;
+            given[at].clone_from(&port.newest);
+        }
+        repeats
+    }
+
+    /// Says that nothing will be taken any more: nobody must wait for room in front of a node that has ended.
+    pub(crate) fn close(&mut self) {
+        for port in self.ports.iter_mut().flatten() {
+            port.link.close();
+            port.newest = None;
+        }
+    }
+
+    /// Drops what waits.
+    pub(crate) fn drain(&mut self, reason: DropReason) {
+        for port in self.ports.iter_mut().flatten() {
+            port.link.drain(reason);
+            port.newest = None;
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = &Port> {
+        self.ports.iter().enumerate().filter(|(at, _)| *at != self.lead).filter_map(|(_, port)| port.as_ref())
+    }
+
+    fn others_mut(&mut self) -> impl Iterator<Item = &mut Port> {
+        let lead = self.lead;
+        self.ports.iter_mut().enumerate().filter(move |(at, _)| *at != lead).filter_map(|(_, port)| port.as_mut())
+    }
+}

@@ -1,0 +1,86 @@
+//! Passed: frames that have reached a sink, and what had been counted by then.
+//!
+//! Owns the count of frames through the whole pipeline, and readings of the counters that belong to no segment.
+//! Does not count what the device does per frame: the device's lane does, where it is exact.
+//!
+//! Always: a reading is taken by whoever passes the milestone, without allocating.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vramp_gpu::Device;
+
+use crate::heap::Tally;
+use crate::milestones::Milestones;
+use crate::pool::HostPool;
+
+/// Counters that belong to no segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Reading {
+    pub(crate) heap_allocs: u64,
+    pub(crate) foreign_allocs: u64,
+    pub(crate) frame_copies: u64,
+    pub(crate) gpu_allocs: u64,
+    pub(crate) bind_groups: u64,
+    pub(crate) compiles: u64,
+    pub(crate) replans: u64,
+}
+
+/// Frames that have reached a sink.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    frames: AtomicU64,
+    milestones: Mutex<Milestones<Reading>>,
+    next: AtomicU64,
+    pub(crate) replans: AtomicU64,
+    tally: Arc<Tally>,
+    pool: HostPool,
+    device: Option<Device>,
+}
+
+impl Passed {
+    pub(crate) fn new(tally: Arc<Tally>, pool: HostPool, device: Option<Device>) -> Passed {
+        Passed {
+            frames: AtomicU64::new(0),
+            milestones: Mutex::default(),
+            next: AtomicU64::new(1),
+            replans: AtomicU64::new(0),
+            tally,
+            pool,
+            device,
+        }
+    }
+
+    pub(crate) fn sunk(&self) {
+        let frames = self.frames.fetch_add(1, Ordering::Relaxed) + 1;
+        if frames >= self.next.load(Ordering::Relaxed) {
+            let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
+            milestones.pass(frames, || self.read());
+            self.next.store(milestones.next(), Ordering::Relaxed);
+        }
+    }
+
+    /// Frames so far.
+    pub(crate) fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    /// The counters as they are.
+    pub(crate) fn read(&self) -> Reading {
+        let device = self.device.as_ref().map(Device::counters).unwrap_or_default();
+        Reading {
+            heap_allocs: self.tally.own(),
+            foreign_allocs: self.tally.foreign(),
+            frame_copies: self.pool.stats().copies,
+            gpu_allocs: device.gpu_allocs,
+            bind_groups: device.bind_groups,
+            compiles: device.compiles,
+            replans: self.replans.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Frames and counters in the middle of the run.
+    pub(crate) fn middle(&self) -> Option<(u64, Reading)> {
+        self.milestones.lock().unwrap_or_else(PoisonError::into_inner).middle(self.frames())
+    }
+}

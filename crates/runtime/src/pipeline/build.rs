@@ -1,0 +1,470 @@
+//! From a plan to nodes, links and lanes.
+//!
+//! Owns how the plan's parts become things that run: a group or a handler becomes a node, a ramp becomes a node of the
+//! device's lane, a link becomes a ring.
+//! Does not choose anything: two plans that are equal give pipelines that are equal.
+//!
+//! Always: handlers are made in the order of the plan; whoever is not built yet is named before anything is opened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vramp_plan::catalog::{Direction, Entry, Settings, SizeRule, Value};
+use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Rate, Size, Space, Until};
+
+use crate::bell::Bell;
+use crate::clock::Clock;
+use crate::failure::Member;
+use crate::frame::Meta;
+use crate::group::{Group, Ports};
+use crate::handler::{DeviceError, FrameHandler};
+use crate::heap::Tally;
+use crate::kind::{Setup, Worker};
+use crate::lane::Lane;
+use crate::node::Node;
+use crate::passed::Passed;
+use crate::playing::Playing;
+use crate::pool::HostPool;
+use crate::transfer::{Download, Pass, Upload};
+use crate::workplace::Workplace;
+
+use super::wiring::{Wired, Wiring, gates, segments};
+use super::{Pipeline, PipelineBuilder, PrepareError, Stopper, Watched, WatchedLink, WatchedNode};
+
+/// The host's pool is allowed this much more than planned: frames live a little longer in nodes than in links.
+const SPARE_BYTES: u64 = 1 << 30;
+
+/// What a planned handler is made from.
+pub(super) struct Planned<'a> {
+    pub(super) entry: &'static Entry,
+    settings: Settings,
+    /// The user's own; none for converters that the planner put there.
+    written: Option<&'a Handler>,
+    inputs: Vec<Option<Content>>,
+    outputs: Vec<Option<Content>>,
+}
+
+impl Planned<'_> {
+    pub(super) fn lead(&self) -> usize {
+        self.written.map_or(0, |handler| handler.lead)
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        let content = self.outputs.iter().flatten().next().or_else(|| self.inputs.get(self.lead())?.as_ref());
+        content.and_then(Content::rate)
+    }
+
+    fn is_source(&self) -> bool {
+        self.entry.inputs.is_empty()
+    }
+}
+
+/// Handlers that become one node, with what connects it.
+pub(super) struct Unit {
+    pub(super) handlers: Vec<usize>,
+    pub(super) lane: usize,
+    /// Where it stands in its lane: ramps stand between handlers.
+    pub(super) order: usize,
+    /// The ports that are linked from outside, in the order of the node's inputs.
+    pub(super) inputs: Vec<(usize, usize)>,
+    ramp: Option<Direction>,
+    pub(super) node: Option<Node>,
+}
+
+pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, PrepareError> {
+    let plan = wishes.plan;
+    let planned = planned(&wishes);
+    check_all_run(&wishes, &planned)?;
+    if let Some(on_device) = plan.handlers.iter().find(|h| h.space == Space::Gpu)
+        && wishes.device.is_none()
+    {
+        return Err(PrepareError::NoDevice { handler: on_device.name.clone() });
+    }
+    let stop = Stopper {
+        stopped: Arc::default(),
+        finishing: Arc::default(),
+        bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
+    };
+    let (mut units, unit_of) = units(plan, &planned);
+    let ramps = add_ramps(plan, &planned, &mut units, &unit_of);
+    let tally = Arc::new(Tally::default());
+    let budget = wishes.budget_bytes.unwrap_or_else(|| plan.memory.cpu_bytes.saturating_add(SPARE_BYTES));
+    let pool = HostPool::new(budget);
+    reserve(plan, &pool);
+    let passed = Arc::new(Passed::new(Arc::clone(&tally), pool.clone(), wishes.device.clone()));
+    for unit in &mut units {
+        unit.node = Some(make_node(&wishes, &planned, unit, &stop, &passed).await?);
+    }
+    let mut wiring = Wiring {
+        units: &mut units,
+        unit_of: &unit_of,
+        bells: &stop.bells,
+        joined: Vec::new(),
+        crossing: Vec::new(),
+        links: Vec::new(),
+    };
+    wiring.connect_all(plan, &planned, &ramps);
+    let Wiring { joined, crossing, links, .. } = wiring;
+
+    let workplace = || {
+        let place = Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally));
+        let place = place.passing(Arc::clone(&passed));
+        match &wishes.listener {
+            Some(listener) => place.listener(Arc::clone(listener)),
+            None => place,
+        }
+    };
+    let fastest = planned.iter().filter(|p| p.is_source()).filter_map(Planned::rate).map(Rate::per_second);
+    let fastest = fastest.fold(0.0, f64::max);
+    let frame_budget = wishes.pace.map(|rate| Duration::from_secs_f64(1.0 / rate.per_second()));
+    let mut lanes = Vec::new();
+    let mut watched = Vec::new();
+    let mut watched_at = vec![0; units.len()];
+    for (number, lane) in plan.lanes.iter().enumerate() {
+        let segments = segments(number, lane.device, &units, &joined);
+        for (place, unit) in segments.iter().flatten().enumerate() {
+            let node = units[*unit].node.as_ref().expect("every unit has its node until the lanes are made");
+            watched_at[*unit] = watched.len();
+            watched.push(watch(plan, &units[*unit], node, number, place));
+        }
+        let shares = segments.iter().map(|nodes| share(&units[nodes[0]], &planned, fastest)).collect();
+        let mut nodes = |at: &Vec<usize>| -> Vec<Node> {
+            at.iter().map(|unit| units[*unit].node.take().expect("each unit is in one segment")).collect()
+        };
+        let bell = stop.bells[number].clone();
+        let made = match (&wishes.device, lane.device) {
+            (Some(device), true) => {
+                let player = vramp_gpu::Player::on(device).frames_in_flight(wishes.in_flight).build();
+                let player = player.map_err(|error| PrepareError::Device {
+                    handler: plan.handlers[lane.handlers[0]].name.clone(),
+                    error: DeviceError::Play(error),
+                })?;
+                let gates = segments.iter().map(|segment| gates(segment, &joined, &crossing)).collect();
+                let segments = segments.iter().map(&mut nodes).collect();
+                let place = workplace().at(device.clone());
+                Lane::on_device(segments, gates, bell, place, Playing::new(player, shares)).batch(wishes.batch)
+            }
+            _ => Lane::new(segments.iter().flat_map(&mut nodes).collect(), bell, workplace()),
+        };
+        lanes.push(made.budget(frame_budget));
+    }
+    let links = links
+        .into_iter()
+        .map(|Wired { link, to, leads, ramp, rings }| WatchedLink {
+            from: plan.port_name(plan.links[link].from),
+            to: plan.port_name(plan.links[link].to),
+            to_node: watched_at[to],
+            leads,
+            ramp: ramp.map(|ramp| watched_at[ramp]),
+            rings,
+        })
+        .collect();
+    let watched = Watched {
+        nodes: watched,
+        links,
+        begun: passed.read(),
+        counted_before: wishes.device.as_ref().map(vramp_gpu::Device::counters).unwrap_or_default(),
+        pool,
+        device: wishes.device.filter(|_| plan.lanes.iter().any(|lane| lane.device)),
+        tally,
+        passed,
+        planned: plan.memory,
+    };
+    Ok(Pipeline {
+        lanes,
+        watched,
+        stop,
+        threads: wishes.threads,
+        listener: wishes.listener,
+        failed: false,
+        ended: false,
+    })
+}
+
+/// Makes the host's frames before the first is wanted: those that can wait in a link, one in each end's hands.
+fn reserve(plan: &Plan, pool: &HostPool) {
+    let mut frames: BTreeMap<u64, (Meta, usize)> = BTreeMap::new();
+    for link in &plan.links {
+        let host = link.space == Space::Cpu || link.from_space == Space::Cpu;
+        if let (true, Some(frame)) = (host, link.content.frame()) {
+            let meta = Meta::new(frame.format, frame.size);
+            let (_, count) = frames.entry(link.content.bytes()).or_insert((meta, 0));
+            *count += link.depth as usize + 2;
+        }
+    }
+    frames.values().for_each(|(meta, count)| pool.reserve(*meta, *count));
+}
+
+fn planned<'a>(wishes: &PipelineBuilder<'a>) -> Vec<Planned<'a>> {
+    let (plan, graph) = (wishes.plan, wishes.graph);
+    let content_at = |handler: usize, port: &str, incoming: bool| {
+        let end = |link: &PlannedLink| if incoming { link.to } else { link.from };
+        plan.links.iter().find(|link| end(link).handler == handler && end(link).port == port).map(|l| l.content.clone())
+    };
+    let one = |(at, handler): (usize, &vramp_plan::PlannedHandler)| {
+        let written = graph.handlers().iter().find(|h| !handler.inserted && h.name == handler.name);
+        let entry = match written {
+            Some(written) => written.entry,
+            None => graph.catalog().converter().expect("only converters are inserted"),
+        };
+        let inputs: Vec<_> = entry.inputs.iter().map(|port| content_at(at, port.name, true)).collect();
+        let outputs: Vec<_> = entry.outputs.iter().map(|port| content_at(at, port.name, false)).collect();
+        let settings = written.map_or_else(
+            || {
+                let mut settings = Settings::default();
+                if let Some(frame) = outputs.iter().flatten().find_map(Content::frame) {
+                    settings.set("format", Value::Format(frame.format));
+                }
+                settings
+            },
+            |written| written.settings.clone(),
+        );
+        Planned { entry, settings, written, inputs, outputs }
+    };
+    plan.handlers.iter().enumerate().map(one).collect()
+}
+
+fn check_all_run(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>]) -> Result<(), PrepareError> {
+    let missing = planned.iter().position(|p| p.entry.transfer.is_none() && wishes.kinds.maker(p.entry).is_none());
+    match missing {
+        None => Ok(()),
+        Some(at) => Err(PrepareError::NotBuilt {
+            handler: wishes.plan.handlers[at].name.clone(),
+            kind: planned[at].entry.name.to_owned(),
+        }),
+    }
+}
+
+/// One unit for each group and for each handler that is in none, and the unit of each handler.
+fn units(plan: &Plan, planned: &[Planned<'_>]) -> (Vec<Unit>, Vec<usize>) {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut of_group: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut unit_of = vec![0; plan.handlers.len()];
+    for (at, handler) in plan.handlers.iter().enumerate() {
+        let known = handler.group.and_then(|group| of_group.get(&group).copied());
+        let unit = known.unwrap_or_else(|| {
+            units.push(Unit {
+                handlers: Vec::new(),
+                lane: handler.lane,
+                order: 0,
+                inputs: Vec::new(),
+                ramp: None,
+                node: None,
+            });
+            if let Some(group) = handler.group {
+                of_group.insert(group, units.len() - 1);
+            }
+            units.len() - 1
+        });
+        units[unit].handlers.push(at);
+        unit_of[at] = unit;
+        let place = plan.lanes[handler.lane].handlers.iter().position(|h| *h == at).unwrap_or(0);
+        // A group runs where its last member stands: by then all its pictures are there.
+        units[unit].order = units[unit].order.max(4 * place + 2);
+    }
+    for unit in &mut units {
+        for at in &unit.handlers {
+            for port in 0..planned[*at].entry.inputs.len() {
+                let inside = plan.links.iter().any(|link| {
+                    link.to.handler == *at
+                        && planned[*at].entry.input(link.to.port) == Some(port)
+                        && unit.handlers.contains(&link.from.handler)
+                });
+                if !inside {
+                    unit.inputs.push((*at, port));
+                }
+            }
+        }
+    }
+    (units, unit_of)
+}
+
+/// For every ramp the unit that carries it: the user's own `upload` or `download`, or a new one.
+fn add_ramps(plan: &Plan, planned: &[Planned<'_>], units: &mut Vec<Unit>, unit_of: &[usize]) -> Vec<usize> {
+    let device = plan.lanes.iter().position(|lane| lane.device).unwrap_or(0);
+    let mut found = Vec::new();
+    for ramp in &plan.ramps {
+        let own = ramp.to.iter().find(|to| planned[to.handler].entry.transfer == Some(ramp.direction));
+        found.push(match own {
+            Some(to) => {
+                units[unit_of[to.handler]].ramp = Some(ramp.direction);
+                unit_of[to.handler]
+            }
+            None => {
+                let order = match ramp.direction {
+                    // In front of the first who wants it, or behind the one who made it.
+                    Direction::Up => ramp.to.iter().map(|to| units[unit_of[to.handler]].order - 1).min().unwrap_or(0),
+                    Direction::Down => units[unit_of[ramp.from.handler]].order + 1,
+                };
+                units.push(Unit {
+                    handlers: Vec::new(),
+                    lane: device,
+                    order,
+                    inputs: vec![(usize::MAX, 0)],
+                    ramp: Some(ramp.direction),
+                    node: None,
+                });
+                units.len() - 1
+            }
+        });
+    }
+    found
+}
+
+async fn make_node(
+    wishes: &PipelineBuilder<'_>,
+    planned: &[Planned<'_>],
+    unit: &Unit,
+    stop: &Stopper,
+    passed: &Arc<Passed>,
+) -> Result<Node, PrepareError> {
+    let plan = wishes.plan;
+    let name = |at: usize| plan.handlers[at].name.clone();
+    let transfer = |direction: Direction| -> Box<dyn FrameHandler> {
+        match direction {
+            Direction::Up => Box::new(Upload::new("upload")),
+            Direction::Down => Box::new(Download),
+        }
+    };
+    let Some(first) = unit.handlers.first().copied() else {
+        let direction = unit.ramp.expect("a unit without handlers is a ramp");
+        let word = if direction == Direction::Up { "upload" } else { "download" };
+        return Ok(Node::new(word, transfer(direction), 1, 1));
+    };
+    if planned[first].entry.transfer.is_some() {
+        // A second transfer of the same output rides on the first.
+        let handler = unit.ramp.map_or_else(|| Box::new(Pass) as Box<dyn FrameHandler>, transfer);
+        return Ok(Node::new(name(first), handler, 1, 1));
+    }
+    let members: Vec<Member> = unit
+        .handlers
+        .iter()
+        .map(|at| Member { name: name(*at), on_error: planned[*at].written.map_or(OnError::default(), |w| w.on_error) })
+        .collect();
+    let mut pixels = Vec::new();
+    let mut whole = None;
+    for at in &unit.handlers {
+        match make(wishes, planned, *at)? {
+            Worker::Pixels(handler) => pixels.push(handler),
+            Worker::Frames(handler) if unit.handlers.len() == 1 => whole = Some(handler),
+            Worker::Frames(_) => return Err(PrepareError::NotPixels { handler: name(*at) }),
+        }
+    }
+    let handler = match whole {
+        Some(handler) => handler,
+        None => {
+            let last = *unit.handlers.last().unwrap_or(&first);
+            let port = |at: usize, port: usize| unit.inputs.iter().position(|input| *input == (at, port));
+            let sides = unit.handlers.iter().flat_map(|at| (1..planned[*at].entry.inputs.len()).map(|p| (*at, p)));
+            let size = |content: Option<&Content>| content.and_then(Content::frame).map(|frame| frame.size);
+            let coming = planned[first].inputs.first().and_then(Option::as_ref);
+            let ports = Ports {
+                source: port(first, 0),
+                sides: sides.filter_map(|(at, p)| port(at, p)).collect(),
+                size: size(coming.or(planned[first].outputs.first().and_then(Option::as_ref)))
+                    .unwrap_or(Size { width: 1, height: 1 }),
+            };
+            let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+            let group = Group::fuse(&names.join("+"), pixels, planned[last].rate(), ports);
+            Box::new(match &wishes.device {
+                Some(device) if plan.handlers[first].space == Space::Gpu => {
+                    group.on(device).await.map_err(|error| PrepareError::Device { handler: names.join("+"), error })?
+                }
+                _ => group,
+            })
+        }
+    };
+    let outputs = planned[*unit.handlers.last().unwrap_or(&first)].entry.outputs.len();
+    let mut node = Node::of(members, handler, unit.inputs.len(), outputs);
+    let lead = (first, planned[first].lead());
+    if let Some(lead) = unit.inputs.iter().position(|input| *input == lead) {
+        node = node.lead(lead);
+    }
+    if unit.handlers.iter().any(|at| planned[*at].written.is_some_and(|w| w.until == Until::Shortest)) {
+        node = node.until(Until::Shortest);
+    }
+    let (delay, every) = (planned[first].entry.delay, planned[first].entry.every);
+    let (delay, every) = (delay.under(&planned[first].settings), every.under(&planned[first].settings));
+    node = node.pacing(delay as usize, u64::from(every.max(1)));
+    if planned[first].is_source() {
+        node = source(wishes, &planned[first], node, stop, passed);
+    }
+    Ok(node)
+}
+
+/// Gives a source its clock, its end, and whom to ask when its frames change.
+fn source(
+    wishes: &PipelineBuilder<'_>,
+    planned: &Planned<'_>,
+    node: Node,
+    stop: &Stopper,
+    passed: &Arc<Passed>,
+) -> Node {
+    let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a rate");
+    let clock = match (wishes.pace, planned.entry.live) {
+        (_, true) => Clock::paced(rate),
+        (Some(pace), false) => Clock::slipping(rate, pace),
+        (None, false) => Clock::free(rate),
+    };
+    let mut node = node.clock(clock).limit(wishes.frames, Arc::clone(&stop.finishing));
+    if wishes.nominal {
+        node = node.nominal();
+    }
+    let probed = planned.entry.outputs.iter().any(|output| matches!(output.size, SizeRule::Probed(_)));
+    let size = planned.outputs.iter().flatten().find_map(Content::frame).map(|frame| frame.size);
+    match (&wishes.replan, size) {
+        (Some(replan), Some(size)) if probed => {
+            let (replan, passed) = (Arc::clone(replan), Arc::clone(passed));
+            node.planned(
+                size,
+                Arc::new(move |name, size| {
+                    replan(name, size)?;
+                    passed.replans.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    Ok(())
+                }),
+            )
+        }
+        _ => node,
+    }
+}
+
+fn make(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>], at: usize) -> Result<Worker, PrepareError> {
+    let handler = &wishes.plan.handlers[at];
+    let own = &planned[at];
+    let Some(make) = wishes.kinds.maker(own.entry) else {
+        return Err(PrepareError::NotBuilt { handler: handler.name.clone(), kind: own.entry.name.to_owned() });
+    };
+    let setup = Setup {
+        name: &handler.name,
+        settings: &own.settings,
+        inputs: &own.inputs,
+        outputs: &own.outputs,
+        space: handler.space,
+        rate: own.rate(),
+        handlers: wishes.graph.handlers().len(),
+    };
+    make(&setup).map_err(|error| PrepareError::Make { handler: handler.name.clone(), error })
+}
+
+/// How many frames a segment has for each of the fastest source's.
+fn share(first: &Unit, planned: &[Planned<'_>], fastest: f64) -> f64 {
+    let rate = first.handlers.first().and_then(|at| planned[*at].rate()).map(Rate::per_second);
+    match rate {
+        Some(rate) if fastest > 0.0 => rate / fastest,
+        _ => 1.0,
+    }
+}
+
+fn watch(plan: &Plan, unit: &Unit, node: &Node, lane: usize, place: usize) -> WatchedNode {
+    WatchedNode {
+        names: unit.handlers.iter().map(|at| plan.handlers[*at].name.clone()).collect(),
+        group: unit.handlers.first().and_then(|at| plan.handlers[*at].group),
+        lane,
+        place,
+        sink: node.is_sink(),
+        source: node.is_source(),
+        inserted: unit.handlers.is_empty(),
+        stats: Arc::clone(node.stats()),
+    }
+}

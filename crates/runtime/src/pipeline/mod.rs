@@ -1,0 +1,390 @@
+//! Pipelines: a plan with memory, compiled kernels and threads.
+//!
+//! Owns everything that runs: lanes with their nodes, the links between them, the pools, the player.
+//! Does not decide: spaces, groups, lanes and depths are the plan's.
+//!
+//! Always: what can fail for good fails while preparing; every frame is accounted for at the end, however it ends.
+
+mod build;
+#[cfg(not(target_arch = "wasm32"))]
+mod run;
+mod tell;
+mod wiring;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use vramp_gpu::Device;
+use vramp_plan::{Graph, Plan, Rate};
+
+use crate::bell::Bell;
+use crate::failure::Failure;
+use crate::frame::Frame;
+use crate::handler::{DeviceError, HandlerError};
+use crate::heap::Tally;
+use crate::kind::Kinds;
+use crate::lane::{Lane, Stepped};
+use crate::link::Observed;
+use crate::monitor::{NodeStats, Progress};
+use crate::node::Replan;
+use crate::passed::Passed;
+use crate::pool::HostPool;
+use crate::report::Report;
+use crate::ring::DropReason;
+use crate::workplace::Listener;
+
+/// Why a plan could not be made ready to run.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// A handler exists as a plan only.
+    #[error("{handler}: `{kind}` can be planned, but it cannot run yet; `vramp inspect` lists what runs")]
+    NotBuilt {
+        /// Which handler.
+        handler: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// A handler could not be made from its settings.
+    #[error("{handler}: {error}")]
+    Make {
+        /// Which handler.
+        handler: String,
+        /// What it said.
+        #[source]
+        error: HandlerError,
+    },
+    /// The plan uses a device and there is none.
+    #[error("{handler} is planned on the gpu and no device was opened; open one, or plan with the cpu only")]
+    NoDevice {
+        /// A handler on the device.
+        handler: String,
+    },
+    /// The device would not take the pipeline.
+    #[error("{handler}: {error}")]
+    Device {
+        /// Whose kernel or memory it was about.
+        handler: String,
+        /// What it said.
+        #[source]
+        error: DeviceError,
+    },
+    /// A plan joins handlers into one kernel of which one has none.
+    #[error("{handler} is planned as part of a kernel, but works on whole frames; its entry should say so")]
+    NotPixels {
+        /// Which handler.
+        handler: String,
+    },
+    /// There are no threads to be had.
+    #[error("could not start {count} threads: {problem}; ask for fewer with `--threads`")]
+    Threads {
+        /// How many.
+        count: usize,
+        /// What the system said.
+        problem: String,
+    },
+}
+
+/// Why a run failed. What it did until then is in the report.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A handler failed, and its policy is to stop the run.
+    #[error(transparent)]
+    Failed(Failure),
+    /// A handler did not come back when the run was to stop.
+    #[error("{} did not come back within {waited:?} of being asked to stop; it is left behind", .handlers.join(", "))]
+    Unresponsive {
+        /// Which handlers.
+        handlers: Vec<String>,
+        /// How long they were waited for.
+        waited: Duration,
+    },
+}
+
+/// How a run ended, and what it did until then.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What it did.
+    pub report: Report,
+    /// Why it failed, if it did.
+    pub error: Option<RunError>,
+    /// Whether it was stopped from outside before its sources had ended.
+    pub stopped: bool,
+}
+
+impl Outcome {
+    /// The report of a run that did not fail.
+    pub fn into_result(self) -> Result<Report, RunError> {
+        match self.error {
+            None => Ok(self.report),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+/// The wishes for a pipeline; [`PipelineBuilder::prepare`] ends them.
+#[derive(Clone)]
+pub struct PipelineBuilder<'a> {
+    plan: &'a Plan,
+    graph: &'a Graph,
+    kinds: &'a Kinds,
+    device: Option<Device>,
+    threads: usize,
+    in_flight: usize,
+    batch: usize,
+    frames: Option<u64>,
+    pace: Option<Rate>,
+    budget_bytes: Option<u64>,
+    nominal: bool,
+    listener: Option<Listener>,
+    replan: Option<Replan>,
+}
+
+impl PipelineBuilder<'_> {
+    /// Runs what the plan puts on the gpu on this device.
+    #[must_use]
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = Some(device);
+        self
+    }
+
+    /// Spreads the host's work over this many threads; as many as the machine has unless told.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Lets this many submissions be under way; 2 unless told.
+    #[must_use]
+    pub fn in_flight(mut self, frames: usize) -> Self {
+        self.in_flight = frames.max(1);
+        self
+    }
+
+    /// Puts this many frames into one submit.
+    #[must_use]
+    pub fn batch(mut self, frames: usize) -> Self {
+        self.batch = frames.max(1);
+        self
+    }
+
+    /// Ends every source after this many frames.
+    #[must_use]
+    pub fn frames(mut self, frames: Option<u64>) -> Self {
+        self.frames = frames;
+        self
+    }
+
+    /// Paces every source; without it they run as fast as their consumers allow.
+    #[must_use]
+    pub fn pace(mut self, rate: Option<Rate>) -> Self {
+        self.pace = rate;
+        self
+    }
+
+    /// Lets frames on the host take at most this much.
+    #[must_use]
+    pub fn budget_bytes(mut self, bytes: u64) -> Self {
+        self.budget_bytes = Some(bytes);
+        self
+    }
+
+    /// Gives frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
+    #[must_use]
+    pub fn nominal_time(mut self) -> Self {
+        self.nominal = true;
+        self
+    }
+
+    /// Tells somebody what happens while it happens.
+    #[must_use]
+    pub fn listener(mut self, listener: Listener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// Asks this when a source's frames change their size.
+    #[must_use]
+    pub fn replan(mut self, replan: Replan) -> Self {
+        self.replan = Some(replan);
+        self
+    }
+
+    /// Makes handlers, compiles kernels, connects everything.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn prepare(self) -> Result<Pipeline, PrepareError> {
+        vramp_gpu::now(self.prepare_async())
+    }
+
+    /// As `prepare`, for places that may not block.
+    pub async fn prepare_async(self) -> Result<Pipeline, PrepareError> {
+        build::build(self).await
+    }
+}
+
+/// A plan that is ready to run.
+pub struct Pipeline {
+    lanes: Vec<Lane>,
+    watched: Watched,
+    stop: Stopper,
+    threads: usize,
+    listener: Option<Listener>,
+    failed: bool,
+    ended: bool,
+}
+
+/// What can be seen of a pipeline while its lanes are elsewhere.
+pub(crate) struct Watched {
+    nodes: Vec<WatchedNode>,
+    links: Vec<WatchedLink>,
+    pool: HostPool,
+    device: Option<Device>,
+    tally: Arc<Tally>,
+    passed: Arc<Passed>,
+    begun: crate::passed::Reading,
+    counted_before: vramp_gpu::Counters,
+    planned: vramp_plan::Memory,
+}
+
+struct WatchedNode {
+    names: Vec<String>,
+    group: Option<usize>,
+    lane: usize,
+    place: usize,
+    sink: bool,
+    source: bool,
+    /// Whether it is a ramp that the planner put there: what it holds is on its links.
+    inserted: bool,
+    stats: Arc<NodeStats>,
+}
+
+struct WatchedLink {
+    from: String,
+    to: String,
+    to_node: usize,
+    leads: bool,
+    /// The planner's own ramp that it crosses.
+    ramp: Option<usize>,
+    /// The rings that a frame goes through on this link: two where a ramp has one on each side.
+    rings: Vec<Observed<Frame>>,
+}
+
+/// Stops a pipeline from anywhere.
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    stopped: Arc<AtomicBool>,
+    finishing: Arc<AtomicBool>,
+    bells: Arc<Vec<Bell>>,
+}
+
+impl Stopper {
+    /// Stops everything now: what waits is dropped and counted, files are finished.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Ends the sources; what is on its way still arrives.
+    pub fn finish(&self) {
+        self.finishing.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    fn ring(&self) {
+        self.bells.iter().for_each(Bell::ring);
+    }
+}
+
+impl Pipeline {
+    /// Makes a plan of this graph, with handlers of these kinds, ready to run.
+    pub fn of<'a>(plan: &'a Plan, graph: &'a Graph, kinds: &'a Kinds) -> PipelineBuilder<'a> {
+        PipelineBuilder {
+            plan,
+            graph,
+            kinds,
+            device: None,
+            threads: threads_there_are(),
+            in_flight: 2,
+            batch: 1,
+            frames: None,
+            pace: None,
+            budget_bytes: None,
+            nominal: false,
+            listener: None,
+            replan: None,
+        }
+    }
+
+    /// Something that stops it, from this thread or another.
+    pub fn stopper(&self) -> Stopper {
+        self.stop.clone()
+    }
+
+    /// How far it is.
+    pub fn progress(&self, elapsed: Duration) -> Progress {
+        self.watched.progress(elapsed)
+    }
+
+    /// Starts every handler: once, before the first step. `run` does it by itself.
+    pub fn start(&mut self) -> Result<(), Failure> {
+        self.lanes.iter_mut().try_for_each(Lane::start)
+    }
+
+    /// Lets every lane take one step, on this thread: for somebody else's loop, the web, and tests. `now` tells the
+    /// time since the start.
+    pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
+        let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
+        for lane in &mut self.lanes {
+            match lane.step(now) {
+                Stepped::Moved => (moved, over) = (true, false),
+                Stepped::Stuck => over = false,
+                Stepped::Wait(time) => {
+                    over = false;
+                    wait = Some(wait.map_or(time, |other| other.min(time)));
+                }
+                Stepped::Over => {}
+                Stepped::Failed(failure) => {
+                    self.failed = true;
+                    return Stepped::Failed(failure);
+                }
+            }
+        }
+        match (moved, over, wait) {
+            (true, ..) => Stepped::Moved,
+            (_, true, _) => {
+                self.ended = true;
+                Stepped::Over
+            }
+            (_, _, Some(wait)) => Stepped::Wait(wait),
+            _ => Stepped::Stuck,
+        }
+    }
+
+    /// Stops every handler and says what the run did in this time. The first handler that could not be stopped comes
+    /// with it.
+    pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<Failure>) {
+        let reason = if self.failed { DropReason::Error } else { DropReason::Stopped };
+        let mut first = None;
+        for lane in &mut self.lanes {
+            if let Err(failure) = lane.stop(reason) {
+                first.get_or_insert(failure);
+            }
+        }
+        let playing = self.lanes.iter().find_map(Lane::playing);
+        let report = self.watched.report(elapsed, playing);
+        (report, first)
+    }
+}
+
+fn threads_there_are() -> usize {
+    #[cfg(target_arch = "wasm32")]
+    return 1;
+    #[cfg(not(target_arch = "wasm32"))]
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,162 @@
+//! Running: one thread per lane, and one that watches.
+//!
+//! Owns the threads, their start and their end.
+//! Does not share lanes: each is given to its thread and handed back.
+//!
+//! Always: a run that is asked to stop returns within a second, whatever its handlers do; lanes that came back are
+//! finished even where another did not.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::lane::{Busy, Lane};
+use crate::monitor::{Event, Progress};
+
+use super::{Outcome, Pipeline, PrepareError, RunError, Stopper};
+
+/// How long handlers that do not come back are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A lane that has come back.
+struct Back {
+    number: usize,
+    lane: Lane,
+    result: Result<(), Failure>,
+}
+
+impl Pipeline {
+    /// Runs to the end of its sources, until a handler fails, until it is stopped, or for this long.
+    pub fn run(mut self, longest: Option<Duration>) -> Result<Outcome, PrepareError> {
+        let started = Instant::now();
+        if let Err(failure) = self.start() {
+            self.failed = true;
+            return Ok(self.close(started, Some(RunError::Failed(failure)), &[]));
+        }
+        let count = self.lanes.len();
+        let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
+        let back = self.spawn(started)?;
+        let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
+        let mut error = None;
+        let (mut asked_at, mut second, mut last) = (None::<Instant>, 1, Progress::default());
+        while lanes.iter().any(Option::is_none) {
+            let now = Instant::now();
+            if longest.is_some_and(|longest| started.elapsed() >= longest) {
+                self.stop.finish();
+            }
+            if self.stop.is_stopped() {
+                let asked = *asked_at.get_or_insert(now);
+                if now.duration_since(asked) >= PATIENCE {
+                    break;
+                }
+            }
+            let next_second = Duration::from_secs(second).saturating_sub(started.elapsed());
+            let to_end = longest.map_or(next_second, |longest| longest.saturating_sub(started.elapsed()));
+            let wait = next_second.min(to_end.max(Duration::from_millis(5))).min(Duration::from_millis(100));
+            match back.recv_timeout(wait) {
+                Ok(Back { number, lane, result }) => {
+                    lanes[number] = Some(lane);
+                    if let Err(failure) = result {
+                        self.failed = true;
+                        error.get_or_insert(RunError::Failed(failure));
+                        self.stop.stop();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if started.elapsed() >= Duration::from_secs(second) {
+                second += 1;
+                last = self.tell_second(started.elapsed(), &last);
+            }
+        }
+        let missing: Vec<usize> = (0..count).filter(|number| lanes[*number].is_none()).collect();
+        let waited = asked_at.map_or(PATIENCE, |asked| asked.elapsed());
+        let unresponsive: Vec<String> = missing
+            .iter()
+            .map(|number| match busy[*number].node() {
+                Some(place) => self.watched.name_at(*number, place),
+                None => format!("lane {number}"),
+            })
+            .collect();
+        for handler in &unresponsive {
+            self.tell(&Event::Unresponsive { handler: handler.clone(), waited });
+        }
+        if !unresponsive.is_empty() {
+            error.get_or_insert(RunError::Unresponsive { handlers: unresponsive, waited });
+        }
+        self.lanes = lanes.into_iter().flatten().collect();
+        Ok(self.close(started, error, &missing))
+    }
+
+    /// Stops every lane that is here and puts the outcome together.
+    fn close(mut self, started: Instant, error: Option<RunError>, missing: &[usize]) -> Outcome {
+        let elapsed = started.elapsed();
+        let stopped = self.stop.is_stopped() && error.is_none();
+        let (report, not_stopped) = self.finish(elapsed);
+        let error = error.or(not_stopped.map(RunError::Failed));
+        debug_assert!(!missing.is_empty() || error.is_some() || report.memory.leaked == 0, "{:?}", report.memory);
+        Outcome { report, error, stopped }
+    }
+
+    fn tell(&self, event: &Event) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    fn tell_second(&self, elapsed: Duration, last: &Progress) -> Progress {
+        let mut progress = self.watched.progress(elapsed);
+        let seconds = elapsed.saturating_sub(last.elapsed).as_secs_f64().max(1e-9);
+        progress.fps = (progress.frames_out - last.frames_out) as f64 / seconds;
+        self.tell(&Event::Second(progress));
+        progress
+    }
+
+    /// Gives every lane its thread. Lanes that compute on the host run inside a pool of threads, so that each can
+    /// spread its rows over all of them.
+    fn spawn(&mut self, started: Instant) -> Result<Receiver<Back>, PrepareError> {
+        let (send, back) = channel();
+        let mut computing = Vec::new();
+        for (number, lane) in self.lanes.drain(..).enumerate() {
+            if lane.computes() && self.threads > 1 {
+                computing.push((number, lane));
+                continue;
+            }
+            let (send, stop) = (send.clone(), self.stop.clone());
+            let named = thread::Builder::new().name(format!("vramp lane {number}"));
+            let spawned = named.spawn(move || work(number, lane, started, &stop, &send));
+            spawned.map_err(|problem| PrepareError::Threads { count: 1, problem: problem.to_string() })?;
+        }
+        if !computing.is_empty() {
+            let count = self.threads.max(computing.len());
+            let problem = |problem: String| PrepareError::Threads { count, problem };
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|at| format!("vramp rows {at}"));
+            let pool = pool.build().map_err(|error| problem(error.to_string()))?;
+            let stop = self.stop.clone();
+            let lanes: Vec<Mutex<Option<(usize, Lane)>>> =
+                computing.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
+            let spawned = thread::Builder::new().name("vramp rows".to_owned()).spawn(move || {
+                // Every thread of the pool is asked; the first ones get a lane each and keep it, the others are there
+                // for rows. Handing lanes out as jobs would let a lane that waits for rows pick up another lane.
+                pool.broadcast(|context| {
+                    let lane = lanes.get(context.index());
+                    let lane = lane.and_then(|lane| lane.lock().unwrap_or_else(PoisonError::into_inner).take());
+                    if let Some((number, lane)) = lane {
+                        work(number, lane, started, &stop, &send.clone());
+                    }
+                });
+            });
+            spawned.map_err(|error| problem(error.to_string()))?;
+        }
+        Ok(back)
+    }
+}
+
+fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
+    let result = lane.run(&|| started.elapsed(), || stop.is_stopped());
+    // Whoever waited has gone where a lane comes back too late; there is nobody left to tell.
+    let _ = send.send(Back { number, lane, result });
+}

@@ -1,0 +1,228 @@
+//! What a run did, from what its parts counted.
+//!
+//! Owns the sums.
+//! Does not count anything itself.
+//!
+//! Always: frames that went in are out, filtered, failed, dropped or still there, for every graph without forks.
+
+use std::time::Duration;
+
+use crate::heap::is_counted;
+use crate::monitor::{Histogram, Progress};
+use crate::playing::Playing;
+use crate::report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};
+use crate::ring::DropReason;
+
+use super::{Watched, WatchedNode};
+
+impl Watched {
+    pub(super) fn progress(&self, elapsed: Duration) -> Progress {
+        let count = |which: fn(&WatchedNode) -> bool| -> u64 {
+            self.nodes.iter().filter(|node| which(node)).map(|node| node.stats.counts().taken).sum()
+        };
+        let (frames_in, frames_out) = (count(|node| node.source), count(|node| node.sink));
+        let fps = frames_out as f64 / elapsed.as_secs_f64().max(1e-9);
+        Progress { elapsed, frames_in, frames_out, dropped: self.dropped().sum(), fps }
+    }
+
+    /// The name of a node, by its lane and its place there.
+    pub(super) fn name_at(&self, lane: usize, place: usize) -> String {
+        let node = self.nodes.iter().find(|node| node.lane == lane && node.place == place);
+        node.map_or_else(|| "a transfer".to_owned(), |node| node.names.join("+"))
+    }
+
+    fn dropped(&self) -> Dropped {
+        let mut sums = [0; 5];
+        // A shared ring in front of a ramp belongs to several links and is counted with the first.
+        let mut seen: Vec<&crate::link::Observed<crate::frame::Frame>> = Vec::new();
+        for ring in self.links.iter().flat_map(|link| &link.rings) {
+            if seen.iter().any(|other| other.is_same(ring)) {
+                continue;
+            }
+            seen.push(ring);
+            for (sum, dropped) in sums.iter_mut().zip(ring.counts().dropped) {
+                *sum += dropped;
+            }
+        }
+        let of = |reason: DropReason| sums[reason as usize];
+        Dropped {
+            link_full: of(DropReason::LinkFull),
+            late: of(DropReason::Late),
+            error: of(DropReason::Error),
+            device_lost: of(DropReason::DeviceLost),
+            stopped: of(DropReason::Stopped),
+        }
+    }
+
+    pub(super) fn report(&self, elapsed: Duration, playing: Option<&Playing>) -> Report {
+        let counts: Vec<_> = self.nodes.iter().map(|node| node.stats.counts()).collect();
+        let sum = |which: fn(&WatchedNode) -> bool, what: fn(&crate::monitor::NodeCounts) -> u64| -> u64 {
+            self.nodes.iter().zip(&counts).filter(|(node, _)| which(node)).map(|(_, counts)| what(counts)).sum()
+        };
+        let sinks = || self.nodes.iter().filter(|node| node.sink);
+        let frames = sinks().map(|node| node.stats.counts().emitted).max().unwrap_or(0);
+        let seconds = elapsed.as_secs_f64();
+        let (interval, latency) = (Histogram::default(), Histogram::default());
+        for node in sinks() {
+            interval.merge(&node.stats.interval);
+            latency.merge(&node.stats.latency);
+        }
+        let (backend, device) = match &self.device {
+            None => ("cpu".to_owned(), "host".to_owned()),
+            Some(device) => (device.adapter().backend.to_string(), device.adapter().name.clone()),
+        };
+        let links: Vec<LinkUse> = self.links.iter().map(|link| self.link_use(link)).collect();
+        let queued: u64 = links.iter().map(|link| link.queued).sum();
+        let counters = self.counted();
+        Report {
+            backend,
+            device,
+            frames,
+            seconds,
+            fps: if seconds > 0.0 { frames as f64 / seconds } else { 0.0 },
+            frame_ms: times(&interval),
+            latency_ms: times(&latency),
+            counters,
+            steady: self.steady(playing, &counters),
+            frames_in: sum(|node| node.source, |counts| counts.taken),
+            frames_out: sum(|node| node.sink, |counts| counts.emitted),
+            filtered: sum(|_| true, |counts| counts.filtered),
+            failed: sum(|_| true, |counts| counts.failed),
+            dropped: self.dropped(),
+            in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
+            memory: self.memory(),
+            groups: self.groups(),
+            handlers: self.handlers(),
+            links,
+        }
+    }
+
+    fn link_use(&self, link: &super::WatchedLink) -> LinkUse {
+        let mut all = LinkUse {
+            from: link.from.clone(),
+            to: link.to.clone(),
+            sent: 0,
+            taken: 0,
+            dropped: 0,
+            queued: 0,
+            repeats: if link.leads { 0 } else { self.nodes[link.to_node].stats.counts().repeats },
+        };
+        for (at, ring) in link.rings.iter().enumerate() {
+            let counts = ring.counts();
+            // Through a ramp: sent in front of it, taken behind it, and what is on the way counts as queued.
+            if at == 0 {
+                all.sent = counts.sent;
+            }
+            all.taken = counts.taken;
+            all.dropped += counts.dropped.iter().sum::<u64>();
+        }
+        let failed = link.ramp.map_or(0, |ramp| self.nodes[ramp].stats.counts().failed);
+        all.queued = all.sent.saturating_sub(all.taken + all.dropped + failed);
+        all
+    }
+
+    fn counted(&self) -> Counted {
+        let reading = self.passed.read();
+        let device = self.device.as_ref().map(vramp_gpu::Device::counters).unwrap_or_default();
+        let before = &self.counted_before;
+        let heap = is_counted();
+        Counted {
+            uploads: device.uploads - before.uploads.min(device.uploads),
+            downloads: device.downloads - before.downloads.min(device.downloads),
+            transfer_bytes: device.transfer_bytes - before.transfer_bytes.min(device.transfer_bytes),
+            dispatches: device.dispatches - before.dispatches.min(device.dispatches),
+            passes: device.passes - before.passes.min(device.passes),
+            submits: device.submits - before.submits.min(device.submits),
+            bind_groups: reading.bind_groups - self.begun.bind_groups,
+            gpu_allocs: reading.gpu_allocs - self.begun.gpu_allocs,
+            heap_allocs: heap.then(|| self.tally.own()),
+            foreign_allocs: heap.then(|| self.tally.foreign()),
+            frame_copies: reading.frame_copies,
+            compiles_after_first_frame: reading.compiles - self.begun.compiles,
+            replans: reading.replans,
+            max_in_flight: device.max_in_flight,
+        }
+    }
+
+    fn steady(&self, playing: Option<&Playing>, counters: &Counted) -> PerFrame {
+        let Some((frames_before, before)) = self.passed.middle() else { return PerFrame::default() };
+        let now = self.passed.read();
+        let frames = self.passed.frames() - frames_before;
+        let per_frame = |now: u64, before: u64| (now - before) as f64 / frames.max(1) as f64;
+        let asked =
+            |counter: fn(&vramp_gpu::Counters) -> u64| playing.map_or(0.0, |playing| playing.per_frame(counter));
+        let heap = is_counted();
+        PerFrame {
+            frames,
+            uploads: asked(|c| c.uploads),
+            downloads: asked(|c| c.downloads),
+            transfer_bytes: asked(|c| c.transfer_bytes),
+            dispatches: asked(|c| c.dispatches),
+            passes: asked(|c| c.passes),
+            submits: asked(|c| c.submits),
+            bind_groups: per_frame(now.bind_groups, before.bind_groups),
+            gpu_allocs: per_frame(now.gpu_allocs, before.gpu_allocs),
+            heap_allocs: heap.then(|| per_frame(now.heap_allocs, before.heap_allocs)),
+            foreign_allocs: heap.then(|| per_frame(now.foreign_allocs, before.foreign_allocs)),
+            frame_copies: per_frame(now.frame_copies, before.frame_copies),
+            compiles_after_first_frame: per_frame(now.compiles, before.compiles),
+            replans: per_frame(now.replans, before.replans),
+            max_in_flight: counters.max_in_flight,
+        }
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let host = self.pool.stats();
+        let device = self.device.as_ref().map(|device| device.pool().statistics());
+        let on_device = |what: fn(&vramp_gpu::Statistics) -> u64| device.as_ref().map_or(0, what);
+        MemoryUse {
+            pool_bytes: host.pooled_bytes + on_device(|s| s.pooled_bytes),
+            pool_peak_bytes: host.peak_bytes + on_device(|s| s.peak_bytes),
+            live_bytes: host.lent_bytes + on_device(|s| s.lent_bytes),
+            leaked: host.lent + on_device(|s| s.lent as u64),
+            cpu_peak_bytes: host.peak_bytes,
+            gpu_peak_bytes: on_device(|s| s.peak_bytes),
+            cpu_planned_bytes: self.planned.cpu_bytes,
+            gpu_planned_bytes: self.planned.gpu_bytes,
+        }
+    }
+
+    fn groups(&self) -> Vec<GroupTime> {
+        let mut groups: Vec<GroupTime> = self
+            .nodes
+            .iter()
+            .filter_map(|node| Some(GroupTime { id: node.group?, p50_us: us(&node.stats.call) }))
+            .collect();
+        groups.sort_by_key(|group| group.id);
+        groups
+    }
+
+    fn handlers(&self) -> Vec<HandlerTime> {
+        let of = |node: &WatchedNode| {
+            let counts = node.stats.counts();
+            let alone = node.names.len() == 1;
+            let time = if alone { us(&node.stats.call) } else { None };
+            let each = |name: &String| HandlerTime {
+                name: name.clone(),
+                calls: node.stats.call.count(),
+                errors: counts.failed,
+                p50_us: time,
+            };
+            node.names.iter().map(each).collect::<Vec<_>>()
+        };
+        self.nodes.iter().filter(|node| !node.names.is_empty()).flat_map(of).collect()
+    }
+}
+
+fn times(histogram: &Histogram) -> Times {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    Times {
+        p50: histogram.quantile_ns(0.5).map(ms),
+        p99: histogram.quantile_ns(0.99).map(ms),
+        max: (histogram.count() > 0).then(|| ms(histogram.max_ns())),
+    }
+}
+
+fn us(histogram: &Histogram) -> Option<f64> {
+    histogram.quantile_ns(0.5).map(|ns| ns as f64 / 1e3)
+}

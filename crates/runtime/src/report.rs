@@ -1,0 +1,259 @@
+//! The report: what a run did, in numbers.
+//!
+//! Owns the names of everything that is counted and measured, as people and programs read them.
+//! Does not measure: nodes, links, pools and the device do.
+//!
+//! Always: the same names in text, JSON and budgets.
+
+use serde::Serialize;
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// What computed: `cpu`, or the API of the device.
+    pub backend: String,
+    /// The device's name, or the host's.
+    pub device: String,
+    /// Frames that reached the sink that got most.
+    pub frames: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Frames a second.
+    pub fps: f64,
+    /// Time between frames at the sinks.
+    pub frame_ms: Times,
+    /// Time from a frame's birth to its sink.
+    pub latency_ms: Times,
+    /// Everything counted over the whole run.
+    pub counters: Counted,
+    /// The same per frame, over the second half of the run.
+    pub steady: PerFrame,
+    /// Frames that sources made.
+    pub frames_in: u64,
+    /// Frames that sinks took.
+    pub frames_out: u64,
+    /// Frames that ended somewhere on purpose.
+    pub filtered: u64,
+    /// Frames on which a handler failed.
+    pub failed: u64,
+    /// Frames that links dropped.
+    pub dropped: Dropped,
+    /// Frames that were still held or queued at the end.
+    pub in_flight: u64,
+    /// Memory.
+    pub memory: MemoryUse,
+    /// Time per fused kernel.
+    pub groups: Vec<GroupTime>,
+    /// Calls and times per handler.
+    pub handlers: Vec<HandlerTime>,
+    /// What each link carried.
+    pub links: Vec<LinkUse>,
+}
+
+/// Times in milliseconds; none where nothing was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Times {
+    /// Half are shorter.
+    pub p50: Option<f64>,
+    /// One in a hundred is longer.
+    pub p99: Option<f64>,
+    /// The longest.
+    pub max: Option<f64>,
+}
+
+/// Counters of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counted {
+    /// Frames that went to the device.
+    pub uploads: u64,
+    /// Frames that came from the device.
+    pub downloads: u64,
+    /// Bytes of both.
+    pub transfer_bytes: u64,
+    /// Kernels that were run on the device.
+    pub dispatches: u64,
+    /// Compute passes.
+    pub passes: u64,
+    /// Submits.
+    pub submits: u64,
+    /// Bind groups that were made.
+    pub bind_groups: u64,
+    /// Buffers that were made on the device.
+    pub gpu_allocs: u64,
+    /// Heap allocations in vramp's own code while it worked on frames; none where the program does not count them.
+    pub heap_allocs: Option<u64>,
+    /// Heap allocations in drivers and codecs meanwhile.
+    pub foreign_allocs: Option<u64>,
+    /// Frames that were copied because somebody edited what others held.
+    pub frame_copies: u64,
+    /// Kernels that were compiled after the run had begun.
+    pub compiles_after_first_frame: u64,
+    /// Times the graph was planned again.
+    pub replans: u64,
+    /// The most submissions under way at once.
+    pub max_in_flight: u64,
+}
+
+/// Counters per frame.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct PerFrame {
+    /// Frames in the window; 0 where the run was too short to have a steady state.
+    pub frames: u64,
+    /// As in [`Counted`].
+    pub uploads: f64,
+    /// As in [`Counted`].
+    pub downloads: f64,
+    /// As in [`Counted`].
+    pub transfer_bytes: f64,
+    /// As in [`Counted`].
+    pub dispatches: f64,
+    /// As in [`Counted`].
+    pub passes: f64,
+    /// As in [`Counted`].
+    pub submits: f64,
+    /// As in [`Counted`].
+    pub bind_groups: f64,
+    /// As in [`Counted`].
+    pub gpu_allocs: f64,
+    /// As in [`Counted`].
+    pub heap_allocs: Option<f64>,
+    /// As in [`Counted`].
+    pub foreign_allocs: Option<f64>,
+    /// As in [`Counted`].
+    pub frame_copies: f64,
+    /// As in [`Counted`].
+    pub compiles_after_first_frame: f64,
+    /// As in [`Counted`].
+    pub replans: f64,
+    /// As in [`Counted`]: the most, not a mean.
+    pub max_in_flight: u64,
+}
+
+/// Frames that links dropped, by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Dropped {
+    /// There was no room.
+    pub link_full: u64,
+    /// The consumer had ended.
+    pub late: u64,
+    /// The run had failed.
+    pub error: u64,
+    /// The device was lost.
+    pub device_lost: u64,
+    /// The run was stopped.
+    pub stopped: u64,
+}
+
+impl Dropped {
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.link_full + self.late + self.error + self.device_lost + self.stopped
+    }
+}
+
+/// Memory of the pools of both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct MemoryUse {
+    /// Bytes that lie free.
+    pub pool_bytes: u64,
+    /// The most that there were.
+    pub pool_peak_bytes: u64,
+    /// Bytes that somebody still holds.
+    pub live_bytes: u64,
+    /// Frames that somebody still holds after the run.
+    pub leaked: u64,
+    /// Of the peak, on the host.
+    pub cpu_peak_bytes: u64,
+    /// Of the peak, on the device.
+    pub gpu_peak_bytes: u64,
+    /// What the plan said the pools need, on the host.
+    pub cpu_planned_bytes: u64,
+    /// What the plan said the pools need, on the device.
+    pub gpu_planned_bytes: u64,
+}
+
+/// Time of a fused kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupTime {
+    /// As in the plan.
+    pub id: usize,
+    /// Half of its calls are shorter. On the device, what it took to record.
+    pub p50_us: Option<f64>,
+}
+
+/// Calls of a handler.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HandlerTime {
+    /// Its name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How often it failed.
+    pub errors: u64,
+    /// Half of its calls are shorter; none for members of a larger group.
+    pub p50_us: Option<f64>,
+}
+
+/// What a link carried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LinkUse {
+    /// Where it comes from.
+    pub from: String,
+    /// Where it goes.
+    pub to: String,
+    /// Frames that were put in.
+    pub sent: u64,
+    /// Frames that were taken out.
+    pub taken: u64,
+    /// Frames that were dropped.
+    pub dropped: u64,
+    /// Frames that still wait.
+    pub queued: u64,
+    /// Times that a frame was supplied once more because no newer one had come.
+    pub repeats: u64,
+}
+
+impl PerFrame {
+    /// A limit's figure by its name; none where there is no such name. `transfers`, `allocs` and `drops` are sums.
+    pub fn named(&self, name: &str) -> Option<f64> {
+        Some(match name {
+            "uploads" => self.uploads,
+            "downloads" => self.downloads,
+            "transfer_bytes" => self.transfer_bytes,
+            "dispatches" => self.dispatches,
+            "passes" => self.passes,
+            "submits" => self.submits,
+            "bind_groups" => self.bind_groups,
+            "gpu_allocs" => self.gpu_allocs,
+            "heap_allocs" => self.heap_allocs.unwrap_or(0.0),
+            "foreign_allocs" => self.foreign_allocs.unwrap_or(0.0),
+            "frame_copies" => self.frame_copies,
+            "compiles_after_first_frame" => self.compiles_after_first_frame,
+            "replans" => self.replans,
+            "max_in_flight" => self.max_in_flight as f64,
+            "transfers" => self.uploads + self.downloads,
+            "allocs" => self.gpu_allocs + self.heap_allocs.unwrap_or(0.0),
+            _ => return None,
+        })
+    }
+
+    /// The names of all figures, as `named` takes them.
+    pub const NAMES: [&'static str; 16] = [
+        "uploads",
+        "downloads",
+        "transfer_bytes",
+        "dispatches",
+        "passes",
+        "submits",
+        "bind_groups",
+        "gpu_allocs",
+        "heap_allocs",
+        "foreign_allocs",
+        "frame_copies",
+        "compiles_after_first_frame",
+        "replans",
+        "max_in_flight",
+        "transfers",
+        "allocs",
+    ];
+}

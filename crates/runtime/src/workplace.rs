@@ -1,0 +1,151 @@
+//! Workplaces: what a lane has to work with.
+//!
+//! Owns a lane's hold on the host pool, its share of threads, its desk at the device, and where it reports to.
+//! Does not fire anything and does not play what is recorded: lanes do.
+//!
+//! Always: there is one workplace per lane, so nothing in it is waited for.
+
+use std::sync::Arc;
+
+use vramp_gpu::{Buffer, Device, Recording};
+
+use crate::frame::{Frame, Meta};
+use crate::handler::DeviceError;
+use crate::heap::Tally;
+use crate::monitor::Event;
+use crate::passed::Passed;
+use crate::pool::HostPool;
+
+/// Who hears what happens while it happens.
+pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// What a lane has to work with.
+pub struct Workplace {
+    pool: HostPool,
+    threads: usize,
+    desk: Option<Desk>,
+    listener: Option<Listener>,
+    tally: Arc<Tally>,
+    progress: Option<Arc<Passed>>,
+}
+
+/// A lane's desk at the device: what it records lies here until it is played.
+pub struct Desk {
+    device: Device,
+    /// What was recorded since the last play.
+    pub(crate) recording: Recording<Buffer, Sending>,
+    /// The frames whose downloads were recorded, in order.
+    pub(crate) downloads: Vec<Meta>,
+}
+
+/// Host bytes that are on their way to the device.
+pub enum Sending {
+    /// Those of a frame, which is held until they are gone.
+    Frame(Frame),
+}
+
+impl Workplace {
+    /// A place with this pool, and one thread.
+    pub fn new(pool: HostPool) -> Workplace {
+        Workplace { pool, threads: 1, desk: None, listener: None, tally: Arc::default(), progress: None }
+    }
+
+    /// Lets bands of rows be spread over this many threads, where the lane runs in a pool that has them.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Workplace {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Puts it at a device.
+    #[must_use]
+    pub fn at(mut self, device: Device) -> Workplace {
+        self.desk = Some(Desk { device, recording: Recording::default(), downloads: Vec::new() });
+        self
+    }
+
+    /// Tells somebody what happens.
+    #[must_use]
+    pub fn listener(mut self, listener: Listener) -> Workplace {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// Counts frames that reach a sink here.
+    #[must_use]
+    pub(crate) fn passing(mut self, passed: Arc<Passed>) -> Workplace {
+        self.progress = Some(passed);
+        self
+    }
+
+    /// A frame has reached a sink.
+    pub(crate) fn sunk(&self) {
+        if let Some(passed) = &self.progress {
+            passed.sunk();
+        }
+    }
+
+    /// Counts heap allocations here.
+    #[must_use]
+    pub fn counting(mut self, tally: Arc<Tally>) -> Workplace {
+        self.tally = tally;
+        self
+    }
+
+    /// Where heap allocations are counted.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+
+    /// The host's pool.
+    pub fn pool(&self) -> &HostPool {
+        &self.pool
+    }
+
+    /// Threads that bands may be spread over.
+    pub fn thread_count(&self) -> usize {
+        self.threads
+    }
+
+    /// The desk at the device; none for lanes of the host.
+    pub fn desk(&mut self) -> Option<&mut Desk> {
+        self.desk.as_mut()
+    }
+
+    pub(crate) fn report(&self, event: &Event) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+}
+
+impl Desk {
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Device memory for a new frame.
+    pub fn lend(&self, meta: Meta, owner: &Arc<str>) -> Result<Frame, DeviceError> {
+        Ok(Frame::on_device(meta, self.device.lend(meta.format.frame_bytes(meta.size), owner)?))
+    }
+}
+
+impl vramp_gpu::HostSource for Sending {
+    fn len(&self) -> usize {
+        let Sending::Frame(frame) = self;
+        frame.bytes().len()
+    }
+
+    fn read(&self, take: &mut dyn FnMut(&[u8])) {
+        let Sending::Frame(frame) = self;
+        take(&frame.bytes());
+    }
+}
+
+impl std::fmt::Debug for Workplace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let device = self.desk.is_some();
+        f.debug_struct("Workplace").field("threads", &self.threads).field("device", &device).finish_non_exhaustive()
+    }
+}

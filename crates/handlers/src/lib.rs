@@ -15,8 +15,10 @@ pub mod sink;
 pub mod source;
 
 mod declare;
+mod letters;
 
 use vramp_plan::catalog::{Catalog, Entry};
+use vramp_runtime::Kinds;
 
 pub use probe::FileProbe;
 
@@ -80,4 +82,16 @@ pub fn catalog() -> Catalog {
     let mut catalog = Catalog::of(ENTRIES).expect("tests/catalog.rs registers every entry");
     catalog.set_converter(convert::convert::ENTRY.name).expect("tests/catalog.rs sets the converter");
     catalog
+}
+
+/// Every built-in handler, with how those that run are made.
+pub fn kinds() -> Kinds {
+    let mut kinds = Kinds::of(catalog());
+    source::register(&mut kinds);
+    filter::register(&mut kinds);
+    draw::register(&mut kinds);
+    convert::register(&mut kinds);
+    control::register(&mut kinds);
+    sink::register(&mut kinds);
+    kinds
 }

@@ -247,7 +247,7 @@ fn pixel_handlers_offer_both_spaces_and_the_outside_world_is_on_the_host() {
     for entry in ENTRIES {
         let host = host_only.iter().any(|(f, names)| *f == entry.family && names.split(' ').any(|n| n == entry.name));
         let expected: &[Space] = match (host, entry.name) {
-            (true, _) => &[Space::Cpu],
+            (true, _) | (false, "probe" | "convert") => &[Space::Cpu],
             (false, "wgsl" | "upload" | "download") => &[Space::Gpu],
             (false, _) => &[Space::Gpu, Space::Cpu],
         };
@@ -292,12 +292,11 @@ fn kernels_follow_from_settings() {
     assert_eq!(kind(Family::Draw, "waveform", &[("kind", "luma")]), Some((Reduction, 2)));
     assert_eq!(kind(Family::Draw, "compositor", &[]), Some((Gather, 1)));
     assert_eq!(kind(Family::Filter, "wgsl", &[]), Some((Opaque, 1)));
-    assert_eq!(kind(Family::Convert, "convert", &[("format", "rgba8")]), Some((Gather, 1)));
-    assert_eq!(kind(Family::Convert, "convert", &[("format", "nv12")]), Some((Stencil, 1)));
-    assert_eq!(kind(Family::Control, "probe", &[]), Some((Reduction, 2)));
-    for (family, name) in [(Family::Control, "identity"), (Family::Control, "delay"), (Family::Convert, "upload")] {
-        assert_eq!(kind(family, name, &[]), None, "{name}");
+    for name in "identity delay every probe".split(' ') {
+        assert_eq!(kind(Family::Control, name, &[]), None, "{name}");
     }
+    assert_eq!(kind(Family::Convert, "upload", &[]), None);
+    assert_eq!(kind(Family::Convert, "convert", &[("format", "nv12")]), None);
     for entry in ENTRIES.into_iter().filter(|e| e.family == Family::Sink) {
         assert!(entry.kernel.under(&defaults(entry)).is_none(), "{}", entry.name);
     }
@@ -403,7 +402,14 @@ fn only_these_hold_thin_out_transfer_or_run_live() {
             _ => None,
         };
         assert_eq!(entry.transfer, transfer, "{}", entry.name);
-        assert_eq!(entry.status, Status::PlanOnly, "{}", entry.name);
+    }
+}
+
+#[test]
+fn what_is_said_to_run_can_be_made_and_nothing_else_can() {
+    let kinds = vramp_handlers::kinds();
+    for entry in ENTRIES {
+        assert_eq!(entry.status == Status::Runs, kinds.maker(entry).is_some(), "{}", entry.name);
     }
 }
 

@@ -1,13 +1,16 @@
 //! `delay`: holds frames back.
 //!
-//! Owns the frames it holds.
+//! Owns how many frames are held.
 //! Does not change their timestamps: they arrive later, unaltered.
 //!
 //! Always: once full it gives one frame for each it takes; at the end it gives back all it holds.
 
-use vramp_plan::catalog::{Entry, Frames, Liveness};
+use vramp_plan::catalog::{Entry, Frames, Liveness, Status};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use crate::declare::{int, required};
+
+use super::pass_on;
 
 /// What `delay` declares.
 pub static ENTRY: Entry = Entry {
@@ -19,5 +22,21 @@ pub static ENTRY: Entry = Entry {
     bare: Some("frames"),
     delay: Frames::Setting("frames"),
     stateful: true,
+    status: Status::Runs,
     ..Entry::CONTROL
 };
+
+/// Nothing of its own: the node around it holds frames back, since places without a frame count too.
+#[derive(Debug)]
+struct Delay;
+
+impl FrameHandler for Delay {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(pass_on(call))
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::frames(Delay))
+}

@@ -1,13 +1,16 @@
 //! `every`: thins a stream out.
 //!
-//! Owns the count of frames since the last one it let pass.
+//! Owns which frames pass.
 //! Does not average or blend: frames in between are filtered out.
 //!
 //! Always: the first frame passes.
 
-use vramp_plan::catalog::{Entry, Frames, Liveness};
+use vramp_plan::catalog::{Entry, Frames, Liveness, Status};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use crate::declare::{int, required};
+
+use super::pass_on;
 
 /// What `every` declares.
 pub static ENTRY: Entry = Entry {
@@ -17,5 +20,21 @@ pub static ENTRY: Entry = Entry {
     settings: &[required("n", int(1, 1_000_000), Liveness::Fixed, "one frame in how many")],
     bare: Some("n"),
     every: Frames::Setting("n"),
+    status: Status::Runs,
     ..Entry::CONTROL
 };
+
+/// Nothing of its own: the node around it counts frames, since places without a frame count too.
+#[derive(Debug)]
+struct Every;
+
+impl FrameHandler for Every {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(pass_on(call))
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::frames(Every))
+}

@@ -5,12 +5,30 @@
 //!
 //! Always: the frame that leaves is the one that came.
 
-use vramp_plan::catalog::Entry;
+use vramp_plan::catalog::{Entry, Status};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
+
+use super::pass_on;
 
 /// What `identity` declares.
 pub static ENTRY: Entry = Entry {
     name: "identity",
     about: "passes frames on as they are",
     example: "pattern ! identity name=here ! null",
+    status: Status::Runs,
     ..Entry::CONTROL
 };
+
+#[derive(Debug)]
+struct Identity;
+
+impl FrameHandler for Identity {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(pass_on(call))
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::frames(Identity))
+}

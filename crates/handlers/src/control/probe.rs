@@ -1,18 +1,141 @@
 //! `probe`: says what passes.
 //!
-//! Owns the line it prints for each frame: size, format, space and a hash of the pixels.
+//! Owns the line it prints for each frame: name, number, time, size, format, space and a hash of the pixels. The hash is
+//! XXH64 with seed 0, as 16 hexadecimal digits, over the bytes that can be seen: plane by plane, row by row from the
+//! top, without the padding between them. For rgba8 that is the whole frame: red, green, blue, alpha of each pixel.
 //! Does not look into sources before the start: that is the crate's `probe` module.
 //!
-//! Always: frames pass unchanged, and the hash does not depend on the space.
+//! Always: frames pass unchanged; a line is written at once, so that lines of several probes do not mix; the hash does
+//! not depend on the machine.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Units, Work};
+use std::fmt::Write as _;
+use std::io::Write;
+
+use vramp_plan::catalog::{Class, Entry, Status, Units, Work};
+use vramp_plan::{Format, Plane, Size, Space};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Now, Setup, Worker};
+
+use super::pass_on;
+use super::xxh64::Xxh64;
 
 /// What `probe` declares.
 pub static ENTRY: Entry = Entry {
     name: "probe",
     about: "prints size, format, space and a hash of each frame to standard error",
     example: "pattern frames=3 ! probe ! null",
-    kernel: KernelRule::Always(Kernel::REDUCTION),
+    spaces: &[Space::Cpu],
     work: Work { class: Class::Reduce, units: Units::PerPixel(1.0) },
+    status: Status::Runs,
     ..Entry::CONTROL
 };
+
+#[derive(Debug)]
+struct Probe<W> {
+    settings: Settings,
+    state: State,
+    to: W,
+}
+
+#[derive(Debug)]
+struct Settings {
+    name: String,
+}
+
+/// The line of the last frame: its memory is used again.
+#[derive(Debug, Default)]
+struct State {
+    line: String,
+}
+
+impl<W: Write> Probe<W> {
+    fn say(&mut self, now: Now, frame: &Frame) -> Result<(), HandlerError> {
+        let (meta, line) = (frame.meta(), &mut self.state.line);
+        let (size, format) = (meta.size, meta.format);
+        let hash = hash(format, size, &frame.bytes());
+        line.clear();
+        // Width and height one by one: a size as text takes memory of its own.
+        writeln!(
+            line,
+            "{}: frame {} pts {} ns {}x{} {} {} {hash:016x}",
+            self.settings.name,
+            now.number,
+            now.pts_ns,
+            size.width,
+            size.height,
+            format.name(),
+            frame.space().name(),
+        )
+        .map_err(HandlerError::failed)?;
+        self.to
+            .write_all(line.as_bytes())
+            .map_err(|error| HandlerError::failed(format!("its line cannot be written: {error}")))
+    }
+}
+
+impl<W: Write + Send> FrameHandler for Probe<W> {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let now = call.now();
+        if let Some(frame) = call.input(0) {
+            self.say(now, frame)?;
+        }
+        Ok(pass_on(call))
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings { name: setup.name.to_owned() };
+    Ok(Worker::frames(Probe { settings, state: State::default(), to: std::io::stderr() }))
+}
+
+/// The hash of what can be seen of a frame.
+fn hash(format: Format, size: Size, bytes: &[u8]) -> u64 {
+    let mut hash = Xxh64::new();
+    for Plane { start, row_bytes, stride, rows } in format.planes(size) {
+        let [start, row_bytes, stride, rows] = [start, row_bytes, stride, rows].map(|n| n as usize);
+        let plane = &bytes[start..start + stride * rows];
+        if row_bytes == stride {
+            hash.add(plane);
+        } else {
+            plane.chunks_exact(stride).for_each(|row| hash.add(&row[..row_bytes]));
+        }
+    }
+    hash.hash()
+}
+
+#[cfg(test)]
+mod tests {
+    use vramp_runtime::{Birth, HostPool, Meta};
+
+    use super::*;
+
+    #[test]
+    fn padding_does_not_count() {
+        let size = Size { width: 5, height: 3 };
+        for format in Format::RANKED {
+            let mut bytes = vec![7; format.frame_bytes(size) as usize];
+            let mut seen = Xxh64::new();
+            for plane in format.planes(size) {
+                for row in 0..plane.rows {
+                    let start = (plane.start + row * plane.stride) as usize;
+                    bytes[start..start + plane.row_bytes as usize].fill(1);
+                    seen.add(&vec![1; plane.row_bytes as usize]);
+                }
+            }
+            assert_eq!(hash(format, size, &bytes), seen.hash(), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_says_who_when_what_where_and_the_hash() {
+        let pool = HostPool::new(1 << 20);
+        let mut frame = pool.lend(Meta::new(Format::Rgba8, Size { width: 2, height: 1 })).unwrap();
+        frame.fill().unwrap().copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        let settings = Settings { name: "here".to_owned() };
+        let mut probe = Probe { settings, state: State::default(), to: Vec::new() };
+        let now = Now { number: 12, pts_ns: 400_000_000, delta_ns: 0, birth: Birth::default() };
+        probe.say(now, &frame).unwrap();
+        let line = String::from_utf8(probe.to).unwrap();
+        assert_eq!(line, "here: frame 12 pts 400000000 ns 2x1 rgba8 cpu 814c43eb29646e14\n");
+    }
+}

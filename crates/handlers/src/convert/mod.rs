@@ -7,3 +7,13 @@
 pub mod convert;
 pub mod download;
 pub mod upload;
+
+mod repaint;
+mod rows;
+
+use vramp_runtime::Kinds;
+
+/// Says how the handlers of this family are made.
+pub(crate) fn register(kinds: &mut Kinds) {
+    kinds.makes(&convert::ENTRY, convert::make);
+}

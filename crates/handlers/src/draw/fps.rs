@@ -1,12 +1,17 @@
 //! `fps`: how fast the pipeline runs, written onto its frames.
 //!
 //! Owns four lines of text in the top left corner.
-//! Does not measure: it shows what the monitor says.
+//! Does not measure: what was measured comes with the frame.
 //!
 //! Always: the figures were sampled once for the frame they stand on.
 
+use vramp_kernels::Pixel;
+use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Family, Settings, Units, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Status, Units, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+
+use crate::letters::{Fonts, Piece, Place, Template, Value, Values, Writing};
 
 use super::line;
 
@@ -14,6 +19,7 @@ use super::line;
 pub static ENTRY: Entry = Entry {
     name: "fps",
     family: Family::Draw,
+    status: Status::Runs,
     about: "writes frame rate, frame time and number of handlers",
     example: "pattern ! fps ! null",
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
@@ -23,7 +29,67 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// One large line ("FPS: 123.4") and three small ones ("dt: 12.3ms" and two of about twenty letters).
-fn touched(_: &Settings, _: Size, frame: Size) -> f64 {
+fn touched(_: &catalog::Settings, _: Size, frame: Size) -> f64 {
     let lines = line(10, 36.0, frame) + line(10, 18.0, frame) + 2.0 * line(20, 18.0, frame);
     lines.min(frame.pixels() as f64)
+}
+
+const GREEN: Pixel = [0, 255, 0, 255];
+const WHITE: Pixel = [255; 4];
+const LARGE_PX: u32 = 36;
+const SMALL_PX: u32 = 18;
+
+struct Fps {
+    state: State,
+}
+
+/// Nothing can be set; the number of handlers is the graph's.
+#[derive(Debug)]
+struct Settings {
+    handlers: usize,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Settings {
+        Settings { handlers: setup.handlers }
+    }
+}
+
+/// The lines, by colour.
+struct State {
+    green: Writing,
+    white: Writing,
+}
+
+impl PixelHandler for Fps {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&GLYPHS); 2]
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let values = Values::of(info);
+        for writing in [&mut self.state.green, &mut self.state.white] {
+            let (words, small) = writing.set(&values).map_err(HandlerError::failed)?;
+            give.part(words, small);
+        }
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let Settings { handlers } = Settings::of(setup);
+    let large = |y: i32, pieces: Vec<Piece>| (Template::line(pieces), Place { x: 20, y, size_px: LARGE_PX });
+    let small = |y: i32, pieces: Vec<Piece>| (Template::line(pieces), Place { x: 20, y, size_px: SMALL_PX });
+    let green = [
+        large(40, vec![Piece::fixed("FPS: "), Piece::Value(Value::Fps)]),
+        small(135, vec![Piece::fixed("Delta Time: Enabled")]),
+    ];
+    let white = [
+        small(75, vec![Piece::fixed("dt: "), Piece::Value(Value::Delta), Piece::fixed("ms")]),
+        small(105, vec![Piece::fixed(format!("Pipeline: {handlers} Handlers"))]),
+    ];
+    let mut fonts = Fonts::embedded();
+    let green = Writing::of(&mut fonts, GREEN, &green).map_err(HandlerError::failed)?;
+    let white = Writing::of(&mut fonts, WHITE, &white).map_err(HandlerError::failed)?;
+    Ok(Worker::pixels(Fps { state: State { green, white } }))
 }

@@ -5,12 +5,14 @@
 //!
 //! Always: the border lies on top of the squares.
 
+use vramp_kernels::pixel::markers::{self, MARKERS};
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Family, Liveness, Settings, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, int};
 
-use super::boxed;
+use super::{boxed, flag, seconds, whole};
 
 /// Rows and columns of the border on each side.
 const BORDER: u32 = 5;
@@ -19,6 +21,7 @@ const BORDER: u32 = 5;
 pub static ENTRY: Entry = Entry {
     name: "markers",
     family: Family::Draw,
+    status: Status::Runs,
     about: "draws squares in the corners and a border around the picture",
     example: "pattern ! markers size=40 ! null",
     settings: &[
@@ -31,7 +34,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// The frame without its inner rectangle, and what of the squares reaches into that.
-fn touched(settings: &Settings, _: Size, frame: Size) -> f64 {
+fn touched(settings: &catalog::Settings, _: Size, frame: Size) -> f64 {
     let all = frame.pixels() as f64;
     let inner = |side: u32| f64::from(side.saturating_sub(2 * BORDER));
     let inside = inner(frame.width) * inner(frame.height);
@@ -39,11 +42,51 @@ fn touched(settings: &Settings, _: Size, frame: Size) -> f64 {
     (all - inside + 4.0 * boxed(square, square, frame)).min(all)
 }
 
+#[derive(Debug)]
+struct Markers {
+    settings: Settings,
+}
+
+#[derive(Debug)]
+struct Settings {
+    side: u32,
+    pulse: bool,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Settings {
+        Settings { side: whole(setup, "size", 30).cast_unsigned(), pulse: flag(setup, "pulse", true) }
+    }
+}
+
+impl PixelHandler for Markers {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&MARKERS)]
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let pulse = if self.settings.pulse { pulse(seconds(info)) } else { 128 };
+        give.part(&markers::pack(self.settings.side, pulse), &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+/// How far the colours are at a time, 1 to 255.
+fn pulse(seconds: f64) -> u8 {
+    (128.0 + 127.0 * (3.0 * seconds).sin()).floor() as u8
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every handler is made by a function of this form")]
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::pixels(Markers { settings: Settings::of(setup) }))
+}
+
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::Value;
+    use vramp_plan::catalog::{Settings, Value};
 
-    use super::*;
+    use super::touched;
+    use vramp_plan::Size;
 
     fn at(size: i64, width: u32, height: u32) -> f64 {
         let mut settings = Settings::default();

@@ -5,7 +5,9 @@
 //!
 //! Always: amount 0 gives the first picture.
 
-use vramp_plan::catalog::{Entry, Family, Input, Liveness, ValueType};
+use vramp_kernels::pixel::mix::{self, MIX, Mode};
+use vramp_plan::catalog::{Entry, Family, Input, Liveness, Status, ValueType};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number};
 
@@ -13,6 +15,7 @@ use crate::declare::{defaults, number};
 pub static ENTRY: Entry = Entry {
     name: "mix",
     family: Family::Draw,
+    status: Status::Runs,
     about: "blends two pictures of one size",
     example: "pattern ! mix amount=0.3 name=both ! null; pattern kind=bars ! both.b",
     inputs: &[Input { name: "a", ..Input::VIDEO }, Input { name: "b", ..Input::VIDEO }],
@@ -30,3 +33,51 @@ pub static ENTRY: Entry = Entry {
     equal_sizes: true,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Mix {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    mode: Mode,
+    amount: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Settings {
+        let mode = match setup.settings.text("mode") {
+            Some("over") => Mode::Over,
+            Some("add") => Mode::Add,
+            Some("multiply") => Mode::Multiply,
+            Some("screen") => Mode::Screen,
+            Some("difference") => Mode::Difference,
+            _ => Mode::Mix,
+        };
+        Settings { mode, amount: setup.settings.number("amount").unwrap_or(0.5) }
+    }
+}
+
+/// The parameters, which stay the same.
+#[derive(Debug)]
+struct State {
+    words: [u32; 2],
+}
+
+impl PixelHandler for Mix {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&MIX)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every handler is made by a function of this form")]
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let Settings { mode, amount } = Settings::of(setup);
+    Ok(Worker::pixels(Mix { state: State { words: mix::pack(mode, amount) } }))
+}

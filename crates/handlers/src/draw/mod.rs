@@ -1,6 +1,6 @@
 //! Drawing: puts something on top of a picture, or pictures together.
 //!
-//! Owns one declaration per drawing handler, and the estimate of how many pixels each touches.
+//! Owns the drawing handlers, the estimate of how many pixels each touches, and how their settings are read.
 //! Does not draw: kernels are another room.
 
 pub mod compositor;
@@ -11,7 +11,10 @@ pub mod overlay;
 pub mod text;
 pub mod waveform;
 
+use vramp_kernels::Pixel;
 use vramp_plan::Size;
+use vramp_plan::catalog::Value;
+use vramp_runtime::{Clock, Kinds, PixelInfo, Setup};
 
 /// Pixels of a box, as far as it fits into the frame.
 fn boxed(width: f64, height: f64, frame: Size) -> f64 {
@@ -21,4 +24,45 @@ fn boxed(width: f64, height: f64, frame: Size) -> f64 {
 /// Pixels of a line of text: a glyph is about 0.6 of its size wide, a line 1.2 high.
 fn line(characters: usize, size_px: f64, frame: Size) -> f64 {
     boxed(characters as f64 * 0.6 * size_px, 1.2 * size_px, frame)
+}
+
+/// Seconds since the stream began. Where a frame is at its rate's time, that is computed from its number: its own
+/// time is rounded to nanoseconds.
+fn seconds(info: &PixelInfo) -> f64 {
+    let now = &info.now;
+    match info.rate {
+        Some(rate) if Clock::pts_ns(rate, now.number) == now.pts_ns => {
+            now.number as f64 * f64::from(rate.den()) / f64::from(rate.num())
+        }
+        _ => now.pts_ns as f64 / 1e9,
+    }
+}
+
+/// A whole number; its type keeps it within 32 bits.
+fn whole(setup: &Setup<'_>, key: &str, otherwise: i32) -> i32 {
+    setup.settings.int(key).and_then(|n| i32::try_from(n).ok()).unwrap_or(otherwise)
+}
+
+fn flag(setup: &Setup<'_>, key: &str, otherwise: bool) -> bool {
+    match setup.settings.get(key) {
+        Some(Value::Bool(flag)) => *flag,
+        _ => otherwise,
+    }
+}
+
+fn color(setup: &Setup<'_>, key: &str, otherwise: Pixel) -> Pixel {
+    match setup.settings.get(key) {
+        Some(Value::Color(color)) => *color,
+        _ => otherwise,
+    }
+}
+
+/// Says how the handlers of this family are made.
+pub(crate) fn register(kinds: &mut Kinds) {
+    kinds.makes(&fps::ENTRY, fps::make);
+    kinds.makes(&markers::ENTRY, markers::make);
+    kinds.makes(&mix::ENTRY, mix::make);
+    kinds.makes(&overlay::ENTRY, overlay::make);
+    kinds.makes(&text::ENTRY, text::make);
+    kinds.makes(&waveform::ENTRY, waveform::make);
 }

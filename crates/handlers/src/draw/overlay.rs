@@ -5,17 +5,24 @@
 //!
 //! Always: frames keep their size; what of the picture lies outside is not drawn.
 
+use std::fs::File;
+use std::io::BufReader;
+
+use image::ImageReader;
+use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Family, Liveness, Settings, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{OFFSET, defaults, number, required};
 
-use super::boxed;
+use super::{boxed, whole};
 
 /// What `overlay` declares.
 pub static ENTRY: Entry = Entry {
     name: "overlay",
     family: Family::Draw,
+    status: Status::Runs,
     about: "draws a picture file over every frame",
     example: "pattern ! overlay path=logo.png x=-20 y=20 alpha=0.8 ! null",
     settings: &[
@@ -31,6 +38,92 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// The picture is not opened for planning: a logo is taken to be 256 pixels square.
-fn touched(_: &Settings, _: Size, frame: Size) -> f64 {
+fn touched(_: &catalog::Settings, _: Size, frame: Size) -> f64 {
     boxed(256.0, 256.0, frame)
+}
+
+/// The picture lies in one binding of the device, and every device binds 128 MiB.
+const MOST_PIXELS: u64 = 32 << 20;
+
+#[derive(Debug)]
+struct Overlay {
+    settings: Settings,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    x: i32,
+    y: i32,
+    alpha: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Settings {
+        let alpha = setup.settings.number("alpha").unwrap_or(1.0);
+        Settings { x: whole(setup, "x", 0), y: whole(setup, "y", 0), alpha }
+    }
+}
+
+/// The picture, one word for each pixel.
+#[derive(Debug)]
+struct State {
+    size: Size,
+    small: Vec<u32>,
+}
+
+impl PixelHandler for Overlay {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&OVERLAY)]
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let Overlay { settings, state } = self;
+        let left = overlay::resolve(settings.x, state.size.width, info.size.width);
+        let top = overlay::resolve(settings.y, state.size.height, info.size.height);
+        give.part(&overlay::pack(left, top, state.size, settings.alpha), &state.small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let path = setup.settings.text("path").unwrap_or_default();
+    let state = load(path).map_err(HandlerError::failed)?;
+    Ok(Worker::pixels(Overlay { settings: Settings::of(setup), state }))
+}
+
+/// Why a picture cannot be laid over frames.
+#[derive(Debug, thiserror::Error)]
+enum PictureError {
+    #[error("`{path}` cannot be read: {error}; check the path")]
+    Unreadable { path: String, error: std::io::Error },
+    #[error("`{path}` is not a file; name a picture file")]
+    NoFile { path: String },
+    #[error("`{path}` is not a picture: {error}; expected PNG, JPEG, WebP, BMP, TIFF or GIF, whole")]
+    NoPicture { path: String, error: image::ImageError },
+    #[error("`{path}` is {size}, {} pixels; an overlay has at most {MOST_PIXELS}, make it smaller", size.pixels())]
+    TooLarge { path: String, size: Size },
+}
+
+/// Reads a picture. Its header is looked at first: what is too large is not decoded.
+fn load(path: &str) -> Result<State, PictureError> {
+    let unreadable = |error| PictureError::Unreadable { path: path.to_owned(), error };
+    let no_picture = |error| PictureError::NoPicture { path: path.to_owned(), error };
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(PictureError::NoFile { path: path.to_owned() });
+    }
+    let open = || {
+        let file = File::open(path).map_err(unreadable)?;
+        // By content: the name may say anything.
+        ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(unreadable)
+    };
+    let (width, height) = open()?.into_dimensions().map_err(no_picture)?;
+    let size = Size { width, height };
+    if size.pixels() > MOST_PIXELS {
+        return Err(PictureError::TooLarge { path: path.to_owned(), size });
+    }
+    let picture = open()?.decode().map_err(no_picture)?.into_rgba8();
+    let size = Size { width: picture.width(), height: picture.height() };
+    let small = overlay::small(picture.as_raw().as_chunks::<4>().0).collect();
+    Ok(State { size, small })
 }

@@ -1,21 +1,28 @@
 //! `text`: words on the picture.
 //!
 //! Owns the words, their place, size, colour and font.
-//! Does not wrap lines.
+//! Does not wrap lines, and does not set type: `letters` does.
 //!
-//! Always: `{fps}`, `{frame}`, `{time}` and `{size}` are filled in once per frame and stay with it.
+//! Always: `{fps}`, `{frame}`, `{time}` and `{size}` are filled in once per frame and stay with it. `{{` is a
+//! brace, and other words in braces are text. How lines with values and scripts that run to the left come out stands in
+//! `letters/writing.rs`.
 
+use vramp_kernels::Pixel;
+use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Family, Liveness, Settings, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{OFFSET, defaults, int, optional, required};
+use crate::letters::{Fonts, Place, Template, Values, Writing, guarded};
 
-use super::line;
+use super::{color, line, whole};
 
 /// What `text` declares.
 pub static ENTRY: Entry = Entry {
     name: "text",
     family: Family::Draw,
+    status: Status::Runs,
     about: "writes text; {fps}, {frame}, {time} and {size} are filled in",
     example: "pattern ! text \"{fps} fps\" size=32 ! null",
     settings: &[
@@ -34,17 +41,69 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// A placeholder is about as long as what replaces it.
-fn touched(settings: &Settings, _: Size, frame: Size) -> f64 {
+fn touched(settings: &catalog::Settings, _: Size, frame: Size) -> f64 {
     let size_px = settings.int("size").unwrap_or(24) as f64;
     let lines = settings.text("text").unwrap_or_default().lines();
     lines.map(|l| line(l.chars().count(), size_px, frame)).sum::<f64>().min(frame.pixels() as f64)
 }
 
+struct Text {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings<'a> {
+    text: &'a str,
+    place: Place,
+    color: Pixel,
+    font: Option<&'a str>,
+}
+
+impl<'a> Settings<'a> {
+    fn of(setup: &Setup<'a>) -> Settings<'a> {
+        let size_px = whole(setup, "size", 24).cast_unsigned();
+        Settings {
+            text: setup.settings.text("text").unwrap_or_default(),
+            place: Place { x: whole(setup, "x", 20), y: whole(setup, "y", 40), size_px },
+            color: color(setup, "color", [255; 4]),
+            font: setup.settings.text("font"),
+        }
+    }
+}
+
+/// The text, set.
+struct State {
+    writing: Writing,
+}
+
+impl PixelHandler for Text {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&GLYPHS)]
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let (words, small) = self.state.writing.set(&Values::of(info)).map_err(HandlerError::failed)?;
+        give.part(words, small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let Settings { text, place, color, font } = Settings::of(setup);
+    let set = || {
+        let template = Template::read(text)?;
+        Writing::of(&mut Fonts::of_file(font)?, color, &[(template, place)])
+    };
+    let writing = guarded(font, set).map_err(HandlerError::failed)?;
+    Ok(Worker::pixels(Text { state: State { writing } }))
+}
+
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::Value;
+    use vramp_plan::catalog::{Settings, Value};
 
-    use super::*;
+    use super::touched;
+    use vramp_plan::Size;
 
     fn at(text: &str, size: i64, frame: Size) -> f64 {
         let mut settings = Settings::default();

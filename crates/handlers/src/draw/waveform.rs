@@ -5,16 +5,19 @@
 //!
 //! Always: which rows a column's curve covers is decided in integers or once on the host.
 
-use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Liveness, Units, ValueType, Work};
+use vramp_kernels::pixel::curve::{self, CURVE};
+use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::defaults;
 
-use super::boxed;
+use super::{boxed, seconds};
 
 /// What `waveform` declares.
 pub static ENTRY: Entry = Entry {
     name: "waveform",
     family: Family::Draw,
+    status: Status::Runs,
     about: "draws a sine wave, or the mean brightness of each column",
     example: "pattern ! waveform kind=luma ! null",
     settings: &[defaults(
@@ -35,3 +38,85 @@ pub static ENTRY: Entry = Entry {
     work_when: &[("kind", "luma", Work { class: Class::Reduce, units: Units::PerPixel(1.25) })],
     ..Entry::FILTER
 };
+
+/// Pixels that the sine goes up and down.
+const REACH: f64 = 50.0;
+/// Its angle grows by this much for each column.
+const PER_COLUMN: f64 = 0.02;
+/// Columns that it runs in a second.
+const SPEED: f64 = 100.0;
+const YELLOW: [u8; 4] = [255, 255, 0, 255];
+
+#[derive(Debug)]
+struct Sine {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    luma: bool,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Settings {
+        Settings { luma: setup.settings.text("kind") == Some("luma") }
+    }
+}
+
+/// Memory that is used again.
+#[derive(Debug, Default)]
+struct State {
+    /// Sine and cosine of each column's angle at time 0: the angle sum gives all other times, for a fraction of the
+    /// 45 us that 1920 sines take.
+    angles: Vec<(f64, f64)>,
+    rows: Vec<i32>,
+    small: Vec<u32>,
+}
+
+impl PixelHandler for Sine {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&CURVE)]
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let State { angles, rows, small } = &mut self.state;
+        if angles.len() != info.size.width as usize {
+            angles.clear();
+            angles.extend((0..info.size.width).map(|x| (f64::from(x) * PER_COLUMN).sin_cos()));
+        }
+        let (turn_sin, turn_cos) = (SPEED * seconds(info) * PER_COLUMN).sin_cos();
+        let (across, along) = (REACH * turn_cos, REACH * turn_sin);
+        let middle = f64::from(info.size.height) / 2.0 + 0.5;
+        rows.clear();
+        rows.extend(angles.iter().map(|(sin, cos)| floor(middle + (sin * across + cos * along))));
+        small.clear();
+        small.extend(rows.iter().map(|row| row.cast_unsigned()));
+        give.part(&curve::pack(YELLOW, rows), small);
+        Ok(Flow::Produced)
+    }
+}
+
+/// The whole number at or below. `f64::floor` is a call where the processor is taken to be the oldest.
+fn floor(v: f64) -> i32 {
+    let whole = v as i32;
+    whole - i32::from(v < f64::from(whole))
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    if Settings::of(setup).luma {
+        return Err(HandlerError::failed("kind=luma can be planned, but not run yet; use kind=sine"));
+    }
+    Ok(Worker::pixels(Sine { state: State::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::floor;
+
+    #[test]
+    fn floor_goes_down_on_both_sides_of_zero() {
+        for (v, expected) in [(0.0, 0), (0.99, 0), (-0.01, -1), (-1.0, -1), (-49.5, -50), (7.0, 7)] {
+            assert_eq!(floor(v), expected, "{v}");
+        }
+    }
+}

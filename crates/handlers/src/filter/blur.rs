@@ -5,9 +5,13 @@
 //!
 //! Always: the number of taps is odd; pixels beyond the border repeat the outermost ones.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Settings, Units, ValueType, Work};
+use vramp_kernels::head::blur;
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number};
+
+use super::number_of;
 
 /// What `blur` declares.
 pub static ENTRY: Entry = Entry {
@@ -25,36 +29,82 @@ pub static ENTRY: Entry = Entry {
         ),
     ],
     bare: Some("sigma"),
-    kernel: KernelRule::Reading(Kernel::separable(13), |settings| taps(settings) as u32),
-    work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| 2.0 * taps(settings)) },
+    kernel: KernelRule::Reading(Kernel::separable(13), taps),
+    work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * taps(settings))) },
     small: true,
+    status: Status::Runs,
     ..Entry::FILTER
 };
 
 /// Taps along one axis.
-fn taps(settings: &Settings) -> f64 {
+fn taps(settings: &catalog::Settings) -> u32 {
     match settings.int("size") {
-        Some(size) if size > 0 => size as f64,
-        _ => {
-            let size = (6.0 * settings.number("sigma").unwrap_or(2.0) + 1.0).round();
-            if size % 2.0 == 0.0 { size + 1.0 } else { size }
-        }
+        Some(size) if size > 0 => size as u32,
+        _ => blur::size_of(settings.number("sigma").unwrap_or(2.0)),
     }
+}
+
+#[derive(Debug)]
+struct Blur {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    sigma: f64,
+    size: u32,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { sigma: number_of(setup, "sigma")?, size: taps(setup.settings) })
+    }
+}
+
+/// The weights, made once.
+#[derive(Debug)]
+struct State {
+    words: [u32; 2],
+    small: Vec<u32>,
+}
+
+impl PixelHandler for Blur {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Head(&blur::BLUR)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &self.state.small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let Settings { sigma, size } = Settings::of(setup)?;
+    let weights = blur::weights(sigma, size).ok_or_else(|| {
+        let most = blur::MOST_TAPS;
+        HandlerError::failed(format!(
+            "there is no Gaussian of sigma {sigma} with {size} taps: sigma has to be above 0, and taps odd and at most \
+             {most}"
+        ))
+    })?;
+    let state = State { words: blur::pack(&weights), small: blur::small(&weights) };
+    Ok(Worker::pixels(Blur { state }))
 }
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::Value;
+    use vramp_plan::catalog::{Settings as Given, Value};
 
-    use super::*;
+    use super::taps;
 
     #[test]
     fn the_number_of_taps_follows_from_sigma_unless_it_is_set() {
-        for (sigma, size, expected) in [(0.8, 0, 7.0), (2.0, 0, 13.0), (5.0, 0, 31.0), (0.01, 0, 1.0), (5.0, 3, 3.0)] {
-            let mut settings = Settings::default();
-            settings.set("sigma", Value::Number(sigma));
-            settings.set("size", Value::Int(size));
-            assert!((taps(&settings) - expected).abs() < 1e-9, "sigma {sigma}, size {size}");
+        for (sigma, size, expected) in [(0.8, 0, 7), (2.0, 0, 13), (5.0, 0, 31), (0.01, 0, 1), (5.0, 3, 3)] {
+            let mut given = Given::default();
+            given.set("sigma", Value::Number(sigma));
+            given.set("size", Value::Int(size));
+            assert_eq!(taps(&given), expected, "sigma {sigma}, size {size}");
         }
     }
 }

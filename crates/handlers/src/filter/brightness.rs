@@ -5,9 +5,13 @@
 //!
 //! Always: a function of one channel, so it becomes a table of 256 values.
 
-use vramp_plan::catalog::{Entry, Liveness};
+use vramp_kernels::pixel::{color, table};
+use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number};
+
+use super::number_of;
 
 /// What `brightness` declares.
 pub static ENTRY: Entry = Entry {
@@ -22,5 +26,45 @@ pub static ENTRY: Entry = Entry {
         "what to add; 1 is the whole range, 0 changes nothing",
     )],
     bare: Some("amount"),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Brightness {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    amount: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { amount: number_of(setup, "amount")? })
+    }
+}
+
+/// The table, made once.
+#[derive(Debug)]
+struct State {
+    words: [u32; 64],
+}
+
+impl PixelHandler for Brightness {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&table::TABLE)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings::of(setup)?;
+    let state = State { words: table::pack(&color::brightness(settings.amount)) };
+    Ok(Worker::pixels(Brightness { state }))
+}

@@ -5,12 +5,11 @@
 //!
 //! Always: fixed point with the same fraction bits in both spaces.
 
-use vramp_plan::catalog::{Entry, Liveness, ValueType};
+use vramp_kernels::pixel::{color, matrix};
+use vramp_plan::catalog::{Entry, Liveness, Status, ValueType};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::required;
-
-/// What a factor of one is in fixed point.
-const FRACTION: f64 = 4096.0;
 
 /// What `colormatrix` declares.
 pub static ENTRY: Entry = Entry {
@@ -24,17 +23,73 @@ pub static ENTRY: Entry = Entry {
         "four rows (r, g, b, a) of five factors (of r, g, b, a and of full)",
     )],
     bare: Some("m"),
-    check: |settings| {
-        let row_sum = |row: &[f64]| row.iter().map(|c| c.abs()).sum::<f64>() * 255.0 * FRACTION;
-        let rows = settings.numbers("m").unwrap_or_default();
-        match rows.chunks(5).position(|row| row_sum(row) > f64::from(i32::MAX)) {
-            Some(row) => Err(format!(
-                "row {} of m is too large for 32-bit fixed point; its factors may add up to {}",
-                row + 1,
-                (f64::from(i32::MAX) / (255.0 * FRACTION)).floor()
-            )),
-            None => Ok(()),
-        }
-    },
+    // What may be left out is found out by the parser; what is there has to fit.
+    check: |settings| settings.numbers("m").map_or(Ok(()), |m| words(m).map(drop)),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct ColorMatrix {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings<'a> {
+    m: &'a [f64],
+}
+
+impl<'a> Settings<'a> {
+    fn of(setup: &'a Setup<'_>) -> Result<Settings<'a>, HandlerError> {
+        let missing = || HandlerError::failed("its setting m has no value");
+        Ok(Settings { m: setup.settings.numbers("m").ok_or_else(missing)? })
+    }
+}
+
+/// The matrix in fixed point, made once.
+#[derive(Debug)]
+struct State {
+    words: [u32; 20],
+}
+
+impl PixelHandler for ColorMatrix {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&matrix::MATRIX)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings::of(setup)?;
+    let state = State { words: packed(settings.m)? };
+    Ok(Worker::pixels(ColorMatrix { state }))
+}
+
+/// The parameter words of a matrix: of this filter's own, or of one that is a matrix by its nature.
+pub(super) fn packed(m: &[f64]) -> Result<[u32; 20], HandlerError> {
+    words(m).map_err(HandlerError::failed)
+}
+
+/// The parameter words of twenty numbers, or which row is too large.
+fn words(m: &[f64]) -> Result<[u32; 20], String> {
+    let m = color::colormatrix(m).ok_or_else(|| format!("m has to be 20 finite numbers and is {} of them", m.len()))?;
+    matrix::pack(&m).ok_or_else(|| {
+        let fits = |row: &[f64]| {
+            let mut alone = [0.0; 20];
+            alone[..5].copy_from_slice(row);
+            matrix::pack(&alone).is_some()
+        };
+        let sum = |row: &[f64]| row.iter().map(|factor| factor.abs()).sum::<f64>();
+        let row = m.chunks_exact(5).position(|row| !fits(row)).unwrap_or(0);
+        format!(
+            "row {} of m is too large for 32-bit fixed point: its factors add up to {}, without signs, and may to {}",
+            row + 1,
+            sum(&m[5 * row..5 * row + 5]),
+            (f64::from(i32::MAX) / (255.0 * matrix::ONE)).floor()
+        )
+    })
+}

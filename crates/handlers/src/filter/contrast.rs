@@ -5,9 +5,13 @@
 //!
 //! Always: a function of one channel, so it becomes a table of 256 values.
 
-use vramp_plan::catalog::{Entry, Liveness};
+use vramp_kernels::pixel::{color, table};
+use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number};
+
+use super::number_of;
 
 /// What `contrast` declares.
 pub static ENTRY: Entry = Entry {
@@ -19,5 +23,46 @@ pub static ENTRY: Entry = Entry {
         defaults("pivot", number(0.0, 1.0), "0", Liveness::Live, "the value that stays as it is; 1 is full"),
     ],
     bare: Some("amount"),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Contrast {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    amount: f64,
+    pivot: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { amount: number_of(setup, "amount")?, pivot: number_of(setup, "pivot")? })
+    }
+}
+
+/// The table, made once.
+#[derive(Debug)]
+struct State {
+    words: [u32; 64],
+}
+
+impl PixelHandler for Contrast {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&table::TABLE)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings::of(setup)?;
+    let state = State { words: table::pack(&color::contrast(settings.amount, settings.pivot)) };
+    Ok(Worker::pixels(Contrast { state }))
+}

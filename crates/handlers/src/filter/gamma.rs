@@ -5,9 +5,13 @@
 //!
 //! Always: a function of one channel, so it becomes a table of 256 values.
 
-use vramp_plan::catalog::{Entry, Liveness};
+use vramp_kernels::pixel::{color, table};
+use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number};
+
+use super::number_of;
 
 /// What `gamma` declares.
 pub static ENTRY: Entry = Entry {
@@ -16,5 +20,45 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! gamma value=2.2 ! null",
     settings: &[defaults("value", number(0.01, 100.0), "1", Liveness::Live, "the gamma; 1 changes nothing")],
     bare: Some("value"),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Gamma {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    value: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { value: number_of(setup, "value")? })
+    }
+}
+
+/// The table, made once.
+#[derive(Debug)]
+struct State {
+    words: [u32; 64],
+}
+
+impl PixelHandler for Gamma {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&table::TABLE)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings::of(setup)?;
+    let state = State { words: table::pack(&color::gamma(settings.value)) };
+    Ok(Worker::pixels(Gamma { state }))
+}

@@ -5,12 +5,16 @@
 //!
 //! Always: a side is at least one pixel; the four channels are treated alike.
 
+use vramp_kernels::head::{Head, bilinear, nearest};
 use vramp_plan::Size;
 use vramp_plan::catalog::{
-    Class, Entry, Kernel, KernelRule, Liveness, Output, Settings, SizeRule, Units, ValueType, Work,
+    self, Class, Entry, Kernel, KernelRule, Liveness, Output, SizeRule, Status, Units, ValueType, Work,
 };
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number, optional};
+
+use super::word_of;
 
 /// What `resize` declares.
 pub static ENTRY: Entry = Entry {
@@ -38,12 +42,13 @@ pub static ENTRY: Entry = Entry {
     },
     work: Work { class: Class::Sample, units: Units::PerFrameBy(samples) },
     small: true,
+    status: Status::Runs,
     ..Entry::FILTER
 };
 
 /// One bilinear sample is four taps. The two-pass filters take their taps along each axis, as many more as the
 /// picture shrinks by.
-fn samples(settings: &Settings, input: Size, output: Size) -> f64 {
+fn samples(settings: &catalog::Settings, input: Size, output: Size) -> f64 {
     let shrink = |from: u32, to: u32| (f64::from(from) / f64::from(to)).max(1.0);
     let (across, down) = (shrink(input.width, output.width), shrink(input.height, output.height));
     let per_pixel = match settings.text("filter") {
@@ -53,4 +58,112 @@ fn samples(settings: &Settings, input: Size, output: Size) -> f64 {
         _ => 1.0,
     };
     per_pixel * output.pixels() as f64
+}
+
+#[derive(Debug)]
+struct Resize {
+    settings: Settings,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    to: Target,
+    filter: Filter,
+}
+
+/// What becomes of a size.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    Size(Size),
+    Scale(f64),
+}
+
+/// How pixels are found.
+#[derive(Debug, Clone, Copy)]
+enum Filter {
+    Nearest,
+    Bilinear,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        let to = match (setup.settings.size("size"), setup.settings.number("scale")) {
+            (Some(size), _) => Target::Size(size),
+            (None, Some(scale)) => Target::Scale(scale),
+            (None, None) => return Err(HandlerError::failed("neither its size nor its scale has a value")),
+        };
+        let filter = match word_of(setup, "filter")? {
+            "nearest" => Filter::Nearest,
+            "bilinear" => Filter::Bilinear,
+            other => {
+                return Err(HandlerError::failed(format!(
+                    "filter={other} can be planned and not run yet; use filter=bilinear or filter=nearest"
+                )));
+            }
+        };
+        Ok(Settings { to, filter })
+    }
+}
+
+impl Target {
+    /// The size that is asked for, which may be none: the sides before they are brought into range.
+    fn sides(self, from: Size) -> (f64, f64) {
+        match self {
+            Target::Size(size) => (f64::from(size.width), f64::from(size.height)),
+            // As the plan rounds: half up, and at least one pixel.
+            Target::Scale(scale) => {
+                let side = |n: u32| (f64::from(n) * scale + 0.5).floor().max(1.0);
+                (side(from.width), side(from.height))
+            }
+        }
+    }
+}
+
+/// Where pixels come from, for the sizes of the last frame.
+#[derive(Debug, Default)]
+struct State {
+    /// Made from the first size, for the second.
+    sizes: Option<(Size, Size)>,
+    small: Vec<u32>,
+}
+
+impl PixelHandler for Resize {
+    fn parts(&self) -> Vec<Part> {
+        let head: &'static Head = match self.settings.filter {
+            Filter::Nearest => &nearest::NEAREST,
+            Filter::Bilinear => &bilinear::BILINEAR,
+        };
+        vec![Part::Head(head)]
+    }
+
+    fn size(&self, source: Size) -> Size {
+        let (width, height) = self.settings.to.sides(source);
+        let side = |side: f64| side.min(f64::from(Size::MAX_SIDE)) as u32;
+        Size { width: side(width), height: side(height) }
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let (width, height) = self.settings.to.sides(info.source);
+        if width.max(height) > f64::from(Size::MAX_SIDE) {
+            let (from, most) = (info.source, Size::MAX_SIDE);
+            return Err(HandlerError::failed(format!(
+                "it would make {from} into {width}x{height}, and a side has at most {most} pixels; choose a smaller scale"
+            )));
+        }
+        let sizes = (info.source, info.size);
+        if self.state.sizes != Some(sizes) {
+            self.state.small = match self.settings.filter {
+                Filter::Nearest => nearest::small(sizes.0, sizes.1),
+                Filter::Bilinear => bilinear::small(sizes.0, sizes.1),
+            };
+            self.state.sizes = Some(sizes);
+        }
+        give.part(&[], &self.state.small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::pixels(Resize { settings: Settings::of(setup)?, state: State::default() }))
 }

@@ -5,9 +5,14 @@
 //!
 //! Always: a matrix with the same fraction bits in both spaces.
 
-use vramp_plan::catalog::{Entry, Liveness};
+use vramp_kernels::pixel::{color, matrix};
+use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number};
+
+use super::colormatrix::packed;
+use super::number_of;
 
 /// What `saturation` declares.
 pub static ENTRY: Entry = Entry {
@@ -22,5 +27,45 @@ pub static ENTRY: Entry = Entry {
         "how much colour; 0 is gray, 1 changes nothing",
     )],
     bare: Some("amount"),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Saturation {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    amount: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { amount: number_of(setup, "amount")? })
+    }
+}
+
+/// The matrix in fixed point, made once.
+#[derive(Debug)]
+struct State {
+    words: [u32; 20],
+}
+
+impl PixelHandler for Saturation {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&matrix::MATRIX)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings::of(setup)?;
+    let state = State { words: packed(&color::saturation(settings.amount))? };
+    Ok(Worker::pixels(Saturation { state }))
+}

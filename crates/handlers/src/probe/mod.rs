@@ -11,6 +11,8 @@ mod raw;
 mod video;
 mod y4m;
 
+pub(crate) use y4m::standard_input_header;
+
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;

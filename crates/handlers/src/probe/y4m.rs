@@ -28,9 +28,15 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
     read(&format!("`{}`", path.display()), &head)
 }
 
+/// The header line of standard input. A pipe cannot be rewound, and a plan may be made more than once: it is kept.
+static HEAD: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+
+/// The header line that was read from standard input; empty where none was.
+pub(crate) fn standard_input_header() -> &'static [u8] {
+    HEAD.get().and_then(|head| head.as_deref().ok()).unwrap_or_default()
+}
+
 fn standard_input() -> Result<Probed, ProbeError> {
-    // A pipe cannot be rewound, and a plan may be made more than once: the line is kept.
-    static HEAD: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
     if io::stdin().is_terminal() {
         return Err(refuse(
             "standard input is a terminal, expected a YUV4MPEG2 stream",

@@ -11,3 +11,16 @@ pub mod terminal;
 pub mod video;
 pub mod window;
 pub mod y4m;
+
+mod frame_writer;
+mod outlet;
+
+use vramp_runtime::Kinds;
+
+/// Says how the handlers of this family are made.
+pub(crate) fn register(kinds: &mut Kinds) {
+    kinds.makes(&null::ENTRY, null::make);
+    kinds.makes(&png::ENTRY, png::make);
+    kinds.makes(&y4m::ENTRY, y4m::make);
+    kinds.makes(&raw::ENTRY, raw::make);
+}

@@ -1,12 +1,13 @@
 //! `null`: counts frames and forgets them.
 //!
-//! Owns nothing but the count.
+//! Owns nothing; the node around it counts.
 //! Does not read a pixel and does not bring frames down from the device.
 //!
 //! Always: a frame it counts has been written completely.
 
 use vramp_plan::Space;
-use vramp_plan::catalog::{Entry, Input, Work};
+use vramp_plan::catalog::{Entry, Input, Status, Work};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 /// What `null` declares.
 pub static ENTRY: Entry = Entry {
@@ -17,5 +18,21 @@ pub static ENTRY: Entry = Entry {
     spaces: &[Space::Gpu, Space::Cpu],
     work: Work::NONE,
     blocking: false,
+    status: Status::Runs,
     ..Entry::SINK
 };
+
+#[derive(Debug)]
+struct Null;
+
+impl FrameHandler for Null {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        drop(call.take(0));
+        Ok(Flow::Produced)
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::frames(Null))
+}

@@ -3,10 +3,14 @@
 //! Owns where they go.
 //! Does not choose a format: frames are written as they come.
 //!
-//! Always: rows and planes are written without padding, whatever they have in memory.
+//! Always: rows and planes are written without padding, whatever they have in memory; a file has its final name only
+//! once the stream has ended, and then holds whole frames, also after an error.
 
-use vramp_plan::catalog::{Entry, Input, Liveness, ValueType};
+use vramp_plan::catalog::{Entry, Input, Liveness, Status, ValueType};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
+use super::frame_writer::FrameWriter;
+use super::outlet;
 use crate::declare::required;
 
 /// What the sink `raw` declares.
@@ -17,5 +21,48 @@ pub static ENTRY: Entry = Entry {
     inputs: &[Input::ANY],
     settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard output")],
     bare: Some("path"),
+    status: Status::Runs,
     ..Entry::SINK
 };
+
+/// Writes frames.
+struct Raw {
+    settings: Settings,
+    state: State,
+}
+
+/// What was set.
+struct Settings {
+    path: String,
+}
+
+/// What changes from frame to frame.
+#[derive(Default)]
+struct State {
+    writer: Option<FrameWriter>,
+}
+
+impl FrameHandler for Raw {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        let path = &self.settings.path;
+        self.state.writer = Some(FrameWriter::new(path, outlet::open(path).map_err(HandlerError::failed)?));
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let (Some(frame), Some(writer)) = (call.input(0), &mut self.state.writer) else { return Ok(Flow::Filtered) };
+        writer.write(&[], frame.meta(), &frame.bytes()).map_err(HandlerError::failed)?;
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.state.writer.take().map_or(Ok(()), FrameWriter::finish).map_err(HandlerError::failed)
+    }
+}
+
+/// Makes the sink `raw`.
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
+    let settings = Settings { path: path.to_owned() };
+    Ok(Worker::frames(Raw { settings, state: State::default() }))
+}

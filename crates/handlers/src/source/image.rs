@@ -1,12 +1,21 @@
 //! `image`: pictures from files, one after another.
 //!
-//! Owns the declaration of which files and how fast.
-//! Does not decode; the size of the first file is found by probing.
+//! Owns which files come when, and the memory of the last one where it comes again and again.
+//! Does not decode by itself; the size of the first file is found by probing.
 //!
-//! Always: files come in the order of their names.
+//! Always: files come in the order of their names; each frame has the size of its own picture; a GIF gives all of its
+//! frames, at the rate that was set and not at its own.
 
-use vramp_plan::catalog::{Class, Entry, Liveness, Output, RateRule, SizeRule, Units, ValueType, Work};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
+use image::ImageFormat;
+use vramp_plan::catalog::{Class, Entry, Liveness, Output, RateRule, SizeRule, Status, Units, Value, ValueType, Work};
+use vramp_plan::{Format, Size};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Setup, Worker};
+
+use super::picture_file::{Gif, PictureError, Still, kind};
 use crate::declare::{defaults, required};
 
 /// What `image` declares.
@@ -22,5 +31,203 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("path"),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
+    status: Status::Runs,
     ..Entry::SOURCE
 };
+
+/// Reads pictures.
+struct Image {
+    settings: Settings,
+    state: State,
+}
+
+/// What was set.
+struct Settings {
+    path: String,
+    again: bool,
+}
+
+/// What changes from frame to frame.
+#[derive(Default)]
+struct State {
+    files: Vec<PathBuf>,
+    /// The file that comes next.
+    next: usize,
+    /// The file whose frames are coming.
+    gif: Option<Gif>,
+    bytes: Vec<u8>,
+    still: Still,
+    /// The pixels of the only picture, where it is shown again and again.
+    kept: Option<(Size, Vec<u8>)>,
+    /// Whether this round through the files has brought a picture.
+    made: bool,
+    /// The number under which a picture failed, and how.
+    failed: Option<(u64, String)>,
+}
+
+/// Why there is nothing to read.
+#[derive(Debug, thiserror::Error)]
+enum FilesError {
+    #[error("`{path}` cannot be read: {error}; check the path and who may read it")]
+    Unreadable { path: String, error: std::io::Error },
+    #[error("`{path}` is a directory, expected a file; for all pictures in it write `{path}/*.png`")]
+    Directory { path: String },
+    #[error("`{pattern}` is not a pattern: {problem}; write * for any part of a name, ? for one character")]
+    Pattern { pattern: String, problem: &'static str },
+    #[error("no file matches `{pattern}`; check the pattern, and quote it so that the shell leaves it alone")]
+    NoMatch { pattern: String },
+}
+
+impl FrameHandler for Image {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        self.state = State { files: files(&self.settings.path).map_err(HandlerError::failed)?, ..State::default() };
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let number = call.now().number;
+        // Tried again, a picture is as broken as before; the next number gets the next picture.
+        if let Some((_, problem)) = self.state.failed.take_if(|(failed, _)| *failed == number) {
+            return Err(HandlerError::failed(problem));
+        }
+        match self.picture(call) {
+            Ok(Some(frame)) => {
+                self.state.made = true;
+                call.send(0, frame);
+                Ok(Flow::Produced)
+            }
+            Ok(None) => Ok(Flow::Ended),
+            Err(problem) => {
+                self.state.failed = Some((number, problem.clone()));
+                Err(HandlerError::failed(problem))
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.state = State::default();
+        Ok(())
+    }
+}
+
+impl Image {
+    /// The next picture; none at the end.
+    fn picture(&mut self, call: &Call<'_>) -> Result<Option<Frame>, String> {
+        loop {
+            if self.state.gif.is_some() {
+                if let Some(frame) = self.next_of_gif(call)? {
+                    return Ok(Some(frame));
+                }
+                continue;
+            }
+            if self.state.next == self.state.files.len() {
+                // A round without any picture would be followed by just such rounds.
+                if !self.settings.again || !self.state.made {
+                    return Ok(None);
+                }
+                (self.state.next, self.state.made) = (0, false);
+            }
+            let at = self.state.next;
+            self.state.next += 1;
+            let outcome = self.open(at, call);
+            let picture = outcome.map_err(|error| format!("`{}`, {error}", self.state.files[at].display()))?;
+            if picture.is_some() {
+                return Ok(picture);
+            }
+        }
+    }
+
+    /// Reads a file: its picture, or none where it is a GIF, whose frames come from now on.
+    fn open(&mut self, at: usize, call: &Call<'_>) -> Result<Option<Frame>, PictureError> {
+        let State { files, bytes, still, kept, .. } = &mut self.state;
+        if let Some((size, pixels)) = kept {
+            let mut frame = call.lend(Format::Rgba8, *size)?;
+            fill(&mut frame, pixels);
+            return Ok(Some(frame));
+        }
+        read(&files[at], bytes)?;
+        let kind = kind(bytes)?;
+        if kind == ImageFormat::Gif {
+            self.state.gif = Some(Gif::open(std::mem::take(bytes))?);
+            return Ok(None);
+        }
+        let lend = |size| Ok(call.lend(Format::Rgba8, size)?);
+        let frame = still.decode(kind, bytes, lend, |frame: &mut Frame, decode| {
+            decode(&mut frame.fill().expect("a frame that was just lent has one holder"))
+        })?;
+        if self.settings.again && files.len() == 1 {
+            *kept = Some((frame.meta().size, frame.bytes().to_vec()));
+        }
+        Ok(Some(frame))
+    }
+
+    /// The next frame of the GIF that was opened; at its end, none, and it is closed.
+    fn next_of_gif(&mut self, call: &Call<'_>) -> Result<Option<Frame>, String> {
+        let name = self.state.files[self.state.next - 1].display();
+        let Some(gif) = &mut self.state.gif else { return Ok(None) };
+        let lent = call.lend(Format::Rgba8, gif.size()).map_err(PictureError::from);
+        let made = lent.and_then(|mut frame| {
+            Ok(gif.next()?.map(|pixels| {
+                fill(&mut frame, pixels);
+                frame
+            }))
+        });
+        let outcome = made.map_err(|error| format!("`{name}`, {error}"));
+        if !matches!(outcome, Ok(Some(_)))
+            && let Some(gif) = self.state.gif.take()
+        {
+            self.state.bytes = gif.into_bytes();
+        }
+        outcome
+    }
+}
+
+fn fill(frame: &mut Frame, pixels: &[u8]) {
+    frame.fill().expect("a frame that was just lent has one holder").copy_from_slice(pixels);
+}
+
+/// Reads a whole file into memory that is used again.
+fn read(path: &Path, bytes: &mut Vec<u8>) -> Result<(), PictureError> {
+    bytes.clear();
+    let mut from = File::open(path).map_err(|error| unreadable(0, &error))?;
+    from.read_to_end(bytes).map_err(|error| unreadable(bytes.len(), &error))?;
+    Ok(())
+}
+
+fn unreadable(at: usize, error: &std::io::Error) -> PictureError {
+    PictureError::Broken { at, length: at, problem: format!("cannot be read: {error}") }
+}
+
+/// The files that a path or pattern stands for, in the order of their names. An existing file is taken by its name even
+/// if it reads like a pattern.
+fn files(pattern: &str) -> Result<Vec<PathBuf>, FilesError> {
+    if Path::new(pattern).exists() || !pattern.contains(['*', '?', '[']) {
+        let unreadable = |error| FilesError::Unreadable { path: pattern.to_owned(), error };
+        if fs::metadata(pattern).map_err(unreadable)?.is_dir() {
+            return Err(FilesError::Directory { path: pattern.to_owned() });
+        }
+        File::open(pattern).map_err(unreadable)?;
+        return Ok(vec![PathBuf::from(pattern)]);
+    }
+    let paths =
+        glob::glob(pattern).map_err(|error| FilesError::Pattern { pattern: pattern.to_owned(), problem: error.msg })?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|error| FilesError::Unreadable {
+            path: error.path().display().to_string(),
+            error: error.into(),
+        })?;
+        if path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    if found.is_empty() { Err(FilesError::NoMatch { pattern: pattern.to_owned() }) } else { Ok(found) }
+}
+
+/// Makes the source `image`.
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
+    let settings = Settings { path: path.to_owned(), again: setup.settings.get("loop") == Some(&Value::Bool(true)) };
+    Ok(Worker::frames(Image { settings, state: State::default() }))
+}

@@ -9,3 +9,16 @@ pub mod pattern;
 pub mod raw;
 pub mod video;
 pub mod y4m;
+
+mod frame_reader;
+mod picture_file;
+
+use vramp_runtime::Kinds;
+
+/// Says how the handlers of this family are made.
+pub(crate) fn register(kinds: &mut Kinds) {
+    kinds.makes(&pattern::ENTRY, pattern::make);
+    kinds.makes(&image::ENTRY, image::make);
+    kinds.makes(&y4m::ENTRY, y4m::make);
+    kinds.makes(&raw::ENTRY, raw::make);
+}

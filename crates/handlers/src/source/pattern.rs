@@ -5,16 +5,23 @@
 //!
 //! Always: equal settings and an equal frame number give equal pixels.
 
+use vramp_kernels::head::{Head, ball, bars, checker, disc, gradient, noise, solid};
+use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::catalog::{
-    Class, Entry, Family, Kernel, KernelRule, Liveness, Output, RateRule, Settings, SizeRule, Units, ValueType, Work,
+    self, Class, Entry, Family, Kernel, KernelRule, Liveness, Output, RateRule, SizeRule, Status, Units, Value,
+    ValueType, Work,
 };
+use vramp_plan::{Rate, Size};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, int, optional};
+use crate::letters::{Fonts, Place, Template, Values, Writing};
 
 /// What `pattern` declares.
 pub static ENTRY: Entry = Entry {
     name: "pattern",
     family: Family::Source,
+    status: Status::Runs,
     about: "makes test pictures: a moving ball, colour bars, gradients, noise",
     example: "pattern kind=ball size=640x480 frames=60 ! null",
     inputs: &[],
@@ -43,10 +50,125 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// A flat colour is little more than the store; noise hashes every pixel twice over.
-fn work(settings: &Settings) -> f64 {
+fn work(settings: &catalog::Settings) -> f64 {
     match settings.text("kind") {
         Some("noise") => 3.0,
         Some("gradient" | "disc") => 1.0,
         _ => 0.5,
     }
+}
+
+struct Pattern {
+    settings: Settings,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    kind: Kind,
+    size: Size,
+    rate: Rate,
+    frames: Option<u64>,
+    label: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Ball,
+    Bars,
+    Gradient,
+    Checker,
+    Noise { seed: u32 },
+    Solid { color: [u8; 4] },
+    Disc,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        let given = setup.settings;
+        let missing = |key: &str| HandlerError::failed(format!("`{key}` has no value; give it one"));
+        let kind = match given.text("kind").ok_or_else(|| missing("kind"))? {
+            "bars" => Kind::Bars,
+            "gradient" => Kind::Gradient,
+            "checker" => Kind::Checker,
+            "noise" => Kind::Noise { seed: given.int("seed").and_then(|seed| u32::try_from(seed).ok()).unwrap_or(0) },
+            "solid" => Kind::Solid {
+                color: match given.get("color") {
+                    Some(Value::Color(color)) => *color,
+                    _ => [0, 0, 0, 255],
+                },
+            },
+            "disc" => Kind::Disc,
+            _ => Kind::Ball,
+        };
+        Ok(Settings {
+            kind,
+            size: given.size("size").ok_or_else(|| missing("size"))?,
+            rate: given.rate("fps").ok_or_else(|| missing("fps"))?,
+            frames: given.int("frames").and_then(|frames| u64::try_from(frames).ok()),
+            label: given.get("label") != Some(&Value::Bool(false)),
+        })
+    }
+}
+
+/// The frame number on the picture, where there is one.
+struct State {
+    label: Option<Writing>,
+}
+
+impl PixelHandler for Pattern {
+    fn parts(&self) -> Vec<Part> {
+        let head: &'static Head = match self.settings.kind {
+            Kind::Ball => &ball::BALL,
+            Kind::Bars => &bars::BARS,
+            Kind::Gradient => &gradient::GRADIENT,
+            Kind::Checker => &checker::CHECKER,
+            Kind::Noise { .. } => &noise::NOISE,
+            Kind::Solid { .. } => &solid::SOLID,
+            Kind::Disc => &disc::DISC,
+        };
+        let label = self.state.label.as_ref().map(|_| Part::Function(&GLYPHS));
+        [Part::Head(head)].into_iter().chain(label).collect()
+    }
+
+    fn size(&self, _: Size) -> Size {
+        self.settings.size
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let Settings { kind, size, rate, frames, .. } = self.settings;
+        let n = info.now.number;
+        if frames.is_some_and(|frames| n >= frames) {
+            return Ok(Flow::Ended);
+        }
+        match kind {
+            Kind::Ball => give.part(&ball::pack(size, rate, n), &[]),
+            Kind::Bars => give.part(&bars::pack(), &[]),
+            Kind::Gradient => give.part(&gradient::pack(n), &[]),
+            Kind::Checker => give.part(&checker::pack(), &[]),
+            Kind::Noise { seed } => give.part(&noise::pack(n, seed), &[]),
+            Kind::Solid { color } => give.part(&solid::pack(color), &[]),
+            Kind::Disc => give.part(&disc::pack(size, rate, n), &[]),
+        }
+        if let Some(label) = &mut self.state.label {
+            let (words, small) = label.set(&Values::of(info)).map_err(HandlerError::failed)?;
+            give.part(words, small);
+        }
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings::of(setup)?;
+    let label = match settings.kind {
+        Kind::Ball if settings.label => Some(label(settings.size).map_err(HandlerError::failed)?),
+        _ => None,
+    };
+    Ok(Worker::pixels(Pattern { settings, state: State { label } }))
+}
+
+/// "Frame: n" in the lower left corner.
+fn label(size: Size) -> Result<Writing, crate::letters::LettersError> {
+    let place = Place { x: 20, y: size.height.cast_signed() - 30, size_px: 24 };
+    Writing::of(&mut Fonts::embedded(), [255; 4], &[(Template::read("Frame: {frame}")?, place)])
 }

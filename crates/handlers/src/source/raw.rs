@@ -5,8 +5,13 @@
 //!
 //! Always: rows and planes follow each other without padding in the file, whatever they have in memory.
 
-use vramp_plan::catalog::{Entry, FormatRule, Liveness, Output, RateRule, SizeRule, ValueType};
+use std::io::{self, IsTerminal};
 
+use vramp_plan::catalog::{Entry, FormatRule, Liveness, Output, RateRule, SizeRule, Status, ValueType};
+use vramp_plan::{Format, Size};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, Yuv};
+
+use super::frame_reader::{FrameReader, Lead, Origin};
 use crate::declare::{defaults, required};
 
 /// What the source `raw` declares.
@@ -26,5 +31,64 @@ pub static ENTRY: Entry = Entry {
         defaults("format", ValueType::Format, "rgba8", Liveness::Fixed, "how the frames are stored"),
         defaults("fps", ValueType::Rate, "30", Liveness::Fixed, "frames per second"),
     ],
+    status: Status::Runs,
     ..Entry::SOURCE
 };
+
+/// Reads frames.
+struct Raw {
+    settings: Settings,
+    state: State,
+}
+
+/// What was set.
+struct Settings {
+    path: String,
+    size: Size,
+    format: Format,
+}
+
+/// What changes from frame to frame.
+#[derive(Default)]
+struct State {
+    reader: Option<FrameReader>,
+}
+
+impl FrameHandler for Raw {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        let Settings { path, size, format } = &self.settings;
+        if path == "-" && io::stdin().is_terminal() {
+            return Err(HandlerError::failed(format!(
+                "standard input is a terminal, expected {format} frames of {size}; pipe them in, or name a file"
+            )));
+        }
+        let origin = Origin::open(path).map_err(HandlerError::failed)?;
+        let reader = FrameReader::new(path, origin, Lead::Nothing, 0, (*format, *size, Yuv::default()));
+        self.state.reader = Some(reader);
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(reader) = &mut self.state.reader else { return Ok(Flow::Ended) };
+        let frame = reader.next(call.now().number, |format, size| Ok(call.lend(format, size)?))?;
+        let Some(frame) = frame else { return Ok(Flow::Ended) };
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.state = State::default();
+        Ok(())
+    }
+}
+
+/// Makes the source `raw`.
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let missing = |key: &str| HandlerError::failed(format!("the setting `{key}` is missing"));
+    let settings = Settings {
+        path: setup.settings.text("path").unwrap_or("-").to_owned(),
+        size: setup.settings.size("size").ok_or_else(|| missing("size"))?,
+        format: setup.settings.format("format").unwrap_or(Format::Rgba8),
+    };
+    Ok(Worker::frames(Raw { settings, state: State::default() }))
+}

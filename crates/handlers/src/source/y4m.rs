@@ -1,14 +1,22 @@
 //! `y4m`: uncompressed video with a one-line header.
 //!
-//! Owns the formats such a stream may have.
+//! Owns the formats such a stream may have, and what its header says of colours.
 //! Does not convert: frames leave as they are stored, and the header says how.
 //!
-//! Always: eight bits a sample.
+//! Always: eight bits a sample; the header is read where probing reads it, so that both agree. Where a tag places
+//! chroma at the left of its pixels (C420mpeg2) it is still taken to be in their middle.
 
-use vramp_plan::Format;
-use vramp_plan::catalog::{Entry, FormatRule, Liveness, Output, PortMedia, RateRule, SizeRule, ValueType};
+use std::io::BufRead;
 
+use vramp_plan::catalog::{
+    Entry, FormatRule, Liveness, Output, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status, ValueType,
+};
+use vramp_plan::{Content, Format, Size};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Setup, Worker, Yuv};
+
+use super::frame_reader::{FrameReader, Lead, Origin};
 use crate::declare::required;
+use crate::probe::{FileProbe, standard_input_header};
 
 /// What the source `y4m` declares.
 pub static ENTRY: Entry = Entry {
@@ -24,5 +32,114 @@ pub static ENTRY: Entry = Entry {
     }],
     settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard input")],
     bare: Some("path"),
+    status: Status::Runs,
     ..Entry::SOURCE
 };
+
+/// Reads frames.
+struct Y4m {
+    settings: Settings,
+    state: State,
+}
+
+/// What was set, and what was planned with.
+struct Settings {
+    given: Given,
+    path: String,
+    planned: Option<(Format, Size)>,
+}
+
+/// What changes from frame to frame.
+#[derive(Default)]
+struct State {
+    reader: Option<FrameReader>,
+}
+
+impl FrameHandler for Y4m {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        let Settings { given, path, planned } = &self.settings;
+        // Of standard input, probing remembers the header it has read; of a file, it reads it again.
+        let probed = FileProbe.probe(&ENTRY, given).map_err(|error| HandlerError::failed(error.to_string()))?;
+        let Some((format, size)) = probed.format.zip(probed.size) else {
+            return Err(HandlerError::failed(format!("`{path}` has no format or size in its header; make it again")));
+        };
+        if let Some((planned_format, planned_size)) = planned
+            && (*planned_format, *planned_size) != (format, size)
+        {
+            return Err(HandlerError::failed(format!(
+                "`{path}` is {format} {size} now and was {planned_format} {planned_size} when the run was planned; \
+                 start the run again"
+            )));
+        }
+        let mut origin = Origin::open(path).map_err(HandlerError::failed)?;
+        let head = match &origin {
+            Origin::Standard => standard_input_header().to_vec(),
+            #[cfg(test)]
+            Origin::Memory(_) => Vec::new(),
+            Origin::File(_) => {
+                origin.with(first_line).map_err(|error| HandlerError::failed(format!("`{path}`: {error}")))?
+            }
+        };
+        let content = (format, size, colours(&head));
+        self.state.reader = Some(FrameReader::new(path, origin, Lead::Line, head.len() as u64, content));
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(reader) = &mut self.state.reader else { return Ok(Flow::Ended) };
+        let frame = reader.next(call.now().number, |format, size| Ok(call.lend(format, size)?))?;
+        let Some(frame) = frame else { return Ok(Flow::Ended) };
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.state = State::default();
+        Ok(())
+    }
+}
+
+fn first_line(from: &mut dyn BufRead) -> std::io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    from.read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+/// What the tags of a header say of colours. The matrix is a tag of vramp's own, since there is none in common use.
+fn colours(head: &[u8]) -> Yuv {
+    let mut yuv = Yuv::default();
+    for tag in head.trim_ascii_end().split(|byte| *byte == b' ') {
+        match tag {
+            b"XCOLORRANGE=FULL" => yuv.full_range = true,
+            b"XCOLORMATRIX=BT601" => yuv.matrix = Some(Matrix::Bt601),
+            b"XCOLORMATRIX=BT709" => yuv.matrix = Some(Matrix::Bt709),
+            _ => {}
+        }
+    }
+    yuv
+}
+
+/// Makes the source `y4m`.
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
+    let frame = setup.outputs.first().and_then(Option::as_ref).and_then(Content::frame);
+    let settings = Settings {
+        given: setup.settings.clone(),
+        path: path.to_owned(),
+        planned: frame.map(|frame| (frame.format, frame.size)),
+    };
+    Ok(Worker::frames(Y4m { settings, state: State::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_limited_and_by_height_unless_tagged() {
+        assert_eq!(colours(b"YUV4MPEG2 W2 H2 C420jpeg XCOLORRANGE=LIMITED\n"), Yuv::default());
+        assert!(colours(b"YUV4MPEG2 W2 H2 XYSCSS=420JPEG XCOLORRANGE=FULL\n").full_range);
+        let tagged = colours(b"YUV4MPEG2 XCOLORMATRIX=BT709 W2 H2\n");
+        assert_eq!(tagged, Yuv { matrix: Some(Matrix::Bt709), full_range: false });
+    }
+}

@@ -1,0 +1,190 @@
+//! Fonts: shaped runs of text, from the embedded font or a file.
+//!
+//! Owns the font library's state and the order in which fonts are asked: the chosen one, the embedded one, and those of
+//! the system.
+//! Does not rasterise ahead and does not place lines.
+//!
+//! Always: the system's fonts are looked for only when a text has characters that neither of the others has, since that
+//! takes tens of milliseconds; a character that nobody has comes out as the chosen font's box.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use cosmic_text::fontdb::{self, Database, Language, Source, Style, Weight};
+use cosmic_text::{
+    Attrs, Buffer, CacheKey, CacheKeyFlags, Family, FontSystem, Metrics, Shaping, SwashCache, SwashContent, Wrap,
+};
+
+use super::LettersError;
+
+static EMBEDDED: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
+
+/// What the chosen font is called here, so that no other can be taken for it.
+const CHOSEN: &str = "vramp chosen";
+
+/// A font file has fewer bytes than this; the largest in use, of all Chinese characters, have some 100 MB.
+const MOST_FONT_BYTES: u64 = 512 << 20;
+
+/// A glyph of a font at a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GlyphKey(CacheKey);
+
+/// A glyph that was placed: its origin, right of the run's beginning and below its baseline.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shaped {
+    pub(crate) key: GlyphKey,
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
+/// Text of one line, shaped. Its first glyph need not be of its first character.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Run {
+    pub(crate) glyphs: Vec<Shaped>,
+    pub(crate) advance: f64,
+    pub(crate) right_to_left: bool,
+}
+
+/// The coverage of a glyph, row by row, and where its upper left corner lies from its origin.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mask {
+    pub(crate) left: i32,
+    pub(crate) up: i32,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) coverage: Vec<u8>,
+}
+
+/// The fonts of one handler.
+pub(crate) struct Fonts {
+    system: FontSystem,
+    scaler: SwashCache,
+    /// Height of a line in the chosen font, for letters of size 1.
+    line: f64,
+    looked: bool,
+}
+
+impl Fonts {
+    /// The embedded font.
+    pub(crate) fn embedded() -> Fonts {
+        let mut db = Database::new();
+        let id = choose(&mut db, Source::Binary(Arc::new(EMBEDDED))).expect("the embedded font is whole");
+        Fonts::of(db, id).expect("the embedded font is whole")
+    }
+
+    /// A font file, or the embedded font where none is given; characters that the file lacks come from the embedded
+    /// one.
+    pub(crate) fn of_file(path: Option<&str>) -> Result<Fonts, LettersError> {
+        let Some(path) = path else { return Ok(Fonts::embedded()) };
+        let no_font = |problem: String| LettersError::NoFont { path: path.to_owned(), problem };
+        let unreadable = |error| LettersError::Unreadable { path: path.to_owned(), error };
+        let found = fs::metadata(Path::new(path)).map_err(unreadable)?;
+        if !found.is_file() {
+            return Err(no_font("not a file".to_owned()));
+        }
+        if found.len() > MOST_FONT_BYTES {
+            return Err(no_font(format!("{} bytes long, more than {MOST_FONT_BYTES}", found.len())));
+        }
+        let bytes = fs::read(path).map_err(unreadable)?;
+        let count = bytes.len();
+        let other =
+            || no_font(if count == 0 { "empty".to_owned() } else { format!("{count} bytes of something else") });
+        let mut db = Database::new();
+        let id = choose(&mut db, Source::Binary(Arc::new(bytes))).ok_or_else(other)?;
+        db.load_font_source(Source::Binary(Arc::new(EMBEDDED)));
+        Fonts::of(db, id).ok_or_else(other)
+    }
+
+    /// None where the font cannot be used.
+    fn of(db: Database, id: fontdb::ID) -> Option<Fonts> {
+        // The locale decides which of several fonts draws Chinese characters, and must not change from one machine to
+        // the next.
+        let mut system = FontSystem::new_with_locale_and_db("en-US".to_owned(), db);
+        let font = system.get_font(id, Weight::NORMAL)?;
+        let metrics = font.metrics();
+        let height = f64::from(metrics.ascent) - f64::from(metrics.descent) + f64::from(metrics.leading);
+        let line = height / f64::from(metrics.units_per_em);
+        // A font that does not tell gets what is usual.
+        let line = if line.is_finite() && line > 0.0 { line } else { 1.2 };
+        Some(Fonts { system, scaler: SwashCache::new(), line, looked: false })
+    }
+
+    /// From one baseline to the next, in pixels.
+    pub(crate) fn line_px(&self, size_px: u32) -> f64 {
+        self.line * f64::from(size_px)
+    }
+
+    /// Shapes text that has no line breaks.
+    pub(crate) fn shape(&mut self, text: &str, size_px: u32) -> Run {
+        let (run, missing) = self.shape_once(text, size_px);
+        if !missing || self.looked {
+            return run;
+        }
+        self.looked = true;
+        self.system.db_mut().load_system_fonts();
+        self.shape_once(text, size_px).0
+    }
+
+    /// A shaped run, and whether fonts lacked characters of it.
+    fn shape_once(&mut self, text: &str, size_px: u32) -> (Run, bool) {
+        let size = size_px as f32;
+        let mut buffer = Buffer::new_empty(Metrics::new(size, size));
+        buffer.set_wrap(Wrap::None);
+        buffer.set_text(text, &Attrs::new().family(Family::Name(CHOSEN)), Shaping::Advanced, None);
+        buffer.shape_until_scroll(&mut self.system, false);
+        let (mut run, mut missing) = (Run::default(), false);
+        for laid in buffer.layout_runs() {
+            // A line that runs to the left may begin anywhere: its left end is put where the run begins.
+            let left = laid.glyphs.iter().map(|glyph| glyph.x).fold(f32::INFINITY, f32::min);
+            run.right_to_left |= laid.rtl;
+            for glyph in laid.glyphs {
+                let key = CacheKey::new(
+                    glyph.font_id,
+                    glyph.glyph_id,
+                    glyph.font_size,
+                    (0.0, 0.0),
+                    glyph.font_weight,
+                    CacheKeyFlags::empty(),
+                );
+                missing |= glyph.glyph_id == 0;
+                run.glyphs.push(Shaped {
+                    key: GlyphKey(key.0),
+                    x: run.advance + f64::from(glyph.x - left) + f64::from(glyph.x_offset * size),
+                    y: f64::from(glyph.y) - f64::from(glyph.y_offset * size),
+                });
+            }
+            let right = laid.glyphs.iter().map(|glyph| glyph.x + glyph.w).fold(f32::NEG_INFINITY, f32::max);
+            run.advance += f64::from((right - left).max(0.0));
+        }
+        (run, missing)
+    }
+
+    /// The coverage of a glyph; an empty mask where it has none. Of coloured glyphs, their opacity.
+    pub(crate) fn mask(&mut self, key: GlyphKey) -> Mask {
+        let Some(image) = self.scaler.get_image_uncached(&mut self.system, key.0) else { return Mask::default() };
+        let (width, height) = (image.placement.width, image.placement.height);
+        let coverage: Vec<u8> = match image.content {
+            SwashContent::Mask => image.data,
+            SwashContent::Color => image.data.chunks_exact(4).map(|pixel| pixel[3]).collect(),
+            SwashContent::SubpixelMask => image.data.chunks_exact(4).map(|pixel| pixel[1]).collect(),
+        };
+        if coverage.len() as u64 != u64::from(width) * u64::from(height) {
+            return Mask::default();
+        }
+        Mask { left: image.placement.left, up: image.placement.top, width, height, coverage }
+    }
+}
+
+/// Loads a font under the name by which it is asked for; the first where a file holds several. Its weight and style
+/// are set to the usual ones, because others would only be replaced by fonts of the same.
+fn choose(db: &mut Database, source: Source) -> Option<fontdb::ID> {
+    let ids = db.load_font_source(source);
+    let mut face = db.face(*ids.first()?)?.clone();
+    ids.iter().for_each(|id| db.remove_face(*id));
+    face.families = vec![(CHOSEN.to_owned(), Language::English_UnitedStates)];
+    face.weight = Weight::NORMAL;
+    face.style = Style::Normal;
+    face.stretch = fontdb::Stretch::Normal;
+    Some(db.push_face_info(face))
+}

@@ -1,0 +1,64 @@
+//! Letters: text that has been set, ready to be drawn.
+//!
+//! Owns fonts and how text is shaped (`fonts`), coverage masks (`sheet`), what is written and which parts of it change
+//! (`template`), the values of those (`values`), and whole writings in one colour (`writing`).
+//! Does not draw: the kernel `glyphs` does, from what a writing hands over.
+//!
+//! Always: shaping happens once, when a handler is made; a frame only puts masks that are there side by side, without
+//! allocating. Pens move by the font's own advances and every mask lies at the nearest whole pixel.
+
+mod fonts;
+mod sheet;
+mod template;
+mod values;
+mod writing;
+
+pub(crate) use fonts::Fonts;
+pub(crate) use template::{Piece, Template};
+pub(crate) use values::{Value, Values};
+pub(crate) use writing::{Place, Writing};
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use vramp_kernels::pixel::glyphs;
+
+/// Sets text, and takes a panic of the font libraries for what it is: a damaged font. About one in five hundred that
+/// had bytes changed at random made them panic.
+pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, LettersError>) -> Result<R, LettersError> {
+    // Whatever was half-made is gone with the panic.
+    catch_unwind(AssertUnwindSafe(set)).unwrap_or_else(|_| {
+        Err(match font {
+            Some(path) => LettersError::NoFont { path: path.to_owned(), problem: "damaged".to_owned() },
+            None => LettersError::Damaged,
+        })
+    })
+}
+
+/// Why text cannot be set.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LettersError {
+    #[error("font `{path}` cannot be read: {error}; check the path, or leave `font` out for the embedded one")]
+    Unreadable { path: String, error: std::io::Error },
+    #[error(
+        "font `{path}` is {problem}, expected a TrueType or OpenType file (.ttf, .otf, .ttc); convert it, or leave \
+         `font` out for the embedded one"
+    )]
+    NoFont { path: String, problem: String },
+    #[error("a font of the system that the text needs is damaged; give a `font` that has all of its characters")]
+    Damaged,
+    #[error("the text has {count} characters, at most {most} can be set; write less, or use several `text`")]
+    TooLong { count: usize, most: usize },
+    #[error(
+        "the text has {count} letters and lines to draw, at most {} fit into one drawing; write less, or use several \
+         `text`",
+        glyphs::MOST
+    )]
+    TooMany { count: usize },
+    #[error(
+        "the letters of the text take {bytes} bytes at this size, at most {most} are kept; use a smaller `size` or \
+         fewer different letters"
+    )]
+    TooLarge { bytes: usize, most: usize },
+    #[error("the text reaches beyond the 32 bits of a coordinate; use a smaller `x`, `y` or `size`")]
+    TooFar,
+}

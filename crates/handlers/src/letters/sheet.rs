@@ -1,0 +1,67 @@
+//! Sheets: the masks of all glyphs that a writing may use, one after another.
+//!
+//! Owns the coverage bytes and who lies where in them.
+//! Does not shape: it is asked for glyphs.
+//!
+//! Always: a glyph is rasterised once; a sheet never grows beyond its limit.
+
+use std::collections::BTreeMap;
+
+use super::LettersError;
+use super::fonts::{Fonts, GlyphKey};
+
+/// Half of what every device can bind at once.
+const MOST_BYTES: usize = 64 << 20;
+
+/// A mask on a sheet, and where its upper left corner lies from its glyph's origin.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mark {
+    pub(super) left: i32,
+    pub(super) up: i32,
+    pub(super) width: u16,
+    pub(super) height: u16,
+    pub(super) at: u32,
+}
+
+impl Mark {
+    pub(super) fn has_pixels(&self) -> bool {
+        self.width > 0 && self.height > 0
+    }
+}
+
+/// Masks one after another.
+#[derive(Default)]
+pub(super) struct Sheet {
+    coverage: Vec<u8>,
+    marks: BTreeMap<GlyphKey, Mark>,
+}
+
+impl Sheet {
+    /// Where a glyph's mask is, after rasterising it if need be. Masks that are wider or higher than 16 bits can tell
+    /// are left out.
+    pub(super) fn mark(&mut self, fonts: &mut Fonts, key: GlyphKey) -> Result<Mark, LettersError> {
+        if let Some(mark) = self.marks.get(&key) {
+            return Ok(*mark);
+        }
+        let mask = fonts.mask(key);
+        let mark = match (u16::try_from(mask.width), u16::try_from(mask.height)) {
+            (Ok(width), Ok(height)) => {
+                let bytes = self.coverage.len() + mask.coverage.len();
+                if bytes > MOST_BYTES {
+                    return Err(LettersError::TooLarge { bytes, most: MOST_BYTES });
+                }
+                let at = self.coverage.len() as u32;
+                self.coverage.extend(mask.coverage);
+                Mark { left: mask.left, up: mask.up, width, height, at }
+            }
+            _ => Mark::default(),
+        };
+        self.marks.insert(key, mark);
+        Ok(mark)
+    }
+
+    /// All masks.
+    pub(super) fn coverage(&self) -> &[u8] {
+        &self.coverage
+    }
+}

@@ -1,0 +1,116 @@
+//! Templates: text with places for values.
+//!
+//! Owns how `{fps}`, `{frame}`, `{time}` and `{size}` are found in a text, line by line.
+//! Does not know what they are at a frame.
+//!
+//! Always: `{{` is a brace; any other word in braces is text like the rest.
+
+use super::LettersError;
+use super::values::Value;
+
+/// More characters than this are not shaped at all: even if many join into one, they would not fit.
+const MOST_CHARACTERS: usize = 4 * vramp_kernels::pixel::glyphs::MOST;
+
+/// Text, or the place of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Fixed(String),
+    Value(Value),
+}
+
+/// Lines of pieces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Template {
+    pub(super) lines: Vec<Vec<Piece>>,
+}
+
+impl Template {
+    /// Reads the text of a setting.
+    pub(crate) fn read(text: &str) -> Result<Template, LettersError> {
+        let count = text.chars().count();
+        if count > MOST_CHARACTERS {
+            return Err(LettersError::TooLong { count, most: MOST_CHARACTERS });
+        }
+        Ok(Template { lines: text.lines().map(pieces).collect() })
+    }
+
+    /// One line of these pieces.
+    pub(crate) fn line(pieces: impl Into<Vec<Piece>>) -> Template {
+        Template { lines: vec![pieces.into()] }
+    }
+
+    /// Whether it has places for values.
+    pub(super) fn changes(&self) -> bool {
+        self.lines.iter().flatten().any(|piece| matches!(piece, Piece::Value(_)))
+    }
+}
+
+impl Piece {
+    pub(crate) fn fixed(text: impl Into<String>) -> Piece {
+        Piece::Fixed(text.into())
+    }
+}
+
+fn pieces(line: &str) -> Vec<Piece> {
+    let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), line);
+    while let Some(at) = rest.find('{') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if rest.starts_with("{{") {
+            text.push('{');
+            rest = &rest[2..];
+            continue;
+        }
+        let named = Value::ALL.into_iter().find_map(|value| Some((value, rest.strip_prefix(value.placeholder()?)?)));
+        match named {
+            Some((value, behind)) => {
+                if !text.is_empty() {
+                    pieces.push(Piece::Fixed(std::mem::take(&mut text)));
+                }
+                pieces.push(Piece::Value(value));
+                rest = behind;
+            }
+            None => {
+                text.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    text.push_str(rest);
+    if !text.is_empty() {
+        pieces.push(Piece::Fixed(text));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let lines = Template::read(text).expect("it is short").lines;
+        let piece = |piece: &Piece| match piece {
+            Piece::Fixed(text) => format!("[{text}]"),
+            Piece::Value(value) => format!("{value:?}"),
+        };
+        let line = |line: &Vec<Piece>| line.iter().map(piece).collect::<Vec<_>>().join(" ");
+        lines.iter().map(line).collect::<Vec<_>>().join(" / ")
+    }
+
+    #[test]
+    fn placeholders_are_found_and_everything_else_is_text() {
+        assert_eq!(shown("{fps} fps"), "Fps [ fps]");
+        assert_eq!(shown("{frame}{time}\r\n{size}!"), "Frame Time / Size [!]");
+        assert_eq!(shown("a {{fps} b {{{fps}"), "[a {fps} b {] Fps");
+        assert_eq!(shown("{word} {} { {fps {FPS} }"), "[{word} {} { {fps {FPS} }]");
+        assert_eq!(shown("{delta}"), "[{delta}]");
+        assert_eq!(shown(""), "");
+        assert_eq!(shown("a\n\nb\n"), "[a] /  / [b]");
+    }
+
+    #[test]
+    fn endless_text_is_refused_with_numbers() {
+        let error = Template::read(&"x".repeat(32_001)).expect_err("it is too long").to_string();
+        assert!(error.contains("32001") && error.contains("32000"), "{error}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Values: what changes in a text from frame to frame.
+//!
+//! Owns which values there are, how each is written, and which characters that can take.
+//! Does not measure: values come with the frame.
+//!
+//! Always: a value is written without allocating, in at most [`MOST_CHARACTERS`] of [`CHARACTERS`].
+
+use std::fmt::Write;
+
+use vramp_plan::Size;
+use vramp_runtime::PixelInfo;
+
+/// Every character that a value may be written with.
+pub(super) const CHARACTERS: &str = "0123456789.:-x";
+
+/// The longest value: a frame number of 64 bits has 20 digits, two sides of 32 bits 21 characters.
+pub(super) const MOST_CHARACTERS: usize = 24;
+
+/// Something that changes from frame to frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Frames per second, with one digit behind the point.
+    Fps,
+    /// Number of the frame.
+    Frame,
+    /// Stream time, as hours, minutes, seconds and milliseconds.
+    Time,
+    /// Width and height of the picture.
+    Size,
+    /// Milliseconds since the source's frame before, with one digit behind the point.
+    Delta,
+}
+
+impl Value {
+    pub(super) const ALL: [Value; 5] = [Value::Fps, Value::Frame, Value::Time, Value::Size, Value::Delta];
+
+    /// How a text asks for it; the time between frames is not offered.
+    pub(super) fn placeholder(self) -> Option<&'static str> {
+        match self {
+            Value::Fps => Some("{fps}"),
+            Value::Frame => Some("{frame}"),
+            Value::Time => Some("{time}"),
+            Value::Size => Some("{size}"),
+            Value::Delta => None,
+        }
+    }
+}
+
+/// The values at one frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Values {
+    fps: f64,
+    frame: u64,
+    time_ns: i64,
+    size: Size,
+    delta_ns: u64,
+}
+
+impl Values {
+    /// Those of a frame that a handler is called for.
+    pub(crate) fn of(info: &PixelInfo) -> Values {
+        let now = &info.now;
+        let (fps, delta_ns) = (now.birth.fps, now.birth.delta_ns);
+        Values { fps, frame: now.number, time_ns: now.pts_ns, size: info.size, delta_ns }
+    }
+
+    /// Writes one of them behind what is there.
+    pub(super) fn write(&self, value: Value, text: &mut String) {
+        let written = match value {
+            Value::Fps => write!(text, "{:.1}", bounded(self.fps)),
+            Value::Frame => write!(text, "{}", self.frame),
+            Value::Time => {
+                let sign = if self.time_ns < 0 { "-" } else { "" };
+                let ms = self.time_ns.unsigned_abs() / 1_000_000;
+                let (s, m, h) = (ms / 1000 % 60, ms / 60_000 % 60, ms / 3_600_000);
+                write!(text, "{sign}{h}:{m:02}:{s:02}.{:03}", ms % 1000)
+            }
+            Value::Size => write!(text, "{}x{}", self.size.width, self.size.height),
+            Value::Delta => write!(text, "{:.1}", bounded(self.delta_ns as f64 / 1e6)),
+        };
+        written.expect("a String takes what is written");
+    }
+}
+
+/// What is no number counts as none; what is out of all proportion stays within a known length.
+fn bounded(v: f64) -> f64 {
+    if v.is_finite() { v.clamp(0.0, 1e15) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Values = Values { fps: 0.0, frame: 0, time_ns: 0, size: Size { width: 1, height: 1 }, delta_ns: 0 };
+
+    fn shown(values: Values, value: Value) -> String {
+        let mut text = String::new();
+        values.write(value, &mut text);
+        assert!(text.len() <= MOST_CHARACTERS && text.chars().all(|c| CHARACTERS.contains(c)), "{text}");
+        text
+    }
+
+    #[test]
+    fn values_are_written_as_the_catalogue_says() {
+        assert_eq!(shown(Values { fps: 59.94, ..NONE }, Value::Fps), "59.9");
+        assert_eq!(shown(Values { fps: f64::NAN, ..NONE }, Value::Fps), "0.0");
+        assert_eq!(shown(Values { fps: f64::MAX, ..NONE }, Value::Fps), "1000000000000000.0");
+        assert_eq!(shown(Values { frame: u64::MAX, ..NONE }, Value::Frame), "18446744073709551615");
+        assert_eq!(shown(NONE, Value::Time), "0:00:00.000");
+        assert_eq!(shown(Values { time_ns: 3_723_004_999_999, ..NONE }, Value::Time), "1:02:03.004");
+        assert_eq!(shown(Values { time_ns: -1_500_000_000, ..NONE }, Value::Time), "-0:00:01.500");
+        assert_eq!(shown(Values { time_ns: i64::MIN, ..NONE }, Value::Time), "-2562047:47:16.854");
+        assert_eq!(shown(Values { size: Size { width: 1920, height: 1080 }, ..NONE }, Value::Size), "1920x1080");
+        assert_eq!(shown(Values { delta_ns: 16_683_350, ..NONE }, Value::Delta), "16.7");
+        assert_eq!(shown(Values { delta_ns: u64::MAX, ..NONE }, Value::Delta), "18446744073709.6");
+    }
+}

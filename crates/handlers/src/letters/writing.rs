@@ -1,0 +1,250 @@
+//! Writings: lines of text in one colour, with the values of each frame in their places.
+//!
+//! Owns the lines, their masks, and the words and small data that the kernel `glyphs` takes.
+//! Does not shape once it is made: values are put together from characters that were shaped one by one.
+//!
+//! Always: setting a frame allocates nothing, however long its values get. A line without values is shaped as a whole.
+//! In a line with values each piece of text is shaped by itself and pieces and values follow each other as written: to
+//! the right, or to the left where the line's first letter is of a script that runs so. Fixed text that is too much is
+//! refused; values for which there is no room any more are cut off.
+
+use vramp_kernels::Pixel;
+use vramp_kernels::pixel::glyphs::{self, Glyph};
+
+use super::LettersError;
+use super::fonts::{Fonts, Run};
+use super::sheet::{Mark, Sheet};
+use super::template::{Piece, Template};
+use super::values::{CHARACTERS, MOST_CHARACTERS, Value, Values};
+
+/// Marks that nobody sees, which make what follows a part of text in one direction.
+const TO_THE_RIGHT: char = '\u{200e}';
+const TO_THE_LEFT: char = '\u{200f}';
+
+/// Where a text begins and how large it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Left end of the first baseline.
+    pub(crate) x: i32,
+    /// Row of the first baseline.
+    pub(crate) y: i32,
+    /// Size of the letters.
+    pub(crate) size_px: u32,
+}
+
+/// Lines of text in one colour.
+pub(crate) struct Writing {
+    color: Pixel,
+    sheet: Sheet,
+    lines: Vec<Line>,
+    /// The characters of values, once for each size that needs them.
+    figures: Vec<Figures>,
+    /// How many glyphs of values there is room for.
+    room: usize,
+    /// The values of the frame that is set, each followed by a line break, and those of the next one.
+    values: String,
+    next: String,
+    set: Vec<Vec<Glyph>>,
+    words: [u32; 8],
+    small: Vec<u32>,
+    /// The most small data there can be. They are always as many, so that nobody who copies them has to grow.
+    small_words: usize,
+}
+
+struct Line {
+    x: i32,
+    y: i32,
+    /// From left to right.
+    items: Vec<Item>,
+    size_px: u32,
+}
+
+enum Item {
+    Text(Laid),
+    Value(Value),
+}
+
+/// Masks with the places of their origins, and where the pen is behind them.
+struct Laid {
+    marks: Vec<(Mark, f64, f64)>,
+    advance: f64,
+}
+
+/// The characters of values, in the order of [`CHARACTERS`].
+struct Figures {
+    size_px: u32,
+    of: Vec<Laid>,
+}
+
+impl Writing {
+    /// Sets these texts.
+    pub(crate) fn of(fonts: &mut Fonts, color: Pixel, texts: &[(Template, Place)]) -> Result<Writing, LettersError> {
+        let (mut sheet, mut lines, mut figures) = (Sheet::default(), Vec::new(), Vec::<Figures>::new());
+        for (template, place) in texts {
+            let size_px = place.size_px;
+            for (at, pieces) in template.lines.iter().enumerate() {
+                let down = (at as f64 * fonts.line_px(size_px)).round() as i32;
+                let items = items(fonts, &mut sheet, pieces, size_px)?;
+                lines.push(Line { x: place.x, y: place.y.saturating_add(down), items, size_px });
+            }
+            if template.changes() && figures.iter().all(|figures| figures.size_px != size_px) {
+                figures.push(Figures::of(fonts, &mut sheet, size_px)?);
+            }
+        }
+        // Lines without anything to draw cost nothing.
+        lines.retain(|line| line.most_glyphs() > 0);
+        let fixed: usize = lines.iter().map(Line::fixed_glyphs).sum();
+        let count = fixed + lines.len();
+        let room = glyphs::MOST.checked_sub(count).ok_or(LettersError::TooMany { count })?;
+        let most: usize = lines.iter().map(Line::most_glyphs).sum::<usize>().min(fixed + room);
+        let values = lines.iter().map(Line::values).map(Iterator::count).sum::<usize>() * (MOST_CHARACTERS + 1);
+        let small_words = sheet.coverage().len().div_ceil(4) + 6 * lines.len() + 4 * most;
+        let mut writing = Writing {
+            color,
+            sheet,
+            set: lines.iter().map(|line| Vec::with_capacity(line.most_glyphs())).collect(),
+            lines,
+            figures,
+            room,
+            values: String::with_capacity(values),
+            next: String::with_capacity(values),
+            words: [0; 8],
+            small: Vec::with_capacity(small_words),
+            small_words,
+        };
+        writing.lay()?;
+        Ok(writing)
+    }
+
+    /// Sets the values of a frame; hands out the words and the small data of `glyphs`.
+    pub(crate) fn set(&mut self, values: &Values) -> Result<(&[u32], &[u32]), LettersError> {
+        self.next.clear();
+        for value in self.lines.iter().flat_map(Line::values) {
+            values.write(value, &mut self.next);
+            self.next.push('\n');
+        }
+        if self.next != self.values {
+            std::mem::swap(&mut self.next, &mut self.values);
+            self.lay()?;
+        }
+        Ok((&self.words, &self.small))
+    }
+
+    /// Puts the masks of all lines in their places.
+    fn lay(&mut self) -> Result<(), LettersError> {
+        let (mut values, mut room) = (self.values.lines(), self.room);
+        for (line, set) in self.lines.iter().zip(&mut self.set) {
+            set.clear();
+            let mut pen = 0.0;
+            // Nobody asks for figures where there are no values.
+            let figures = self.figures.iter().find(|figures| figures.size_px == line.size_px);
+            for item in &line.items {
+                match item {
+                    Item::Text(laid) => laid.put(line, &mut pen, laid.marks.len(), set),
+                    Item::Value(_) => {
+                        let characters = values.next().unwrap_or_default().chars();
+                        let laid = characters.filter_map(|c| figures?.of.get(CHARACTERS.find(c)?));
+                        for laid in laid {
+                            laid.put(line, &mut pen, room, set);
+                            room = room.saturating_sub(laid.marks.len());
+                        }
+                    }
+                }
+            }
+        }
+        let words = glyphs::pack(self.color, self.sheet.coverage(), &self.set, &mut self.small);
+        self.words = words.ok_or(LettersError::TooFar)?;
+        self.small.resize(self.small_words, 0);
+        Ok(())
+    }
+}
+
+impl Line {
+    fn values(&self) -> impl Iterator<Item = Value> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Value(value) => Some(*value),
+            Item::Text(_) => None,
+        })
+    }
+
+    fn fixed_glyphs(&self) -> usize {
+        let texts = self.items.iter().map(|item| match item {
+            Item::Text(laid) => laid.marks.len(),
+            Item::Value(_) => 0,
+        });
+        texts.sum()
+    }
+
+    fn most_glyphs(&self) -> usize {
+        self.fixed_glyphs() + self.values().count() * MOST_CHARACTERS
+    }
+}
+
+impl Figures {
+    fn of(fonts: &mut Fonts, sheet: &mut Sheet, size_px: u32) -> Result<Figures, LettersError> {
+        let mut bytes = [0; 4];
+        let shaped = CHARACTERS.chars().map(|c| {
+            let run = fonts.shape(c.encode_utf8(&mut bytes), size_px);
+            let mut laid = Laid::of(fonts, sheet, run)?;
+            // One glyph each, as `MOST_CHARACTERS` counts.
+            laid.marks.truncate(1);
+            Ok(laid)
+        });
+        Ok(Figures { size_px, of: shaped.collect::<Result<_, _>>()? })
+    }
+}
+
+impl Laid {
+    /// The masks of a run, without those that have no pixels.
+    fn of(fonts: &mut Fonts, sheet: &mut Sheet, run: Run) -> Result<Laid, LettersError> {
+        let mut marks = Vec::with_capacity(run.glyphs.len());
+        for glyph in run.glyphs {
+            let mark = sheet.mark(fonts, glyph.key)?;
+            if mark.has_pixels() {
+                marks.push((mark, glyph.x, glyph.y));
+            }
+        }
+        Ok(Laid { marks, advance: run.advance })
+    }
+
+    /// Puts it behind the pen, as far as there is room, and moves the pen.
+    fn put(&self, line: &Line, pen: &mut f64, room: usize, set: &mut Vec<Glyph>) {
+        for (mark, x, y) in self.marks.iter().take(room) {
+            let origin = ((*pen + x).round() as i32, y.round() as i32);
+            set.push(Glyph {
+                x: line.x.saturating_add(origin.0).saturating_add(mark.left),
+                y: line.y.saturating_add(origin.1).saturating_sub(mark.up),
+                width: mark.width,
+                height: mark.height,
+                at: mark.at,
+            });
+        }
+        *pen += self.advance;
+    }
+}
+
+/// What a line consists of, from left to right.
+fn items(fonts: &mut Fonts, sheet: &mut Sheet, pieces: &[Piece], size_px: u32) -> Result<Vec<Item>, LettersError> {
+    if let [Piece::Fixed(text)] = pieces {
+        let run = fonts.shape(text, size_px);
+        return Ok(vec![Item::Text(Laid::of(fonts, sheet, run)?)]);
+    }
+    let texts = pieces.iter().filter_map(|piece| match piece {
+        Piece::Fixed(text) => Some(text.as_str()),
+        Piece::Value(_) => None,
+    });
+    let leftward = fonts.shape(&texts.collect::<String>(), size_px).right_to_left;
+    let direction = if leftward { TO_THE_LEFT } else { TO_THE_RIGHT };
+    let items = pieces.iter().map(|piece| match piece {
+        Piece::Fixed(text) => {
+            let run = fonts.shape(&format!("{direction}{text}"), size_px);
+            Ok(Item::Text(Laid::of(fonts, sheet, run)?))
+        }
+        Piece::Value(value) => Ok(Item::Value(*value)),
+    });
+    let mut items = items.collect::<Result<Vec<_>, LettersError>>()?;
+    if leftward {
+        items.reverse();
+    }
+    Ok(items)
+}

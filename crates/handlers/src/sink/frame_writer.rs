@@ -1,0 +1,312 @@
+//! Whole frames into a stream of bytes, for sinks that write uncompressed video.
+//!
+//! Owns the taking out of padding, how far the stream has got, and what is said when it cannot go on.
+//! Does not know headers: whoever writes a frame gives what stands in front of it.
+//!
+//! Always: a stream holds whole frames of one size and format, also after an error, where what was begun is taken back;
+//! writing allocates nothing after the first frame.
+
+use std::io::{self, Write};
+
+use vramp_plan::{Format, Size};
+use vramp_runtime::{Meta, Yuv};
+
+use super::outlet::{Outlet, OutletError};
+
+/// Rows and lines shorter than this are gathered, so that they are not written one by one.
+const GATHER_BYTES: usize = 256 << 10;
+
+/// Why a frame was not written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error(
+        "{name}, frame {frame}, byte {at}: {error}; the {frames} frames before it are whole ({bytes} bytes). Free some \
+         space, or name another place"
+    )]
+    Failed { name: String, frame: u64, at: u64, frames: u64, bytes: u64, error: io::Error },
+    #[error(
+        "{name}, frame {frame}, byte {at}: whoever reads it has stopped reading, after {frames} whole frames; stop \
+         the run after as many frames as are wanted, such as with `--frames {frames}`"
+    )]
+    Closed { name: String, frame: u64, at: u64, frames: u64 },
+    #[error("{name}, frame {frame}: the stream broke off in an earlier frame and cannot go on; start it again")]
+    Over { name: String, frame: u64 },
+    #[error(
+        "{name}: frame {frame} is {size}, the frames before it are {first}, and such a stream has one size; put \
+         `resize size={first}` in front"
+    )]
+    Size { name: String, frame: u64, size: Size, first: Size },
+    #[error(
+        "{name}: frame {frame} is {format}, the frames before it are {first}; put `convert format={first}` in front"
+    )]
+    Format { name: String, frame: u64, format: Format, first: Format },
+    #[error(
+        "{name}: frame {frame} has another colour range or matrix than the frames before it; put `convert \
+         format=rgba8 ! convert format={format}` in front"
+    )]
+    Colours { name: String, frame: u64, format: Format },
+    #[error(transparent)]
+    Outlet(#[from] OutletError),
+}
+
+/// A stream of frames that are all alike.
+pub(super) struct FrameWriter {
+    name: String,
+    to: Box<dyn Outlet>,
+    /// What the first frame was like.
+    first: Option<(Format, Size, Yuv)>,
+    /// Bytes of whole frames, and how many those are.
+    bytes: u64,
+    frames: u64,
+    gathered: Vec<u8>,
+    /// Whether it broke off where nothing can be taken back.
+    over: bool,
+}
+
+impl FrameWriter {
+    /// A stream to here; nothing has been written.
+    pub(super) fn new(path: &str, to: Box<dyn Outlet>) -> FrameWriter {
+        let name = if path == "-" { "standard output".to_owned() } else { format!("`{path}`") };
+        let gathered = Vec::with_capacity(GATHER_BYTES);
+        FrameWriter { name, to, first: None, bytes: 0, frames: 0, gathered, over: false }
+    }
+
+    /// Whether nothing is in it yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// Writes a frame, and in front of it what belongs there. All of it is on its way when this returns.
+    pub(super) fn write(&mut self, lead: &[u8], meta: &Meta, pixels: &[u8]) -> Result<(), WriteError> {
+        let frame = meta.number;
+        self.check(meta)?;
+        let mut written = 0;
+        match self.try_write(lead, meta, pixels, &mut written) {
+            Ok(()) => {
+                self.first = Some((meta.format, meta.size, meta.yuv));
+                self.bytes += written;
+                self.frames += 1;
+                Ok(())
+            }
+            Err(error) => {
+                // What cannot be taken back leaves half a frame: nothing may follow it.
+                self.over = !self.to.cut_to(self.bytes).unwrap_or(false);
+                let (name, at, frames, bytes) = (self.name.clone(), self.bytes + written, self.frames, self.bytes);
+                Err(match error.kind() {
+                    io::ErrorKind::BrokenPipe => WriteError::Closed { name, frame, at, frames },
+                    _ => WriteError::Failed { name, frame, at, frames, bytes, error },
+                })
+            }
+        }
+    }
+
+    fn check(&self, meta: &Meta) -> Result<(), WriteError> {
+        let (name, frame) = (|| self.name.clone(), meta.number);
+        if self.over {
+            return Err(WriteError::Over { name: name(), frame });
+        }
+        match self.first {
+            Some((first, ..)) if first != meta.format => {
+                Err(WriteError::Format { name: name(), frame, format: meta.format, first })
+            }
+            Some((_, first, _)) if first != meta.size => {
+                Err(WriteError::Size { name: name(), frame, size: meta.size, first })
+            }
+            Some((format, _, yuv)) if yuv != meta.yuv => Err(WriteError::Colours { name: name(), frame, format }),
+            _ => Ok(()),
+        }
+    }
+
+    fn try_write(&mut self, lead: &[u8], meta: &Meta, pixels: &[u8], written: &mut u64) -> io::Result<()> {
+        self.gathered.clear();
+        self.put(lead, written)?;
+        for plane in meta.format.planes(meta.size) {
+            let (length, step, count) = if plane.row_bytes == plane.stride {
+                (plane.row_bytes * plane.rows, 0, 1)
+            } else {
+                (plane.row_bytes, plane.stride, plane.rows)
+            };
+            for row in 0..count {
+                let start = (plane.start + row * step) as usize;
+                self.put(&pixels[start..start + length as usize], written)?;
+            }
+        }
+        push(&mut *self.to, &self.gathered, written)?;
+        self.to.flush()
+    }
+
+    /// Gathers what is short and sends on what is long.
+    fn put(&mut self, bytes: &[u8], written: &mut u64) -> io::Result<()> {
+        if self.gathered.len() + bytes.len() > GATHER_BYTES {
+            push(&mut *self.to, &self.gathered, written)?;
+            self.gathered.clear();
+        }
+        if bytes.len() >= GATHER_BYTES / 2 {
+            push(&mut *self.to, &self.gathered, written)?;
+            self.gathered.clear();
+            return push(&mut *self.to, bytes, written);
+        }
+        self.gathered.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Finishes the stream. One without frames leaves nothing behind, and what was there before stays.
+    pub(super) fn finish(self) -> Result<(), WriteError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        Ok(self.to.finish()?)
+    }
+}
+
+/// Writes all of it and counts.
+fn push(to: &mut dyn Write, mut bytes: &[u8], written: &mut u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match to.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(taken) => {
+                *written += taken as u64;
+                bytes = &bytes[taken..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A disk of a few bytes, or a pipe whose reader goes away after as many.
+    #[derive(Clone)]
+    struct Small {
+        bytes: Arc<Mutex<Vec<u8>>>,
+        room: usize,
+        kind: io::ErrorKind,
+        finished: Arc<Mutex<bool>>,
+    }
+
+    impl Small {
+        fn new(room: usize, kind: io::ErrorKind) -> Small {
+            Small { bytes: Arc::default(), room, kind, finished: Arc::default() }
+        }
+
+        fn text(&self) -> String {
+            String::from_utf8(self.bytes.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut held = self.bytes.lock().unwrap();
+            let taken = bytes.len().min(self.room - held.len());
+            held.extend(&bytes[..taken]);
+            if taken == 0 { Err(self.kind.into()) } else { Ok(taken) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Outlet for Small {
+        fn cut_to(&mut self, bytes: u64) -> io::Result<bool> {
+            let is_file = self.kind == io::ErrorKind::StorageFull;
+            if is_file {
+                self.bytes.lock().unwrap().truncate(bytes as usize);
+            }
+            Ok(is_file)
+        }
+
+        fn finish(self: Box<Self>) -> Result<(), OutletError> {
+            *self.finished.lock().unwrap() = true;
+            Ok(())
+        }
+    }
+
+    fn gray(number: u64, width: u32, height: u32) -> Meta {
+        Meta { number, ..Meta::new(Format::Gray8, Size::new(width, height).unwrap()) }
+    }
+
+    #[test]
+    fn padding_is_left_out() {
+        let small = Small::new(100, io::ErrorKind::StorageFull);
+        let mut writer = FrameWriter::new("t", Box::new(small.clone()));
+        writer.write(b"H ", &gray(0, 3, 2), b"abc-def-").unwrap();
+        writer.write(b"F ", &gray(1, 3, 2), b"ghi-jkl-").unwrap();
+        writer.finish().unwrap();
+        assert_eq!((small.text().as_str(), *small.finished.lock().unwrap()), ("H abcdefF ghijkl", true));
+    }
+
+    #[test]
+    fn a_full_disk_keeps_whole_frames_and_names_the_place() {
+        let small = Small::new(18, io::ErrorKind::StorageFull);
+        let mut writer = FrameWriter::new("out.y4m", Box::new(small.clone()));
+        writer.write(b"H ", &gray(4, 4, 2), b"abcdefgh").unwrap();
+        let error = writer.write(b"F ", &gray(5, 4, 2), b"ijklmnop").unwrap_err().to_string();
+        assert!(error.starts_with("`out.y4m`, frame 5, byte 18: "), "{error}");
+        assert!(error.contains("the 1 frames before it are whole (10 bytes)"), "{error}");
+        assert_eq!(small.text(), "H abcdefgh");
+        // Where there is room again, it goes on.
+        let error = writer.write(b"F ", &gray(6, 4, 2), b"qrstuvwx").unwrap_err().to_string();
+        assert!(error.starts_with("`out.y4m`, frame 6, byte 18"), "{error}");
+        writer.finish().unwrap();
+        assert!(*small.finished.lock().unwrap());
+    }
+
+    #[test]
+    fn a_disk_that_is_full_at_once_leaves_nothing_behind() {
+        let small = Small::new(3, io::ErrorKind::StorageFull);
+        let mut writer = FrameWriter::new("t", Box::new(small.clone()));
+        assert!(writer.write(b"H ", &gray(0, 4, 2), b"abcdefgh").is_err());
+        writer.finish().unwrap();
+        assert_eq!((small.text().as_str(), *small.finished.lock().unwrap()), ("", false));
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_said_and_nothing_follows_half_a_frame() {
+        let small = Small::new(18, io::ErrorKind::BrokenPipe);
+        let mut writer = FrameWriter::new("-", Box::new(small.clone()));
+        writer.write(b"H ", &gray(0, 4, 2), b"abcdefgh").unwrap();
+        let error = writer.write(b"F ", &gray(1, 4, 2), b"ijklmnop").unwrap_err().to_string();
+        assert!(error.starts_with("standard output, frame 1, byte 18: whoever reads it has stopped"), "{error}");
+        let error = writer.write(b"F ", &gray(2, 4, 2), b"ijklmnop").unwrap_err().to_string();
+        assert!(error.contains("frame 2: the stream broke off"), "{error}");
+    }
+
+    #[test]
+    fn another_size_format_or_range_is_refused_with_the_way_out() {
+        let small = Small::new(1000, io::ErrorKind::StorageFull);
+        let mut writer = FrameWriter::new("t", Box::new(small.clone()));
+        writer.write(b"", &gray(0, 4, 2), b"abcdefgh").unwrap();
+        let error = writer.write(b"", &gray(1, 4, 1), b"abcd").unwrap_err().to_string();
+        assert!(error.contains("frame 1 is 4x1") && error.contains("`resize size=4x2`"), "{error}");
+        let rgb = Meta::new(Format::Rgb8, Size::new(4, 2).unwrap());
+        let error = writer.write(b"", &rgb, &[0; 24]).unwrap_err().to_string();
+        assert!(error.contains("`convert format=gray8`"), "{error}");
+        let mut full = gray(2, 4, 2);
+        full.yuv.full_range = true;
+        assert!(matches!(writer.write(b"", &full, b"abcdefgh"), Err(WriteError::Colours { .. })));
+        assert_eq!(small.text(), "abcdefgh");
+    }
+
+    #[test]
+    fn long_planes_and_short_rows_come_in_order() {
+        let small = Small::new(10 << 20, io::ErrorKind::StorageFull);
+        let mut writer = FrameWriter::new("t", Box::new(small.clone()));
+        let size = Size::new(1000, 602).unwrap();
+        let meta = Meta::new(Format::I420, size);
+        let pixels: Vec<u8> = (0..Format::I420.frame_bytes(size)).map(|at| (at / 7 % 100) as u8).collect();
+        let mut expected = b"lead".to_vec();
+        for plane in Format::I420.planes(size) {
+            let start = plane.start as usize;
+            expected.extend(&pixels[start..start + (plane.row_bytes * plane.rows) as usize]);
+        }
+        writer.write(b"lead", &meta, &pixels).unwrap();
+        assert!(*small.bytes.lock().unwrap() == expected);
+    }
+}

@@ -1,0 +1,222 @@
+//! Outlets: where a sink's bytes go, and how a file gets its name only once it holds something whole.
+//!
+//! Owns the temporary file beside its target, the look at the directory before the first frame, and the special cases:
+//! standard output, pipes and devices, which have no temporary name.
+//! Does not know frames or formats.
+//!
+//! Always: a file of the target's name is untouched until its successor is finished; what is not finished is removed;
+//! a pipe or device is never replaced by a file.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why nothing can be written there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OutletError {
+    #[error("`{path}` is a directory, expected a file to write; add a file name to it")]
+    Directory { path: String },
+    #[error("the directory `{folder}` of `{path}` is not there; make it first, such as `mkdir -p {folder}`")]
+    NoFolder { path: String, folder: String },
+    #[error("`{path}` cannot be written: {error}; check who may write there, or name another place")]
+    Unwritable { path: String, error: io::Error },
+    #[error("standard output is a terminal, which frames would flood; pipe it on, or name a file")]
+    Terminal,
+    #[error("`{part}` was written and cannot be renamed to `{path}`: {error}; rename it by hand")]
+    Rename { part: String, path: String, error: io::Error },
+}
+
+/// Something that frames can be written to, one after another.
+pub(super) trait Outlet: Write + Send {
+    /// Takes back everything after this many bytes; false where that is impossible.
+    fn cut_to(&mut self, bytes: u64) -> io::Result<bool>;
+
+    /// Finishes it: gives it its name where it is to have one.
+    fn finish(self: Box<Self>) -> Result<(), OutletError>;
+}
+
+/// Opens a file, or standard output for `-`.
+pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
+    if path == "-" {
+        if io::stdout().is_terminal() {
+            return Err(OutletError::Terminal);
+        }
+        return Ok(Box::new(Standard));
+    }
+    match Target::look(path, PathBuf::new())? {
+        Target::Special(path) => {
+            let opened = OpenOptions::new().write(true).open(&path);
+            let file = opened.map_err(|error| OutletError::Unwritable { path: path.display().to_string(), error })?;
+            Ok(Box::new(Special(file)))
+        }
+        Target::File(target) => Ok(Box::new(Part::begin(target, PathBuf::new())?)),
+    }
+}
+
+/// What a path leads to.
+pub(super) enum Target {
+    /// A file that is there or can be made: its real place, whatever links lead there.
+    File(PathBuf),
+    /// A pipe or a device.
+    Special(PathBuf),
+}
+
+impl Target {
+    /// Looks at a path without changing anything. What it finds is written into memory of a path before.
+    pub(super) fn look(path: &str, into: PathBuf) -> Result<Target, OutletError> {
+        let unwritable = |error| OutletError::Unwritable { path: path.to_owned(), error };
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Err(OutletError::Directory { path: path.to_owned() }),
+            Ok(found) if found.is_file() => {
+                // Renaming would also replace a file that may not be written.
+                OpenOptions::new().write(true).open(path).map_err(unwritable)?;
+                Ok(Target::File(fs::canonicalize(path).map_err(unwritable)?))
+            }
+            Ok(_) => Ok(Target::Special(rewritten(into, path))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let folder = folder(Path::new(path));
+                if folder.is_dir() && !path.ends_with('/') {
+                    return Ok(Target::File(rewritten(into, path)));
+                }
+                Err(OutletError::NoFolder { path: path.to_owned(), folder: folder.display().to_string() })
+            }
+            Err(error) => Err(unwritable(error)),
+        }
+    }
+}
+
+/// Another path in the same memory: a sink that writes a file per frame makes no new one for each.
+fn rewritten(path: PathBuf, text: &str) -> PathBuf {
+    let mut words = path.into_os_string();
+    words.clear();
+    words.push(text);
+    words.into()
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file under a temporary name beside its target.
+pub(super) struct Part {
+    file: File,
+    place: PathBuf,
+    target: PathBuf,
+    kept: bool,
+}
+
+impl Part {
+    /// Makes an empty file beside the target; its own name is written into memory of a path before.
+    pub(super) fn begin(target: PathBuf, place: PathBuf) -> Result<Part, OutletError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut name = place.into_os_string();
+        name.clear();
+        name.push(folder(&target));
+        name.push("/");
+        let stem = target.file_name().unwrap_or_default().to_string_lossy();
+        let end = stem.char_indices().nth(50).map_or(stem.len(), |(at, _)| at);
+        name.push(&stem[..end]);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        write!(name, ".{}-{number}.part", std::process::id()).expect("text can be added to text");
+        drop(stem);
+        let place = PathBuf::from(name);
+        let opened = OpenOptions::new().write(true).create_new(true).open(&place);
+        let file = opened.map_err(|error| OutletError::Unwritable { path: target.display().to_string(), error })?;
+        Ok(Part { file, place, target, kept: false })
+    }
+
+    /// Gives it its name; hands back the memory of both paths.
+    pub(super) fn keep(mut self) -> Result<(PathBuf, PathBuf), OutletError> {
+        if let Ok(old) = fs::metadata(&self.target) {
+            // Who may read the old file may read the new one; where that cannot be had, the picture matters more.
+            let _ = self.file.set_permissions(old.permissions());
+        }
+        // Even if it cannot be renamed it is somebody's work: it stays.
+        self.kept = true;
+        fs::rename(&self.place, &self.target).map_err(|error| OutletError::Rename {
+            part: self.place.display().to_string(),
+            path: self.target.display().to_string(),
+            error,
+        })?;
+        Ok((std::mem::take(&mut self.target), std::mem::take(&mut self.place)))
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Nobody is left to tell; a leftover is named `.part`.
+            let _ = fs::remove_file(&self.place);
+        }
+    }
+}
+
+impl Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Outlet for Part {
+    fn cut_to(&mut self, bytes: u64) -> io::Result<bool> {
+        self.file.set_len(bytes)?;
+        self.file.seek(SeekFrom::Start(bytes))?;
+        Ok(true)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), OutletError> {
+        self.keep().map(drop)
+    }
+}
+
+/// A pipe or a device.
+struct Special(File);
+
+impl Write for Special {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Outlet for Special {
+    fn cut_to(&mut self, _: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), OutletError> {
+        Ok(())
+    }
+}
+
+/// Standard output, locked anew for each write, since a lock cannot move between threads.
+struct Standard;
+
+impl Write for Standard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().lock().flush()
+    }
+}
+
+impl Outlet for Standard {
+    fn cut_to(&mut self, _: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), OutletError> {
+        Ok(())
+    }
+}

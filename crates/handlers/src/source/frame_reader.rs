@@ -1,0 +1,426 @@
+//! Whole frames out of a stream of bytes, for sources that read uncompressed video.
+//!
+//! Owns where the bytes come from, how far they have been read, and what is said when they end too early.
+//! Does not know headers of files: whoever opens a stream has read that far.
+//!
+//! Always: a frame is whole or an error names its number and the byte; after an error the stream has ended; reading
+//! allocates nothing.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+
+use vramp_plan::{Format, Size};
+use vramp_runtime::{Frame, HandlerError, Yuv};
+
+/// Planes larger than this go straight from the file into the frame; rows and frame lines share one read.
+const BUFFER_BYTES: usize = 256 << 10;
+/// The longest line in front of a frame.
+const LONGEST_LINE: usize = 4096;
+
+/// Where bytes come from.
+pub(super) enum Origin {
+    /// A file.
+    File(BufReader<File>),
+    /// Standard input, which others may have read the beginning of.
+    Standard,
+    /// Anything else that can be read.
+    #[cfg(test)]
+    Memory(Box<dyn BufRead + Send>),
+}
+
+impl Origin {
+    /// Opens a file, or standard input for `-`.
+    pub(super) fn open(path: &str) -> Result<Origin, ReadError> {
+        if path == "-" {
+            return Ok(Origin::Standard);
+        }
+        let unreadable = |error| ReadError::Open { path: path.to_owned(), error };
+        if fs::metadata(path).map_err(unreadable)?.is_dir() {
+            return Err(ReadError::Directory { path: path.to_owned() });
+        }
+        Ok(Origin::File(BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(unreadable)?)))
+    }
+
+    /// Reads from it. Standard input is locked anew each time, since a lock cannot move between threads.
+    pub(super) fn with<R>(&mut self, read: impl FnOnce(&mut dyn BufRead) -> R) -> R {
+        match self {
+            Origin::File(file) => read(file),
+            Origin::Standard => read(&mut io::stdin().lock()),
+            #[cfg(test)]
+            Origin::Memory(memory) => read(memory),
+        }
+    }
+}
+
+/// Why there is no frame.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    #[error("`{path}` cannot be read: {error}; check the path and who may read it")]
+    Open { path: String, error: io::Error },
+    #[error("`{path}` is a directory, expected a file; name a file in it")]
+    Directory { path: String },
+    #[error("{name}, frame {frame}, byte {at}: {error}; check that its disk is there")]
+    Broken { name: String, frame: u64, at: u64, error: io::Error },
+    #[error(
+        "{name} ends at byte {at} in the middle of frame {frame}: {missing} of its {whole} bytes are missing; the \
+         frames before it are whole, so make the file again or cut it there"
+    )]
+    Short { name: String, frame: u64, at: u64, missing: u64, whole: u64 },
+    #[error("{name} is empty, expected frames of {whole} bytes each; check what was to write it")]
+    Empty { name: String, whole: u64 },
+    #[error(
+        "{name}, frame {frame}, byte {at}: found `{found}`, expected a line `FRAME`; check that size and format in \
+         the header are what follows, or make the file again"
+    )]
+    NoFrame { name: String, frame: u64, at: u64, found: String },
+    #[error(
+        "{name}, frame {frame}, byte {at}: the line `FRAME` has no end in {LONGEST_LINE} bytes; make the file again"
+    )]
+    LongLine { name: String, frame: u64, at: u64 },
+}
+
+/// What stands in front of every frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// Nothing; then a stream without frames is a mistake.
+    Nothing,
+    /// A line that begins with `FRAME`.
+    Line,
+}
+
+/// A stream of frames that are all alike.
+pub(super) struct FrameReader {
+    name: String,
+    origin: Origin,
+    lead: Lead,
+    format: Format,
+    size: Size,
+    yuv: Yuv,
+    at: u64,
+    frames: u64,
+    /// The number under which it failed, and how. What comes after a broken place cannot be read.
+    failed: Option<(u64, String)>,
+}
+
+impl FrameReader {
+    /// Frames from here on; `at` bytes have been read before.
+    pub(super) fn new(
+        path: &str,
+        origin: Origin,
+        lead: Lead,
+        at: u64,
+        (format, size, yuv): (Format, Size, Yuv),
+    ) -> Self {
+        let name = if path == "-" { "standard input".to_owned() } else { format!("`{path}`") };
+        FrameReader { name, origin, lead, format, size, yuv, at, frames: 0, failed: None }
+    }
+
+    /// Bytes of one frame in the stream, where nothing is padded.
+    fn whole(&self) -> u64 {
+        self.format.planes(self.size).map(|plane| plane.row_bytes * plane.rows).sum()
+    }
+
+    /// The next frame, for the call of this number; none at the end. Asked again under the number it failed at, it
+    /// fails again.
+    pub(super) fn next(
+        &mut self,
+        number: u64,
+        lend: impl FnOnce(Format, Size) -> Result<Frame, HandlerError>,
+    ) -> Result<Option<Frame>, HandlerError> {
+        if let Some((failed, problem)) = &self.failed {
+            return if *failed == number { Err(HandlerError::failed(problem.as_str())) } else { Ok(None) };
+        }
+        if !self.begin().map_err(|error| self.fail(number, &error))? {
+            return Ok(None);
+        }
+        let mut frame = lend(self.format, self.size)?;
+        let mut meta = *frame.meta();
+        meta.yuv = self.yuv;
+        frame.set_meta(meta);
+        let mut bytes = frame.fill().expect("a frame that was just lent has one holder");
+        let read = self.planes(&mut bytes);
+        drop(bytes);
+        read.map_err(|error| self.fail(number, &error))?;
+        self.frames += 1;
+        Ok(Some(frame))
+    }
+
+    fn fail(&mut self, number: u64, error: &ReadError) -> HandlerError {
+        let problem = error.to_string();
+        self.failed = Some((number, problem.clone()));
+        HandlerError::failed(problem)
+    }
+
+    /// Whether a frame begins here; reads what stands in front of it.
+    fn begin(&mut self) -> Result<bool, ReadError> {
+        let (mut found, mut first) = ([0; 5], 0);
+        let read = match self.lead {
+            Lead::Nothing => self.origin.with(|from| has_more(from)).map(|more| {
+                first = usize::from(more);
+                true
+            }),
+            Lead::Line => self.origin.with(|from| {
+                first = fill(from, &mut found).map_err(|(_, error)| error)?;
+                Ok(&found == b"FRAME")
+            }),
+        };
+        let is_frame = read.map_err(|error| self.broken(error))?;
+        match self.lead {
+            _ if first == 0 && self.lead == Lead::Nothing && self.frames == 0 => {
+                Err(ReadError::Empty { name: self.name.clone(), whole: self.whole() })
+            }
+            _ if first == 0 => Ok(false),
+            Lead::Nothing => Ok(true),
+            Lead::Line if !is_frame => Err(ReadError::NoFrame {
+                name: self.name.clone(),
+                frame: self.frames,
+                at: self.at,
+                found: found[..first].escape_ascii().to_string(),
+            }),
+            Lead::Line => {
+                let (taken, ended) = self.origin.with(|from| skip_line(from)).map_err(|error| self.broken(error))?;
+                if !ended && taken < LONGEST_LINE {
+                    let at = self.at + (found.len() + taken) as u64;
+                    return Err(self.short(at, self.whole()));
+                }
+                if !ended {
+                    return Err(ReadError::LongLine { name: self.name.clone(), frame: self.frames, at: self.at });
+                }
+                self.at += (found.len() + taken) as u64;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Reads the planes of a frame into their places.
+    fn planes(&mut self, into: &mut [u8]) -> Result<(), ReadError> {
+        let (mut missing, begun) = (self.whole(), self.at);
+        for plane in self.format.planes(self.size) {
+            // A plane without padding is one read.
+            let (length, step, count) = if plane.row_bytes == plane.stride {
+                (plane.row_bytes * plane.rows, 0, 1)
+            } else {
+                (plane.row_bytes, plane.stride, plane.rows)
+            };
+            for row in 0..count {
+                let start = (plane.start + row * step) as usize;
+                let row = &mut into[start..start + length as usize];
+                let got = match self.origin.with(|from| fill(from, row)) {
+                    Ok(got) => got as u64,
+                    Err((got, error)) => {
+                        self.at += got as u64;
+                        return Err(self.broken(error));
+                    }
+                };
+                self.at += got;
+                missing -= got;
+                if got < length {
+                    debug_assert_eq!(self.at - begun + missing, self.whole());
+                    return Err(self.short(self.at, missing));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn short(&self, at: u64, missing: u64) -> ReadError {
+        ReadError::Short { name: self.name.clone(), frame: self.frames, at, missing, whole: self.whole() }
+    }
+
+    fn broken(&self, error: io::Error) -> ReadError {
+        ReadError::Broken { name: self.name.clone(), frame: self.frames, at: self.at, error }
+    }
+}
+
+/// Whether there is at least one byte more.
+fn has_more(from: &mut dyn BufRead) -> io::Result<bool> {
+    loop {
+        match from.fill_buf() {
+            Ok(bytes) => return Ok(!bytes.is_empty()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads until this is full or the stream ends, and says how much that was.
+fn fill(from: &mut dyn BufRead, mut into: &mut [u8]) -> Result<usize, (usize, io::Error)> {
+    let mut got = 0;
+    while !into.is_empty() {
+        match from.read(into) {
+            Ok(0) => break,
+            Ok(read) => {
+                got += read;
+                into = &mut into[read..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err((got, error)),
+        }
+    }
+    Ok(got)
+}
+
+/// Goes past the next line end: how many bytes that took, and whether there was one. A frame's own parameters tell
+/// nothing that is needed here.
+fn skip_line(from: &mut dyn BufRead) -> io::Result<(usize, bool)> {
+    let mut taken = 0;
+    while taken < LONGEST_LINE {
+        if !has_more(from)? {
+            return Ok((taken, false));
+        }
+        let bytes = from.fill_buf()?;
+        let bytes = &bytes[..bytes.len().min(LONGEST_LINE - taken)];
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(bytes.len(), |at| at + 1);
+        from.consume(used);
+        taken += used;
+        if end.is_some() {
+            return Ok((taken, true));
+        }
+    }
+    Ok((taken, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read};
+
+    use proptest::prelude::*;
+    use vramp_runtime::{HostPool, Meta};
+
+    use super::*;
+
+    fn reader(bytes: impl BufRead + Send + 'static, lead: Lead, format: Format, size: (u32, u32)) -> FrameReader {
+        let size = Size::new(size.0, size.1).unwrap();
+        let origin = Origin::Memory(Box::new(bytes));
+        FrameReader::new("t", origin, lead, 0, (format, size, Yuv::default()))
+    }
+
+    fn take(reader: &mut FrameReader, number: u64, pool: &HostPool) -> Result<Option<Frame>, String> {
+        let lend = |format, size| pool.lend(Meta::new(format, size)).map_err(HandlerError::from);
+        reader.next(number, lend).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn rows_land_at_their_padded_places() {
+        let pool = HostPool::new(1 << 20);
+        // 3x3 in 4:2:0: luma rows of 3, then two rows of 2 twice.
+        let mut reader = reader(Cursor::new((1..=17).collect::<Vec<u8>>()), Lead::Nothing, Format::I420, (3, 3));
+        let frame = take(&mut reader, 0, &pool).unwrap().unwrap();
+        let bytes = frame.bytes();
+        assert_eq!([&bytes[0..3], &bytes[4..7], &bytes[8..11]].concat(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!([&bytes[256..258], &bytes[260..262]].concat(), [10, 11, 12, 13]);
+        assert_eq!([&bytes[512..514], &bytes[516..518]].concat(), [14, 15, 16, 17]);
+        assert!(take(&mut reader, 1, &pool).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_stream_that_ends_early_says_where_and_how_much_is_missing() {
+        let pool = HostPool::new(1 << 20);
+        let mut bytes = b"FRAME\nabcd".to_vec();
+        bytes.extend(b"FRAME Ip Xhello\nab");
+        let mut reader = reader(Cursor::new(bytes), Lead::Line, Format::Gray8, (2, 2));
+        assert!(take(&mut reader, 0, &pool).unwrap().is_some());
+        let error = take(&mut reader, 1, &pool).unwrap_err();
+        assert!(
+            error.starts_with("`t` ends at byte 28 in the middle of frame 1: 2 of its 4 bytes are missing"),
+            "{error}"
+        );
+        assert_eq!(take(&mut reader, 1, &pool).unwrap_err(), error, "tried again, it is still broken");
+        assert!(take(&mut reader, 2, &pool).unwrap().is_none(), "skipped, it is over");
+    }
+
+    #[test]
+    fn every_cut_is_an_error_or_a_clean_end() {
+        let pool = HostPool::new(1 << 20);
+        let whole = b"FRAME\nabcdFRAME I\nefgh";
+        for length in 0..=whole.len() {
+            let mut reader = reader(Cursor::new(whole[..length].to_vec()), Lead::Line, Format::Gray8, (2, 2));
+            let mut frames = 0;
+            let end = loop {
+                match take(&mut reader, frames, &pool) {
+                    Ok(Some(_)) => frames += 1,
+                    end => break end.map(|_| ()),
+                }
+            };
+            assert_eq!(
+                frames,
+                match length {
+                    0..=9 => 0,
+                    10..=21 => 1,
+                    _ => 2,
+                },
+                "{length}"
+            );
+            assert_eq!(end.is_ok(), [0, 10, 22].contains(&length), "{length}: {end:?}");
+        }
+    }
+
+    #[test]
+    fn garbage_between_frames_is_shown() {
+        let pool = HostPool::new(1 << 20);
+        let mut reader = reader(Cursor::new(b"FRAME\nabcd\x00\x01AME\n".to_vec()), Lead::Line, Format::Gray8, (2, 2));
+        take(&mut reader, 0, &pool).unwrap();
+        let error = take(&mut reader, 1, &pool).unwrap_err();
+        assert!(error.starts_with("`t`, frame 1, byte 10: found `\\x00\\x01AME`, expected a line `FRAME`"), "{error}");
+    }
+
+    #[test]
+    fn a_frame_line_without_end_is_given_up() {
+        let pool = HostPool::new(1 << 20);
+        let endless = Cursor::new([b"FRAME X".as_slice(), &[b'x'; 9000]].concat());
+        let error = take(&mut reader(endless, Lead::Line, Format::Gray8, (2, 2)), 0, &pool).unwrap_err();
+        assert!(error.contains("no end in 4096 bytes"), "{error}");
+    }
+
+    #[test]
+    fn nothing_at_all_is_a_mistake_only_where_no_header_said_otherwise() {
+        let pool = HostPool::new(1 << 20);
+        let error = take(&mut reader(io::empty(), Lead::Nothing, Format::Rgb8, (3, 2)), 0, &pool).unwrap_err();
+        assert!(error.starts_with("`t` is empty, expected frames of 18 bytes"), "{error}");
+        assert!(take(&mut reader(io::empty(), Lead::Line, Format::Gray8, (2, 2)), 0, &pool).unwrap().is_none());
+    }
+
+    /// Gives what it has in pieces, and then fails.
+    struct Failing(Cursor<Vec<u8>>, usize);
+
+    impl Read for Failing {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let most = into.len().min(self.1);
+            match self.0.read(&mut into[..most])? {
+                0 => Err(io::Error::other("the cable is out")),
+                read => Ok(read),
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_that_fails_is_named_with_frame_and_byte() {
+        let pool = HostPool::new(1 << 20);
+        let from = BufReader::with_capacity(3, Failing(Cursor::new(vec![7; 6]), 2));
+        let mut reader = reader(from, Lead::Nothing, Format::Gray8, (2, 2));
+        assert!(take(&mut reader, 0, &pool).unwrap().is_some());
+        let error = take(&mut reader, 1, &pool).unwrap_err();
+        assert!(error.starts_with("`t`, frame 1, byte 6: the cable is out"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_in_frames_or_one_error(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'F'), Just(b'\n'), any::<u8>()], 0..200),
+            headed in any::<bool>(),
+        ) {
+            let pool = HostPool::new(1 << 20);
+            let bytes = if headed { [b"FRAME\n".as_slice(), &bytes].concat() } else { bytes };
+            let mut reader = reader(Cursor::new(bytes), Lead::Line, Format::I422, (3, 2));
+            for number in 0..40 {
+                match take(&mut reader, number, &pool) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Ok(()),
+                    Err(error) => prop_assert!(error.starts_with("`t`") && error.len() < 400, "{}", error),
+                }
+            }
+            prop_assert!(false, "it did not end");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Pictures out of the bytes of one file, as rgba8.
+//!
+//! Owns the calls into the decoders and the putting together of a GIF's frames.
+//! Does not read files and does not choose memory: both are given.
+//!
+//! Always: a picture is whole or an error names the byte; tags of orientation and colour profiles are not applied;
+//! of animations, GIF gives all frames, any other the first.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gif::{ColorOutput, DecodeOptions, Decoder, DisposalMethod};
+use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+use vramp_plan::Size;
+use vramp_runtime::foreign;
+
+/// Why there is no picture. The name of the file is added by whoever has read it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PictureError {
+    #[error("byte 0: found `{found}`, expected a PNG, JPEG, WebP, BMP, TIFF or GIF; convert it to one of these first")]
+    Kind { found: String },
+    #[error("byte {at} of {length}: {problem}; check that the file is whole, for example by opening it elsewhere")]
+    Broken { at: usize, length: usize, problem: String },
+    #[error("it is {width}x{height}, expected sides from 1 to {most}", most = Size::MAX_SIDE)]
+    Sides { width: u32, height: u32 },
+    #[error("{0}")]
+    Memory(#[from] vramp_runtime::PoolError),
+}
+
+/// What a file's first bytes say it is.
+pub(super) fn kind(bytes: &[u8]) -> Result<ImageFormat, PictureError> {
+    use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
+    let kind = image::guess_format(bytes).ok().filter(|kind| matches!(kind, Png | Jpeg | WebP | Bmp | Tiff | Gif));
+    kind.ok_or_else(|| PictureError::Kind { found: bytes[..bytes.len().min(12)].escape_ascii().to_string() })
+}
+
+/// A decoder's buffers, kept from picture to picture.
+#[derive(Default)]
+pub(super) struct Still {
+    narrow: Vec<u8>,
+}
+
+impl Still {
+    /// Decodes a picture that is no GIF. `lend` is given its size and lends memory, `write` hands that out for filling.
+    pub(super) fn decode<F>(
+        &mut self,
+        kind: ImageFormat,
+        bytes: &[u8],
+        lend: impl FnOnce(Size) -> Result<F, PictureError>,
+        write: impl FnOnce(&mut F, &mut dyn FnMut(&mut [u8]) -> Result<(), PictureError>) -> Result<(), PictureError>,
+    ) -> Result<F, PictureError> {
+        let at = Cell::new(0);
+        let from = Watched { from: Cursor::new(bytes), at: &at };
+        let broken = |error: image::ImageError| broken(at.get(), bytes.len(), error.to_string());
+        let decoder = foreign(|| ImageReader::with_format(from, kind).into_decoder()).map_err(broken)?;
+        let size = sized(decoder.dimensions())?;
+        let mut frame = lend(size)?;
+        let colour = decoder.color_type();
+        let mut decoder = Some(decoder);
+        let mut outcome = Ok(());
+        write(&mut frame, &mut |into| {
+            if let Some(decoder) = decoder.take() {
+                outcome = self.read(decoder, colour, into);
+            }
+            Ok(())
+        })?;
+        outcome.map_err(broken)?;
+        if kind == ImageFormat::Jpeg && !ends_as_jpeg(bytes) {
+            return Err(self::broken(bytes.len(), bytes.len(), "the JPEG ends without its end marker"));
+        }
+        Ok(frame)
+    }
+
+    fn read(&mut self, decoder: impl ImageDecoder, colour: ColorType, into: &mut [u8]) -> image::ImageResult<()> {
+        let narrow = match colour {
+            ColorType::Rgba8 => return foreign(|| decoder.read_image(into)),
+            ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => &mut self.narrow,
+            _ => {
+                // Deeper than eight bits, or floats: rare enough to be decoded on the side.
+                let whole = foreign(|| DynamicImage::from_decoder(decoder).map(DynamicImage::into_rgba8))?;
+                into.copy_from_slice(whole.as_raw());
+                return Ok(());
+            }
+        };
+        narrow.resize(decoder.total_bytes() as usize, 0);
+        foreign(|| decoder.read_image(narrow))?;
+        let (pixels, _) = into.as_chunks_mut::<4>();
+        match colour {
+            ColorType::Rgb8 => {
+                for (pixel, [r, g, b]) in pixels.iter_mut().zip(narrow.as_chunks::<3>().0) {
+                    *pixel = [*r, *g, *b, 255];
+                }
+            }
+            ColorType::La8 => {
+                for (pixel, [level, alpha]) in pixels.iter_mut().zip(narrow.as_chunks::<2>().0) {
+                    *pixel = [*level, *level, *level, *alpha];
+                }
+            }
+            _ => {
+                for (pixel, level) in pixels.iter_mut().zip(narrow.iter()) {
+                    *pixel = [*level, *level, *level, 255];
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a JPEG has its end marker. Its decoder fills what is missing with grey and says nothing.
+fn ends_as_jpeg(bytes: &[u8]) -> bool {
+    // Some cameras put bytes of their own behind the end; a thumbnail in front has a marker of its own, and lies within
+    // the first segments, before the last start of a scan.
+    let scan = bytes.windows(2).rposition(|pair| pair == [0xFF, 0xDA]).unwrap_or(0);
+    bytes[scan..].windows(2).any(|pair| pair == [0xFF, 0xD9])
+}
+
+fn sized((width, height): (u32, u32)) -> Result<Size, PictureError> {
+    Size::new(width, height).ok_or(PictureError::Sides { width, height })
+}
+
+fn broken(at: usize, length: usize, problem: impl Into<String>) -> PictureError {
+    PictureError::Broken { at, length, problem: problem.into() }
+}
+
+/// Bytes whose reader can be asked how far it has got.
+struct Watched<'a> {
+    from: Cursor<&'a [u8]>,
+    at: &'a Cell<usize>,
+}
+
+impl Watched<'_> {
+    fn note<R>(&mut self, outcome: R) -> R {
+        self.at.set(self.from.position() as usize);
+        outcome
+    }
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(into);
+        self.note(read)
+    }
+}
+
+impl BufRead for Watched<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.from.fill_buf()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.from.consume(bytes);
+        self.note(());
+    }
+}
+
+impl Seek for Watched<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = self.from.seek(to);
+        self.note(at)
+    }
+}
+
+/// The frames of a GIF, one laid over another as the file says.
+pub(super) struct Gif {
+    decoder: Decoder<Counted>,
+    at: Arc<AtomicUsize>,
+    size: Size,
+    length: usize,
+    canvas: Vec<u8>,
+    /// The canvas before a frame that is to vanish without a trace.
+    before: Vec<u8>,
+    /// What has to be undone before the next frame: how, and where.
+    undo: Option<(DisposalMethod, Area)>,
+    frames: u64,
+}
+
+/// Bytes that say how far they have been read, in small steps, since the decoder has a buffer of its own.
+struct Counted {
+    from: Cursor<Vec<u8>>,
+    at: Arc<AtomicUsize>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let step = into.len().min(256);
+        let read = self.from.read(&mut into[..step])?;
+        self.at.fetch_add(read, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// A rectangle within the canvas.
+#[derive(Clone, Copy)]
+struct Area {
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+}
+
+impl Gif {
+    /// Reads a GIF's header.
+    pub(super) fn open(bytes: Vec<u8>) -> Result<Gif, PictureError> {
+        let length = bytes.len();
+        let mut options = DecodeOptions::new();
+        options.set_color_output(ColorOutput::RGBA);
+        let at = Arc::new(AtomicUsize::new(0));
+        let from = Counted { from: Cursor::new(bytes), at: Arc::clone(&at) };
+        let decoder = foreign(|| options.read_info(from))
+            .map_err(|error| broken(at.load(Ordering::Relaxed), length, format!("the GIF's header: {error}")))?;
+        let size = sized((decoder.width().into(), decoder.height().into()))?;
+        Ok(Gif { decoder, at, size, length, canvas: Vec::new(), before: Vec::new(), undo: None, frames: 0 })
+    }
+
+    /// The size of every frame.
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// The bytes of the file, for the next one to be read into.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.decoder.into_inner().into_inner().from.into_inner()
+    }
+
+    /// The next frame's pixels; none at the end.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, PictureError> {
+        let (width, height) = (self.size.width as usize, self.size.height as usize);
+        self.canvas.resize(width * height * 4, 0);
+        match self.undo.take() {
+            Some((DisposalMethod::Background, area)) => area.rows(width).for_each(|row| self.canvas[row].fill(0)),
+            Some((DisposalMethod::Previous, _)) => self.canvas.copy_from_slice(&self.before),
+            _ => {}
+        }
+        let (nth, length) = (self.frames, self.length);
+        let read = foreign(|| self.decoder.read_next_frame());
+        let frame = match read {
+            Ok(Some(frame)) => frame,
+            Ok(None) if nth == 0 => return Err(broken(length, length, "the GIF has no frames")),
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                let at = self.at.load(Ordering::Relaxed);
+                return Err(broken(at, length, format!("frame {nth} of the GIF: {error}")));
+            }
+        };
+        let (left, top) = (usize::from(frame.left).min(width), usize::from(frame.top).min(height));
+        let area = Area {
+            x: left,
+            y: top,
+            width: usize::from(frame.width).min(width - left),
+            height: usize::from(frame.height).min(height - top),
+        };
+        if frame.dispose == DisposalMethod::Previous {
+            self.before.clone_from(&self.canvas);
+        }
+        let rows = frame.buffer.chunks_exact((usize::from(frame.width) * 4).max(1));
+        for (row, from) in area.rows(width).zip(rows) {
+            let (pixels, _) = self.canvas[row].as_chunks_mut::<4>();
+            for (pixel, new) in pixels.iter_mut().zip(from.as_chunks::<4>().0) {
+                if new[3] != 0 {
+                    *pixel = *new;
+                }
+            }
+        }
+        self.undo = Some((frame.dispose, area));
+        self.frames += 1;
+        Ok(Some(&self.canvas))
+    }
+}
+
+impl Area {
+    /// The bytes of its rows on a canvas of this width.
+    fn rows(self, canvas_width: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+        (self.y..self.y + self.height).map(move |y| {
+            let start = (y * canvas_width + self.x) * 4;
+            start..start + self.width * 4
+        })
+    }
+}

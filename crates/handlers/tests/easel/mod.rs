@@ -1,0 +1,192 @@
+//! An easel: built-in handlers made from text settings, fused and run on the host, and the frames they leave.
+
+#![allow(dead_code, reason = "each test file uses its own part of it")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use vramp_handlers::{ENTRIES, kinds};
+use vramp_plan::catalog::{Fallback, Settings};
+use vramp_plan::{Policy, Rate, Size, Space};
+use vramp_runtime::{
+    Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, PixelHandler, Ports, Setup,
+    Stepped, Tally, Worker, Workplace, link,
+};
+
+pub type Pixel = [u8; 4];
+
+/// A handler's name and what is set of it, as `key=value`.
+pub type Asked<'a> = (&'a str, &'a [(&'a str, &'a str)]);
+
+pub const THIRTY: (u32, u32) = (30, 1);
+
+/// A picture that was made.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Made {
+    pub size: Size,
+    pub pixels: Vec<Pixel>,
+}
+
+impl Made {
+    pub fn at(&self, x: u32, y: u32) -> Pixel {
+        self.pixels[(y * self.size.width + x) as usize]
+    }
+
+    pub fn each(&self) -> impl Iterator<Item = (u32, u32, Pixel)> {
+        let width = self.size.width;
+        self.pixels.iter().zip(0..).map(move |(pixel, i)| (i % width, i / width, *pixel))
+    }
+
+    /// The box around all pixels that are not black: left, top, right, bottom, the last two exclusive.
+    pub fn ink(&self) -> Option<(u32, u32, u32, u32)> {
+        let inked = self.each().filter(|(.., pixel)| pixel[..3] != [0, 0, 0]);
+        inked.fold(None, |around, (x, y, _)| {
+            let (l, t, r, b) = around.unwrap_or((x, y, x + 1, y + 1));
+            Some((l.min(x), t.min(y), r.max(x + 1), b.max(y + 1)))
+        })
+    }
+
+    /// Coverage of white on black, summed up in pixels.
+    pub fn amount(&self) -> f64 {
+        self.pixels.iter().map(|pixel| f64::from(pixel[1]) / 255.0).sum()
+    }
+
+    pub fn save(&self, path: &str) {
+        let bytes = self.pixels.as_flattened().to_vec();
+        let image = image::RgbaImage::from_raw(self.size.width, self.size.height, bytes).expect("all pixels");
+        image.save(path).expect("the folder exists");
+    }
+}
+
+pub fn size(width: u32, height: u32) -> Size {
+    Size { width, height }
+}
+
+/// Makes a handler; its settings are read from text as a graph would.
+pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
+    let entry = ENTRIES.into_iter().find(|entry| entry.name == name).expect("the handler exists");
+    let mut settings = Settings::default();
+    for setting in entry.settings {
+        if let Fallback::Is(default) = setting.fallback {
+            settings.set(setting.name, setting.value.read(default).expect("a default fits"));
+        }
+    }
+    for (key, text) in given {
+        let setting = entry.setting(key).expect("the setting exists");
+        settings.set(*key, setting.value.read(text).expect("the value fits"));
+    }
+    let kinds = kinds();
+    let maker = kinds.maker(entry).expect("it can be made");
+    let setup = Setup {
+        name,
+        settings: &settings,
+        inputs: &[],
+        outputs: &[],
+        space: Space::Cpu,
+        rate: Rate::new(30, 1),
+        handlers: 5,
+    };
+    match maker(&setup) {
+        Ok(Worker::Pixels(handler)) => Ok(handler),
+        Ok(Worker::Frames(_)) => panic!("{name} is kernels"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Why a handler cannot be made.
+pub fn refusal(asked: Asked<'_>) -> String {
+    make(asked).err().unwrap_or_else(|| panic!("{asked:?} was made"))
+}
+
+/// Keeps what comes.
+struct Keep(Arc<Mutex<Vec<Made>>>);
+
+impl FrameHandler for Keep {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = call.input(0).expect("a lead frame");
+        let pixels = frame.bytes().as_chunks::<4>().0.to_vec();
+        self.0.lock().expect("nobody panicked").push(Made { size: frame.meta().size, pixels });
+        Ok(Flow::Produced)
+    }
+}
+
+/// Counts what comes.
+struct Count;
+
+impl FrameHandler for Count {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(if call.input(0).is_some() { Flow::Produced } else { Flow::Ended })
+    }
+}
+
+/// A lane of a group that makes frames from nothing, and a sink. Sides are groups of their own.
+fn lane(
+    asked: &[Asked<'_>],
+    sides: &[Asked<'_>],
+    rate: (u32, u32),
+    sink: impl FrameHandler + 'static,
+    tally: Arc<Tally>,
+) -> Lane {
+    let rate = Rate::new(rate.0, rate.1);
+    let clock = Clock::free(rate.expect("a rate"));
+    let bell = Bell::new();
+    let group = |asked: &[Asked<'_>], sides: Vec<usize>| {
+        let handlers: Vec<_> = asked.iter().map(|asked| make(*asked).expect("it can be made")).collect();
+        let made = handlers[0].size(size(1, 1));
+        Group::fuse("all", handlers, rate, Ports { source: None, sides, size: made })
+    };
+    let mut nodes = Vec::new();
+    let ports = (0..sides.len()).collect();
+    let mut main = Node::new("all", Box::new(group(asked, ports)), sides.len(), 1).clock(clock.clone()).nominal();
+    for (at, side) in sides.iter().enumerate() {
+        let mut node = Node::new("side", Box::new(group(&[*side], vec![])), 0, 1).clock(clock.clone()).nominal();
+        let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+        node.connect_output(0, output);
+        main.connect_input(at, input, Policy::Lossless);
+        nodes.push(node);
+    }
+    let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+    main.connect_output(0, output);
+    let mut sink = Node::new("sink", Box::new(sink), 1, 0);
+    sink.connect_input(0, input, Policy::Lossless);
+    nodes.extend([main, sink]);
+    Lane::new(nodes, bell, Workplace::new(HostPool::new(512 << 20)).counting(tally))
+}
+
+/// The frames that these handlers make, the first of which ends after some.
+pub fn run(asked: &[Asked<'_>], sides: &[Asked<'_>], rate: (u32, u32)) -> Vec<Made> {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let mut lane = lane(asked, sides, rate, Keep(Arc::clone(&kept)), Arc::default());
+    lane.start().expect("it starts");
+    loop {
+        match lane.step(&|| Duration::ZERO) {
+            Stepped::Moved => {}
+            Stepped::Over => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(lane);
+    Arc::into_inner(kept).expect("the lane is gone").into_inner().expect("nobody panicked")
+}
+
+/// A black picture with something drawn on it.
+pub fn drawn(on: Size, asked: Asked<'_>) -> Made {
+    let side = on.to_string();
+    let black: Asked<'_> = ("pattern", &[("kind", "solid"), ("size", &side), ("frames", "1")]);
+    run(&[black, asked], &[], THIRTY).remove(0)
+}
+
+/// Heap allocations of so many frames, after as many others.
+pub fn allocations(asked: &[Asked<'_>], frames: usize) -> u64 {
+    let tally = Arc::new(Tally::default());
+    let mut lane = lane(asked, &[], THIRTY, Count, Arc::clone(&tally));
+    lane.start().expect("it starts");
+    let mut step = || {
+        for _ in 0..frames {
+            assert!(matches!(lane.step(&|| Duration::ZERO), Stepped::Moved));
+        }
+        tally.own()
+    };
+    let warm = step();
+    step() - warm
+}

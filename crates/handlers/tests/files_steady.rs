@@ -1,0 +1,50 @@
+//! Reading and writing uncompressed video allocates nothing once it runs.
+
+mod files_rig;
+
+use files_rig::{ENOUGH, Forget, Play, Shot, make, room, run, size, write};
+use vramp_handlers::{convert, sink, source};
+use vramp_plan::{Format, OnError};
+use vramp_runtime::{CountingAllocator, FrameHandler, is_counted};
+
+#[global_allocator]
+static HEAP: CountingAllocator = CountingAllocator;
+
+/// Runs it and counts what is allocated after its first frames.
+fn later(handlers: Vec<Box<dyn FrameHandler>>) -> u64 {
+    let run = run(handlers, OnError::Stop, ENOUGH);
+    assert_eq!(run.outcome, Ok(()));
+    let counts = &run.allocations;
+    assert!(counts.len() >= 30, "it ran for {} steps", counts.len());
+    // The last step is the end.
+    counts[counts.len() - 2] - counts[8]
+}
+
+#[test]
+fn y4m_and_raw_read_write_and_convert_without_allocating() {
+    assert!(is_counted());
+    let room = room("steady");
+    // One size whose rows are padded, one whose are not.
+    for (w, h) in [(45, 31), (64, 48)] {
+        let shots: Vec<Shot> = (0..40).map(|n| Shot::made(Format::I420, size(w, h), n)).collect();
+        let (y4m, raw) = (room.join("a.y4m").display().to_string(), room.join("a.raw").display().to_string());
+        write(&sink::y4m::ENTRY, &[("path", &y4m)], &shots).unwrap();
+        write(&sink::raw::ENTRY, &[("path", &raw)], &shots).unwrap();
+        let size_text = format!("{w}x{h}");
+        let frames = [("path", raw.as_str()), ("size", &size_text), ("format", "i420")];
+        let copy = room.join("copy").display().to_string();
+        let made = |entry, given: &[(&str, &str)]| make(entry, given, None).unwrap();
+        let read_y4m = || made(&source::y4m::ENTRY, &[("path", &y4m)]);
+        assert_eq!(later(vec![read_y4m(), Box::new(Forget)]), 0, "reading y4m at {w}x{h}");
+        assert_eq!(later(vec![made(&source::raw::ENTRY, &frames), Box::new(Forget)]), 0, "reading raw at {w}x{h}");
+        for entry in [&sink::y4m::ENTRY, &sink::raw::ENTRY] {
+            let write = made(entry, &[("path", &copy)]);
+            assert_eq!(later(vec![Box::new(Play(shots.clone())), write]), 0, "writing {} at {w}x{h}", entry.name);
+        }
+        for way in [["rgba8", "nv12"], ["i444", "i422"], ["gray8", "rgb8"]] {
+            let convert = way.map(|format| made(&convert::convert::ENTRY, &[("format", format)]));
+            let [there, on] = convert;
+            assert_eq!(later(vec![read_y4m(), there, on, Box::new(Forget)]), 0, "{way:?} at {w}x{h}");
+        }
+    }
+}

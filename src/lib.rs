@@ -21,16 +21,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use vramp_gpu as gpu;
 pub use vramp_handlers as handlers;
+pub use vramp_kernels as kernels;
 pub use vramp_plan as plan;
+pub use vramp_runtime as runtime;
 
-pub use vramp_handlers::{FileProbe, catalog};
+pub use vramp_handlers::{FileProbe, catalog, kinds};
+
+#[cfg(not(target_arch = "wasm32"))]
+pub mod harness;
+mod machine;
+mod session;
+
+pub use session::{Prepared, Session, SessionError};
 
 use vramp_plan::catalog::Catalog;
 use vramp_plan::{GraphSpec, Mistakes, Source};
 
 /// What most programs need.
 pub mod prelude {
+    pub use crate::session::Session;
     pub use vramp_handlers::FileProbe;
     pub use vramp_plan::catalog::{Catalog, Entry};
     pub use vramp_plan::{Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Size, Space};

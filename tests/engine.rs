@@ -4,6 +4,9 @@
 //! with diamonds, delays, thinning, several sources and rates, failures and lossy links; they run stepped, in random
 //! order, and on one thread per lane.
 
+// Whether a lane may go to another thread is asked of everything that wgpu is made of.
+#![recursion_limit = "256"]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +15,8 @@ use std::time::{Duration, Instant};
 use vramp::prelude::*;
 use vramp_plan::{Format, OnError, PlannedHandler};
 use vramp_runtime::{
-    Bell, Call, Clock, DropReason, Flow, FrameHandler, HandlerError, HostPool, Lane, Meta, Node, NodeCounts, Observed,
-    Stepped, link,
+    Bell, Call, Clock, DropReason, Flow, FrameHandler, HandlerError, HostPool, Lane, Node, NodeCounts, Observed,
+    Stepped, Workplace, link,
 };
 
 struct Random(u64);
@@ -40,9 +43,7 @@ impl FrameHandler for Make {
             return Ok(Flow::Ended);
         }
         self.left -= 1;
-        let now = call.now();
-        let size = Size { width: 4, height: 4 };
-        let frame = call.lend(Meta { pts_ns: now.pts_ns, number: now.number, format: Format::Gray8, size })?;
+        let frame = call.lend(Format::Gray8, Size { width: 4, height: 4 })?;
         call.send(0, frame);
         Ok(Flow::Produced)
     }
@@ -150,12 +151,13 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
         nodes[from].as_mut().expect("still here").connect_output(0, output);
         nodes[to].as_mut().expect("still here").connect_input(port, input, planned.policy);
     }
+    let pool = HostPool::new(64 << 20);
     let lanes = plan.lanes.iter().zip(&bells).map(|(lane, bell)| {
         let nodes = lane.handlers.iter().map(|at| nodes[*at].take().expect("each is in one lane")).collect();
-        Lane::new(nodes, bell.clone())
+        Lane::new(nodes, bell.clone(), Workplace::new(pool.clone()))
     });
     let lanes = lanes.collect();
-    Machine { lanes, pool: HostPool::new(64 << 20), links, bells, taken }
+    Machine { lanes, pool, links, bells, taken }
 }
 
 impl Machine {
@@ -165,7 +167,7 @@ impl Machine {
         for lane in &mut self.lanes {
             lane.stop(DropReason::Stopped).expect("stopping does not fail");
             for node in lane.nodes() {
-                filtered.insert(node.name().to_owned(), node.counts());
+                filtered.insert(node.name(), node.counts());
             }
         }
         for (name, counts) in &filtered {
@@ -239,14 +241,14 @@ fn stepped_in_any_order_every_plan_comes_to_its_end_with_every_frame_accounted_f
             let (mut moved, mut over) = (false, true);
             for _ in 0..machine.lanes.len() * 2 {
                 let lane = random.below(machine.lanes.len());
-                match machine.lanes[lane].step(Duration::ZERO, &machine.pool) {
+                match machine.lanes[lane].step(&|| Duration::ZERO) {
                     Stepped::Moved => moved = true,
-                    Stepped::Failed { node, error } => panic!("{what}: {node}: {error}"),
+                    Stepped::Failed(failure) => panic!("{what}: {failure}"),
                     _ => {}
                 }
             }
             for lane in &mut machine.lanes {
-                match lane.step(Duration::ZERO, &machine.pool) {
+                match lane.step(&|| Duration::ZERO) {
                     Stepped::Moved => (moved, over) = (true, false),
                     Stepped::Over => {}
                     _ => over = false,
@@ -268,14 +270,13 @@ fn on_one_thread_per_lane_every_plan_comes_to_its_end() {
         let spec = random_graph(&mut random, 10);
         let plan = planned(&spec);
         let mut machine = machine(&spec, &plan);
-        let (pool, start) = (machine.pool.clone(), Instant::now());
+        let start = Instant::now();
         std::thread::scope(|scope| {
             for lane in &mut machine.lanes {
-                let pool = pool.clone();
                 scope.spawn(move || {
                     // A plan that deadlocked would end here, and be told by what is left over.
                     let late = || start.elapsed() > Duration::from_secs(20);
-                    lane.run(&pool, || start.elapsed(), late).unwrap_or_else(|(node, e)| panic!("{node}: {e}"));
+                    lane.run(&|| start.elapsed(), late).unwrap_or_else(|failure| panic!("{failure}"));
                     assert!(!late(), "a lane did not come to its end");
                 });
             }
@@ -291,7 +292,7 @@ fn a_chain_without_loss_delivers_every_frame_once() {
     let spec = vramp::read(text, &catalog).expect("it reads");
     let plan = planned(&spec);
     let mut machine = machine(&spec, &plan);
-    while machine.lanes.iter_mut().any(|lane| matches!(lane.step(Duration::ZERO, &machine.pool), Stepped::Moved)) {}
+    while machine.lanes.iter_mut().any(|lane| matches!(lane.step(&|| Duration::ZERO), Stepped::Moved)) {}
     assert_eq!(machine.taken.load(Ordering::Relaxed), FRAMES / 3);
     machine.check(text);
     assert!(machine.pool.stats().misses < 16, "frames are used again: {:?}", machine.pool.stats());
@@ -304,12 +305,12 @@ fn a_stop_ends_every_lane_promptly_and_counts_what_was_left() {
     let plan = planned(&spec);
     let mut machine = machine(&spec, &plan);
     let stopped = AtomicBool::new(false);
-    let (pool, bells) = (machine.pool.clone(), machine.bells.clone());
+    let bells = machine.bells.clone();
     std::thread::scope(|scope| {
         for lane in &mut machine.lanes {
-            let (pool, stopped) = (pool.clone(), &stopped);
+            let stopped = &stopped;
             // Time stands still at the start: a paced source would wait for ever.
-            scope.spawn(move || lane.run(&pool, || Duration::ZERO, || stopped.load(Ordering::Acquire)));
+            scope.spawn(move || lane.run(&|| Duration::ZERO, || stopped.load(Ordering::Acquire)));
         }
         stopped.store(true, Ordering::Release);
         bells.iter().for_each(Bell::ring);

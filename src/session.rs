@@ -1,0 +1,323 @@
+//! Sessions: from a checked graph to a finished run.
+//!
+//! Owns the order of things: which profile describes this machine, the plan, the device that it needs, the pipeline.
+//! Does not read text and does not print: programs do.
+//!
+//! Always: a device is opened only where the plan uses one, and never where the cpu was asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vramp_gpu::{Adapter, AdapterKind, Backend, Choice, Device, LimitSet, OpenError};
+use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
+use vramp_runtime::{Kinds, Listener, Outcome, Pipeline, PrepareError};
+
+/// Why there is no run.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The graph cannot be planned so.
+    #[error(transparent)]
+    NoPlan(#[from] NoPlan),
+    /// The plan needs a device and none could be opened.
+    #[error("{0}")]
+    NoDevice(#[from] OpenError),
+    /// The plan could not be made ready.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+}
+
+/// The wishes for a run of a graph.
+///
+/// ```
+/// use vramp::prelude::*;
+///
+/// let kinds = vramp::kinds();
+/// let spec = vramp::read("pattern size=64x48 frames=3 ! blur ! null", kinds.catalog())?;
+/// let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
+/// let outcome = Session::of(&graph, &kinds).only(Space::Cpu).prepare()?.run(None)?;
+/// assert_eq!(outcome.into_result()?.frames_out, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Session<'a> {
+    graph: &'a Graph,
+    kinds: &'a Kinds,
+    profile: Option<Profile>,
+    only: Option<Space>,
+    pins: Vec<(String, Space)>,
+    strict: bool,
+    fusion: bool,
+    threads: Option<usize>,
+    in_flight: u32,
+    batch: u32,
+    pace: Option<Rate>,
+    frames: Option<u64>,
+    choice: Choice,
+    chosen: bool,
+    nominal: bool,
+    listener: Option<Listener>,
+}
+
+/// A run that is ready.
+pub struct Prepared {
+    /// What was decided.
+    pub plan: Plan,
+    /// The device, where the plan uses one.
+    pub device: Option<Device>,
+    /// What runs.
+    pub pipeline: Pipeline,
+}
+
+impl Prepared {
+    /// Runs to the end of the sources, until a handler fails, until it is stopped, or for this long.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn run(self, longest: Option<Duration>) -> Result<Outcome, PrepareError> {
+        self.pipeline.run(longest)
+    }
+}
+
+impl<'a> Session<'a> {
+    /// A session with everything left to the figures.
+    pub fn of(graph: &'a Graph, kinds: &'a Kinds) -> Session<'a> {
+        Session {
+            graph,
+            kinds,
+            profile: None,
+            only: None,
+            pins: Vec::new(),
+            strict: false,
+            fusion: true,
+            threads: None,
+            in_flight: 2,
+            batch: 1,
+            pace: None,
+            frames: None,
+            choice: Device::choose(),
+            chosen: false,
+            nominal: false,
+            listener: None,
+        }
+    }
+
+    /// Plans with these figures instead of this machine's class.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Keeps everything on the cpu, or puts everything on the gpu that can be there.
+    #[must_use]
+    pub fn only(mut self, space: Space) -> Self {
+        self.only = Some(space);
+        self
+    }
+
+    /// Pins one handler, by name.
+    #[must_use]
+    pub fn place(mut self, handler: impl Into<String>, space: Space) -> Self {
+        self.pins.push((handler.into(), space));
+        self
+    }
+
+    /// Allows no transfer that is not written in the graph.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Whether neighbouring kernels are joined; they are unless told otherwise.
+    #[must_use]
+    pub fn fusion(mut self, fusion: bool) -> Self {
+        self.fusion = fusion;
+        self
+    }
+
+    /// Uses this many threads on the host.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads.max(1));
+        self
+    }
+
+    /// Lets this many submissions be under way on the device.
+    #[must_use]
+    pub fn in_flight(mut self, frames: u32) -> Self {
+        self.in_flight = frames;
+        self
+    }
+
+    /// Puts this many frames into one submit.
+    #[must_use]
+    pub fn batch(mut self, frames: u32) -> Self {
+        self.batch = frames;
+        self
+    }
+
+    /// Paces every source.
+    #[must_use]
+    pub fn pace(mut self, rate: Rate) -> Self {
+        self.pace = Some(rate);
+        self
+    }
+
+    /// Ends every source after this many frames.
+    #[must_use]
+    pub fn frames(mut self, frames: u64) -> Self {
+        self.frames = Some(frames);
+        self
+    }
+
+    /// Talks to the device through this API only.
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Self {
+        (self.choice, self.chosen) = (self.choice.backend(backend), true);
+        self
+    }
+
+    /// Takes the adapter with this in its name.
+    #[must_use]
+    pub fn device_named(mut self, part: &str) -> Self {
+        (self.choice, self.chosen) = (self.choice.named(part), true);
+        self
+    }
+
+    /// Takes the adapter at this place of the list.
+    #[must_use]
+    pub fn device_at(mut self, index: usize) -> Self {
+        (self.choice, self.chosen) = (self.choice.index(index), true);
+        self
+    }
+
+    /// Opens the device with these limits instead of all that it has.
+    #[must_use]
+    pub fn limits(mut self, limits: LimitSet) -> Self {
+        self.choice = self.choice.limits(limits);
+        self
+    }
+
+    /// Gives frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
+    #[must_use]
+    pub fn nominal_time(mut self) -> Self {
+        self.nominal = true;
+        self
+    }
+
+    /// Tells somebody what happens while it happens.
+    #[must_use]
+    pub fn listener(mut self, listener: Listener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// The figures it plans with: those given, or those of the class of this machine's best adapter.
+    pub fn figures(&self) -> Result<Profile, OpenError> {
+        if let Some(profile) = &self.profile {
+            return Ok(profile.clone());
+        }
+        if self.only == Some(Space::Cpu) {
+            return Ok(class_profile(None));
+        }
+        let adapter = crate::machine::best_adapter(&self.choice);
+        if adapter.is_none() && (self.only == Some(Space::Gpu) || self.chosen) {
+            // Opening tells why there is none, in words.
+            self.choice.open()?;
+        }
+        Ok(class_profile(adapter.as_ref()))
+    }
+
+    /// Decides, without opening a device.
+    pub fn plan(&self) -> Result<Plan, SessionError> {
+        let profile = self.figures()?;
+        Ok(self.planner(self.graph, &profile).decide()?)
+    }
+
+    /// Decides, opens the device if the plan uses one, and makes everything ready.
+    pub fn prepare(&self) -> Result<Prepared, SessionError> {
+        let profile = self.figures()?;
+        let plan = self.planner(self.graph, &profile).decide()?;
+        let device = if plan.lanes.iter().any(|lane| lane.device) { Some(self.choice.open()?) } else { None };
+        let pipeline = self.pipeline(&plan, &profile, device.as_ref())?;
+        Ok(Prepared { plan, device, pipeline })
+    }
+
+    /// Makes a plan that was decided by this session ready, on a device that is open already.
+    pub fn prepare_on(&self, device: &Device) -> Result<Prepared, SessionError> {
+        let profile = self.figures()?;
+        let plan = self.planner(self.graph, &profile).decide()?;
+        let pipeline = self.pipeline(&plan, &profile, Some(device))?;
+        Ok(Prepared { plan, device: Some(device.clone()), pipeline })
+    }
+
+    fn pipeline(&self, plan: &Plan, profile: &Profile, device: Option<&Device>) -> Result<Pipeline, PrepareError> {
+        let mut pipeline = Pipeline::of(plan, self.graph, self.kinds)
+            .in_flight(self.in_flight as usize)
+            .batch(self.batch as usize)
+            .frames(self.frames)
+            .pace(self.pace)
+            .replan(self.replan(plan, profile));
+        if let Some(threads) = self.threads {
+            pipeline = pipeline.threads(threads);
+        }
+        if let Some(device) = device {
+            pipeline = pipeline.device(device.clone());
+        }
+        if self.nominal {
+            pipeline = pipeline.nominal_time();
+        }
+        if let Some(listener) = &self.listener {
+            pipeline = pipeline.listener(Arc::clone(listener));
+        }
+        pipeline.prepare()
+    }
+
+    /// What happens when frames change their size: the graph is planned with it, every handler where it is, since its
+    /// state and the frames that wait are there. Only whether that is possible matters; frames carry their own sizes.
+    fn replan(&self, plan: &Plan, profile: &Profile) -> vramp_runtime::Replan {
+        let (graph, profile) = (self.graph.clone(), profile.clone());
+        let places: Vec<(String, Space)> = plan
+            .handlers
+            .iter()
+            .filter(|handler| !handler.inserted)
+            .map(|handler| (handler.name.clone(), handler.space))
+            .collect();
+        Arc::new(move |source: &str, size: Size| {
+            let graph = graph.with_source_size(source, size);
+            let planner = places.iter().fold(Planner::new(&graph, &profile), |p, (name, at)| p.place(name, *at));
+            planner.decide().map(drop).map_err(|why| why.to_string())
+        })
+    }
+
+    fn planner<'g>(&self, graph: &'g Graph, profile: &'g Profile) -> Planner<'g> {
+        let mut planner = Planner::new(graph, profile)
+            .strict(self.strict)
+            .fusion(self.fusion)
+            .in_flight(self.in_flight)
+            .batch(self.batch);
+        if let Some(space) = self.only {
+            planner = planner.only(space);
+        }
+        for (name, space) in &self.pins {
+            planner = planner.place(name, *space);
+        }
+        if let Some(threads) = self.threads {
+            planner = planner.threads(u32::try_from(threads).unwrap_or(u32::MAX));
+        }
+        if let Some(pace) = self.pace {
+            planner = planner.pace(pace);
+        }
+        planner
+    }
+}
+
+/// The shipped figures for an adapter's class.
+fn class_profile(adapter: Option<&Adapter>) -> Profile {
+    let class = match adapter.map(|adapter| adapter.kind) {
+        None => "cpu",
+        Some(AdapterKind::Discrete | AdapterKind::Virtual) => "discrete",
+        Some(AdapterKind::Integrated | AdapterKind::Other) => "integrated",
+        Some(AdapterKind::Software) => "software",
+    };
+    Profile::shipped(class).expect("every class ships, tests/shipped.rs")
+}

@@ -1,0 +1,99 @@
+//! Pipelines run: counters are what the plan says, on both sides, and nothing is made anew once a run is steady.
+//!
+//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+
+use vramp::Session;
+use vramp::plan::{Graph, Space};
+use vramp::runtime::{CountingAllocator, Report};
+use vramp::{FileProbe, kinds};
+
+#[global_allocator]
+static HEAP: CountingAllocator = CountingAllocator;
+
+fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> Report {
+    let kinds = kinds();
+    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let prepared = wishes(Session::of(&graph, &kinds)).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+    let report = outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
+    check(text, &report);
+    report
+}
+
+fn on_cpu(text: &str) -> Report {
+    run(text, |session| session.only(Space::Cpu).threads(2))
+}
+
+fn on_device(text: &str) -> Report {
+    let report = run(text, |session| session.only(Space::Gpu));
+    assert!(report.backend != "cpu" && report.counters.dispatches > 0, "{text}: it ran on {}", report.backend);
+    report
+}
+
+/// What holds for every run that ends by itself.
+fn check(text: &str, report: &Report) {
+    for link in &report.links {
+        assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{text}: {link:?}");
+    }
+    assert_eq!((report.memory.live_bytes, report.memory.leaked), (0, 0), "{text}: {:?}", report.memory);
+    assert_eq!(report.in_flight, 0, "{text}");
+}
+
+fn conserved(report: &Report) -> bool {
+    report.frames_in
+        == report.frames_out + report.filtered + report.failed + report.dropped.sum() + report.in_flight
+}
+
+const DEMO: &str = "pattern kind=ball size=64x48 frames=400 ! markers ! waveform ! fps !";
+
+#[test]
+fn the_demo_on_the_cpu_allocates_nothing_once_it_is_steady() {
+    let report = on_cpu(&format!("{DEMO} null"));
+    assert_eq!((report.frames_in, report.frames_out), (400, 400));
+    assert!(conserved(&report));
+    let steady = &report.steady;
+    assert_eq!((steady.heap_allocs, steady.foreign_allocs), (Some(0.0), Some(0.0)), "{report:?}");
+    assert_eq!(steady.frame_copies, 0.0);
+}
+
+#[test]
+fn the_demo_on_the_device_is_one_dispatch_one_pass_and_one_submit_a_frame() {
+    let report = on_device(&format!("{DEMO} null"));
+    assert!(conserved(&report), "{report:?}");
+    let steady = &report.steady;
+    assert_eq!((steady.uploads, steady.downloads, steady.transfer_bytes), (0.0, 0.0, 0.0));
+    assert_eq!((steady.dispatches, steady.passes, steady.submits), (1.0, 1.0, 1.0));
+    assert_eq!((steady.gpu_allocs, steady.bind_groups, steady.compiles_after_first_frame), (0.0, 0.0, 0.0), "{report:?}");
+    assert_eq!(steady.heap_allocs, Some(0.0), "{report:?}");
+    assert_eq!(report.counters.compiles_after_first_frame, 0);
+    assert!(report.counters.max_in_flight <= 2);
+}
+
+#[test]
+fn a_ramp_down_is_one_download_a_frame() {
+    let folder = std::env::temp_dir().join(format!("vramp-ramp-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for pictures");
+    let text = format!("{DEMO} every n=40 ! png path={}/f-%04d.png", folder.display());
+    let report = on_device(&text);
+    assert_eq!(report.frames_out, 10);
+    let text = format!("pattern kind=ball size=64x48 frames=60 ! markers ! waveform ! fps ! png path={}/g-%04d.png", folder.display());
+    let report = on_device(&text);
+    let steady = &report.steady;
+    assert_eq!((steady.uploads, steady.downloads), (0.0, 1.0));
+    assert_eq!((steady.dispatches, steady.passes, steady.submits), (1.0, 1.0, 1.0));
+    assert_eq!((steady.gpu_allocs, steady.bind_groups), (0.0, 0.0), "{report:?}");
+    assert_eq!(steady.heap_allocs, Some(0.0), "{report:?}");
+    std::fs::remove_dir_all(&folder).expect("it was just made");
+}
+
+#[test]
+fn down_and_up_again_are_exactly_the_planned_ramps_and_segments() {
+    let text = "pattern kind=gradient size=64x48 frames=200 ! blur ! probe ! invert ! null";
+    let report = run(text, |session| session.place("pattern0", Space::Gpu).place("blur0", Space::Gpu).place("invert0", Space::Gpu));
+    let steady = &report.steady;
+    assert_eq!((steady.uploads, steady.downloads), (1.0, 1.0), "{report:?}");
+    assert_eq!((steady.submits, steady.passes, steady.dispatches), (2.0, 2.0, 4.0));
+    assert_eq!((steady.gpu_allocs, steady.bind_groups, steady.heap_allocs), (0.0, 0.0, Some(0.0)), "{report:?}");
+    assert!(conserved(&report));
+}

@@ -39,6 +39,11 @@ impl Bell {
         Bell::default()
     }
 
+    /// Whether both are one bell.
+    pub fn is_same(&self, other: &Bell) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Rings: whoever waits wakes, and otherwise the next wait does not wait.
     pub fn ring(&self) {
         // A bell that was rung and not heard yet needs no second ring: most of a busy stream ends here. The load

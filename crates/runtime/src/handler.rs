@@ -142,6 +142,7 @@ impl Call<'_> {
     }
 
     /// Takes the lead's frame over, to pass it on or edit it where it is.
+    #[inline]
     pub fn take(&mut self, port: usize) -> Option<Frame> {
         self.inputs.get_mut(port)?.take()
     }
@@ -158,6 +159,7 @@ impl Call<'_> {
     }
 
     /// Sends a frame. It travels under the number and time of this call.
+    #[inline]
     pub fn send(&mut self, port: usize, frame: Frame) {
         self.outputs[port] = Some(frame);
     }

@@ -37,6 +37,12 @@ pub(crate) struct LeadView {
     pub(crate) over: bool,
 }
 
+impl LeadView {
+    fn of(ring: &Ring<Frame>) -> LeadView {
+        LeadView { head_ns: ring.head().map(Slot::first_ns), known_ns: ring.certain_ns(), over: ring.is_over() }
+    }
+}
+
 impl Inputs {
     pub(crate) fn new(count: usize) -> Inputs {
         Inputs { ports: (0..count).map(|_| None).collect(), lead: 0 }
@@ -62,11 +68,13 @@ impl Inputs {
     /// Looks at the lead; none where it is not linked.
     pub(crate) fn look(&self) -> Option<LeadView> {
         let lead = self.ports.get(self.lead)?.as_ref()?;
-        Some(lead.link.look(|ring| LeadView {
-            head_ns: ring.head().map(Slot::first_ns),
-            known_ns: ring.certain_ns(),
-            over: ring.is_over(),
-        }))
+        Some(lead.link.look(LeadView::of))
+    }
+
+    /// Takes the lead's oldest place, or looks at it where there is none; none where it is not linked.
+    pub(crate) fn take_or_look(&self) -> Option<Result<Slot<Frame>, LeadView>> {
+        let lead = self.ports.get(self.lead)?.as_ref()?;
+        Some(lead.link.take_or(LeadView::of))
     }
 
     /// Takes the lead's oldest place.

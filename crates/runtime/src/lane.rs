@@ -268,7 +268,7 @@ fn fire_all(
 ) -> Stepped {
     let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
     let begun = now();
-    let (mut at, mut longest) = (begun, (Duration::ZERO, 0, 0));
+    let (mut at, mut fresh, mut longest) = (begun, true, (Duration::ZERO, 0, 0));
     for place in 0..nodes.len() {
         if gates[place].iter().any(|way_out| !nodes[*way_out].has_room()) {
             over = false;
@@ -276,10 +276,14 @@ fn fire_all(
         }
         let node = &mut nodes[place];
         busy.set(Some(base + place));
-        let before = node.counts().taken;
+        let (before, measured) = (node.taken(), node.is_measured());
+        if measured && !fresh {
+            at = now();
+        }
         let fired = node.fire(at, workplace);
         after(place, workplace);
-        if node.counts().taken != before {
+        fresh = false;
+        if measured && node.taken() != before {
             let done = now();
             let took = done.saturating_sub(at);
             node.note_call(took, done);
@@ -289,7 +293,7 @@ fn fire_all(
             if took > longest.0 {
                 longest = (took, place, node.last_number());
             }
-            at = done;
+            (at, fresh) = (done, true);
         }
         match fired {
             Fired::Moved => (moved, over) = (true, false),

@@ -14,10 +14,12 @@ use crate::ring::{Counts, DropReason, Ring, Sent, Slot};
 
 /// Makes a link of this policy and depth, with the bells of both lanes; hands out its two ends.
 pub fn link<T>(policy: Policy, depth: usize, producer: &Bell, consumer: &Bell) -> (Output<T>, Input<T>) {
+    // Within a lane nobody sleeps while the other end is at work.
+    let apart = !producer.is_same(consumer);
     let shared = Arc::new(Shared {
         ring: Mutex::new(Ring::new(policy, depth)),
-        producer: producer.clone(),
-        consumer: consumer.clone(),
+        producer: apart.then(|| producer.clone()),
+        consumer: apart.then(|| consumer.clone()),
     });
     (Output { shared: Arc::clone(&shared) }, Input { shared })
 }
@@ -25,13 +27,26 @@ pub fn link<T>(policy: Policy, depth: usize, producer: &Bell, consumer: &Bell) -
 #[derive(Debug)]
 struct Shared<T> {
     ring: Mutex<Ring<T>>,
-    producer: Bell,
-    consumer: Bell,
+    /// The bells of both lanes, where they are two.
+    producer: Option<Bell>,
+    consumer: Option<Bell>,
 }
 
 impl<T> Shared<T> {
     fn ring(&self) -> MutexGuard<'_, Ring<T>> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_consumer(&self) {
+        if let Some(bell) = &self.consumer {
+            bell.ring();
+        }
+    }
+
+    fn wake_producer(&self) {
+        if let Some(bell) = &self.producer {
+            bell.ring();
+        }
     }
 }
 
@@ -56,7 +71,7 @@ impl<T> Output<T> {
     pub fn send(&self, slot: Slot<T>) -> Sent<T> {
         let sent = self.shared.ring().send(slot);
         if let Sent::Taken = sent {
-            self.shared.consumer.ring();
+            self.shared.wake_consumer();
         }
         sent
     }
@@ -64,13 +79,13 @@ impl<T> Output<T> {
     /// Says that nothing up to this time will come any more.
     pub fn watermark(&self, pts_ns: i64) {
         self.shared.ring().watermark(pts_ns);
-        self.shared.consumer.ring();
+        self.shared.wake_consumer();
     }
 
     /// Says that nothing will come any more.
     pub fn end(&self) {
         self.shared.ring().end();
-        self.shared.consumer.ring();
+        self.shared.wake_consumer();
     }
 
     /// What the link has counted.
@@ -120,11 +135,22 @@ impl<T> Input<T> {
         with(&self.shared.ring())
     }
 
+    /// Takes the oldest slot out, or says what is known instead.
+    pub fn take_or<R>(&self, otherwise: impl FnOnce(&Ring<T>) -> R) -> Result<Slot<T>, R> {
+        let mut ring = self.shared.ring();
+        let slot = ring.take().ok_or_else(|| otherwise(&ring));
+        drop(ring);
+        if let Ok(Slot::Frame { .. }) = slot {
+            self.shared.wake_producer();
+        }
+        slot
+    }
+
     /// Takes the oldest slot out.
     pub fn take(&self) -> Option<Slot<T>> {
         let slot = self.shared.ring().take();
         if let Some(Slot::Frame { .. }) = slot {
-            self.shared.producer.ring();
+            self.shared.wake_producer();
         }
         slot
     }
@@ -133,7 +159,7 @@ impl<T> Input<T> {
     pub fn take_up_to(&self, pts_ns: i64) -> Option<T> {
         let newest = self.shared.ring().take_up_to(pts_ns);
         if newest.is_some() {
-            self.shared.producer.ring();
+            self.shared.wake_producer();
         }
         newest
     }
@@ -141,13 +167,13 @@ impl<T> Input<T> {
     /// Says that the consumer has ended.
     pub fn close(&self) {
         self.shared.ring().close();
-        self.shared.producer.ring();
+        self.shared.wake_producer();
     }
 
     /// Drops everything that waits.
     pub fn drain(&self, reason: DropReason) {
         self.shared.ring().drain(reason);
-        self.shared.producer.ring();
+        self.shared.wake_producer();
     }
 
     /// What the link has counted.

@@ -103,10 +103,30 @@ fn middle_ns(bucket: usize) -> u64 {
     low + width / 2
 }
 
+/// Which calls are measured. Asking for the time takes about as long as passing a frame on: whoever is quick is asked
+/// now and then, whoever is slow always.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Measuring {
+    is_quick: bool,
+}
+
+impl Measuring {
+    const QUICK_NS: u64 = 2_000;
+    const ONE_IN: u64 = 16;
+
+    pub(crate) fn is_due(self, call: u64) -> bool {
+        !self.is_quick || call.is_multiple_of(Measuring::ONE_IN)
+    }
+
+    pub(crate) fn note(&mut self, took_ns: u64) {
+        self.is_quick = took_ns < Measuring::QUICK_NS;
+    }
+}
+
 /// What a node writes while it runs and anybody may read.
 #[derive(Debug, Default)]
 pub struct NodeStats {
-    /// How long its calls take.
+    /// How long its calls take; of quick ones a sample.
     pub call: Histogram,
     /// For sinks: time between frames.
     pub interval: Histogram,

@@ -20,7 +20,7 @@ use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now};
 use crate::holding::Holding;
 use crate::inputs::{Inputs, LeadView};
 use crate::link::{Input, Output};
-use crate::monitor::{Event, NodeCounts, NodeStats};
+use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
 use crate::ring::{DropReason, Sent, Slot};
 use crate::workplace::Workplace;
@@ -69,6 +69,11 @@ pub struct Node {
     counts: NodeCounts,
     stats: Arc<NodeStats>,
     last: Now,
+    /// Whether it follows its only input and neither delays nor thins it out.
+    is_simple: bool,
+    /// Whether a handler of it is tried again when it fails.
+    retries: bool,
+    measuring: Measuring,
     reported: bool,
     started: bool,
     over: bool,
@@ -82,6 +87,7 @@ impl Node {
 
     /// A node of several handlers that run as one.
     pub fn of(members: Vec<Member>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
+        let retries = members.iter().any(|member| member.on_error == OnError::Retry);
         Node {
             members,
             handler,
@@ -106,6 +112,9 @@ impl Node {
             counts: NodeCounts::default(),
             stats: Arc::default(),
             last: Now { number: 0, pts_ns: 0, delta_ns: 0, birth: Birth::default() },
+            is_simple: inputs == 1,
+            retries,
+            measuring: Measuring::default(),
             reported: false,
             started: false,
             over: false,
@@ -130,6 +139,7 @@ impl Node {
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Node {
         self.members.iter_mut().for_each(|member| member.on_error = on_error);
+        self.retries = on_error == OnError::Retry;
         self
     }
 
@@ -138,6 +148,7 @@ impl Node {
     pub fn clock(mut self, clock: Clock) -> Node {
         self.clock = Some(clock);
         self.inputs.follow(None);
+        self.is_simple = false;
         self
     }
 
@@ -167,6 +178,7 @@ impl Node {
     #[must_use]
     pub fn pacing(mut self, delay: usize, every: u64) -> Node {
         (self.delay, self.every) = (delay, every.max(1));
+        self.is_simple &= delay == 0 && self.every == 1;
         self.held.reserve(delay);
         self
     }
@@ -195,6 +207,11 @@ impl Node {
     /// What it has counted.
     pub fn counts(&self) -> NodeCounts {
         self.counts
+    }
+
+    /// Frames that came, or were due.
+    pub(crate) fn taken(&self) -> u64 {
+        self.counts.taken
     }
 
     /// What it shows while it runs.
@@ -303,6 +320,20 @@ impl Node {
     }
 
     fn fire_lead(&mut self, workplace: &mut Workplace) -> Fired {
+        // Most nodes have one input and hold nothing: their ring is asked once.
+        if self.is_simple && self.held.is_empty() && self.has_room() {
+            return match self.inputs.take_or_look() {
+                Some(Ok(slot)) => self.fire_slot(slot, workplace),
+                Some(Err(LeadView { over: false, known_ns, .. })) => {
+                    if self.pass_on(known_ns) {
+                        Fired::Moved
+                    } else {
+                        Fired::Stuck
+                    }
+                }
+                Some(Err(_)) | None => self.flush(),
+            };
+        }
         let Some(LeadView { head_ns, known_ns, over }) = self.inputs.look() else { return self.end() };
         // Asked before looking what is there: what comes in between would be certain, and not taken.
         let certain = head_ns.is_some_and(|at| self.inputs.are_certain(at));
@@ -314,14 +345,19 @@ impl Node {
             return self.flush();
         }
         let ready = certain && (!self.sends_next() || self.has_room());
-        let slot = if ready { self.inputs.take_lead() } else { None };
-        match slot {
+        match if ready { self.inputs.take_lead() } else { None } {
+            Some(slot) => self.fire_slot(slot, workplace),
             None => {
                 let news = self.pass_on(head_ns.map(|at| at - 1).or(known_ns));
                 if moved || news { Fired::Moved } else { Fired::Stuck }
             }
-            Some(Slot::Frame { pts_ns, frame }) => self.fire_frame(pts_ns, frame, workplace),
-            Some(Slot::Empty { count, first_ns, last_ns }) => {
+        }
+    }
+
+    fn fire_slot(&mut self, slot: Slot<Frame>, workplace: &mut Workplace) -> Fired {
+        match slot {
+            Slot::Frame { pts_ns, frame } => self.fire_frame(pts_ns, frame, workplace),
+            Slot::Empty { count, first_ns, last_ns } => {
                 // Of a run of empty places as many stay as would have been kept.
                 let kept = (self.places + count).div_ceil(self.every) - self.places.div_ceil(self.every);
                 self.places += count;
@@ -360,7 +396,7 @@ impl Node {
     /// Calls the handler on what was given, once more where that is the policy.
     fn call(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
         // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
-        let retries = self.members.iter().any(|member| member.on_error == OnError::Retry);
+        let retries = self.retries;
         let spare = if retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
         let outcome = self.call_once(now, workplace);
         if outcome.is_err() && retries && self.failed_policy() == OnError::Retry {
@@ -431,7 +467,12 @@ impl Node {
                 }
             }
         }
-        self.pass_on(Some(pts_ns));
+        if self.held.is_empty() {
+            // The place that was just sent says as much as a watermark would.
+            self.told_ns = self.told_ns.max(Some(pts_ns));
+        } else {
+            self.pass_on(Some(pts_ns));
+        }
         debug_assert!(self.counts.is_conserved(), "{}: {:?}", self.name(), self.counts);
         Fired::Moved
     }
@@ -475,9 +516,16 @@ impl Node {
         failure
     }
 
+    /// Whether its next call is to be measured.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.is_sink() || self.measuring.is_due(self.counts.taken)
+    }
+
     /// Notes how long the last call took; a sink's frame has arrived by then. Lanes call it, since they know the time.
     pub(crate) fn note_call(&mut self, took: Duration, done: Duration) {
-        self.stats.call.add(took.as_nanos() as u64);
+        let took_ns = took.as_nanos() as u64;
+        self.stats.call.add(took_ns);
+        self.measuring.note(took_ns);
         if self.is_sink() {
             let at_ns = done.as_nanos() as u64;
             if let Some(before) = self.sunk_ns.replace(at_ns) {

@@ -147,30 +147,33 @@ impl<T> Ring<T> {
 
     /// Puts a slot in. Without room a lossless ring hands it back, any other one drops its oldest frame.
     pub fn send(&mut self, slot: Slot<T>) -> Sent<T> {
-        if self.closed {
-            if let Slot::Frame { .. } = slot {
+        if let Slot::Frame { pts_ns, .. } = slot {
+            if self.closed {
                 self.counts.sent += 1;
                 self.counts.dropped[DropReason::Late as usize] += 1;
-            }
-            return Sent::Taken;
-        }
-        if let Slot::Frame { .. } = slot {
-            if !self.has_room() {
-                return Sent::Full(slot);
+                return Sent::Taken;
             }
             if self.counts.queued as usize >= self.depth {
+                if self.policy == Policy::Lossless {
+                    return Sent::Full(slot);
+                }
                 self.drop_oldest(DropReason::LinkFull);
             }
             self.counts.sent += 1;
             self.counts.queued += 1;
+            self.certain_ns = self.certain_ns.max(Some(pts_ns));
+            self.slots.push_back(slot);
+            return Sent::Taken;
         }
-        self.certain_ns = self.certain_ns.max(Some(slot.last_ns()));
-        match (slot, self.slots.back_mut()) {
-            (Slot::Empty { count, last_ns, .. }, Some(Slot::Empty { count: before, last_ns: last, .. })) => {
-                *before += count;
-                *last = last_ns;
+        if !self.closed {
+            self.certain_ns = self.certain_ns.max(Some(slot.last_ns()));
+            match (slot, self.slots.back_mut()) {
+                (Slot::Empty { count, last_ns, .. }, Some(Slot::Empty { count: before, last_ns: last, .. })) => {
+                    *before += count;
+                    *last = last_ns;
+                }
+                (slot, _) => self.slots.push_back(slot),
             }
-            (slot, _) => self.slots.push_back(slot),
         }
         Sent::Taken
     }

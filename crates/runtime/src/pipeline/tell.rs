@@ -204,7 +204,7 @@ impl Watched {
             let time = if alone { us(&node.stats.call) } else { None };
             let each = |name: &String| HandlerTime {
                 name: name.clone(),
-                calls: node.stats.call.count(),
+                calls: counts.taken,
                 errors: counts.failed,
                 p50_us: time,
             };

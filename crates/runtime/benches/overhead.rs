@@ -16,10 +16,9 @@
 
 use std::time::{Duration, Instant};
 
-use vramp_plan::catalog::Settings;
-use vramp_plan::{Format, Policy, Rate, Size, Space};
+use vramp_plan::{Format, Policy, Rate, Size};
 use vramp_runtime::{
-    Bell, Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Lane, Node, Setup, Stepped, Worker, Workplace, link,
+    Bell, Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Lane, Node, Stepped, Workplace, link,
 };
 
 const SIZE: Size = Size { width: 64, height: 64 };
@@ -55,31 +54,33 @@ impl FrameHandler for Make {
     }
 }
 
-/// A node of a built-in handler without settings.
-fn built_in(name: &str) -> Node {
-    let kinds = vramp_handlers::kinds();
-    let entry = kinds.catalog().entries().find(|entry| entry.name == name).expect("it is built in");
-    let settings = Settings::default();
-    let setup = Setup {
-        name,
-        settings: &settings,
-        inputs: &[None],
-        outputs: &[None],
-        space: Space::Cpu,
-        rate: None,
-        handlers: 0,
-    };
-    let make = kinds.maker(entry).expect("it runs");
-    let Ok(Worker::Frames(handler)) = make(&setup) else { panic!("{name} works on whole frames") };
-    Node::new(name, handler, 1, entry.outputs.len())
+/// Passes frames on, as `identity` does.
+struct Identity;
+
+impl FrameHandler for Identity {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = call.take(0).expect("a lead frame");
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+/// Takes frames, as `null` does.
+struct Null;
+
+impl FrameHandler for Null {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        drop(call.take(0));
+        Ok(Flow::Produced)
+    }
 }
 
 /// A source, so many times `identity`, and `null`, linked by links of this depth; node i rings the bell that it is given.
 fn chain(frames: u64, identities: usize, depth: usize, bells: &[Bell]) -> Vec<Node> {
     let clock = Clock::free(Rate::new(30, 1).expect("a rate"));
     let mut nodes = vec![Node::new("make", Box::new(Make { left: frames }), 0, 1).clock(clock)];
-    nodes.extend((0..identities).map(|_| built_in("identity")));
-    nodes.push(built_in("null"));
+    nodes.extend((0..identities).map(|_| Node::new("identity", Box::new(Identity), 1, 1)));
+    nodes.push(Node::new("null", Box::new(Null), 1, 0));
     for at in 1..nodes.len() {
         let bell = |at: usize| &bells[at % bells.len()];
         let (output, input) = link(Policy::Lossless, depth, bell(at - 1), bell(at));

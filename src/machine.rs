@@ -153,9 +153,10 @@ fn linux_files() -> Vec<PathBuf> {
         let text = fs::read_to_string(&description).unwrap_or_default();
         if let Some(named) = library_path(&text) {
             let beside = description.parent().unwrap_or(Path::new("/"));
-            match named.contains('/') {
-                true => drop(files.insert(beside.join(named))),
-                false => files.extend(libraries.iter().map(|folder| folder.join(&named))),
+            if named.contains('/') {
+                files.insert(beside.join(named));
+            } else {
+                files.extend(libraries.iter().map(|folder| folder.join(&named)));
             }
         }
         files.insert(description);

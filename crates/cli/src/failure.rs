@@ -7,20 +7,26 @@
 
 use std::process::ExitCode;
 
+use vramp::SessionError;
 use vramp::plan::{Mistakes, NoPlan};
+use vramp::runtime::PrepareError;
 
 use crate::page;
 
 /// Why a command did not do what was asked.
 pub(crate) enum Failure {
-    /// Something outside failed: a file, a disk.
+    /// Something failed: a file, a disk, a handler.
     Failed(anyhow::Error),
     /// The command line is wrong.
     Wrong(anyhow::Error),
     /// The pipeline is wrong.
     Mistakes(Mistakes),
-    /// The graph cannot be planned.
-    NoPlan(NoPlan),
+    /// The graph cannot be planned, or not on this machine.
+    NoPlan(anyhow::Error),
+    /// Frames needed more than they may.
+    Budget(Vec<String>),
+    /// Somebody ended it.
+    Interrupted,
     /// Whoever read standard output has gone.
     ReaderGone,
 }
@@ -29,18 +35,56 @@ impl Failure {
     /// Prints it and says the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Failure::Failed(error) | Failure::Wrong(error) => error_line(&format!("{error:#}")),
+            Failure::Failed(error) | Failure::Wrong(error) | Failure::NoPlan(error) => {
+                error_line(&format!("{error:#}"));
+            }
             Failure::Mistakes(mistakes) => page::words(&mistakes.render(page::colour_on_stderr())),
-            Failure::NoPlan(why) => error_line(&why.to_string()),
-            Failure::ReaderGone => {}
+            Failure::Budget(broken) => broken.iter().for_each(|words| error_line(words)),
+            Failure::Interrupted | Failure::ReaderGone => {}
         }
         ExitCode::from(match self {
             Failure::ReaderGone => 0,
             Failure::Failed(_) => 1,
             Failure::Wrong(_) | Failure::Mistakes(_) => 2,
             Failure::NoPlan(_) => 3,
+            Failure::Budget(_) => 4,
+            Failure::Interrupted => 130,
         })
     }
+}
+
+impl From<NoPlan> for Failure {
+    fn from(why: NoPlan) -> Failure {
+        match why {
+            // A name that does not exist is a slip on the command line, not a property of the graph.
+            NoPlan::UnknownPin { .. } => Failure::Wrong(why.into()),
+            _ => Failure::NoPlan(why.into()),
+        }
+    }
+}
+
+impl From<PrepareError> for Failure {
+    fn from(why: PrepareError) -> Failure {
+        match why {
+            PrepareError::NotBuilt { .. } | PrepareError::NoDevice { .. } => Failure::NoPlan(why.into()),
+            _ => Failure::Failed(chainless(&why)),
+        }
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(why: SessionError) -> Failure {
+        match why {
+            SessionError::NoPlan(why) => why.into(),
+            SessionError::NoDevice(why) => Failure::NoPlan(why.into()),
+            SessionError::Prepare(why) => why.into(),
+        }
+    }
+}
+
+/// An error whose words already hold those of its causes.
+pub(crate) fn chainless(error: &impl std::error::Error) -> anyhow::Error {
+    anyhow::anyhow!("{error}")
 }
 
 fn error_line(words: &str) {

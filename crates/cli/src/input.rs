@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use vramp::FileProbe;
 use vramp::plan::catalog::{Catalog, NoProbe};
 use vramp::plan::{CheckError, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Source, read_text, read_toml};
 
@@ -79,6 +80,35 @@ impl Given {
         list.sort_by_key(|m| m.span.as_ref().map_or(usize::MAX, |s| s.start));
         Failure::Mistakes(Mistakes { source: Some(self.source.clone()), list })
     }
+}
+
+/// Reads and checks the graph that a command was given.
+pub(crate) fn read_graph(pipeline: &OsStr, catalog: &Catalog) -> Result<Graph, Failure> {
+    let given = Given::find(pipeline)?;
+    let reading = given.read(catalog);
+    if !reading.mistakes.is_empty() {
+        let mut mistakes = reading.mistakes;
+        mistakes.extend(certain_mistakes(&reading.spec, catalog));
+        return Err(given.mistakes(mistakes));
+    }
+    if let (true, Some(reader)) = (pipeline == "-", reads_standard_input(&reading.spec)) {
+        return Err(Failure::Wrong(anyhow!(
+            "{reader} reads frames from standard input (path=-), and the pipeline itself came from there; give the \
+             pipeline as text or as a file"
+        )));
+    }
+    Graph::check(&reading.spec, catalog, &FileProbe).map_err(|error| match error {
+        CheckError::Mistakes(list) => given.mistakes(list),
+        CheckError::Probe(_) => Failure::Failed(anyhow::Error::new(error)),
+    })
+}
+
+/// The name of a source that reads standard input: nothing leads into it, which tells it from a sink of its kind.
+fn reads_standard_input(spec: &GraphSpec) -> Option<String> {
+    let fed: BTreeSet<usize> = spec.links().iter().map(|link| link.to.handler.0).collect();
+    let reads = |at: &usize| spec.handlers()[*at].settings.get("path").is_some_and(|path| path.value == "-");
+    let found = (0..spec.handlers().len()).filter(|at| !fed.contains(at)).find(reads)?;
+    spec.names().into_iter().nth(found)
 }
 
 /// What is certainly wrong within the handlers of a spec, even if the spec is incomplete: kinds and settings. What is

@@ -6,12 +6,17 @@
 //! Always: results go to standard output, words for people to standard error; an error is printed once.
 
 mod args;
+mod demo;
+mod devices;
 mod failure;
 mod fmt;
 mod input;
 mod inspect;
+mod interrupt;
 mod page;
 mod plan;
+mod run;
+mod session;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -22,8 +27,19 @@ use clap::{Arg, CommandFactory, Parser};
 use args::{Args, Command};
 use failure::Failure;
 
+/// Counts what frames allocate, for `allocs` in reports and budgets.
+#[global_allocator]
+static HEAP: vramp::runtime::CountingAllocator = vramp::runtime::CountingAllocator;
+
 fn main() -> ExitCode {
-    let outcome = match Args::parse().command {
+    quiet_panics_of_handlers();
+    let command = Args::parse().command;
+    #[cfg(target_os = "linux")]
+    hush_drivers(&command);
+    let outcome = match command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Devices { json } => devices::run(json),
         Command::Plan(args) => plan::run(&args),
         Command::Inspect { handler, json } => inspect::run(handler.as_deref(), json),
         Command::Fmt { pipeline } => fmt::run(&pipeline),
@@ -33,6 +49,37 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// A handler that panics fails on a frame, which is said like any other failure; Rust's own words would come on top.
+fn quiet_panics_of_handlers() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !std::thread::current().name().is_some_and(|name| name.starts_with("vramp ")) {
+            others(panic);
+        }
+    }));
+}
+
+/// Mesa looks for a Wayland socket while it lists adapters and complains on standard error where `XDG_RUNTIME_DIR` is
+/// not set, as in containers and over ssh. A process cannot safely change its own environment, but it can start over
+/// in another one, which takes a millisecond; where that fails, the complaint is all that is lost.
+#[cfg(target_os = "linux")]
+fn hush_drivers(command: &Command) {
+    use std::os::unix::process::CommandExt as _;
+    let asks_drivers = match command {
+        Command::Demo(args) => !args.wishes.cpu,
+        Command::Run(args) => !args.wishes.cpu,
+        Command::Devices { .. } => true,
+        Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
+    };
+    if !asks_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {
+        return;
+    }
+    let mut words = std::env::args_os();
+    let mut again = std::process::Command::new("/proc/self/exe");
+    again.arg0(words.next().unwrap_or_else(|| "vramp".into())).args(words);
+    let _ = again.env("XDG_RUNTIME_DIR", std::env::temp_dir()).exec();
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {

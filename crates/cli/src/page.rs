@@ -40,6 +40,11 @@ pub(crate) fn colour_on_stderr() -> bool {
     wants_colour() && io::stderr().is_terminal()
 }
 
+/// Whether somebody watches standard error who can be shown a line that changes.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
+}
+
 fn wants_colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
 }

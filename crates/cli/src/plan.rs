@@ -6,17 +6,14 @@
 //! Always: no device is opened and nothing but headers is read.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::path::Path;
 
 use anyhow::anyhow;
-use vramp::handlers::{FileProbe, catalog};
-use vramp::plan::{CheckError, Graph, NoPlan, Plan, PlannedLink, Planner, PortAt, Profile, Ramp, Space};
+use vramp::plan::{Plan, PlannedLink, PortAt, Profile, Ramp};
 
 use crate::args::{Form, PlanArgs};
 use crate::failure::Failure;
-use crate::input::{Given, certain_mistakes, read_file};
-use crate::page;
+use crate::input::read_graph;
+use crate::{page, session};
 
 /// The device class that is assumed where nothing is known.
 const ASSUMED: &str = "integrated";
@@ -25,97 +22,40 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
     if args.json && args.format.is_some_and(|form| form != Form::Json) {
         return Err(Failure::Wrong(anyhow!("--json and --format ask for two forms; give one of the two")));
     }
-    let profile = match &args.profile {
-        Some(word) => find_profile(word)?,
-        None => shipped(ASSUMED)?,
-    };
-    let graph = read_graph(&args.pipeline)?;
-    let mut plan = decide(args, &graph, &profile)?;
-    if args.profile.is_none() {
-        plan.warnings.push(format!(
-            "no profile given and this machine is not measured: using {}, a class estimate; --profile FILE describes yours",
-            profile.name()
-        ));
+    let (profile, warning) = figures(args)?;
+    let kinds = vramp::kinds();
+    let graph = read_graph(&args.pipeline, kinds.catalog())?;
+    let mut plan = session::of(&args.wishes, &graph, &kinds)?.profile(profile).plan()?;
+    plan.warnings.extend(warning);
+    if !args.wishes.budget.is_empty() {
+        plan.warnings.push("--budget has no effect on a plan; a run measures it".to_owned());
     }
     print(args, &plan)
 }
 
-fn read_graph(pipeline: &OsStr) -> Result<Graph, Failure> {
-    let catalog = catalog();
-    let given = Given::find(pipeline)?;
-    let reading = given.read(&catalog);
-    if !reading.mistakes.is_empty() {
-        let mut mistakes = reading.mistakes;
-        mistakes.extend(certain_mistakes(&reading.spec, &catalog));
-        return Err(given.mistakes(mistakes));
+/// The figures to plan with, and what there is to say about them.
+fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), Failure> {
+    let wishes = &args.wishes;
+    let picky = wishes.backend.is_some() || wishes.device.is_some();
+    if let Some(word) = &wishes.profile {
+        let warning = picky.then(|| "--profile describes the device: --backend and --device change nothing".to_owned());
+        return Ok((session::find_profile(word)?, warning));
     }
-    Graph::check(&reading.spec, &catalog, &FileProbe).map_err(|error| match error {
-        CheckError::Mistakes(list) => given.mistakes(list),
-        CheckError::Probe(_) => Failure::Failed(anyhow::Error::new(error)),
-    })
-}
-
-fn decide(args: &PlanArgs, graph: &Graph, profile: &Profile) -> Result<Plan, Failure> {
-    let mut planner = Planner::new(graph, profile).strict(args.strict).fusion(!args.no_fusion);
-    if args.cpu {
-        planner = planner.only(Space::Cpu);
-    } else if args.gpu {
-        planner = planner.only(Space::Gpu);
+    if let Some(profile) = session::remembered_figures(wishes)? {
+        return Ok((profile, None));
     }
-    for (name, space) in placements(args)? {
-        planner = planner.place(name, space);
-    }
-    if let Some(threads) = args.threads {
-        planner = planner.threads(threads);
-    }
-    if let Some(in_flight) = args.in_flight {
-        planner = planner.in_flight(in_flight);
-    }
-    if let Some(batch) = args.batch {
-        planner = planner.batch(batch);
-    }
-    if let Some(fps) = args.fps {
-        planner = planner.pace(fps);
-    }
-    planner.decide().map_err(|why| match why {
-        // A name that does not exist is a slip on the command line, not a property of the graph.
-        NoPlan::UnknownPin { .. } => Failure::Wrong(why.into()),
-        _ => Failure::NoPlan(why),
-    })
-}
-
-/// The placements asked for, no handler in two places at once.
-fn placements(args: &PlanArgs) -> Result<BTreeMap<&str, Space>, Failure> {
-    let mut placed = BTreeMap::new();
-    for (name, space) in &args.place {
-        if placed.insert(name.as_str(), *space).is_some_and(|before| before != *space) {
-            return Err(Failure::Wrong(anyhow!(
-                "--place puts `{name}` on the cpu and on the gpu; give one of the two"
-            )));
-        }
-    }
-    Ok(placed)
-}
-
-fn find_profile(word: &OsStr) -> Result<Profile, Failure> {
-    if let Some(class) = word.to_str().and_then(|w| w.strip_prefix("shipped:")) {
-        return shipped(class);
-    }
-    let path = Path::new(word);
-    let text = read_file(path)?;
-    Profile::read(&path.display().to_string(), &text).map_err(|error| Failure::Wrong(error.into()))
-}
-
-fn shipped(class: &str) -> Result<Profile, Failure> {
-    Profile::shipped(class).ok_or_else(|| {
-        let names = Profile::SHIPPED.join(", ");
-        Failure::Wrong(anyhow!("--profile shipped:{class}: there is no such profile; shipped are {names}"))
-    })
+    let profile = session::shipped(ASSUMED)?;
+    let class = profile.name();
+    let warning = format!(
+        "no profile given and this machine is not measured: using {class}, a class estimate; --profile FILE describes \
+         yours, `vramp devices` finds out what it has"
+    );
+    Ok((profile, Some(warning)))
 }
 
 fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     let form = if args.json { Form::Json } else { args.format.unwrap_or(Form::Text) };
-    if args.verbose {
+    if args.wishes.verbose {
         negotiated(plan);
     }
     let mut printed = match form {
@@ -130,14 +70,14 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
         printed.push('\n');
     }
     page::result(printed.as_bytes())?;
-    if !args.quiet {
+    if !args.wishes.quiet {
         plan.warnings.iter().for_each(|warning| page::warning(warning));
     }
     Ok(())
 }
 
 /// Says for every link what was negotiated.
-fn negotiated(plan: &Plan) {
+pub(crate) fn negotiated(plan: &Plan) {
     let served: BTreeMap<PortAt, &Ramp> =
         plan.ramps.iter().flat_map(|ramp| ramp.to.iter().map(move |at| (*at, ramp))).collect();
     let line = |link: &PlannedLink| {

@@ -140,7 +140,15 @@ fn options_reach_the_planner() {
     let few = json(&[GOOD, "--cpu", "--threads", "1"])["cost_ms"].as_f64().unwrap();
     let many = json(&[GOOD, "--cpu", "--threads", "8"])["cost_ms"].as_f64().unwrap();
     assert!(few > many, "1 thread {few} ms, 8 threads {many} ms");
-    json(&[GOOD, "--in-flight", "4", "--batch", "2", "--fps", "29.97"]);
+    json(&[GOOD, "--in-flight", "4", "--batch", "2", "--fps", "29.97", "--backend", "vulkan", "--device", "0"]);
+}
+
+#[test]
+fn what_a_plan_does_not_depend_on_is_said() {
+    let run = ends_with(0, vramp(&["plan", GOOD, "--budget", "uploads=0"]));
+    assert!(run.err.contains("--budget has no effect on a plan"), "{}", run.err);
+    let run = ends_with(0, vramp(&["plan", GOOD, "--profile", "shipped:discrete", "--device", "0"]));
+    assert!(run.err.contains("--backend and --device change nothing"), "{}", run.err);
 }
 
 #[test]
@@ -158,6 +166,9 @@ fn a_wrong_command_line_ends_with_two() {
         &["plan", GOOD, "--profile", "shipped:quantum"],
         &["plan", GOOD, "--place", "nobody=cpu"],
         &["plan", GOOD, "--place", "blur0=cpu", "--place", "blur0=gpu"],
+        &["plan", GOOD, "--backend", "opengl"],
+        &["plan", GOOD, "--budget", "colours=1"],
+        &["plan", GOOD, "--cpu", "--device", "0"],
         &["dance"],
         &[],
     ] {

@@ -9,8 +9,14 @@ use std::process::Stdio;
 
 use program::{command, ends_with, finish};
 
-const COMMANDS: [&[&str]; 4] =
-    [&["plan", "pattern ! blur ! null"], &["inspect"], &["fmt", "pattern ! null"], &["completions", "bash"]];
+const COMMANDS: [&[&str]; 6] = [
+    &["plan", "pattern ! blur ! null"],
+    &["inspect"],
+    &["fmt", "pattern ! null"],
+    &["completions", "bash"],
+    &["devices"],
+    &["run", "pattern size=16x16 frames=2 ! null", "--cpu", "--json"],
+];
 
 #[test]
 fn a_reader_that_has_gone_ends_the_program_quietly() {

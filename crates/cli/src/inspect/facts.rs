@@ -6,17 +6,15 @@
 use std::collections::BTreeSet;
 
 use vramp::plan::catalog::{
-    Entry, Fallback, FormatRule, Frames, Kernel, KernelKind, KernelRule, Output, PortMedia, RateRule, Setting,
-    SizeRule, Status,
+    Entry, Fallback, FormatRule, Frames, Kernel, KernelKind, KernelRule, Output, PortMedia, RateRule, Setting, SizeRule,
 };
 use vramp::plan::{ANY_SIDE, DType, Format, OnError, Span, Until};
+use vramp::runtime::Kinds;
 
-/// How far it is built.
-pub(super) fn status(entry: &Entry) -> &'static str {
-    match entry.status {
-        Status::PlanOnly => "plan only",
-        Status::Runs => "runs",
-    }
+/// How far it is built, by the rule that a run is refused with: transfers are the runtime's own, everything else needs
+/// somebody who makes it.
+pub(super) fn status(entry: &Entry, kinds: &Kinds) -> &'static str {
+    if entry.transfer.is_some() || kinds.maker(entry).is_some() { "runs" } else { "plan only" }
 }
 
 /// The spaces it has an implementation for, best first.

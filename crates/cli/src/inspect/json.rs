@@ -5,11 +5,12 @@
 
 use serde::Serialize;
 use vramp::plan::catalog::Entry;
+use vramp::runtime::Kinds;
 
 use super::facts::{self, Shown};
 
-pub(super) fn line(entries: &[&Entry]) -> String {
-    let handlers: Vec<Handler> = entries.iter().map(|e| Handler::of(e)).collect();
+pub(super) fn line(entries: &[&Entry], kinds: &Kinds) -> String {
+    let handlers: Vec<Handler> = entries.iter().map(|e| Handler::of(e, kinds)).collect();
     serde_json::to_string(&All { handlers }).expect("strings and truth values can be written as JSON")
 }
 
@@ -79,7 +80,7 @@ impl From<Shown> for Setting {
 }
 
 impl Handler {
-    fn of(entry: &Entry) -> Handler {
+    fn of(entry: &Entry, kinds: &Kinds) -> Handler {
         let inputs = entry.inputs.iter().map(|port| Input {
             name: port.name,
             kind: facts::port_type(&port.media),
@@ -95,7 +96,7 @@ impl Handler {
         Handler {
             name: entry.name,
             family: entry.family.name(),
-            status: facts::status(entry),
+            status: facts::status(entry, kinds),
             about: entry.about,
             example: entry.example,
             spaces: facts::spaces(entry),

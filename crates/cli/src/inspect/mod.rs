@@ -8,14 +8,14 @@ mod json;
 mod text;
 
 use anyhow::anyhow;
-use vramp::handlers::catalog;
 use vramp::plan::catalog::Entry;
 
 use crate::failure::Failure;
 use crate::page;
 
 pub(crate) fn run(handler: Option<&str>, json: bool) -> Result<(), Failure> {
-    let catalog = catalog();
+    let kinds = vramp::kinds();
+    let catalog = kinds.catalog();
     let entries: Vec<&'static Entry> = match handler {
         None => catalog.entries().collect(),
         Some(name) => catalog.named(name).collect(),
@@ -29,9 +29,9 @@ pub(crate) fn run(handler: Option<&str>, json: bool) -> Result<(), Failure> {
     }
     let colour = page::colour_on_stdout();
     let mut shown = match (json, handler) {
-        (true, _) => json::line(&entries),
-        (false, None) => text::table(&entries, colour),
-        (false, Some(_)) => entries.iter().map(|e| text::detail(e, colour)).collect::<Vec<_>>().join("\n"),
+        (true, _) => json::line(&entries, &kinds),
+        (false, None) => text::table(&entries, &kinds, colour),
+        (false, Some(_)) => entries.iter().map(|e| text::detail(e, &kinds, colour)).collect::<Vec<_>>().join("\n"),
     };
     if !shown.ends_with('\n') {
         shown.push('\n');

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What one run left behind.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -19,6 +19,12 @@ pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vramp"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    // Nothing can be kept below a file: no test sees what another one's drivers said. Drivers keep their own things
+    // beside it.
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    std::fs::create_dir_all(&cache).unwrap();
+    std::fs::write(cache.join("vramp"), "").unwrap();
+    command.env("XDG_CACHE_HOME", cache);
     command
 }
 
@@ -46,6 +52,26 @@ pub(crate) fn vramp_fed(args: &[&str], input: &[u8]) -> Run {
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();
     said(output)
+}
+
+/// Runs to the end with this on standard input, and gives the bytes of standard output.
+pub(crate) fn vramp_piped(args: &[&str], input: &[u8]) -> (i32, Vec<u8>, String) {
+    let mut command = command(args);
+    command.stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    (output.status.code().unwrap(), output.stdout, String::from_utf8(output.stderr).unwrap())
+}
+
+/// The last line of standard output as JSON.
+#[track_caller]
+pub(crate) fn json(run: &Run) -> serde_json::Value {
+    let line = run.out.lines().last().expect("something was printed");
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
 pub(crate) fn finish(mut command: Command) -> Run {

@@ -1,0 +1,246 @@
+//! The command line as clap reads it, and its help.
+//!
+//! Owns every command's and option's name, meaning and help text.
+//! Does not act on any of them.
+
+mod budget;
+mod wishes;
+
+pub(crate) use budget::{Budget, DROPS};
+pub(crate) use wishes::{DeviceWord, Wishes};
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  it failed while it ran, or something outside did, such as a file that cannot be read
+    2  the command line or the pipeline is wrong
+    3  the pipeline is right, but cannot be planned as asked, or not on this machine
+    4  a budget was broken
+  130  interrupted; files are finished all the same
+
+Results go to standard output, words for people to standard error.";
+
+const EXAMPLES: &str = "\
+Examples:
+  vramp demo
+  vramp run 'pattern frames=60 ! blur sigma=2 ! png path=out-%04d.png'
+  vramp plan 'pattern size=1920x1080 ! blur sigma=2 ! png path=out-%04d.png'
+  vramp plan pipeline.toml --format dot | dot -Tsvg -o plan.svg
+  vramp inspect blur
+  vramp fmt 'pattern ! null' > pipeline.toml";
+
+const PIPELINES: &str = "\
+Pipelines:
+  A chain of handlers joined by `!`, from a source to a sink. A handler is its kind
+  and its settings: `blur sigma=2`. Many kinds take one setting without its key:
+  `text \"hello\"`. `vramp inspect` lists the kinds, `vramp inspect KIND` the settings.
+
+    pattern size=1280x720 ! blur sigma=2 ! png path=out-%04d.png
+
+  Every handler can have a name, and other chains can refer to it: `NAME.` for its
+  main port, `NAME.PORT` for another. Chains are separated by `;` or a line end.
+
+    pattern name=cam ! mix name=both ! null; cam. ! flip axis=h ! both.b
+
+  `!{latest}`, `!{queue depth=4}` and `!{lossless}` say what a link does when its
+  consumer is slower: keep only the newest frame, drop the oldest, or wait.
+  `#` starts a comment that goes on to the end of its line.";
+
+const PLAN_HELP: &str = "\
+Reading a plan:
+  One row is one kernel, with the handlers fused into it, or one handler without a
+  kernel. Rows marked cpu stand left, rows marked gpu right, and every arrow between
+  them is a ramp: a transfer between the two memories, with its bytes and its cost.
+
+Examples:
+  vramp plan 'pattern ! blur ! null'
+  vramp plan 'pattern name=p ! blur ! null' --place p=cpu --profile shipped:discrete
+  vramp plan pipeline.toml --format mermaid
+  echo 'pattern ! null' | vramp plan - --json";
+
+const RUN_HELP: &str = "\
+While it runs:
+  The chosen plan, warnings and progress are words on standard error; `-q` keeps only
+  errors, `-v` adds the whole plan. Standard output is left to a sink with `path=-`
+  and to `--json`. Ctrl-C ends a run cleanly: files are finished and the report is
+  printed. A second Ctrl-C ends it at once.
+
+Budgets:
+  `--budget downloads=1,submits=1,allocs=0` ends with exit code 4 if a frame of the
+  run's second half needed more on average. Keys: uploads, downloads, transfer_bytes,
+  dispatches, passes, submits, bind_groups, gpu_allocs, heap_allocs, foreign_allocs,
+  frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
+  and downloads), allocs (gpu_allocs and heap_allocs), and drops, over the whole run.
+
+Examples:
+  vramp run 'pattern frames=60 ! blur sigma=2 ! png path=out-%04d.png'
+  vramp run 'y4m path=- ! blur ! y4m path=-' < in.y4m > out.y4m
+  vramp run 'pattern size=1920x1080 ! markers ! null' --seconds 5 --json
+  vramp run pipeline.toml --gpu --budget downloads=0,allocs=0";
+
+const DEMO_HELP: &str = "\
+The demo is `pattern kind=ball ! markers ! waveform ! fps ! SINK`, the same five handlers
+on the cpu and, where there is an adapter, on the gpu. Its sink is `null` while it is
+measured; one picture is then written as a PNG.
+
+Examples:
+  vramp demo
+  vramp demo --cpu --seconds 3
+  vramp demo --gpu --output ball.png";
+
+/// Real-time video and ML pipelines that stay on the GPU
+#[derive(Parser)]
+#[command(name = "vramp", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Show what vramp does, on whatever this machine has
+    ///
+    /// Runs five handlers at 640x480 and 1920x1080, writes one picture, and ends with the plan and a table of results.
+    #[command(after_long_help = DEMO_HELP)]
+    Demo(DemoArgs),
+    /// Run a pipeline
+    ///
+    /// Plans it, opens a device only if the plan uses one, and runs to the end of the source, for `--frames` or
+    /// `--seconds`, or until Ctrl-C.
+    #[command(
+        after_long_help = format!("{PIPELINES}\n\n{RUN_HELP}"),
+        after_help = "`vramp help run` explains pipelines and budgets."
+    )]
+    Run(RunArgs),
+    /// Show where every step of a pipeline would run, and why
+    ///
+    /// Decides the memory space and format of every link, which handlers become one kernel, which lane runs them and
+    /// what a frame costs, without opening a device or decoding a frame.
+    #[command(
+        after_long_help = format!("{PIPELINES}\n\n{PLAN_HELP}"),
+        after_help = "`vramp help plan` explains pipelines and how to read a plan."
+    )]
+    Plan(PlanArgs),
+    /// List the handlers, or show one with its ports and settings
+    Inspect {
+        /// The handler to show; without it, all are listed
+        handler: Option<String>,
+        /// Print one line of JSON instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Turn a pipeline from text into TOML, or from TOML into text
+    Fmt {
+        /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+        #[arg(value_hint = ValueHint::FilePath)]
+        pipeline: OsString,
+    },
+    /// List the graphics adapters of this machine, and say which one a run takes
+    ///
+    /// Asks every driver anew and remembers the answer, with which runs and plans begin.
+    Devices {
+        /// Print one line of JSON instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  vramp completions fish > ~/.config/fish/completions/vramp.fish")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PlanArgs {
+    /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) pipeline: OsString,
+    /// How to print the plan; text if not given
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Form>,
+    /// Print it as JSON on one line
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RunArgs {
+    /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) pipeline: OsString,
+    /// End every source after this many frames
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) frames: Option<u64>,
+    /// End every source after this time
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) seconds: Option<Duration>,
+    /// Print what the run did as one line of JSON on standard output, after everything else
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Where the picture goes
+    #[arg(short, long, value_name = "FILE", default_value = "vramp-demo.png", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// How long each of the runs takes
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "1.5")]
+    pub(crate) seconds: Duration,
+    /// Print the results as one line of JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
+}
+
+/// The printed forms of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For reading
+    Text,
+    /// For programs
+    Json,
+    /// For Graphviz
+    Dot,
+    /// For Mermaid
+    Mermaid,
+}
+
+fn seconds(word: &str) -> Result<Duration, String> {
+    let seconds: f64 = word.parse().map_err(|_| "expected seconds, such as 5 or 0.5".to_owned())?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|problem| problem.to_string())?;
+    if time.is_zero() { Err("expected more than no time at all".to_owned()) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn clap_finds_nothing_wrong_with_the_definitions() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn seconds_are_positive_and_finite() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for word in ["", "0", "-1", "nan", "inf", "1e300", "5s"] {
+            assert!(seconds(word).is_err(), "{word}");
+        }
+    }
+}

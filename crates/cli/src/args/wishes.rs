@@ -1,0 +1,126 @@
+//! The options that `run`, `plan` and `demo` share: where and how.
+//!
+//! Owns their names, their help and the reading of their values.
+//! Does not act on any of them.
+
+use std::ffi::OsString;
+
+use clap::ValueHint;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use vramp::gpu::Backend;
+use vramp::plan::{Rate, Space, is_name};
+
+use super::Budget;
+
+/// The APIs that can be asked for.
+const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
+
+/// Where and how something is to run.
+#[derive(Clone, clap::Args)]
+#[command(next_help_heading = "Where and how")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
+pub(crate) struct Wishes {
+    /// Everything on the cpu; no device is opened
+    #[arg(long, conflicts_with_all = ["gpu", "backend", "device"])]
+    pub(crate) cpu: bool,
+    /// Everything on the gpu that can be there
+    #[arg(long)]
+    pub(crate) gpu: bool,
+    /// Talk to the gpu through this API only
+    #[arg(long, value_name = "API", value_parser = PossibleValuesParser::new(APIS).map(|word| backend(&word)))]
+    pub(crate) backend: Option<Backend>,
+    /// Which adapter: its number in `vramp devices` (among those of --backend), or a part of its name
+    #[arg(long, value_name = "N|NAME", value_parser = device)]
+    pub(crate) device: Option<DeviceWord>,
+    /// Put one handler, by its name, on the cpu or the gpu; can be given several times
+    #[arg(long, value_name = "NAME=cpu|gpu", value_parser = placement)]
+    pub(crate) place: Vec<(String, Space)>,
+    /// No automatic transfers: where one would be needed, fail and say between what
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// One kernel for each handler
+    #[arg(long)]
+    pub(crate) no_fusion: bool,
+    /// Threads that share the work on the cpu
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+    /// Frames that may be on the device at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) in_flight: Option<u32>,
+    /// Frames that go to the device together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) batch: Option<u32>,
+    /// Frames a second to keep to, such as 30, 29.97 or 30000/1001; without it, files and patterns run as fast as
+    /// they can
+    #[arg(long, value_name = "F")]
+    pub(crate) fps: Option<Rate>,
+    /// Limits per frame in steady state, such as submits=1,allocs=0; a plan does not know what will be needed, so that
+    /// only a run can break them
+    #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
+    pub(crate) budget: Vec<Budget>,
+    /// The machine to plan for: a TOML file of figures, or shipped:discrete, shipped:integrated, shipped:phone,
+    /// shipped:software, shipped:cpu
+    #[arg(long, value_name = "FILE|shipped:NAME", value_hint = ValueHint::FilePath)]
+    pub(crate) profile: Option<OsString>,
+    /// Nothing but errors on standard error
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// More on standard error: what was negotiated for every link
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// An adapter as it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DeviceWord {
+    /// By its place in the list.
+    At(usize),
+    /// By a part of its name.
+    Named(String),
+}
+
+fn device(word: &str) -> Result<DeviceWord, String> {
+    match word.trim() {
+        "" => Err("expected a number or a part of a name".to_owned()),
+        word => Ok(word.parse().map_or_else(|_| DeviceWord::Named(word.to_owned()), DeviceWord::At)),
+    }
+}
+
+/// The word is one of [`APIS`].
+fn backend(word: &str) -> Backend {
+    match word {
+        "vulkan" => Backend::Vulkan,
+        "metal" => Backend::Metal,
+        "dx12" => Backend::Dx12,
+        _ => Backend::Gles,
+    }
+}
+
+fn placement(word: &str) -> Result<(String, Space), String> {
+    let (name, space) = word.split_once('=').ok_or("expected NAME=cpu or NAME=gpu")?;
+    if !is_name(name) {
+        return Err(format!("`{name}` cannot be the name of a handler"));
+    }
+    Ok((name.to_owned(), space.parse::<Space>().map_err(|e| e.to_string())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placement_names_a_handler_and_a_space() {
+        assert_eq!(placement("blur0=gpu"), Ok(("blur0".to_owned(), Space::Gpu)));
+        for word in ["", "blur0", "=cpu", "blur0=", "blur0=disk", "a b=cpu", "x=cpu=gpu"] {
+            assert!(placement(word).is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_a_number_or_a_name() {
+        assert_eq!(device("1"), Ok(DeviceWord::At(1)));
+        assert_eq!(device("llvm pipe"), Ok(DeviceWord::Named("llvm pipe".to_owned())));
+        assert!(device(" ").is_err());
+        assert_eq!(APIS.map(backend), [Backend::Vulkan, Backend::Metal, Backend::Dx12, Backend::Gles]);
+    }
+}

@@ -1,0 +1,260 @@
+//! `vramp demo`: five handlers on whatever this machine has.
+//!
+//! Owns the command: which runs there are, their order, the picture, and what is printed when they are over.
+//! Does not know how anything is computed or measured.
+//!
+//! Always: a machine without a device runs it on the cpu and says so; the picture has its name only once it is whole.
+
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde::Serialize;
+use vramp::plan::{Graph, GraphSpec, HandlerSpec, Plan, Space};
+use vramp::runtime::{Kinds, Report, RunError};
+use vramp::{FileProbe, Session, SessionError};
+
+use crate::args::{DemoArgs, Wishes};
+use crate::failure::{Failure, chainless};
+use crate::interrupt::Interrupts;
+use crate::run::{Live, Total, check_budget};
+use crate::{devices, page, session};
+
+/// The sizes it runs at.
+const SIZES: [&str; 2] = ["640x480", LARGEST];
+/// The size of the picture and of the plan that is shown.
+const LARGEST: &str = "1920x1080";
+/// The frame that is written, unless the machine takes longer than a second to it: two seconds into the motion, when
+/// the figures drawn on it are real ones.
+const PICTURED: u64 = 60;
+
+/// One run of the demo.
+#[derive(Serialize)]
+pub(crate) struct Ran {
+    pub(crate) size: &'static str,
+    #[serde(rename = "where")]
+    pub(crate) place: Space,
+    pub(crate) report: Report,
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    picture: String,
+    runs: &'a [Ran],
+}
+
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let interrupts = Interrupts::listen()?;
+    let kinds = vramp::kinds();
+    let output = Output::find(&args.output)?;
+    let spaces = spaces(&args.wishes);
+    say(args, "Five handlers: a moving ball, markers in the corners, a waveform, the frame rate, a sink.");
+    let mut runs = Vec::new();
+    for size in SIZES {
+        for space in &spaces {
+            if let Some(ran) = measure(args, &kinds, size, *space, &interrupts)? {
+                runs.push(ran);
+            }
+        }
+    }
+    if runs.is_empty() {
+        return Err(Failure::NoPlan(anyhow!("no device could be opened; {}", devices::what_to_install())));
+    }
+    picture(args, &kinds, &output, &runs, &interrupts)?;
+    let graph = graph(&kinds, LARGEST, HandlerSpec::new("null"), None)?;
+    let plan = session::on_this_machine(&args.wishes, &graph, &kinds)?.plan()?;
+    page_of(args, &plan, &runs)?;
+    let broken = runs.iter().map(|ran| check_budget(&args.wishes, &ran.report));
+    broken.collect()
+}
+
+/// Where it runs: both sides, as far as they are there and wanted.
+fn spaces(wishes: &Wishes) -> Vec<Space> {
+    if wishes.cpu {
+        return vec![Space::Cpu];
+    }
+    if wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() {
+        return vec![Space::Gpu];
+    }
+    let adapters = Session::known_adapters().unwrap_or_else(Session::list_adapters);
+    if adapters.is_empty() {
+        if !wishes.quiet {
+            page::words(&format!(
+                "This machine has no graphics adapter that answers, so that everything runs on the cpu.\nFor a gpu, {}.\n",
+                devices::what_to_install()
+            ));
+        }
+        return vec![Space::Cpu];
+    }
+    vec![Space::Cpu, Space::Gpu]
+}
+
+/// Runs it once at a size, on one side. None where the device that was to run it cannot be opened and nobody insists.
+fn measure(
+    args: &DemoArgs,
+    kinds: &Kinds,
+    size: &'static str,
+    space: Space,
+    interrupts: &Interrupts,
+) -> Result<Option<Ran>, Failure> {
+    let wishes = &args.wishes;
+    let graph = graph(kinds, size, HandlerSpec::new("null"), None)?;
+    let live = Live::new(wishes.quiet, Total::Time(args.seconds));
+    let session = session::on_this_machine(wishes, &graph, kinds)?.only(space).listener(live.listener());
+    let prepared = match session.prepare() {
+        Err(SessionError::NoDevice(why)) if !wishes.gpu => {
+            if !wishes.quiet {
+                page::warning(&format!("{why}; the demo goes on without it"));
+            }
+            return Ok(None);
+        }
+        answer => answer?,
+    };
+    let on = match &prepared.device {
+        None => "the cpu".to_owned(),
+        Some(device) => format!("{} ({})", device.adapter().name, device.adapter().backend),
+    };
+    say(args, &format!("  {size:>9} on {on} ..."));
+    interrupts.stop_instead(prepared.pipeline.stopper());
+    live.begin();
+    let outcome = prepared.run(Some(args.seconds));
+    live.end();
+    let report = finished(outcome?, interrupts)?;
+    say(args, &format!("            {} frames, {:.0} fps", report.frames, report.fps));
+    Ok(Some(Ran { size, place: space, report }))
+}
+
+/// Writes the picture, on the side that was fastest at its size.
+fn picture(
+    args: &DemoArgs,
+    kinds: &Kinds,
+    output: &Output,
+    runs: &[Ran],
+    interrupts: &Interrupts,
+) -> Result<(), Failure> {
+    let (space, fps) = fastest(runs);
+    let frame = (fps as u64).clamp(1, PICTURED);
+    let sink = HandlerSpec::new("png").set("path", output.pattern());
+    let graph = graph(kinds, LARGEST, sink, Some(frame))?;
+    // It is no measurement: it need not keep a pace.
+    let wishes = Wishes { fps: None, ..args.wishes.clone() };
+    let session = session::on_this_machine(&wishes, &graph, kinds)?;
+    let written = (|| {
+        let prepared = session.only(space).prepare()?;
+        interrupts.stop_instead(prepared.pipeline.stopper());
+        finished(prepared.run(None)?, interrupts)?;
+        output.keep(frame)
+    })();
+    output.clean(frame);
+    written
+}
+
+/// The side that was fastest at the largest size, and how fast.
+fn fastest(runs: &[Ran]) -> (Space, f64) {
+    let at_largest = runs.iter().filter(|ran| ran.size == LARGEST);
+    let best = at_largest.max_by(|a, b| a.report.fps.total_cmp(&b.report.fps));
+    best.map_or((Space::Cpu, 1.0), |ran| (ran.place, ran.report.fps))
+}
+
+fn finished(outcome: vramp::runtime::Outcome, interrupts: &Interrupts) -> Result<Report, Failure> {
+    let vramp::runtime::Outcome { report, error, .. } = outcome;
+    match error {
+        Some(error @ RunError::Failed(_)) => Err(Failure::Failed(chainless(&error))),
+        _ if interrupts.were_there() => Err(Failure::Interrupted),
+        Some(error) => Err(Failure::Failed(chainless(&error))),
+        None => Ok(report),
+    }
+}
+
+/// The demo with a sink; with a frame to keep, only that one and the first reach it.
+fn graph(kinds: &Kinds, size: &str, sink: HandlerSpec, keep: Option<u64>) -> Result<Graph, Failure> {
+    let mut spec = GraphSpec::new();
+    let mut source = HandlerSpec::new("pattern").set("kind", "ball").set("size", size);
+    if let Some(frame) = keep {
+        source = source.set("frames", frame + 1);
+    }
+    let mut last = spec.add(source);
+    let every = keep.map(|frame| HandlerSpec::new("every").set("n", frame));
+    let drawn = ["markers", "waveform", "fps"].map(HandlerSpec::new);
+    for handler in drawn.into_iter().chain(every).chain([sink]) {
+        let next = spec.add(handler);
+        spec.connect(last, next);
+        last = next;
+    }
+    Graph::check(&spec, kinds.catalog(), &FileProbe).map_err(|error| Failure::Failed(error.into()))
+}
+
+/// What it ends with.
+fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), Failure> {
+    let picture = args.output.display().to_string();
+    if args.json {
+        let mut line = serde_json::to_string(&All { picture, runs }).map_err(|error| Failure::Failed(error.into()))?;
+        line.push('\n');
+        return page::result(line.as_bytes());
+    }
+    let colour = page::colour_on_stdout();
+    let plan_text = Plan { warnings: Vec::new(), ..plan.clone() }.to_text(colour);
+    let page = format!(
+        "\nWhat vramp plans for {LARGEST} on this machine:\n\n{}\n\nWhat was measured:\n\n{}\n{}\nThe picture is \
+         {picture}. `vramp inspect` lists the handlers, `vramp help run` shows how to join them.\n",
+        plan_text.trim_end(),
+        table::of(runs, colour),
+        verdict(plan, runs)
+    );
+    page::result(page.as_bytes())
+}
+
+/// The measurements at the largest size beside the choice that was made from figures.
+fn verdict(plan: &Plan, runs: &[Ran]) -> String {
+    let at_largest = runs.iter().filter(|ran| ran.size == LARGEST);
+    let sides: Vec<String> =
+        at_largest.map(|ran| format!("the {} makes {:.0} frames a second", ran.place, ran.report.fps)).collect();
+    let chosen = if plan.lanes.iter().any(|lane| lane.device) { Space::Gpu } else { Space::Cpu };
+    format!("At {LARGEST} {} here; left alone, vramp takes the {chosen}.", sides.join(", "))
+}
+
+fn say(args: &DemoArgs, words: &str) {
+    if !args.wishes.quiet {
+        page::words(words);
+    }
+}
+
+/// Where the picture goes. The sink gives every frame a name of its own; the last one gets the final name.
+struct Output {
+    path: PathBuf,
+}
+
+impl Output {
+    fn find(path: &Path) -> Result<Output, Failure> {
+        if path.is_dir() {
+            return Err(Failure::Wrong(anyhow!("--output {} is a directory; add a file name", path.display())));
+        }
+        if path.to_str().is_none() {
+            return Err(Failure::Wrong(anyhow!("--output {} is not UTF-8 text; choose another name", path.display())));
+        }
+        Ok(Output { path: path.to_owned() })
+    }
+
+    fn part(&self, frame: u64) -> String {
+        format!("{}.{}-{frame}.part", self.path.display(), std::process::id())
+    }
+
+    /// The name as the sink takes it, where a percent sign that is meant is doubled.
+    fn pattern(&self) -> String {
+        let shown = self.path.display().to_string().replace('%', "%%");
+        format!("{shown}.{}-%d.part", std::process::id())
+    }
+
+    fn keep(&self, frame: u64) -> Result<(), Failure> {
+        std::fs::rename(self.part(frame), &self.path)
+            .map_err(|error| Failure::Failed(anyhow::Error::new(error).context(self.path.display().to_string())))
+    }
+
+    fn clean(&self, frame: u64) {
+        for frame in [0, frame] {
+            // Whatever is not there needs no removing.
+            let _ = std::fs::remove_file(self.part(frame));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Budgets: whether frames needed more than they may.
+//!
+//! Owns the comparison and its words.
+//! Does not count.
+//!
+//! Always: steady state is judged where there is one; a run without one is judged as a whole, and that is said; a run
+//! without a single frame keeps no budget.
+
+use vramp::runtime::{Counted, PerFrame, Report};
+
+use crate::args::{DROPS, Wishes};
+use crate::failure::Failure;
+use crate::page;
+
+/// Differences that come from adding up fractions.
+const ROUNDING: f64 = 1e-9;
+
+/// Compares a report with every budget that was given.
+pub(crate) fn check(wishes: &Wishes, report: &Report) -> Result<(), Failure> {
+    let limits: Vec<(&'static str, f64)> = wishes.budget.iter().flat_map(|budget| budget.limits.clone()).collect();
+    if limits.is_empty() {
+        return Ok(());
+    }
+    if report.frames == 0 {
+        return Err(Failure::Budget(vec![
+            "budget: no frame arrived at a sink, so there is nothing to judge".to_owned(),
+        ]));
+    }
+    let steady = report.steady.frames > 0;
+    if !steady && !wishes.quiet {
+        page::warning(&format!(
+            "{} frames are too few for a steady state: the budget is judged over the whole run, its start included",
+            report.frames
+        ));
+    }
+    let figures = if steady { report.steady } else { whole(&report.counters, report.frames) };
+    let broken = limits.into_iter().filter_map(|(name, limit)| {
+        let measured = measured(name, &figures, report)?;
+        let over = if steady && name != DROPS { figures.frames } else { report.frames };
+        (measured > limit + ROUNDING).then(|| {
+            format!("budget broken: {name} {} a frame, at most {limit} allowed (over {over} frames)", rounded(measured))
+        })
+    });
+    match broken.collect::<Vec<_>>() {
+        none if none.is_empty() => Ok(()),
+        broken => Err(Failure::Budget(broken)),
+    }
+}
+
+fn measured(name: &str, figures: &PerFrame, report: &Report) -> Option<f64> {
+    match name {
+        DROPS => Some(report.dropped.sum() as f64 / report.frames_in.max(1) as f64),
+        _ => figures.named(name),
+    }
+}
+
+/// Four digits behind the point, without those that say nothing.
+fn rounded(figure: f64) -> String {
+    let text = format!("{figure:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if text == "0" { format!("{figure:e}") } else { text }
+}
+
+/// The counters of a whole run, per frame.
+fn whole(counted: &Counted, frames: u64) -> PerFrame {
+    let per_frame = |count: u64| count as f64 / frames.max(1) as f64;
+    PerFrame {
+        frames,
+        uploads: per_frame(counted.uploads),
+        downloads: per_frame(counted.downloads),
+        transfer_bytes: per_frame(counted.transfer_bytes),
+        dispatches: per_frame(counted.dispatches),
+        passes: per_frame(counted.passes),
+        submits: per_frame(counted.submits),
+        bind_groups: per_frame(counted.bind_groups),
+        gpu_allocs: per_frame(counted.gpu_allocs),
+        heap_allocs: counted.heap_allocs.map(per_frame),
+        foreign_allocs: counted.foreign_allocs.map(per_frame),
+        frame_copies: per_frame(counted.frame_copies),
+        compiles_after_first_frame: per_frame(counted.compiles_after_first_frame),
+        replans: per_frame(counted.replans),
+        max_in_flight: counted.max_in_flight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_shown_short_but_never_as_nothing() {
+        assert_eq!([1.0, 1.5, 0.0333, 12.0].map(rounded), ["1", "1.5", "0.0333", "12"]);
+        assert_eq!(rounded(0.000_01), "1e-5");
+    }
+
+    #[test]
+    fn every_counter_is_divided_by_the_frames() {
+        let counted = Counted { submits: 30, heap_allocs: Some(5), max_in_flight: 2, ..Counted::default() };
+        let per_frame = whole(&counted, 10);
+        assert_eq!((per_frame.submits, per_frame.heap_allocs, per_frame.max_in_flight), (3.0, Some(0.5), 2));
+    }
+}

@@ -1,0 +1,217 @@
+//! What a run says while it runs.
+//!
+//! Owns the live line of a terminal, the lines of a pipe, and the wording of events.
+//! Does not say how it ended: failures that end a run are its result.
+//!
+//! Always: at most one line of progress a second; other words never break the live line; quiet means nothing at all.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use vramp::plan::catalog::Family;
+use vramp::plan::{Graph, OnError};
+use vramp::runtime::{Event, Listener, Progress};
+
+use crate::page;
+
+/// How often the live line moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How much there is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Total {
+    /// This many frames, all sources together.
+    Frames(u64),
+    /// This long.
+    Time(Duration),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Total {
+    /// What a graph has to do under these limits.
+    pub(crate) fn of(graph: &Graph, frames: Option<u64>, seconds: Option<Duration>) -> Total {
+        let sources = graph.handlers().iter().filter(|handler| handler.entry.family == Family::Source);
+        let frames = sources
+            .map(|source| {
+                let own = source.settings.int("frames").and_then(|frames| u64::try_from(frames).ok());
+                own.into_iter().chain(frames).min()
+            })
+            .sum::<Option<u64>>();
+        match (seconds, frames) {
+            (Some(time), _) => Total::Time(time),
+            (None, Some(frames)) => Total::Frames(frames),
+            (None, None) => Total::Unknown,
+        }
+    }
+}
+
+/// Tells people what happens.
+#[derive(Clone)]
+pub(crate) struct Live {
+    quiet: bool,
+    total: Total,
+    bar: Option<ProgressBar>,
+}
+
+impl Live {
+    /// For one run.
+    pub(crate) fn new(quiet: bool, total: Total) -> Live {
+        let bar = (!quiet && page::is_watched()).then(|| {
+            let (length, style) = match total {
+                Total::Frames(frames) => (Some(frames), "{bar:24} {percent:>3}%  {msg}"),
+                Total::Time(time) => (Some(millis(time)), "{bar:24} {percent:>3}%  {msg}"),
+                Total::Unknown => (None, "{spinner} {elapsed}  {msg}"),
+            };
+            let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
+            bar.set_style(ProgressStyle::with_template(style).expect("the templates above are well formed"));
+            bar
+        });
+        Live { quiet, total, bar }
+    }
+
+    /// Shows the live line, where there is one.
+    pub(crate) fn begin(&self) {
+        if let Some(bar) = &self.bar {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(TICK);
+            if let Total::Time(time) = self.total {
+                follow(bar.clone(), time);
+            }
+        }
+    }
+
+    /// Takes the live line away.
+    pub(crate) fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// What a session tells its events to.
+    pub(crate) fn listener(&self) -> Listener {
+        let live = self.clone();
+        Arc::new(move |event: &Event| live.hear(event))
+    }
+
+    fn hear(&self, event: &Event) {
+        if self.quiet {
+            return;
+        }
+        if let Event::Second(progress) = event {
+            return self.progress(progress);
+        }
+        if let Some(words) = wording(event) {
+            match &self.bar {
+                Some(bar) => bar.suspend(|| page::warning(&words)),
+                None => page::warning(&words),
+            }
+        }
+    }
+
+    fn progress(&self, progress: &Progress) {
+        let Some(bar) = &self.bar else { return page::words(&line(progress, self.total)) };
+        match self.total {
+            Total::Frames(frames) => bar.set_position(progress.frames_in.min(frames)),
+            Total::Time(_) | Total::Unknown => {}
+        }
+        bar.set_message(facts(progress, self.total));
+    }
+}
+
+/// Moves a bar with the time; the run itself is heard of once a second only.
+fn follow(bar: ProgressBar, time: Duration) {
+    let begun = Instant::now();
+    std::thread::spawn(move || {
+        while !bar.is_finished() {
+            bar.set_position(millis(begun.elapsed().min(time)));
+            std::thread::sleep(TICK);
+        }
+    });
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One second of a run as a line.
+fn line(progress: &Progress, total: Total) -> String {
+    format!("{:>4} s  {}", progress.elapsed.as_secs(), facts(progress, total))
+}
+
+fn facts(progress: &Progress, total: Total) -> String {
+    let Progress { frames_in, frames_out, dropped, fps, .. } = progress;
+    let frames = match total {
+        Total::Frames(all) => format!("{frames_in} of {all} frames"),
+        Total::Time(_) | Total::Unknown => format!("{frames_out} frames"),
+    };
+    let dropped = if *dropped == 0 { String::new() } else { format!("  {dropped} dropped") };
+    format!("{frames}  {fps:.1} fps{dropped}")
+}
+
+/// What is worth saying at once; none for what ends the run, which is said at its end.
+fn wording(event: &Event) -> Option<String> {
+    let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+    match event {
+        Event::Failed { policy: OnError::Stop, .. } | Event::Unresponsive { .. } | Event::Second(_) => None,
+        Event::Failed { handler, frame, error, policy } => {
+            let then = match policy {
+                OnError::Retry => "it is tried once more",
+                _ => "the frame is left out",
+            };
+            Some(format!("{handler} failed on frame {frame}: {error}; {then}, and so are later ones, without a word"))
+        }
+        Event::Slow { handler, frame, took, budget, count } => {
+            let more = if *count > 1 { format!("; {count} such frames in a second") } else { String::new() };
+            let (took, budget) = (ms(took), ms(budget));
+            Some(format!("frame {frame} took {took:.1} ms of {budget:.1} ms, most of it in {handler}{more}"))
+        }
+        Event::Replanned { handler, frame, size } => {
+            Some(format!("frames of {handler} are {size} from frame {frame} on: planned again"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vramp::plan::Size;
+
+    use super::*;
+
+    fn total(text: &str, frames: Option<u64>) -> Total {
+        let catalog = vramp::catalog();
+        let spec = vramp::read(text, &catalog).unwrap();
+        Total::of(&Graph::check(&spec, &catalog, &vramp::FileProbe).unwrap(), frames, None)
+    }
+
+    #[test]
+    fn the_end_is_known_where_every_source_has_one() {
+        assert_eq!(total("pattern frames=9 ! null", None), Total::Frames(9));
+        assert_eq!(total("pattern frames=9 ! null", Some(3)), Total::Frames(3));
+        assert_eq!(total("pattern ! null", Some(3)), Total::Frames(3));
+        assert_eq!(total("pattern ! null; pattern frames=9 ! null", None), Total::Unknown);
+        assert_eq!(total("pattern ! null; pattern frames=9 ! null", Some(20)), Total::Frames(29));
+    }
+
+    #[test]
+    fn progress_is_one_line_with_what_is_known() {
+        let progress =
+            Progress { elapsed: Duration::from_secs(3), frames_in: 90, frames_out: 88, dropped: 0, fps: 29.97 };
+        assert_eq!(line(&progress, Total::Unknown), "   3 s  88 frames  30.0 fps");
+        let progress = Progress { dropped: 2, ..progress };
+        assert_eq!(line(&progress, Total::Frames(100)), "   3 s  90 of 100 frames  30.0 fps  2 dropped");
+    }
+
+    #[test]
+    fn what_ends_a_run_is_not_said_while_it_runs() {
+        let failed = |policy| Event::Failed { handler: "a0".into(), frame: 7, error: "no".into(), policy };
+        assert_eq!(wording(&failed(OnError::Stop)), None);
+        assert!(
+            wording(&failed(OnError::Skip)).unwrap().starts_with("a0 failed on frame 7: no; the frame is left out")
+        );
+        let size = Size { width: 4, height: 2 };
+        let event = Event::Replanned { handler: "image0".into(), frame: 3, size };
+        assert_eq!(wording(&event).unwrap(), "frames of image0 are 4x2 from frame 3 on: planned again");
+    }
+}

@@ -1,0 +1,117 @@
+//! Long runs stay flat: no memory grows, nothing is left in the ledger, every frame is accounted for, whatever sizes come.
+//!
+//! By default a tenth of an hour's worth; `cargo xtask long` runs a million frames on the host and a hundred thousand
+//! on the device.
+
+use vramp::Session;
+use vramp::plan::catalog::{
+    Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType,
+};
+use vramp::plan::{Format, Graph, Size, Space};
+use vramp::runtime::{Call, CountingAllocator, Flow, FrameHandler, HandlerError, Kinds, Report, Worker};
+use vramp::{FileProbe, kinds};
+
+#[global_allocator]
+static HEAP: CountingAllocator = CountingAllocator;
+
+const SIZE: Setting = Setting {
+    name: "size",
+    value: ValueType::Size,
+    fallback: Fallback::Is("64x64"),
+    liveness: Liveness::Fixed,
+    about: "the first size",
+};
+
+static CHANGING: Entry = Entry {
+    name: "changing",
+    about: "frames whose size changes every thousand",
+    example: "changing ! null",
+    outputs: &[Output { size: SizeRule::Probed(Some("size")), rate: RateRule::Probed(None), ..Output::VIDEO }],
+    settings: &[SIZE],
+    blocking: false,
+    ..Entry::SOURCE
+};
+
+/// Makes frames of a few sizes, in turns of a thousand.
+struct Changing {
+    every: u64,
+}
+
+const SIZES: [Size; 4] = [
+    Size { width: 64, height: 64 },
+    Size { width: 31, height: 90 },
+    Size { width: 1, height: 1 },
+    Size { width: 100, height: 33 },
+];
+
+impl FrameHandler for Changing {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let number = call.now().number;
+        let mut frame = call.lend(Format::Rgba8, SIZES[(number / self.every) as usize % SIZES.len()])?;
+        frame.fill().expect("it was just lent").fill(number as u8);
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+fn all_kinds(every: u64) -> Kinds {
+    let mut kinds = kinds();
+    kinds.add(&CHANGING, move |_| Ok(Worker::frames(Changing { every }))).expect("a good entry");
+    kinds
+}
+
+fn run(text: &str, every: u64, frames: u64, space: Space) -> Report {
+    let kinds = all_kinds(every);
+    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let session = Session::of(&graph, &kinds).only(space).frames(frames);
+    let outcome = session.prepare().unwrap_or_else(|error| panic!("{error}")).run(None);
+    outcome.unwrap_or_else(|error| panic!("{error}")).into_result().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Frames to run: `by_default`, or as many as the long run asks for.
+fn frames(by_default: u64, variable: &str) -> u64 {
+    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(by_default)
+}
+
+/// Bytes that this process has in memory.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+    pages * 4096
+}
+
+fn check(report: &Report, frames: u64) {
+    assert_eq!((report.frames_in, report.frames_out), (frames, frames), "{report:?}");
+    assert_eq!((report.memory.live_bytes, report.memory.leaked), (0, 0), "{:?}", report.memory);
+    assert_eq!((report.failed, report.dropped.sum(), report.in_flight), (0, 0, 0));
+    let most = 4 * 16 * SIZES.iter().map(|size| size.pixels() * 4).sum::<u64>();
+    assert!(report.memory.pool_peak_bytes < most, "{:?}", report.memory);
+}
+
+#[test]
+fn many_frames_of_changing_sizes_on_the_host_leave_nothing_behind() {
+    let frames = frames(100_000, "VRAMP_SOAK_HOST_FRAMES");
+    let text = "changing ! contrast 1.2 ! delay frames=3 ! invert ! null";
+    run(text, 100, 5_000, Space::Cpu);
+    let before = resident_bytes();
+    let report = run(text, 1_000, frames, Space::Cpu);
+    check(&report, frames);
+    assert_eq!(report.counters.replans, (frames - 1) / 1_000);
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 16 << 20, "grew by {grown} bytes over {frames} frames");
+}
+
+#[test]
+fn many_frames_of_changing_sizes_on_the_device_leave_nothing_behind() {
+    let frames = frames(4_000, "VRAMP_SOAK_DEVICE_FRAMES");
+    let text = "changing ! contrast 1.2 ! delay frames=3 ! invert ! null";
+    run(text, 100, 1_000, Space::Gpu);
+    let before = resident_bytes();
+    let report = run(text, 1_000.min(frames / 4), frames, Space::Gpu);
+    check(&report, frames);
+    assert!(report.backend != "cpu" && report.counters.dispatches >= frames, "{report:?}");
+    assert_eq!(report.counters.uploads, frames);
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 64 << 20, "grew by {grown} bytes over {frames} frames");
+}

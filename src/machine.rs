@@ -9,16 +9,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use vramp_gpu::{Adapter, AdapterKind, Backend, Choice, Device, DeviceLimits};
-use vramp_plan::Profile;
-
-use crate::session::Session;
+use serde::{Deserialize, Serialize};
+use vramp_gpu::{Adapter, AdapterKind, Choice, Device, OpenError};
+use vramp_plan::{Figure, Limits, Origin, Profile};
 
 /// The form of the kept list: another one is not read.
 const FORM: u64 = 1;
@@ -41,41 +39,46 @@ const STEERING: [&str; 14] = [
     "LD_LIBRARY_PATH",
 ];
 
-/// What is known about this machine's adapters without a graph.
-impl Session<'_> {
-    /// Asks every driver for its adapters, best first, and remembers the answer.
-    pub fn list_adapters() -> Vec<Adapter> {
-        let found = Device::choose().list();
-        remember(&found);
-        found
-    }
-
-    /// The adapters as they are remembered, best first; none where they would have to be asked for. Nothing is opened
-    /// or listed.
-    pub fn known_adapters() -> Option<Vec<Adapter>> {
-        let kept = fs::read_to_string(kept_at()?).ok()?;
-        read(&kept, &circumstances())
-    }
-
-    /// The shipped figures for an adapter's class; without one, those of a machine without a device.
-    pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
-        let class = match adapter.map(|adapter| adapter.kind) {
-            None => "cpu",
-            Some(AdapterKind::Discrete | AdapterKind::Virtual) => "discrete",
-            Some(AdapterKind::Integrated | AdapterKind::Other) => "integrated",
-            Some(AdapterKind::Software) => "software",
-        };
-        Profile::shipped(class).expect("every class ships, tests/shipped.rs")
-    }
+/// Asks every driver for its adapters, best first, and remembers the answer.
+pub fn list_adapters() -> Vec<Adapter> {
+    let found = Device::choose().list();
+    remember(&found);
+    found
 }
 
-/// The adapter that a choice would open; none where there is none.
-pub fn best_adapter(choice: &Choice) -> Option<Adapter> {
-    // A choice does not tell what it wants; only the one without wishes is known to want the best of all.
-    if format!("{choice:?}") != format!("{:?}", Device::choose()) {
-        return choice.list().into_iter().next();
+/// The adapters as they are remembered, best first; none where they would have to be asked for. Nothing is opened or
+/// listed.
+pub fn known_adapters() -> Option<Vec<Adapter>> {
+    read(&fs::read_to_string(kept_at()?).ok()?, &circumstances())
+}
+
+/// The adapter that a choice would open, from what is remembered where that is enough.
+pub fn adapter(choice: &Choice) -> Result<Adapter, OpenError> {
+    let remembered = known_adapters().and_then(|known| choice.of(&known).ok());
+    remembered.map_or_else(|| choice.of(&list_adapters()), Ok)
+}
+
+/// The figures for an adapter: those of its class, with its own limits. Without one, those of a machine without a
+/// device.
+pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
+    let class = match adapter.map(|adapter| adapter.kind) {
+        None => "cpu",
+        Some(AdapterKind::Discrete | AdapterKind::Virtual) => "discrete",
+        Some(AdapterKind::Integrated | AdapterKind::Other) => "integrated",
+        Some(AdapterKind::Software) => "software",
+    };
+    let mut profile = Profile::shipped(class).expect("every class ships, tests/shipped.rs");
+    if let (Some(adapter), Some(gpu)) = (adapter, &mut profile.gpu) {
+        let own = |value: u64| Figure { value: value as f64, origin: Origin::From("the adapter".to_owned()) };
+        let limits = &adapter.limits;
+        gpu.limits = Limits {
+            storage_buffers_per_stage: own(limits.storage_buffers_per_stage.into()),
+            binding_bytes: own(limits.binding_bytes),
+            buffer_bytes: own(limits.buffer_bytes),
+            workgroups_per_dimension: own(limits.workgroups_per_dimension.into()),
+        };
     }
-    Session::known_adapters().unwrap_or_else(Session::list_adapters).into_iter().next()
+    profile
 }
 
 // ---- where and under which circumstances
@@ -181,9 +184,9 @@ fn library_folders(first: &[PathBuf]) -> Vec<PathBuf> {
 
 /// The library that a driver's description names.
 fn library_path(description: &str) -> Option<String> {
-    let (_, behind) = description.split_once("\"library_path\"")?;
-    let value = behind.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-    value.split_once('"').map(|(path, _)| path.to_owned())
+    let described: serde_json::Value = serde_json::from_str(description).ok()?;
+    let named = described.as_object()?.values().find_map(|part| part.get("library_path"))?;
+    named.as_str().map(str::to_owned)
 }
 
 /// The names under which graphics hardware can be opened.
@@ -217,140 +220,29 @@ fn remember(adapters: &[Adapter]) {
     }
 }
 
-/// JSON of one form only, a value a line, so that reading it needs no reader of all JSON.
-fn write(adapters: &[Adapter], circumstances: &[String]) -> String {
-    let mut text = format!("{{\n\"form\": {FORM},\n\"circumstances\": [\n");
-    let facts: Vec<String> = circumstances.iter().map(|fact| quoted(fact)).collect();
-    let _ = writeln!(text, "{}\n],\n\"adapters\": [", facts.join(",\n"));
-    let adapters: Vec<String> = adapters.iter().map(write_adapter).collect();
-    let _ = writeln!(text, "{}\n]\n}}", adapters.join(",\n"));
-    text
+/// The list as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    form: u64,
+    circumstances: Vec<String>,
+    adapters: Vec<Adapter>,
 }
 
-fn write_adapter(adapter: &Adapter) -> String {
-    let Adapter { index, name, backend, kind, driver, driver_version, vendor, model, .. } = adapter;
-    let limits = &adapter.limits;
-    let fields = [
-        ("index", index.to_string()),
-        ("name", quoted(name)),
-        ("backend", quoted(&backend.to_string())),
-        ("kind", quoted(&kind.to_string())),
-        ("driver", quoted(driver)),
-        ("driver_version", quoted(driver_version)),
-        ("vendor", vendor.to_string()),
-        ("model", model.to_string()),
-        ("has_timestamps", u8::from(adapter.has_timestamps).to_string()),
-        ("has_mappable_buffers", u8::from(adapter.has_mappable_buffers).to_string()),
-        ("storage_buffers_per_stage", limits.storage_buffers_per_stage.to_string()),
-        ("binding_bytes", limits.binding_bytes.to_string()),
-        ("buffer_bytes", limits.buffer_bytes.to_string()),
-        ("params_bytes", limits.params_bytes.to_string()),
-        ("params_alignment", limits.params_alignment.to_string()),
-        ("workgroups_per_dimension", limits.workgroups_per_dimension.to_string()),
-        ("invocations_per_workgroup", limits.invocations_per_workgroup.to_string()),
-        ("workgroup_bytes", limits.workgroup_bytes.to_string()),
-    ];
-    let fields = fields.map(|(key, value)| format!("\"{key}\": {value}"));
-    format!("{{\n{}\n}}", fields.join(",\n"))
+fn write(adapters: &[Adapter], circumstances: &[String]) -> String {
+    let kept = Kept { form: FORM, circumstances: circumstances.to_vec(), adapters: adapters.to_vec() };
+    serde_json::to_string_pretty(&kept).expect("text and numbers can be written as JSON")
 }
 
 /// The list, if it was made under these circumstances and is whole.
 fn read(text: &str, circumstances: &[String]) -> Option<Vec<Adapter>> {
-    let lines = &mut text.lines().map(|line| line.strip_suffix(',').unwrap_or(line));
-    let is_form = lines.next()? == "{" && lines.next()? == format!("\"form\": {FORM}");
-    if !is_form || lines.next()? != "\"circumstances\": [" {
-        return None;
-    }
-    for fact in circumstances {
-        if unquoted(lines.next()?)? != *fact {
-            return None;
-        }
-    }
-    if lines.next()? != "]" || lines.next()? != "\"adapters\": [" {
-        return None;
-    }
-    let mut adapters = Vec::new();
-    loop {
-        match lines.next()? {
-            "{" => adapters.push(read_adapter(lines)?),
-            "]" => break,
-            _ => return None,
-        }
-    }
-    (lines.next()? == "}").then_some(adapters)
-}
-
-fn read_adapter<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Option<Adapter> {
-    let adapter = {
-        let mut value = |key: &str| lines.next()?.strip_prefix(&format!("\"{key}\": "));
-        Adapter {
-            index: value("index")?.parse().ok()?,
-            name: unquoted(value("name")?)?,
-            backend: {
-                let name = unquoted(value("backend")?)?;
-                Backend::REAL.into_iter().find(|backend| backend.to_string() == name)?
-            },
-            kind: {
-                use AdapterKind::{Discrete, Integrated, Other, Software, Virtual};
-                let name = unquoted(value("kind")?)?;
-                let kinds = [Discrete, Integrated, Virtual, Other, Software];
-                kinds.into_iter().find(|kind| kind.to_string() == name)?
-            },
-            driver: unquoted(value("driver")?)?,
-            driver_version: unquoted(value("driver_version")?)?,
-            vendor: value("vendor")?.parse().ok()?,
-            model: value("model")?.parse().ok()?,
-            has_timestamps: value("has_timestamps")? == "1",
-            has_mappable_buffers: value("has_mappable_buffers")? == "1",
-            limits: DeviceLimits {
-                storage_buffers_per_stage: value("storage_buffers_per_stage")?.parse().ok()?,
-                binding_bytes: value("binding_bytes")?.parse().ok()?,
-                buffer_bytes: value("buffer_bytes")?.parse().ok()?,
-                params_bytes: value("params_bytes")?.parse().ok()?,
-                params_alignment: value("params_alignment")?.parse().ok()?,
-                workgroups_per_dimension: value("workgroups_per_dimension")?.parse().ok()?,
-                invocations_per_workgroup: value("invocations_per_workgroup")?.parse().ok()?,
-                workgroup_bytes: value("workgroup_bytes")?.parse().ok()?,
-            },
-        }
-    };
-    (lines.next()? == "}").then_some(adapter)
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
-}
-
-fn unquoted(text: &str) -> Option<String> {
-    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
-    let (mut plain, mut chars) = (String::new(), inside.chars());
-    while let Some(c) = chars.next() {
-        plain.push(match c {
-            '\\' => match chars.next()? {
-                'u' => {
-                    let digits: String = chars.by_ref().take(4).collect();
-                    char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?
-                }
-                c => c,
-            },
-            c => c,
-        });
-    }
-    Some(plain)
+    let kept: Kept = serde_json::from_str(text).ok()?;
+    (kept.form == FORM && kept.circumstances == circumstances).then_some(kept.adapters)
 }
 
 #[cfg(test)]
 mod tests {
+    use vramp_gpu::{Backend, DeviceLimits};
+
     use super::*;
 
     fn adapter() -> Adapter {
@@ -388,17 +280,16 @@ mod tests {
         assert_eq!(read(&text, &facts[..1]), None);
         assert_eq!(read(&text, &[]), None);
         assert_eq!(read(&text.replace("\"form\": 1", "\"form\": 2"), &facts), None);
-        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "it is JSON: {text}");
     }
 
     #[test]
     fn a_broken_list_is_not_read_and_breaks_nothing() {
         let facts = vec!["fact".to_owned()];
         let text = write(&[adapter()], &facts);
-        for cut in (0..text.len() - 2).filter(|at| text.is_char_boundary(*at)) {
+        for cut in (0..text.len() - 1).filter(|at| text.is_char_boundary(*at)) {
             assert_eq!(read(&text[..cut], &facts), None, "cut at {cut}");
         }
-        for strange in ["", "{}", "null", "\u{0}\u{0}", "{\n\"form\": 1,\n"] {
+        for strange in ["", "{}", "null", "\u{0}\u{0}", "{\"form\": 1}"] {
             assert_eq!(read(strange, &facts), None);
         }
     }
@@ -408,7 +299,7 @@ mod tests {
         let text = "{ \"ICD\": { \"api_version\": \"1.1\", \"library_path\" : \"/usr/lib/libx.so\" } }";
         assert_eq!(library_path(text).as_deref(), Some("/usr/lib/libx.so"));
         assert_eq!(library_path("{}"), None);
-        assert_eq!(library_path("\"library_path\": 3"), None);
+        assert_eq!(library_path("{ \"ICD\": { \"library_path\": 3 } }"), None);
     }
 
     #[test]

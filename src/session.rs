@@ -8,9 +8,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vramp_gpu::{Adapter, AdapterKind, Backend, Choice, Device, LimitSet, OpenError};
+use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
 use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, Outcome, Pipeline, PrepareError};
+
+use crate::machine;
 
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +72,6 @@ pub struct Prepared {
 
 impl Prepared {
     /// Runs to the end of the sources, until a handler fails, until it is stopped, or for this long.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn run(self, longest: Option<Duration>) -> Result<Outcome, PrepareError> {
         self.pipeline.run(longest)
     }
@@ -211,20 +212,24 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// The figures it plans with: those given, or those of the class of this machine's best adapter.
+    /// The figures it plans with: those given, or those of the class of the adapter that it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
         if let Some(profile) = &self.profile {
             return Ok(profile.clone());
         }
         if self.only == Some(Space::Cpu) {
-            return Ok(class_profile(None));
+            return Ok(machine::figures_of(None));
         }
-        let adapter = crate::machine::best_adapter(&self.choice);
-        if adapter.is_none() && (self.only == Some(Space::Gpu) || self.chosen) {
-            // Opening tells why there is none, in words.
-            self.choice.open()?;
+        match machine::adapter(&self.choice) {
+            Ok(adapter) => Ok(machine::figures_of(Some(&adapter))),
+            Err(why) if self.insists() => Err(why),
+            Err(_) => Ok(machine::figures_of(None)),
         }
-        Ok(class_profile(adapter.as_ref()))
+    }
+
+    /// Whether a device was asked for, so that doing without it would be wrong.
+    fn insists(&self) -> bool {
+        self.only == Some(Space::Gpu) || self.chosen || self.pins.iter().any(|(_, space)| *space == Space::Gpu)
     }
 
     /// Decides, without opening a device.
@@ -233,13 +238,29 @@ impl<'a> Session<'a> {
         Ok(self.planner(self.graph, &profile).decide()?)
     }
 
-    /// Decides, opens the device if the plan uses one, and makes everything ready.
+    /// Decides, opens the device if the plan uses one, and makes everything ready. Where nobody insists on a device and
+    /// it cannot be opened, the cpu does it all, and the plan's warnings say so.
     pub fn prepare(&self) -> Result<Prepared, SessionError> {
         let profile = self.figures()?;
         let plan = self.planner(self.graph, &profile).decide()?;
-        let device = if plan.lanes.iter().any(|lane| lane.device) { Some(self.choice.open()?) } else { None };
-        let pipeline = self.pipeline(&plan, &profile, device.as_ref())?;
-        Ok(Prepared { plan, device, pipeline })
+        if !plan.lanes.iter().any(|lane| lane.device) {
+            let pipeline = self.pipeline(&plan, &profile, None)?;
+            return Ok(Prepared { plan, device: None, pipeline });
+        }
+        match self.choice.open() {
+            Ok(device) => {
+                let pipeline = self.pipeline(&plan, &profile, Some(&device))?;
+                Ok(Prepared { plan, device: Some(device), pipeline })
+            }
+            Err(why) if !self.insists() && self.profile.is_none() => {
+                // What is remembered was wrong, or the driver is: the next run should begin with the truth.
+                machine::list_adapters();
+                let mut prepared = self.clone().only(Space::Cpu).prepare()?;
+                prepared.plan.warnings.push(format!("{why}; everything runs on the cpu"));
+                Ok(prepared)
+            }
+            Err(why) => Err(why.into()),
+        }
     }
 
     /// Makes a plan that was decided by this session ready, on a device that is open already.
@@ -309,15 +330,4 @@ impl<'a> Session<'a> {
         }
         planner
     }
-}
-
-/// The shipped figures for an adapter's class.
-fn class_profile(adapter: Option<&Adapter>) -> Profile {
-    let class = match adapter.map(|adapter| adapter.kind) {
-        None => "cpu",
-        Some(AdapterKind::Discrete | AdapterKind::Virtual) => "discrete",
-        Some(AdapterKind::Integrated | AdapterKind::Other) => "integrated",
-        Some(AdapterKind::Software) => "software",
-    };
-    Profile::shipped(class).expect("every class ships, tests/shipped.rs")
 }

@@ -9,14 +9,14 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use vramp::Session;
 use vramp::gpu::{Adapter, AdapterKind};
+use vramp::machine;
 
 use crate::failure::Failure;
 use crate::page;
 
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
-    let adapters = Session::list_adapters();
+    let adapters = machine::list_adapters();
     let why = why(&adapters);
     if !json {
         return page::result(text(&adapters, &why, page::colour_on_stdout()).as_bytes());
@@ -47,7 +47,7 @@ fn why(adapters: &[Adapter]) -> String {
     let Some(best) = adapters.first() else {
         return format!("no adapter answers, so that everything runs on the cpu; to use a gpu, {}", what_to_install());
     };
-    let profile = Session::figures_of(Some(best));
+    let profile = machine::figures_of(Some(best));
     let chosen = match best.kind {
         AdapterKind::Software => "it is the only kind there is: the cpu, behind a graphics driver",
         AdapterKind::Discrete => "it has its own memory, which comes before adapters that share the cpu's",

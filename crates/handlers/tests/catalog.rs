@@ -409,7 +409,9 @@ fn only_these_hold_thin_out_transfer_or_run_live() {
 fn what_is_said_to_run_can_be_made_and_nothing_else_can() {
     let kinds = vramp_handlers::kinds();
     for entry in ENTRIES {
-        assert_eq!(entry.status == Status::Runs, kinds.maker(entry).is_some(), "{}", entry.name);
+        // Transfers are the runtime's own.
+        let made = entry.transfer.is_some() || kinds.maker(entry).is_some();
+        assert_eq!(entry.status == Status::Runs, made, "{}", entry.name);
     }
 }
 

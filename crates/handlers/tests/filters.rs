@@ -517,7 +517,7 @@ fn resize_makes_the_size_that_was_planned() {
 fn filters_of_resize_that_do_not_run_yet_say_so_and_what_to_use() {
     for filter in ["area", "lanczos"] {
         let error = try_make(&format!("resize scale=2 filter={filter}")).err().expect("it is refused").to_string();
-        assert!(error.contains(&format!("filter={filter} can be planned and not run yet")), "{error}");
+        assert!(error.contains(&format!("`resize filter={filter}` can be planned, but it cannot run yet")), "{error}");
         assert!(error.contains("bilinear") && error.contains("nearest"), "{error}");
     }
     let error = try_make("resize").err().expect("it is refused").to_string();

@@ -200,7 +200,7 @@ mod tests {
         }
         let numbers: Vec<u64> = fired.iter().map(|f| f.1).collect();
         assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
-        assert!(fired.iter().all(|f| f.2 == f.1 as i64 * 40), "{fired:?}");
+        assert!(fired.iter().all(|f| f.2 == f.1.cast_signed() * 40), "{fired:?}");
         let after = fired.iter().filter(|f| f.0 >= 1040).count();
         assert!((6..=8).contains(&after), "60 ms at 100 a second, one of them caught up: {fired:?}");
     }

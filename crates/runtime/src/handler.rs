@@ -46,6 +46,14 @@ pub enum HandlerError {
         /// What it said.
         message: String,
     },
+    /// What was asked for can be planned only.
+    #[error("`{what}` can be planned, but it cannot run yet; {instead}")]
+    NotBuilt {
+        /// The kind with the setting that asks for it.
+        what: String,
+        /// What does run.
+        instead: String,
+    },
     /// Something of its own.
     #[error("{0}")]
     Failed(Box<dyn Error + Send + Sync>),

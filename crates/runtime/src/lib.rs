@@ -46,7 +46,7 @@ pub use lane::{Busy, Lane, Stepped};
 pub use link::{Input, Observed, Output, link};
 pub use monitor::{Event, Histogram, NodeCounts, NodeStats, Progress};
 pub use node::{Fired, Node, Replan};
-pub use pipeline::{Outcome, Pipeline, PipelineBuilder, PrepareError, RunError, Stopper};
+pub use pipeline::{Outcome, Pipeline, PipelineBuilder, PrepareError, RunError, Stopper, Watch};
 pub use playing::Playing;
 pub use pool::{HostPool, PoolError, PoolStats};
 pub use report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};

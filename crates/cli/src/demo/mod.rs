@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use serde::Serialize;
 use vramp::plan::{Graph, GraphSpec, HandlerSpec, Plan, Space};
 use vramp::runtime::{Kinds, Report, RunError};
-use vramp::{FileProbe, Session, SessionError};
+use vramp::{FileProbe, SessionError, machine};
 
 use crate::args::{DemoArgs, Wishes};
 use crate::failure::{Failure, chainless};
@@ -25,9 +25,9 @@ use crate::{devices, page, session};
 const SIZES: [&str; 2] = ["640x480", LARGEST];
 /// The size of the picture and of the plan that is shown.
 const LARGEST: &str = "1920x1080";
-/// The frame that is written, unless the machine takes longer than a second to it: two seconds into the motion, when
+/// The frame that is written, unless the machine takes longer than a second to it: a second into the motion, when
 /// the figures drawn on it are real ones.
-const PICTURED: u64 = 60;
+const PICTURED: u64 = 30;
 
 /// One run of the demo.
 #[derive(Serialize)]
@@ -77,7 +77,7 @@ fn spaces(wishes: &Wishes) -> Vec<Space> {
     if wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() {
         return vec![Space::Gpu];
     }
-    let adapters = Session::known_adapters().unwrap_or_else(Session::list_adapters);
+    let adapters = machine::known_adapters().unwrap_or_else(machine::list_adapters);
     if adapters.is_empty() {
         if !wishes.quiet {
             page::words(&format!(
@@ -167,17 +167,16 @@ fn finished(outcome: vramp::runtime::Outcome, interrupts: &Interrupts) -> Result
     }
 }
 
-/// The demo with a sink; with a frame to keep, only that one and the first reach it.
-fn graph(kinds: &Kinds, size: &str, sink: HandlerSpec, keep: Option<u64>) -> Result<Graph, Failure> {
+/// The demo with a sink; with a last frame, it ends there.
+fn graph(kinds: &Kinds, size: &str, sink: HandlerSpec, last_frame: Option<u64>) -> Result<Graph, Failure> {
     let mut spec = GraphSpec::new();
     let mut source = HandlerSpec::new("pattern").set("kind", "ball").set("size", size);
-    if let Some(frame) = keep {
+    if let Some(frame) = last_frame {
         source = source.set("frames", frame + 1);
     }
     let mut last = spec.add(source);
-    let every = keep.map(|frame| HandlerSpec::new("every").set("n", frame));
     let drawn = ["markers", "waveform", "fps"].map(HandlerSpec::new);
-    for handler in drawn.into_iter().chain(every).chain([sink]) {
+    for handler in drawn.into_iter().chain([sink]) {
         let next = spec.add(handler);
         spec.connect(last, next);
         last = next;
@@ -252,7 +251,7 @@ impl Output {
     }
 
     fn clean(&self, frame: u64) {
-        for frame in [0, frame] {
+        for frame in 0..=frame {
             // Whatever is not there needs no removing.
             let _ = std::fs::remove_file(self.part(frame));
         }

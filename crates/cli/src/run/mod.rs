@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         session = session.frames(frames);
     }
     let live = Live::new(wishes.quiet, Total::of(&graph, args.frames, args.seconds));
-    let prepared = session::prepare(&session.listener(live.listener()), wishes)?;
+    let prepared = session.listener(live.listener()).prepare()?;
     if !wishes.quiet {
         prepared.plan.warnings.iter().for_each(|warning| page::warning(warning));
         if wishes.verbose {

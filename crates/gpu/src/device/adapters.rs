@@ -5,8 +5,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A way to talk to a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// Vulkan.
     Vulkan,
@@ -15,6 +18,7 @@ pub enum Backend {
     /// Direct3D 12.
     Dx12,
     /// OpenGL ES.
+    #[serde(rename = "gl")]
     Gles,
     /// WebGPU in a browser.
     WebGpu,
@@ -55,7 +59,7 @@ impl fmt::Display for Backend {
             Self::Vulkan => "vulkan",
             Self::Metal => "metal",
             Self::Dx12 => "dx12",
-            Self::Gles => "gles",
+            Self::Gles => "gl",
             Self::WebGpu => "webgpu",
             Self::Noop => "noop",
         })
@@ -63,7 +67,8 @@ impl fmt::Display for Backend {
 }
 
 /// What an adapter is made of, in the order of preference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AdapterKind {
     /// A card with its own memory.
     Discrete,
@@ -90,7 +95,7 @@ impl fmt::Display for AdapterKind {
 }
 
 /// The limits that plans and recordings depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLimits {
     /// Storage buffers that a kernel may bind.
     pub storage_buffers_per_stage: u32,
@@ -126,7 +131,7 @@ impl DeviceLimits {
 }
 
 /// An adapter that could be opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
     /// Its place in the list, best first; what [`Choice::index`](super::Choice::index) takes.
     pub index: usize,

@@ -160,6 +160,18 @@ impl Choice {
         adapters::list(&self.backends).await.into_iter().map(|(facts, _)| facts).collect()
     }
 
+    /// Of all adapters of a machine, as a choice without wishes lists them, the one that this choice would open. Its
+    /// place is counted among those behind the chosen backends.
+    pub fn of(&self, all: &[Adapter]) -> Result<Adapter, OpenError> {
+        let behind = all.iter().filter(|adapter| self.backends.contains(&adapter.backend));
+        let behind: Vec<Adapter> =
+            behind.enumerate().map(|(index, adapter)| Adapter { index, ..adapter.clone() }).collect();
+        if behind.is_empty() {
+            return Err(OpenError::NoAdapter { backends: join(&self.backends) });
+        }
+        Ok(behind[self.pick(&behind)?].clone())
+    }
+
     /// Opens the best adapter that fits.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(&self) -> Result<Device, OpenError> {
@@ -273,6 +285,16 @@ mod tests {
             "no adapter is called `llvm` and hardware; there are: 0: Big Card (vulkan, discrete, 1), \
              1: llvmpipe (vulkan, software, 1)"
         );
+    }
+
+    #[test]
+    fn a_choice_counts_behind_its_backends_only() {
+        let gl = Adapter { backend: Backend::Gles, ..adapter(0, "first", AdapterKind::Discrete) };
+        let all = [gl, adapter(1, "second", AdapterKind::Software)];
+        let vulkan = Choice::default().backend(Backend::Vulkan);
+        assert_eq!(vulkan.clone().index(0).of(&all).unwrap().name, "second");
+        assert!(matches!(vulkan.index(1).of(&all), Err(OpenError::NoSuchAdapter { .. })));
+        assert!(matches!(Choice::default().backend(Backend::Metal).of(&all), Err(OpenError::NoAdapter { .. })));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! Always: pixels are the same on both sides.
 
 use vramp_plan::Space;
-use vramp_plan::catalog::{Direction, Entry, Family};
+use vramp_plan::catalog::{Direction, Entry, Family, Status};
 
 /// What `upload` declares.
 pub static ENTRY: Entry = Entry {
@@ -16,5 +16,6 @@ pub static ENTRY: Entry = Entry {
     example: "image path=photo.png ! upload ! blur ! null",
     transfer: Some(Direction::Up),
     spaces: &[Space::Gpu],
+    status: Status::Runs,
     ..Entry::CONTROL
 };

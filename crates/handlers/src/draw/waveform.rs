@@ -104,7 +104,8 @@ fn floor(v: f64) -> i32 {
 
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     if Settings::of(setup).luma {
-        return Err(HandlerError::failed("kind=luma can be planned, but not run yet; use kind=sine"));
+        let (what, instead) = ("waveform kind=luma".to_owned(), "use kind=sine".to_owned());
+        return Err(HandlerError::NotBuilt { what, instead });
     }
     Ok(Worker::pixels(Sine { state: State::default() }))
 }

@@ -20,7 +20,7 @@ use super::word_of;
 pub static ENTRY: Entry = Entry {
     name: "resize",
     about: "scales the picture to a size or by a factor",
-    example: "pattern ! resize size=640x360 filter=area ! null",
+    example: "pattern ! resize size=640x360 ! null",
     outputs: &[Output { size: SizeRule::SettingOrScaled("size", "scale"), ..Output::VIDEO }],
     settings: &[
         optional("size", ValueType::Size, Liveness::Fixed, "the new width and height"),
@@ -97,9 +97,8 @@ impl Settings {
             "nearest" => Filter::Nearest,
             "bilinear" => Filter::Bilinear,
             other => {
-                return Err(HandlerError::failed(format!(
-                    "filter={other} can be planned and not run yet; use filter=bilinear or filter=nearest"
-                )));
+                let (what, instead) = (format!("resize filter={other}"), "use bilinear or nearest".to_owned());
+                return Err(HandlerError::NotBuilt { what, instead });
             }
         };
         Ok(Settings { to, filter })

@@ -25,8 +25,8 @@ pub(super) enum WriteError {
     )]
     Failed { name: String, frame: u64, at: u64, frames: u64, bytes: u64, error: io::Error },
     #[error(
-        "{name}, frame {frame}, byte {at}: whoever reads it has stopped reading, after {frames} whole frames; stop \
-         the run after as many frames as are wanted, such as with `--frames {frames}`"
+        "{name}, frame {frame}, byte {at}: whoever reads it has stopped reading, after {frames} whole frames; end \
+         the run yourself where fewer are wanted, with `--frames N` or `--seconds S`"
     )]
     Closed { name: String, frame: u64, at: u64, frames: u64 },
     #[error("{name}, frame {frame}: the stream broke off in an earlier frame and cannot go on; start it again")]

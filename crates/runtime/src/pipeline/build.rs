@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::failure::Member;
 use crate::frame::Meta;
 use crate::group::{Group, Ports};
-use crate::handler::{DeviceError, FrameHandler};
+use crate::handler::{DeviceError, FrameHandler, HandlerError};
 use crate::heap::Tally;
 use crate::kind::{Setup, Worker};
 use crate::lane::Lane;
@@ -34,6 +34,9 @@ use super::{Pipeline, PipelineBuilder, PrepareError, Stopper, Watched, WatchedLi
 
 /// The host's pool is allowed this much more than planned: frames live a little longer in nodes than in links.
 const SPARE_BYTES: u64 = 1 << 30;
+
+/// Where to find what runs.
+const WHAT_RUNS: &str = "`vramp inspect` lists what runs";
 
 /// What a planned handler is made from.
 pub(super) struct Planned<'a> {
@@ -173,7 +176,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     };
     Ok(Pipeline {
         lanes,
-        watched,
+        watched: Arc::new(watched),
         stop,
         threads: wishes.threads,
         listener: wishes.listener,
@@ -193,7 +196,9 @@ fn reserve(plan: &Plan, pool: &HostPool) {
             *count += link.depth as usize + 2;
         }
     }
-    frames.values().for_each(|(meta, count)| pool.reserve(*meta, *count));
+    for (meta, count) in frames.values() {
+        pool.reserve(*meta, *count);
+    }
 }
 
 fn planned<'a>(wishes: &PipelineBuilder<'a>) -> Vec<Planned<'a>> {
@@ -231,7 +236,8 @@ fn check_all_run(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>]) -> Resul
         None => Ok(()),
         Some(at) => Err(PrepareError::NotBuilt {
             handler: wishes.plan.handlers[at].name.clone(),
-            kind: planned[at].entry.name.to_owned(),
+            what: planned[at].entry.name.to_owned(),
+            instead: WHAT_RUNS.to_owned(),
         }),
     }
 }
@@ -433,7 +439,8 @@ fn make(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>], at: usize) -> Res
     let handler = &wishes.plan.handlers[at];
     let own = &planned[at];
     let Some(make) = wishes.kinds.maker(own.entry) else {
-        return Err(PrepareError::NotBuilt { handler: handler.name.clone(), kind: own.entry.name.to_owned() });
+        let (what, instead) = (own.entry.name.to_owned(), WHAT_RUNS.to_owned());
+        return Err(PrepareError::NotBuilt { handler: handler.name.clone(), what, instead });
     };
     let setup = Setup {
         name: &handler.name,
@@ -444,7 +451,11 @@ fn make(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>], at: usize) -> Res
         rate: own.rate(),
         handlers: wishes.graph.handlers().len(),
     };
-    make(&setup).map_err(|error| PrepareError::Make { handler: handler.name.clone(), error })
+    let handler = || handler.name.clone();
+    make(&setup).map_err(|error| match error {
+        HandlerError::NotBuilt { what, instead } => PrepareError::NotBuilt { handler: handler(), what, instead },
+        error => PrepareError::Make { handler: handler(), error },
+    })
 }
 
 /// How many frames a segment has for each of the fastest source's.

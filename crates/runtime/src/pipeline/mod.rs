@@ -38,12 +38,14 @@ use crate::workplace::Listener;
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// A handler exists as a plan only.
-    #[error("{handler}: `{kind}` can be planned, but it cannot run yet; `vramp inspect` lists what runs")]
+    #[error("{handler}: `{what}` can be planned, but it cannot run yet; {instead}")]
     NotBuilt {
         /// Which handler.
         handler: String,
-        /// Its kind.
-        kind: String,
+        /// Its kind, with the setting that asks for it where others run.
+        what: String,
+        /// What does run.
+        instead: String,
     },
     /// A handler could not be made from its settings.
     #[error("{handler}: {error}")]
@@ -226,7 +228,7 @@ impl PipelineBuilder<'_> {
 /// A plan that is ready to run.
 pub struct Pipeline {
     lanes: Vec<Lane>,
-    watched: Watched,
+    watched: Arc<Watched>,
     stop: Stopper,
     threads: usize,
     listener: Option<Listener>,
@@ -234,8 +236,21 @@ pub struct Pipeline {
     ended: bool,
 }
 
+/// Looks at a pipeline while it runs, from anywhere.
+#[derive(Clone)]
+pub struct Watch {
+    watched: Arc<Watched>,
+}
+
+impl Watch {
+    /// How far it is, this long after its start.
+    pub fn progress(&self, elapsed: Duration) -> Progress {
+        self.watched.progress(elapsed)
+    }
+}
+
 /// What can be seen of a pipeline while its lanes are elsewhere.
-pub(crate) struct Watched {
+struct Watched {
     nodes: Vec<WatchedNode>,
     links: Vec<WatchedLink>,
     pool: HostPool,
@@ -326,9 +341,9 @@ impl Pipeline {
         self.stop.clone()
     }
 
-    /// How far it is.
-    pub fn progress(&self, elapsed: Duration) -> Progress {
-        self.watched.progress(elapsed)
+    /// Something that sees how far it is, from this thread or another.
+    pub fn watch(&self) -> Watch {
+        Watch { watched: Arc::clone(&self.watched) }
     }
 
     /// Starts every handler: once, before the first step. `run` does it by itself.

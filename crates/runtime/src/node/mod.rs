@@ -7,19 +7,21 @@
 //! Always: one frame out per frame of the lead; a node that cannot fire passes on what it knows, so nobody waits for a
 //! frame that will never come; taken = emitted + filtered + failed + held.
 
+mod wishes;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp_plan::{OnError, Policy, Size, Until};
+use vramp_plan::{OnError, Size, Until};
 
 use crate::clock::{Clock, Paced};
 use crate::failure::{Failure, Member, catch};
-use crate::frame::{Birth, Frame, Meta};
+use crate::frame::{Frame, Meta};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now};
 use crate::holding::Holding;
 use crate::inputs::{Inputs, LeadView};
-use crate::link::{Input, Output};
+use crate::link::Output;
 use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
 use crate::ring::{DropReason, Sent, Slot};
@@ -44,6 +46,7 @@ pub enum Fired {
 pub type Replan = Arc<dyn Fn(&str, Size) -> Result<(), String> + Send + Sync>;
 
 /// A handler with its links.
+#[expect(clippy::struct_excessive_bools, reason = "two facts of its making and three of its life, each by itself")]
 pub struct Node {
     members: Vec<Member>,
     handler: Box<dyn FrameHandler>,
@@ -80,119 +83,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node of this name around a handler with this many inputs and outputs; the first input leads.
-    pub fn new(name: impl Into<String>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
-        Node::of(vec![Member { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
-    }
-
-    /// A node of several handlers that run as one.
-    pub fn of(members: Vec<Member>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
-        let retries = members.iter().any(|member| member.on_error == OnError::Retry);
-        Node {
-            members,
-            handler,
-            inputs: Inputs::new(inputs),
-            outputs: (0..outputs).map(|_| Vec::new()).collect(),
-            until: Until::default(),
-            clock: None,
-            pace: Pace::default(),
-            planned: None,
-            limit: u64::MAX,
-            finishing: Arc::default(),
-            delay: 0,
-            every: 1,
-            places: 0,
-            held: Holding::default(),
-            sunk_ns: None,
-            before_ns: None,
-            told_ns: None,
-            given: vec![None; inputs],
-            made: vec![None; outputs],
-            supplied_again: 0,
-            counts: NodeCounts::default(),
-            stats: Arc::default(),
-            last: Now { number: 0, pts_ns: 0, delta_ns: 0, birth: Birth::default() },
-            is_simple: inputs == 1,
-            retries,
-            measuring: Measuring::default(),
-            reported: false,
-            started: false,
-            over: false,
-        }
-    }
-
-    /// Follows another input than the first.
-    #[must_use]
-    pub fn lead(mut self, input: usize) -> Node {
-        self.inputs.follow(Some(input));
-        self
-    }
-
-    /// Says when it ends.
-    #[must_use]
-    pub fn until(mut self, until: Until) -> Node {
-        self.until = until;
-        self
-    }
-
-    /// Says what happens when its handler fails.
-    #[must_use]
-    pub fn on_error(mut self, on_error: OnError) -> Node {
-        self.members.iter_mut().for_each(|member| member.on_error = on_error);
-        self.retries = on_error == OnError::Retry;
-        self
-    }
-
-    /// Makes it a source that fires by this clock.
-    #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Node {
-        self.clock = Some(clock);
-        self.inputs.follow(None);
-        self.is_simple = false;
-        self
-    }
-
-    /// Ends a source after this many frames, or as soon as `finishing` says so.
-    #[must_use]
-    pub fn limit(mut self, frames: Option<u64>, finishing: Arc<AtomicBool>) -> Node {
-        self.limit = frames.unwrap_or(u64::MAX);
-        self.finishing = finishing;
-        self
-    }
-
-    /// Gives its frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
-    #[must_use]
-    pub fn nominal(mut self) -> Node {
-        self.pace.nominal = true;
-        self
-    }
-
-    /// Says which size its frames were planned with, and whom to ask when another comes.
-    #[must_use]
-    pub fn planned(mut self, size: Size, replan: Replan) -> Node {
-        self.planned = Some((size, replan));
-        self
-    }
-
-    /// Holds back this many places, and lets one in `every` pass.
-    #[must_use]
-    pub fn pacing(mut self, delay: usize, every: u64) -> Node {
-        (self.delay, self.every) = (delay, every.max(1));
-        self.is_simple &= delay == 0 && self.every == 1;
-        self.held.reserve(delay);
-        self
-    }
-
-    /// Connects an input.
-    pub fn connect_input(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
-        self.inputs.connect(input, link, policy);
-    }
-
-    /// Connects an output to one more link.
-    pub fn connect_output(&mut self, output: usize, link: Output<Frame>) {
-        self.outputs[output].push(link);
-    }
-
     /// Its name: its handlers', joined.
     pub fn name(&self) -> String {
         let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();

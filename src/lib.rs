@@ -31,9 +31,14 @@ pub use vramp_handlers::{FileProbe, catalog, kinds};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod harness;
-mod machine;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod machine;
+#[cfg(not(target_arch = "wasm32"))]
 mod session;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod verify;
 
+#[cfg(not(target_arch = "wasm32"))]
 pub use session::{Prepared, Session, SessionError};
 
 use vramp_plan::catalog::Catalog;
@@ -41,6 +46,7 @@ use vramp_plan::{GraphSpec, Mistakes, Source};
 
 /// What most programs need.
 pub mod prelude {
+    #[cfg(not(target_arch = "wasm32"))]
     pub use crate::session::Session;
     pub use vramp_handlers::FileProbe;
     pub use vramp_plan::catalog::{Catalog, Entry};

@@ -11,7 +11,7 @@ use vramp_kernels::head::{
     Head, ball, bars, bilinear, blur, checker, disc, flip, gradient, load_here::LOAD, nearest, noise, solid,
 };
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold};
-use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe};
+use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::{Binding, Rate, Size};
 
 /// Nothing waits this long unless it hangs.
@@ -106,7 +106,7 @@ fn functions(random: &mut Random, size: Size) -> Vec<Given<PixelFn>> {
         })
         .collect();
     let mut small = Vec::new();
-    let words = glyphs::pack([10, 200, 30, 200], &atlas, &[&placed[..]], &mut small).expect("it fits");
+    let words = glyphs::pack([10, 200, 30, 200], &atlas, &[&placed[..]], size, &mut small).expect("it fits");
     all.push(given(&glyphs::GLYPHS, &words, &small));
     all
 }
@@ -182,7 +182,7 @@ fn on_cpu(case: &Case) -> Vec<Pixel> {
         words: case.params.words(),
     };
     let mut pixels = vec![[9; 4]; case.size.pixels() as usize];
-    case.recipe.program().band(&frame, 0, &mut pixels);
+    case.recipe.program().band(&frame, 0, &mut pixels, &mut Scratch::default());
     pixels
 }
 

@@ -80,7 +80,7 @@ fn text(lines: i32, letters: i32) -> (&'static PixelFn, Given) {
     };
     let lines: Vec<Vec<_>> = (0..lines).map(|line| (0..letters).map(|at| letter(line, at)).collect()).collect();
     let mut small = Vec::new();
-    let words = glyphs::pack([255; 4], &atlas, &lines, &mut small).expect("few, inside the atlas");
+    let words = glyphs::pack([255; 4], &atlas, &lines, SIZE, &mut small).expect("few, inside the atlas");
     (&glyphs::GLYPHS, (words.to_vec(), small))
 }
 

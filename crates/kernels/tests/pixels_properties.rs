@@ -38,7 +38,8 @@ fn step(function: &'static PixelFn, size: Size, seed: [u32; 6]) -> Step {
             let all: Vec<_> = (0..six % 9).map(glyph).collect();
             let mut small = Vec::new();
             let lines: Vec<_> = all.chunks(3).collect();
-            let words = glyphs::pack(one.to_le_bytes(), &atlas, &lines, &mut small).expect("few, inside the atlas");
+            let words =
+                glyphs::pack(one.to_le_bytes(), &atlas, &lines, size, &mut small).expect("few, inside the atlas");
             (words.to_vec(), small)
         }
         "gray" => (vec![], vec![]),

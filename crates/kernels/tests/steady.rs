@@ -88,7 +88,7 @@ fn curved() -> Step {
 fn written() -> Step {
     let glyph = |x| glyphs::Glyph { x, y: 10, width: 5, height: 6, at: 2 };
     let mut small = Vec::new();
-    let words = glyphs::pack([255; 4], &[200; 40], &[[glyph(3), glyph(90)]], &mut small).expect("they fit");
+    let words = glyphs::pack([255; 4], &[200; 40], &[[glyph(3), glyph(90)]], SIZE, &mut small).expect("they fit");
     (&glyphs::GLYPHS, (words.to_vec(), small))
 }
 

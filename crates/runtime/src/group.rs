@@ -356,8 +356,8 @@ impl OnDevice {
         }
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
-            // Text that grows by a letter must not need new memory each time.
-            self.small = Some(desk.device().lend(bytes.next_power_of_two(), owner)?);
+            // Text that grows by a few letters must not need new memory.
+            self.small = Some(desk.device().lend((2 * bytes).next_power_of_two(), owner)?);
         }
         self.small_words.clear();
         self.small_words.extend_from_slice(words);

@@ -101,9 +101,10 @@ impl Inputs {
         self.others().all(|port| port.policy != Policy::Lossless || port.link.look(|ring| ring.is_certain(at_ns)))
     }
 
-    /// Whether an input other than the lead is over.
-    pub(crate) fn another_is_over(&self) -> bool {
-        self.others().any(|port| port.link.look(Ring::is_over))
+    /// Whether an input other than the lead has ended before this time, so that it could only repeat itself.
+    pub(crate) fn another_ended_before(&self, at_ns: i64) -> bool {
+        let ended = |ring: &Ring<Frame>| ring.is_over() && ring.certain_ns().is_none_or(|last| last < at_ns);
+        self.others().any(|port| port.link.look(ended))
     }
 
     /// Puts each other input's newest frame where the handler finds it; counts those that were supplied before.

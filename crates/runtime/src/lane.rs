@@ -160,10 +160,14 @@ impl Lane {
     fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, workplace, busy, slow, playing, batch, .. } = self;
         let Some(playing) = playing else { return Stepped::Over };
-        let arrived = match playing.receive(segments, workplace) {
+        let mut arrived = match playing.receive(segments, workplace) {
             Ok(arrived) => arrived,
             Err(failure) => return Stepped::Failed(failure),
         };
+        match playing.play_what_waits(workplace) {
+            Ok(played) => arrived |= played,
+            Err(failure) => return Stepped::Failed(failure),
+        }
         let (mut over, mut wait) = (true, None::<Duration>);
         let mut base: usize = segments.iter().map(Vec::len).sum();
         for (at, nodes) in segments.iter_mut().enumerate().rev() {
@@ -229,13 +233,22 @@ impl Lane {
         Ok(())
     }
 
+    /// Waits for the device, at most this long; false where only something else can make it move.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wait_for_device(&mut self, most: Duration) -> bool {
+        match &mut self.playing {
+            Some(playing) if playing.waits_for_device() => {
+                playing.wait(most);
+                true
+            }
+            _ => false,
+        }
+    }
+
     #[cfg(not(target_arch = "wasm32"))]
     fn wait(&mut self, most: Duration) {
-        match &mut self.playing {
-            Some(playing) if playing.waits_for_device() => playing.wait(most),
-            _ => {
-                self.bell.wait(most);
-            }
+        if !self.wait_for_device(most) {
+            self.bell.wait(most);
         }
     }
 
@@ -276,7 +289,7 @@ fn fire_all(
         }
         let node = &mut nodes[place];
         busy.set(Some(base + place));
-        let (before, measured) = (node.taken(), node.is_measured());
+        let (before, measured, was_over) = (node.taken(), node.is_measured(), node.is_over());
         if measured && !fresh {
             at = now();
         }
@@ -302,7 +315,8 @@ fn fire_all(
                 over = false;
                 wait = Some(wait.map_or(time, |other| other.min(time)));
             }
-            Fired::Over => {}
+            // Whoever waits behind it can move now.
+            Fired::Over => moved |= !was_over,
             Fired::Failed(failure) => {
                 busy.set(None);
                 return Stepped::Failed(failure);

@@ -77,12 +77,17 @@ impl Playing {
         self.asked.is_empty()
     }
 
-    /// Whether one more segment can be played. What was recorded and could not be played yet goes first.
-    pub(crate) fn has_room(&mut self, workplace: &mut Workplace) -> Result<bool, Failure> {
-        let waiting = workplace.desk().is_some_and(|desk| !desk.recording.is_empty());
-        if waiting {
-            self.play(workplace)?;
+    /// Plays what was recorded and could not be played before; says whether it went through.
+    pub(crate) fn play_what_waits(&mut self, workplace: &mut Workplace) -> Result<bool, Failure> {
+        if workplace.desk().is_none_or(|desk| desk.recording.is_empty()) {
+            return Ok(false);
         }
+        self.play(workplace)?;
+        Ok(workplace.desk().is_none_or(|desk| desk.recording.is_empty()))
+    }
+
+    /// Whether one more segment can be played.
+    pub(crate) fn has_room(&mut self, workplace: &mut Workplace) -> Result<bool, Failure> {
         if workplace.desk().is_some_and(|desk| !desk.recording.is_empty()) {
             return Ok(false);
         }
@@ -160,7 +165,7 @@ impl Playing {
     /// Whether only the device can make something move again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn waits_for_device(&self) -> bool {
-        !self.asked.is_empty() || self.player.under_way() > 0
+        !self.asked.is_empty() || self.player.under_way() > 0 || self.recorded.is_some()
     }
 
     /// Waits for the device, at most this long and never so long that stopping would be noticed.

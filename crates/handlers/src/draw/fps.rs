@@ -69,7 +69,7 @@ impl PixelHandler for Fps {
     fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
         let values = Values::of(info);
         for writing in [&mut self.state.green, &mut self.state.white] {
-            let (words, small) = writing.set(&values).map_err(HandlerError::failed)?;
+            let (words, small) = writing.set(&values, info.size).map_err(HandlerError::failed)?;
             give.part(words, small);
         }
         Ok(Flow::Produced)

@@ -82,7 +82,7 @@ impl PixelHandler for Text {
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        let (words, small) = self.state.writing.set(&Values::of(info)).map_err(HandlerError::failed)?;
+        let (words, small) = self.state.writing.set(&Values::of(info), info.size).map_err(HandlerError::failed)?;
         give.part(words, small);
         Ok(Flow::Produced)
     }

@@ -20,7 +20,6 @@ pub(crate) use writing::{Place, Writing};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use vramp_kernels::pixel::glyphs;
 
 /// Sets text, and takes a panic of the font libraries for what it is: a damaged font. About one in five hundred that
 /// had bytes changed at random made them panic.
@@ -33,6 +32,9 @@ pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, Let
         })
     })
 }
+
+/// Glyphs and lines of one text together: more is a mistake, and would make every change of the text slow.
+pub(crate) const MOST_GLYPHS: usize = 8000;
 
 /// Why text cannot be set.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +53,7 @@ pub(crate) enum LettersError {
     #[error(
         "the text has {count} letters and lines to draw, at most {} fit into one drawing; write less, or use several \
          `text`",
-        glyphs::MOST
+        MOST_GLYPHS
     )]
     TooMany { count: usize },
     #[error(

@@ -9,7 +9,7 @@ use super::LettersError;
 use super::values::Value;
 
 /// More characters than this are not shaped at all: even if many join into one, they would not fit.
-const MOST_CHARACTERS: usize = 4 * vramp_kernels::pixel::glyphs::MOST;
+const MOST_CHARACTERS: usize = 4 * super::MOST_GLYPHS;
 
 /// Text, or the place of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

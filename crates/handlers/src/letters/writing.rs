@@ -10,11 +10,13 @@
 
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::{self, Glyph};
+use vramp_plan::Size;
 
 use super::LettersError;
 use super::fonts::{Fonts, Run};
 use super::sheet::{Mark, Sheet};
 use super::template::{Piece, Template};
+use super::MOST_GLYPHS;
 use super::values::{CHARACTERS, MOST_CHARACTERS, Value, Values};
 
 /// Marks that nobody sees, which make what follows a part of text in one direction.
@@ -47,8 +49,8 @@ pub(crate) struct Writing {
     set: Vec<Vec<Glyph>>,
     words: [u32; 8],
     small: Vec<u32>,
-    /// The most small data there can be. They are always as many, so that nobody who copies them has to grow.
-    small_words: usize,
+    /// The frame's size that it is laid for.
+    laid_for: Option<Size>,
 }
 
 struct Line {
@@ -95,11 +97,9 @@ impl Writing {
         lines.retain(|line| line.most_glyphs() > 0);
         let fixed: usize = lines.iter().map(Line::fixed_glyphs).sum();
         let count = fixed + lines.len();
-        let room = glyphs::MOST.checked_sub(count).ok_or(LettersError::TooMany { count })?;
-        let most: usize = lines.iter().map(Line::most_glyphs).sum::<usize>().min(fixed + room);
+        let room = MOST_GLYPHS.checked_sub(count).ok_or(LettersError::TooMany { count })?;
         let values = lines.iter().map(Line::values).map(Iterator::count).sum::<usize>() * (MOST_CHARACTERS + 1);
-        let small_words = sheet.coverage().len().div_ceil(4) + 6 * lines.len() + 4 * most;
-        let mut writing = Writing {
+        Ok(Writing {
             color,
             sheet,
             set: lines.iter().map(|line| Vec::with_capacity(line.most_glyphs())).collect(),
@@ -109,29 +109,28 @@ impl Writing {
             values: String::with_capacity(values),
             next: String::with_capacity(values),
             words: [0; 8],
-            small: Vec::with_capacity(small_words),
-            small_words,
-        };
-        writing.lay()?;
-        Ok(writing)
+            small: Vec::new(),
+            laid_for: None,
+        })
     }
 
-    /// Sets the values of a frame; hands out the words and the small data of `glyphs`.
-    pub(crate) fn set(&mut self, values: &Values) -> Result<(&[u32], &[u32]), LettersError> {
+    /// Sets the values of a frame of this size; hands out the words and the small data of `glyphs`.
+    pub(crate) fn set(&mut self, values: &Values, size: Size) -> Result<(&[u32], &[u32]), LettersError> {
         self.next.clear();
         for value in self.lines.iter().flat_map(Line::values) {
             values.write(value, &mut self.next);
             self.next.push('\n');
         }
-        if self.next != self.values {
+        if self.next != self.values || self.laid_for != Some(size) {
             std::mem::swap(&mut self.next, &mut self.values);
-            self.lay()?;
+            self.lay(size)?;
+            self.laid_for = Some(size);
         }
         Ok((&self.words, &self.small))
     }
 
     /// Puts the masks of all lines in their places.
-    fn lay(&mut self) -> Result<(), LettersError> {
+    fn lay(&mut self, size: Size) -> Result<(), LettersError> {
         let (mut values, mut room) = (self.values.lines(), self.room);
         for (line, set) in self.lines.iter().zip(&mut self.set) {
             set.clear();
@@ -152,9 +151,11 @@ impl Writing {
                 }
             }
         }
-        let words = glyphs::pack(self.color, self.sheet.coverage(), &self.set, &mut self.small);
+        let most = self.small.len();
+        let words = glyphs::pack(self.color, self.sheet.coverage(), &self.set, size, &mut self.small);
         self.words = words.ok_or(LettersError::TooFar)?;
-        self.small.resize(self.small_words, 0);
+        // As many as there ever were, in steps: whoever copies them does not have to grow with every digit.
+        self.small.resize(self.small.len().next_power_of_two().max(most), 0);
         Ok(())
     }
 }

@@ -151,7 +151,7 @@ impl PixelHandler for Pattern {
             Kind::Disc => give.part(&disc::pack(size, rate, n), &[]),
         }
         if let Some(label) = &mut self.state.label {
-            let (words, small) = label.set(&Values::of(info)).map_err(HandlerError::failed)?;
+            let (words, small) = label.set(&Values::of(info), info.size).map_err(HandlerError::failed)?;
             give.part(words, small);
         }
         Ok(Flow::Produced)

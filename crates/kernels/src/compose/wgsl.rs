@@ -36,11 +36,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let size = SIZE();
     let count = u32(size.x) * u32(size.y);
     let first = ((group.y * groups.x + group.x) * 64u + lane) * 4u;
-    for (var i = 0u; i < 4u; i++) {
-        let p = first + i;
-        if (p >= count) { return; }
-        let at = vec2<i32>(i32(p % u32(size.x)), i32(p / u32(size.x)));
-BODY    }
+    // One division for four pixels: software drivers divide one lane after another.
+    var at = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
+    for (var p = first; p < min(first + 4u, count); p++) {
+BODY        at.x++;
+        if (at.x == size.x) { at = vec2<i32>(0, at.y + 1); }
+    }
 }
 ";
 

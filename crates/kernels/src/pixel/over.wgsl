@@ -5,8 +5,18 @@ fn over(c: vec4<i32>, top: vec3<i32>, s: i32) -> vec4<i32> {
     let below = c.w * (4080 - s);
     let whole = 255 * s + below;
     let n = max(whole, 1);
-    let rgb = (2 * (top * (255 * s) + c.xyz * below) + vec3<i32>(n)) / vec3<i32>(2 * n);
-    return vec4<i32>(rgb, (whole + 2040) / 4080);
+    let rgb = over_divided(2 * (top * (255 * s) + c.xyz * below) + vec3<i32>(n), 2 * n);
+    // Divided by 4080: 16 of it by a shift, the rest as it is exact below 65535.
+    let sixteenth = (whole + 2040) >> 4u;
+    return vec4<i32>(rgb, (sixteenth + 1 + (sixteenth >> 8u)) >> 8u);
+}
+
+// Whole quotients up to 255: a float's guess is off by one at most, which the remainder shows. Software drivers divide
+// whole numbers one lane after another.
+fn over_divided(n: vec3<i32>, d: i32) -> vec3<i32> {
+    let guess = vec3<i32>(vec3<f32>(n) / f32(d));
+    let rest = n - guess * d;
+    return guess + select(vec3<i32>(0), vec3<i32>(1), rest >= vec3<i32>(d)) - select(vec3<i32>(0), vec3<i32>(1), rest < vec3<i32>(0));
 }
 
 // The opacity in 1/4080 of an 8-bit alpha times an amount with 15 fraction bits.

@@ -99,6 +99,11 @@ impl Node {
         self.counts
     }
 
+    /// Whether it has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
     /// Frames that came, or were due.
     pub(crate) fn taken(&self) -> u64 {
         self.counts.taken
@@ -162,7 +167,7 @@ impl Node {
 
     fn fire_source(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
         let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
-        if done || self.until == Until::Shortest && self.inputs.another_is_over() {
+        if done {
             return self.end();
         }
         if !self.has_room() {
@@ -180,6 +185,9 @@ impl Node {
             let news = self.pass_on(Some(tick.pts_ns - 1));
             return if moved || news { Fired::Moved } else { Fired::Stuck };
         }
+        if self.is_past_the_shortest(tick.pts_ns) {
+            return self.end();
+        }
         if let Some(clock) = &mut self.clock {
             clock.fired(&tick, since_start);
         }
@@ -193,6 +201,11 @@ impl Node {
                 self.settle(now, outcome, workplace)
             }
         }
+    }
+
+    /// Whether the shortest input has ended before this time, and that is the end.
+    fn is_past_the_shortest(&self, at_ns: i64) -> bool {
+        self.until == Until::Shortest && self.inputs.another_ended_before(at_ns)
     }
 
     /// Has the graph planned anew where a source's frames change their size.
@@ -231,7 +244,7 @@ impl Node {
         if self.is_due() {
             return if self.release_due() || moved { Fired::Moved } else { Fired::Stuck };
         }
-        if over || self.until == Until::Shortest && self.inputs.another_is_over() {
+        if over || head_ns.is_some_and(|at| certain && self.is_past_the_shortest(at)) {
             return self.flush();
         }
         let ready = certain && (!self.sends_next() || self.has_room());

@@ -89,6 +89,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         finishing: Arc::default(),
         bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
     };
+    let held_before = wishes.device.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
     let (mut units, unit_of) = units(plan, &planned);
     let ramps = add_ramps(plan, &planned, &mut units, &unit_of);
     let tally = Arc::new(Tally::default());
@@ -167,6 +168,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         nodes: watched,
         links,
         begun: passed.read(),
+        held_before,
         counted_before: wishes.device.as_ref().map(vramp_gpu::Device::counters).unwrap_or_default(),
         pool,
         device: wishes.device.filter(|_| plan.lanes.iter().any(|lane| lane.device)),

@@ -259,6 +259,8 @@ struct Watched {
     passed: Arc<Passed>,
     begun: crate::passed::Reading,
     counted_before: vramp_gpu::Counters,
+    /// What others hold on the device, which is not this pipeline's.
+    held_before: vramp_gpu::Statistics,
     planned: vramp_plan::Memory,
 }
 
@@ -379,6 +381,13 @@ impl Pipeline {
             (_, _, Some(wait)) => Stepped::Wait(wait),
             _ => Stepped::Stuck,
         }
+    }
+
+    /// Waits for the device where only that can make something move, at most this long; false where nothing is under way
+    /// there. For whoever steps and has nothing else to do.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wait_for_device(&mut self, most: Duration) -> bool {
+        self.lanes.iter_mut().any(|lane| lane.wait_for_device(most))
     }
 
     /// Stops every handler and says what the run did in this time. The first handler that could not be stopped comes

@@ -33,7 +33,7 @@ impl Pipeline {
         let started = Instant::now();
         if let Err(failure) = self.start() {
             self.failed = true;
-            return Ok(self.close(started, Some(RunError::Failed(failure)), &[]));
+            return Ok(self.close(started, Some(RunError::Failed(failure))));
         }
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
@@ -88,16 +88,15 @@ impl Pipeline {
             error.get_or_insert(RunError::Unresponsive { handlers: unresponsive, waited });
         }
         self.lanes = lanes.into_iter().flatten().collect();
-        Ok(self.close(started, error, &missing))
+        Ok(self.close(started, error))
     }
 
     /// Stops every lane that is here and puts the outcome together.
-    fn close(mut self, started: Instant, error: Option<RunError>, missing: &[usize]) -> Outcome {
+    fn close(mut self, started: Instant, error: Option<RunError>) -> Outcome {
         let elapsed = started.elapsed();
         let stopped = self.stop.is_stopped() && error.is_none();
         let (report, not_stopped) = self.finish(elapsed);
         let error = error.or(not_stopped.map(RunError::Failed));
-        debug_assert!(!missing.is_empty() || error.is_some() || report.memory.leaked == 0, "{:?}", report.memory);
         Outcome { report, error, stopped }
     }
 

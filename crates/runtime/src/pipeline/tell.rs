@@ -175,11 +175,12 @@ impl Watched {
         let host = self.pool.stats();
         let device = self.device.as_ref().map(|device| device.pool().statistics());
         let on_device = |what: fn(&vramp_gpu::Statistics) -> u64| device.as_ref().map_or(0, what);
+        let others = &self.held_before;
         MemoryUse {
             pool_bytes: host.pooled_bytes + on_device(|s| s.pooled_bytes),
             pool_peak_bytes: host.peak_bytes + on_device(|s| s.peak_bytes),
-            live_bytes: host.lent_bytes + on_device(|s| s.lent_bytes),
-            leaked: host.lent + on_device(|s| s.lent as u64),
+            live_bytes: host.lent_bytes + on_device(|s| s.lent_bytes).saturating_sub(others.lent_bytes),
+            leaked: host.lent + on_device(|s| s.lent as u64).saturating_sub(others.lent as u64),
             cpu_peak_bytes: host.peak_bytes,
             gpu_peak_bytes: on_device(|s| s.peak_bytes),
             cpu_planned_bytes: self.planned.cpu_bytes,

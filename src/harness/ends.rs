@@ -1,0 +1,211 @@
+//! The two ends of a rig: a source that hands out what was pushed, and a sink that keeps what comes.
+//!
+//! Owns their entries, the trays that frames lie in, and the copies of their bytes.
+//! Does not decide when anything fires: the rig's clock says when a feed's next frame is due.
+//!
+//! Always: a feed that has nothing when a frame is due leaves that place empty; a frame that was caught holds no memory
+//! of the pipeline's pools.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use vramp_plan::catalog::{
+    Entry, EntryError, Fallback, FormatRule, Frames, Input, Liveness, Output, PortMedia, RateRule, Setting, SizeRule,
+    Status, ValueType, Work,
+};
+use vramp_plan::{Format, Size};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Meta, Worker, Yuv};
+
+/// A source that hands out what was pushed.
+pub(crate) static FEED: Entry = Entry {
+    name: "harness-feed",
+    about: "hands out what a harness was given",
+    outputs: &[Output {
+        media: PortMedia::ANY,
+        format: FormatRule::Setting("format"),
+        // Found, not set: frames of another size are then a change in mid-stream, as they are of a folder of pictures.
+        size: SizeRule::Probed(Some("size")),
+        rate: RateRule::Setting("fps"),
+        ..Output::VIDEO
+    }],
+    settings: &[
+        setting("format", ValueType::Format),
+        setting("size", ValueType::Size),
+        setting("fps", ValueType::Rate),
+        setting("every", ValueType::Int { min: 1, max: u32::MAX as i64 }),
+    ],
+    work: Work::NONE,
+    blocking: false,
+    status: Status::Runs,
+    ..Entry::SOURCE
+};
+
+/// A sink that keeps what it gets.
+pub(crate) static CATCH: Entry = Entry {
+    name: "harness-catch",
+    about: "keeps what it gets, for whoever looks",
+    inputs: &[Input::ANY],
+    work: Work::NONE,
+    blocking: false,
+    status: Status::Runs,
+    ..Entry::SINK
+};
+
+/// Makes a feed slower than the clock: the places in between are left out, not only empty.
+pub(crate) static SLOWER: Entry = Entry {
+    name: "harness-slower",
+    about: "lets one place in so many pass",
+    settings: &[setting("n", ValueType::Int { min: 1, max: u32::MAX as i64 })],
+    every: Frames::Setting("n"),
+    status: Status::Runs,
+    ..Entry::CONTROL
+};
+
+const fn setting(name: &'static str, value: ValueType) -> Setting {
+    Setting { name, value, fallback: Fallback::Required, liveness: Liveness::Fixed, about: "what is pushed" }
+}
+
+/// A frame that came out, with a copy of its bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Caught {
+    /// Its number, counted by its source.
+    pub number: u64,
+    /// Its time in nanoseconds.
+    pub pts_ns: i64,
+    /// How its pixels are stored.
+    pub format: Format,
+    /// Its width and height.
+    pub size: Size,
+    /// How its luma and chroma are to be read, where it has any.
+    pub yuv: Yuv,
+    /// Its bytes, rows and planes as [`Format::planes`] lays them.
+    pub bytes: Vec<u8>,
+}
+
+impl Caught {
+    /// Red, green, blue and alpha of a pixel; none outside, or where the format is another than rgba8.
+    pub fn pixel(&self, x: u32, y: u32) -> Option<[u8; 4]> {
+        if self.format != Format::Rgba8 || x >= self.size.width || y >= self.size.height {
+            return None;
+        }
+        let at = u64::from(y) * u64::from(self.size.width) + u64::from(x);
+        self.pixels().get(usize::try_from(at).ok()?).copied()
+    }
+
+    /// All pixels of a frame in rgba8, row by row.
+    pub fn pixels(&self) -> &[[u8; 4]] {
+        self.bytes.as_chunks::<4>().0
+    }
+
+    pub(crate) fn of(frame: &Frame) -> Caught {
+        let Meta { pts_ns, number, format, size, yuv, .. } = *frame.meta();
+        Caught { number, pts_ns, format, size, yuv, bytes: frame.bytes().to_vec() }
+    }
+
+    /// A frame with these bytes, in memory of the pipeline's own.
+    pub(crate) fn send(&self, call: &mut Call<'_>, port: usize) -> Result<(), HandlerError> {
+        let mut frame = call.lend(self.format, self.size)?;
+        let meta = *frame.meta();
+        frame.set_meta(Meta { yuv: self.yuv, ..meta });
+        frame.fill().expect("a frame that was just lent has one holder").copy_from_slice(&self.bytes);
+        call.send(port, frame);
+        Ok(())
+    }
+}
+
+/// Where frames lie between a pipeline and whoever looks, by the name of the handler.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trays(Arc<Mutex<BTreeMap<String, VecDeque<Caught>>>>);
+
+impl Trays {
+    pub(crate) fn put(&self, name: &str, frame: Caught) {
+        let mut trays = self.lock();
+        match trays.get_mut(name) {
+            Some(tray) => tray.push_back(frame),
+            None => drop(trays.insert(name.to_owned(), VecDeque::from([frame]))),
+        }
+    }
+
+    pub(crate) fn take(&self, name: &str) -> Option<Caught> {
+        self.lock().get_mut(name)?.pop_front()
+    }
+
+    /// Everything that lies there, by name.
+    pub(crate) fn empty(&self) -> BTreeMap<String, Vec<Caught>> {
+        std::mem::take(&mut *self.lock()).into_iter().map(|(name, tray)| (name, Vec::from(tray))).collect()
+    }
+
+    pub(crate) fn count(&self, name: &str) -> usize {
+        self.lock().get(name).map_or(0, VecDeque::len)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<Caught>>> {
+        // A handler that panicked elsewhere leaves whole frames behind.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds both ends to some kinds, with trays of their own.
+pub(crate) fn add_ends(kinds: &mut Kinds) -> Result<(Trays, Trays), EntryError> {
+    let (pushed, caught) = (Trays::default(), Trays::default());
+    let from = pushed.clone();
+    kinds.add(&FEED, move |setup| {
+        let every = u64::try_from(setup.settings.int("every").unwrap_or(1)).unwrap_or(1).max(1);
+        Ok(Worker::frames(Feed { name: setup.name.to_owned(), every, from: from.clone() }))
+    })?;
+    kinds.add(&SLOWER, |_| Ok(Worker::frames(Carry)))?;
+    let to = caught.clone();
+    kinds.add(&CATCH, move |setup| Ok(Worker::frames(Catch::new(setup.name, &to))))?;
+    Ok((pushed, caught))
+}
+
+/// Passes on what comes.
+pub(crate) struct Carry;
+
+impl FrameHandler for Carry {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+struct Feed {
+    name: String,
+    /// It is due once in so many ticks.
+    every: u64,
+    from: Trays,
+}
+
+impl FrameHandler for Feed {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        if !call.now().number.is_multiple_of(self.every) {
+            return Ok(Flow::Filtered);
+        }
+        match self.from.take(&self.name) {
+            None => Ok(Flow::Filtered),
+            Some(frame) => frame.send(call, 0).map(|()| Flow::Produced),
+        }
+    }
+}
+
+/// Keeps what it gets.
+pub(crate) struct Catch {
+    name: String,
+    to: Trays,
+}
+
+impl Catch {
+    pub(crate) fn new(name: &str, to: &Trays) -> Catch {
+        Catch { name: name.to_owned(), to: to.clone() }
+    }
+}
+
+impl FrameHandler for Catch {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        if let Some(frame) = call.input(0) {
+            self.to.put(&self.name, Caught::of(frame));
+        }
+        Ok(Flow::Produced)
+    }
+}

@@ -1,0 +1,387 @@
+//! Verifying: the same frames come out, fused or not, on the host or on the device.
+//!
+//! Owns which runs of a graph are compared, how far apart they may be, and how the result is told.
+//! Does not write to any sink, and reads every source once.
+//!
+//! Always: on the host, fused and unfused are equal to the byte; so are host and device, handler by handler on identical
+//! inputs, but for the handlers that may be a level apart. Time is nominal and links drop nothing, so a result can be
+//! repeated.
+//!
+//! ```
+//! use vramp::verify::{Options, verify};
+//!
+//! let kinds = vramp::kinds();
+//! let spec = vramp::read("pattern size=64x48 ! blur ! invert ! null", kinds.catalog())?;
+//! let verified = verify(&spec, &kinds, &Options { frames: 2, ..Options::default() })?;
+//! assert!(verified.is_equal(), "{verified}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod compare;
+mod stand_ins;
+mod trial;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use vramp_gpu::Device;
+use vramp_handlers::FileProbe;
+use vramp_plan::catalog::{Entry, EntryError, KernelKind, Settings};
+use vramp_plan::{CheckError, Graph, GraphSpec, NoPlan, Planner, Profile, Space};
+use vramp_runtime::{Kinds, PrepareError, RunError};
+
+use crate::harness::Caught;
+use crate::session::SessionError;
+use trial::{On, Subject, Taps, Trial, Tried};
+
+pub use compare::{Difference, Found};
+
+/// Why a graph could not be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It is no graph.
+    #[error(transparent)]
+    Graph(#[from] CheckError),
+    /// It cannot be planned, or not be made ready, as in any other run.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// A run of it failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A source gave nothing to compare.
+    #[error("{handler}: it ended before its first frame, so there is nothing to compare")]
+    NoFrames {
+        /// The source.
+        handler: String,
+    },
+    /// A source cannot be captured.
+    #[error("{handler}: it has {outputs} outputs, and only sources with one can be captured")]
+    ManyOutputs {
+        /// The source.
+        handler: String,
+        /// Its outputs.
+        outputs: usize,
+    },
+    /// A handler should have run on the device and did not.
+    #[error("{handler}: it was to be compared on the device, and nothing was dispatched there")]
+    NotOnDevice {
+        /// The handler.
+        handler: String,
+    },
+    /// A kind that verifying needs could not be added.
+    #[error(transparent)]
+    Kind(#[from] EntryError),
+}
+
+impl From<NoPlan> for VerifyError {
+    fn from(why: NoPlan) -> VerifyError {
+        VerifyError::Session(SessionError::NoPlan(why))
+    }
+}
+
+/// How much is compared, and with what.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Frames of each source.
+    pub frames: u64,
+    /// Bytes of frames that are kept for comparing; where frames are big there are fewer of them, and one at least.
+    pub most_bytes: u64,
+    /// The device to compare the host with; none compares fused with unfused only.
+    pub device: Option<Device>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { frames: 8, most_bytes: 512 << 20, device: None }
+    }
+}
+
+/// What was compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// Every comparison, in the order they were made.
+    pub checks: Vec<Check>,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// What was compared with what.
+    pub what: What,
+    /// The port whose frames were compared, as `handler.port`.
+    pub port: String,
+    /// The handlers, joined into one kernel or not, that made what is looked at; of a whole graph that differs, those
+    /// whose result is the first to differ.
+    pub made_by: Vec<String>,
+    /// What came of it.
+    pub result: Outcome,
+}
+
+/// What is compared with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The whole graph on the host, fused, with every handler by itself.
+    FusedOnCpu,
+    /// One handler on the device with the same on the host, on identical inputs.
+    Twins,
+    /// The whole graph on the device, fused, with every handler by itself on the host.
+    FusedOnDevice,
+}
+
+/// What came of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// So many frames are equal, or at most so many levels apart.
+    Equal {
+        /// Frames that were compared.
+        frames: usize,
+        /// Levels that were allowed.
+        levels: u8,
+    },
+    /// They differ.
+    Different(Difference),
+    /// It makes no sense to compare, for this reason.
+    Left(String),
+}
+
+impl Verified {
+    /// Whether no difference was found.
+    pub fn is_equal(&self) -> bool {
+        self.differences().next().is_none()
+    }
+
+    /// Every difference, with where it is.
+    pub fn differences(&self) -> impl Iterator<Item = (&Check, &Difference)> {
+        self.checks.iter().filter_map(|check| match &check.result {
+            Outcome::Different(difference) => Some((check, difference)),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            What::FusedOnCpu => "fused and unfused on the cpu",
+            What::Twins => "gpu and cpu",
+            What::FusedOnDevice => "fused on the gpu and unfused on the cpu",
+        })
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let made_by = self.made_by.join("+");
+        match self.what {
+            What::Twins => write!(f, "{made_by}, {}: ", self.what)?,
+            _ => write!(f, "{} (made by {made_by}), {}: ", self.port, self.what)?,
+        }
+        match &self.result {
+            Outcome::Equal { frames, levels: 0 } => write!(f, "{frames} frames are equal"),
+            Outcome::Equal { frames, levels } => write!(f, "{frames} frames are equal within {levels} level"),
+            Outcome::Different(difference) => write!(f, "{difference}"),
+            Outcome::Left(why) => write!(f, "not compared: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in &self.checks {
+            writeln!(f, "{check}")?;
+        }
+        let (count, compared) = (self.differences().count(), self.checks.len());
+        match count {
+            0 => write!(f, "verified: {compared} comparisons, no difference"),
+            1 => write!(f, "verified: {compared} comparisons, 1 difference"),
+            _ => write!(f, "verified: {compared} comparisons, {count} differences"),
+        }
+    }
+}
+
+/// Compares a graph fused with unfused, and the device with the host, handler by handler and as a whole.
+pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Verified, VerifyError> {
+    let graph = Graph::check(spec, kinds.catalog(), &FileProbe)?;
+    check_all_run(&graph, kinds)?;
+    // Only how everything is linked is taken from this plan; every machine with a device links it so.
+    let profile = Profile::shipped("integrated").expect("every class ships, tests/shipped.rs");
+    let plan = Planner::new(&graph, &profile).decide()?;
+    let subject = Subject::capture(spec, &graph, plan, kinds, options)?;
+    let device = options.device.as_ref();
+    let alone = Trial {
+        up_to: None,
+        taps: Taps::All,
+        fusion: false,
+        device: device.filter(|_| subject.needs_device()),
+        on: On::Host,
+    };
+    let truth = subject.run(alone)?;
+    let mut checks = Vec::new();
+    let fused = Trial { taps: Taps::None, fusion: true, ..alone };
+    compare_sinks(&subject, &truth, fused, What::FusedOnCpu, &mut checks)?;
+    if let Some(device) = device {
+        for handler in subject.twins() {
+            let there =
+                Trial { up_to: Some(&handler.name), device: Some(device), on: On::DeviceFor(&handler.name), ..alone };
+            let tried = subject.run(there)?;
+            if handler.entry.kernel.under(&handler.settings).is_some() && tried.report.counters.dispatches == 0 {
+                return Err(VerifyError::NotOnDevice { handler: handler.name.clone() });
+            }
+            let levels = levels(handler.entry, &handler.settings);
+            let own = |port: &str| port.split('.').next() == Some(&handler.name);
+            for (port, found) in tried.frames.iter().filter(|(port, _)| own(port)) {
+                let result = outcome(truth.at(port), found, levels);
+                let made_by = vec![handler.name.clone()];
+                checks.push(Check { what: What::Twins, port: port.clone(), made_by, result });
+            }
+        }
+        let fused = Trial { device: Some(device), on: On::Device, ..fused };
+        compare_sinks(&subject, &truth, fused, What::FusedOnDevice, &mut checks)?;
+    }
+    Ok(Verified { checks })
+}
+
+/// Whoever cannot run is named before anything is read, with the words of a run.
+fn check_all_run(graph: &Graph, kinds: &Kinds) -> Result<(), VerifyError> {
+    let missing = graph.handlers().iter().find(|h| h.entry.transfer.is_none() && kinds.maker(h.entry).is_none());
+    missing.map_or(Ok(()), |handler| {
+        let (handler, kind) = (handler.name.clone(), handler.entry.name.to_owned());
+        Err(VerifyError::Session(SessionError::Prepare(PrepareError::NotBuilt {
+            handler,
+            what: kind,
+            instead: "`vramp inspect` lists what runs".to_owned(),
+        })))
+    })
+}
+
+impl Tried {
+    fn at(&self, port: &str) -> &[Caught] {
+        self.frames.get(port).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Compares what reaches the sinks in a trial of the whole graph.
+fn compare_sinks(
+    subject: &Subject<'_>,
+    truth: &Tried,
+    trial: Trial<'_>,
+    what: What,
+    checks: &mut Vec<Check>,
+) -> Result<(), VerifyError> {
+    let tried = subject.run(trial)?;
+    let apart = apart(subject, &tried);
+    for sink in subject.sinks() {
+        for (port, found) in tried.frames.iter().filter(|(port, _)| port.split('.').next() == Some(&sink.name)) {
+            let result = match apart.get(&sink.name) {
+                Some(Apart::Unknown(by)) => Outcome::Left(format!(
+                    "{by} may be a level off on the gpu, and what is behind it may make more of that"
+                )),
+                Some(Apart::Levels(levels)) => outcome(truth.at(port), found, *levels),
+                None => outcome(truth.at(port), found, 0),
+            };
+            let made_by = match &result {
+                Outcome::Different(_) => first_different(subject, truth, &tried, trial, &apart, &sink.name)?,
+                _ => None,
+            };
+            let made_by = made_by.unwrap_or_else(|| makers(&tried, port));
+            checks.push(Check { what, port: port.clone(), made_by, result });
+        }
+    }
+    Ok(())
+}
+
+/// The first kernel on the way to a sink whose result differs: the trial is run once more, and looked at behind each.
+fn first_different(
+    subject: &Subject<'_>,
+    truth: &Tried,
+    tried: &Tried,
+    trial: Trial<'_>,
+    apart: &BTreeMap<String, Apart>,
+    sink: &str,
+) -> Result<Option<Vec<String>>, VerifyError> {
+    let before: BTreeSet<&str> = subject.names_up_to(sink).collect();
+    let ends = tried.plan.handlers.iter().enumerate().filter(|(at, handler)| {
+        let last = handler.group.and_then(|group| tried.plan.groups[group].handlers.last());
+        before.contains(handler.name.as_str()) && last.is_none_or(|last| last == at)
+    });
+    let ends: BTreeSet<String> = ends.map(|(_, handler)| handler.name.clone()).collect();
+    let looked = subject.run(Trial { taps: Taps::Of(&ends), ..trial })?;
+    for handler in looked.plan.handlers.iter().filter(|handler| ends.contains(&handler.name)) {
+        let Some(Apart::Levels(levels)) = apart.get(&handler.name) else { continue };
+        let own = |port: &&String| port.split('.').next() == Some(&handler.name);
+        let differs = |port: &String| compare::compare(truth.at(port), looked.at(port), *levels).is_some();
+        if looked.frames.keys().filter(own).any(differs) {
+            let group = handler.group.map(|group| looked.plan.groups[group].handlers.as_slice());
+            let names = |all: &[usize]| all.iter().map(|at| looked.plan.handlers[*at].name.clone()).collect();
+            return Ok(Some(group.map_or_else(|| vec![handler.name.clone()], names)));
+        }
+    }
+    Ok(None)
+}
+
+fn outcome(expected: &[Caught], found: &[Caught], levels: u8) -> Outcome {
+    match compare::compare(expected, found, levels) {
+        Some(difference) => Outcome::Different(difference),
+        None => Outcome::Equal { frames: found.len(), levels },
+    }
+}
+
+/// The handlers that make what arrives at a port: one, or those that are fused with it.
+fn makers(tried: &Tried, port: &str) -> Vec<String> {
+    let plan = &tried.plan;
+    let Some(link) = plan.links.iter().find(|link| plan.port_name(link.to) == port) else { return Vec::new() };
+    let producer = link.from.handler;
+    let group = plan.handlers[producer].group.map(|group| plan.groups[group].handlers.clone());
+    group.unwrap_or_else(|| vec![producer]).into_iter().map(|at| plan.handlers[at].name.clone()).collect()
+}
+
+/// How far a whole graph on the device may be from the host at some handler.
+#[derive(Debug, Clone, PartialEq)]
+enum Apart {
+    Levels(u8),
+    /// This handler's level was changed by others.
+    Unknown(String),
+}
+
+/// A level that one handler is off stays a level where pixels are only moved, and can become anything elsewhere.
+fn apart(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Apart> {
+    let plan = &tried.plan;
+    let mut found: BTreeMap<String, (Apart, Option<String>)> = BTreeMap::new();
+    for (at, planned) in plan.handlers.iter().enumerate() {
+        let feeds = plan.links.iter().filter(|link| link.to.handler == at).map(|l| &plan.handlers[l.from.handler].name);
+        let before: Vec<_> = feeds.filter_map(|name| found.get(name).cloned()).collect();
+        let worst = before.into_iter().max_by_key(|(apart, _)| match apart {
+            Apart::Levels(levels) => u16::from(*levels),
+            Apart::Unknown(_) => u16::MAX,
+        });
+        let (coming, by) = worst.unwrap_or((Apart::Levels(0), None));
+        let handler = subject.handler(&planned.name);
+        let there = planned.space == Space::Gpu;
+        let own = handler.filter(|_| there).map_or(0, |handler| levels(handler.entry, &handler.settings));
+        // A converter between formats computes too, without a kernel of its own.
+        let computes = handler.is_none_or(|handler| {
+            let kernel = handler.entry.kernel.under(&handler.settings);
+            kernel.is_some_and(|kernel| kernel.kind != KernelKind::Gather)
+                || handler.entry.family == vramp_plan::catalog::Family::Convert && handler.entry.transfer.is_none()
+        });
+        let by = if own > 0 { Some(planned.name.clone()) } else { by };
+        let now = match coming {
+            Apart::Levels(0) => Apart::Levels(own),
+            Apart::Levels(levels) if own == 0 && !computes => Apart::Levels(levels),
+            Apart::Unknown(by) => Apart::Unknown(by),
+            Apart::Levels(_) => Apart::Unknown(by.clone().unwrap_or_default()),
+        };
+        found.insert(planned.name.clone(), (now, by));
+    }
+    found.into_iter().map(|(name, (apart, _))| (name, apart)).collect()
+}
+
+/// Levels that a handler's two implementations may be apart, given the same input.
+fn levels(entry: &Entry, settings: &Settings) -> u8 {
+    u8::from(match entry.name {
+        "lut" | "hue" | "warp" | "compositor" | "text" | "wgsl" => true,
+        "resize" => settings.word("filter") != Some("nearest"),
+        "chromakey" => settings.number("smooth") != Some(0.0),
+        _ => false,
+    })
+}

@@ -1,0 +1,432 @@
+//! The harness, on built-in handlers: what is pushed comes out, and both spaces make the same pixels of it.
+//!
+//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use vramp::gpu::Device;
+use vramp::harness::{Caught, Harness, HarnessError, Rig, Stream};
+use vramp::plan::{Format, Rate, Size, Space};
+use vramp::runtime::Kinds;
+
+#[path = "../examples/02_own_handler.rs"]
+#[allow(dead_code, reason = "its main is the lesson's")]
+mod own_handler;
+#[path = "../examples/03_own_pixel_function.rs"]
+#[allow(dead_code, reason = "its main is the lesson's")]
+mod own_pixel_function;
+
+const SIZES: [(u32, u32); 5] = [(1, 1), (1, 7), (9, 1), (17, 13), (64, 48)];
+
+fn kinds() -> &'static Kinds {
+    static KINDS: OnceLock<Kinds> = OnceLock::new();
+    KINDS.get_or_init(vramp::kinds)
+}
+
+fn device() -> &'static Device {
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    DEVICE.get_or_init(|| Device::choose().open().expect("an adapter; Mesa's software driver is one package away"))
+}
+
+fn size(width: u32, height: u32) -> Size {
+    Size { width, height }
+}
+
+/// Random in all four channels, with many ends of the range.
+fn picture(size: Size, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match state >> 60 {
+            0 => 0,
+            1 => 255,
+            _ => (state >> 40) as u8,
+        }
+    };
+    (0..4 * size.pixels()).map(|_| byte()).collect()
+}
+
+fn rig(text: &str, on: Space, stream: impl Into<Stream>, inputs: &[&str]) -> Rig {
+    let stream = stream.into();
+    let harness = Harness::of(text, kinds()).on(on).device(device());
+    let harness = inputs.iter().fold(harness, |harness, port| harness.input(*port, stream));
+    harness.build().unwrap_or_else(|error| panic!("{text} on the {on}: {error}"))
+}
+
+/// The frames that a piece makes of a few random pictures in each of its inputs.
+fn frames(text: &str, on: Space, of: Size, inputs: &[&str], steps: u64) -> Vec<Caught> {
+    let mut rig = rig(text, on, of, inputs);
+    for step in 0..steps {
+        for (at, port) in inputs.iter().enumerate() {
+            rig.push(port, &picture(of, 7 * step + at as u64)).expect("a frame of that size");
+        }
+        rig.step().unwrap_or_else(|error| panic!("{text} on the {on} at {of}: {error}"));
+    }
+    let report = rig.finish().expect("it finishes");
+    // The tests share a device, and what others have on it counts there.
+    assert!(report.memory.leaked == 0 || on == Space::Gpu, "{text} on the {on} at {of}");
+    assert_eq!(report.counters.dispatches > 0, on == Space::Gpu, "{text} on the {on} at {of}");
+    (0..rig.waiting("video").expect("one output")).map(|_| rig.pull("video").expect("it waits")).collect()
+}
+
+/// Both spaces make the same frames of the same pushes, or levels that are this far apart at most.
+#[track_caller]
+fn agree(text: &str, inputs: &[&str], levels: u8) {
+    for (width, height) in SIZES {
+        let of = size(width, height);
+        agree_at(text, of, inputs, levels);
+    }
+}
+
+#[track_caller]
+fn agree_at(text: &str, of: Size, inputs: &[&str], levels: u8) {
+    let [cpu, gpu] = [Space::Cpu, Space::Gpu].map(|on| frames(text, on, of, inputs, 2));
+    assert_eq!((cpu.len(), gpu.len()), (2, 2), "{text} at {of}");
+    for (cpu, gpu) in cpu.iter().zip(&gpu) {
+        let facts = |frame: &Caught| (frame.number, frame.pts_ns, frame.size, frame.format);
+        assert_eq!(facts(cpu), facts(gpu), "{text} at {of}");
+        let apart = |(a, b): (&u8, &u8)| a.abs_diff(*b) > levels;
+        if let Some(at) = cpu.bytes.iter().zip(&gpu.bytes).position(apart) {
+            let (row, pixel) = (cpu.size.width as usize, at / 4);
+            panic!(
+                "{text} at {of}, frame {}, pixel {},{}: {:?} on the cpu, {:?} on the gpu",
+                cpu.number,
+                pixel % row,
+                pixel / row,
+                cpu.pixels()[pixel],
+                gpu.pixels()[pixel],
+            );
+        }
+    }
+}
+
+/// A folder of this test's own, removed when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("vramp-harness-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for pictures");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+// ---- what the harness does
+
+#[test]
+fn what_is_pushed_comes_out_one_frame_a_step_with_the_times_of_its_rate() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let of = size(3, 2);
+        let stream = Stream::of(of).rate(Rate::new(25, 1).expect("a rate"));
+        let mut rig = rig("invert ! invert", on, stream, &["video"]);
+        for seed in 0..3 {
+            rig.push("video", &picture(of, seed)).expect("a frame");
+        }
+        for number in 0..3_u64 {
+            assert_eq!(rig.waiting("video").expect("one output"), 0);
+            rig.step().expect("it steps");
+            let frame = rig.pull("video").expect("one a step");
+            assert_eq!((frame.number, frame.pts_ns), (number, number.cast_signed() * 40_000_000));
+            assert_eq!(frame.bytes, picture(of, number));
+        }
+        assert!(matches!(rig.pull("video"), Err(HarnessError::Nothing { .. })));
+        let report = rig.finish().expect("it finishes");
+        assert_eq!((report.frames_in, report.frames_out, report.in_flight), (3, 3, 0));
+    }
+}
+
+#[test]
+fn a_chain_is_fused_as_it_would_be_between_any_other_ends() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let text = "invert ! gamma value=2 ! blur ! markers";
+        let alone = Harness::of(text, kinds()).on(on).device(device()).fusion(false).build().expect("it can be built");
+        assert_eq!(alone.plan().groups.len(), 4);
+        let fused = rig(text, on, size(8, 8), &["video"]).plan().groups.len();
+        // Whether what is in front of a blur joins it depends on what that costs there.
+        assert!((1..=2).contains(&fused), "{fused} groups on the {on}");
+    }
+}
+
+#[test]
+fn a_step_without_a_push_leaves_a_place_empty() {
+    let of = size(1, 1);
+    let mut rig = rig("identity", Space::Cpu, of, &["video"]);
+    rig.step().expect("nothing happens");
+    assert_eq!(rig.waiting("video").expect("one output"), 0);
+    rig.push("video", &[1, 2, 3, 4]).expect("a frame");
+    rig.step().expect("it steps");
+    assert_eq!(rig.pull("video").expect("it waits").number, 1);
+}
+
+#[test]
+fn inputs_of_different_rates_meet_by_their_times() {
+    let (of, text) = (size(1, 1), "mix mode=mix amount=1");
+    let at = |rate| Stream::of(of).rate(Rate::new(rate, 1).expect("a rate"));
+    let uneven = Harness::of(text, kinds()).input("a", of).input("b", at(20)).build();
+    assert!(matches!(uneven, Err(HarnessError::Rates { .. })));
+    for on in [Space::Cpu, Space::Gpu] {
+        let slow = at(10);
+        let harness = Harness::of(text, kinds()).on(on).device(device());
+        let mut rig = harness.input("a", of).input("b", slow).build().expect("it can be built");
+        for level in 0..6 {
+            rig.push("a", &[level; 4]).expect("a frame");
+        }
+        for level in [100, 200] {
+            rig.push("b", &[level; 4]).expect("a frame");
+        }
+        rig.run().expect("it runs");
+        rig.finish().expect("it finishes");
+        let levels: Vec<u8> = (0..6).map(|_| rig.pull("video").expect("one a step").bytes[0]).collect();
+        assert_eq!(levels, [100, 100, 100, 200, 200, 200], "on the {on}");
+    }
+}
+
+#[test]
+fn held_frames_come_out_at_the_end_and_skipped_ones_never() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let of = size(2, 2);
+        let mut rig = rig("invert ! delay frames=2 ! every n=2", on, of, &["video"]);
+        for seed in 0..5 {
+            rig.push("video", &picture(of, seed)).expect("a frame");
+            rig.step().expect("it steps");
+        }
+        assert_eq!(rig.waiting("video").expect("one output"), 2, "two of five are held, 0 and 2 came");
+        let report = rig.finish().expect("it finishes");
+        assert_eq!((report.frames_out, report.filtered, report.in_flight), (3, 2, 0));
+        let numbers: Vec<u64> = (0..3).map(|_| rig.pull("video").expect("it waits").number).collect();
+        assert_eq!(numbers, [0, 2, 4]);
+    }
+}
+
+#[test]
+fn frames_may_change_their_size_in_mid_stream() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let mut rig = rig("blur ! flip axis=h ! flip axis=h ! invert", on, size(4, 4), &["video"]);
+        for (at, of) in [size(4, 4), size(9, 5), size(1, 1), size(4, 4)].into_iter().enumerate() {
+            rig.push_sized("video", of, &vec![255; 4 * of.pixels() as usize]).expect("a frame");
+            rig.step().unwrap_or_else(|error| panic!("{of} on the {on}: {error}"));
+            let frame = rig.pull("video").expect("one a step");
+            assert_eq!((frame.number, frame.size), (at as u64, of), "on the {on}");
+            assert!(frame.pixels().iter().all(|pixel| *pixel == [0, 0, 0, 255]), "{of} on the {on}");
+        }
+        assert_eq!(rig.finish().expect("it finishes").counters.replans, 3);
+    }
+}
+
+#[test]
+fn a_source_under_test_makes_a_frame_a_step_and_a_sink_takes_one() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let mut rig = rig("pattern kind=gradient size=3x3", on, size(1, 1), &[]);
+        for number in 0..3 {
+            rig.step().expect("it steps");
+            assert_eq!(rig.pull("video").expect("one a step").number, number);
+        }
+        assert_eq!(rig.waiting("video").expect("one output"), 0, "it is endless and still waits for the clock");
+        assert_eq!(rig.finish().expect("it ends").frames_out, 3);
+    }
+    let folder = Folder::new("sink");
+    let text = format!("png path={}/%02d.png", folder.0.display());
+    let mut rig = rig(&text, Space::Cpu, size(5, 4), &["video"]);
+    for seed in 0..2 {
+        rig.push("video", &picture(size(5, 4), seed)).expect("a frame");
+    }
+    assert_eq!(rig.finish().expect("it writes").frames_out, 2);
+    let text = format!("image path={}/01.png", folder.0.display());
+    let mut rig = self::rig(&text, Space::Cpu, size(1, 1), &[]);
+    rig.step().expect("it reads");
+    assert_eq!(rig.pull("video").expect("the picture").bytes, picture(size(5, 4), 1));
+}
+
+#[test]
+fn other_formats_go_in_and_come_out_as_they_are() {
+    let stream = Stream::of(size(5, 3)).format(Format::I420);
+    let mut rig = rig("convert format=gray8", Space::Cpu, stream, &["video"]);
+    let luma_only = vec![128; Format::I420.frame_bytes(size(5, 3)) as usize];
+    rig.push("video", &luma_only).expect("a frame");
+    rig.step().expect("it converts");
+    let frame = rig.pull("video").expect("it waits");
+    assert_eq!((frame.format, frame.size, frame.pixel(0, 0)), (Format::Gray8, size(5, 3), None));
+}
+
+#[test]
+fn a_mistake_is_answered_with_what_there_is() {
+    let built = |text: &'static str| Harness::of(text, kinds()).build();
+    let problem = |text: &'static str| built(text).err().unwrap_or_else(|| panic!("{text} was built")).to_string();
+    assert!(problem("blru").contains("blru"), "{}", problem("blru"));
+    assert!(problem("blur sigma=-1").contains("sigma"));
+    assert!(problem("pattern ! null ! blur").contains("null"), "{}", problem("pattern ! null ! blur"));
+    let mut rig = built("mix").expect("both inputs are fed");
+    let asked = rig.push("video", &[]).expect_err("there is no such input").to_string();
+    assert_eq!(asked, "`video` is not one open input of the rig; it has mix0.a, mix0.b");
+    let short = rig.push("a", &[0; 5]).expect_err("not a frame").to_string();
+    assert_eq!(short, "mix0.a: 5 bytes were pushed, a frame of 64x48 in rgba8 has 12288");
+    let gpu = Harness::of("probe", kinds()).on(Space::Gpu).device(device()).build();
+    assert!(matches!(gpu, Err(HarnessError::NotThere { .. })));
+    assert!(matches!(built("upload"), Err(HarnessError::Session(_))), "a transfer needs a device");
+    let unknown = Harness::of("blur", kinds()).input("alpha", size(1, 1)).build();
+    assert!(matches!(unknown, Err(HarnessError::NoPort { .. })));
+}
+
+#[test]
+fn a_failing_handler_is_named_with_its_frame() {
+    let harness = Harness::of("mix", kinds()).input("a", size(2, 2)).input("b", size(2, 2));
+    let mut rig = harness.build().expect("it can be built");
+    rig.push("a", &[0; 16]).expect("a frame");
+    rig.push_sized("b", size(1, 1), &[0; 4]).expect("a frame");
+    let failed = rig.step().expect_err("its inputs differ in size").to_string();
+    assert!(failed.contains("2x2 and 1x1") || failed.contains("1x1"), "{failed}");
+}
+
+// ---- the lessons' handlers
+
+#[test]
+fn the_trail_of_lesson_two_fades_from_frame_to_frame() {
+    let kinds = own_handler::kinds().expect("a new name");
+    let mut rig = Harness::of("trail fade=100", &kinds).input("video", size(1, 1)).build().expect("it can be built");
+    for level in [255, 10, 10, 10] {
+        rig.push("video", &[level, 0, 200, 255]).expect("a frame");
+    }
+    rig.run().expect("it runs");
+    let reds: Vec<u8> = (0..4).map(|_| rig.pull("video").expect("one a step").bytes[0]).collect();
+    assert_eq!(reds, [255, 155, 55, 10]);
+}
+
+#[test]
+fn the_scanlines_of_lesson_three_agree_with_the_formula_on_both_sides() {
+    let kinds = own_pixel_function::kinds().expect("a new name");
+    for on in [Space::Cpu, Space::Gpu] {
+        for (width, height) in SIZES {
+            let of = size(width, height);
+            let text = "invert ! scanlines amount=0.3 ! invert";
+            let harness = Harness::of(text, &kinds).input("video", of).on(on).device(device());
+            let mut rig = harness.build().expect("it can be built");
+            rig.push("video", &picture(of, 1)).expect("a frame");
+            rig.step().expect("it steps");
+            let made = rig.pull("video").expect("one a step");
+            // 1 - 0.3 of full brightness, in 1/256.
+            let dark = |level: u8| 255 - ((u32::from(255 - level) * 179 + 128) >> 8) as u8;
+            for (at, (pixel, found)) in picture(of, 1).as_chunks::<4>().0.iter().zip(made.pixels()).enumerate() {
+                let [r, g, b, a] = *pixel;
+                let odd = at as u32 / width % 2 == 1;
+                let expected = if odd { [dark(r), dark(g), dark(b), a] } else { *pixel };
+                assert_eq!(*found, expected, "pixel {at} of {of} on the {on}");
+            }
+        }
+    }
+}
+
+// ---- every handler that runs, in both spaces
+
+#[test]
+fn colour_filters_agree_to_the_bit() {
+    for text in [
+        "invert",
+        "brightness amount=0.3",
+        "brightness amount=-0.7",
+        "contrast amount=1.7 pivot=0.5",
+        "gamma value=2.2",
+        "gamma value=0.4",
+        "saturation amount=0.3",
+        "saturation amount=2.5",
+        "colormatrix m=0.3,-0.2,1.1,0.4,0.01,0.5,0.5,0,0,-0.1,1,0,0,0,0,0.2,0.3,0.1,0.4,0.05",
+        "grayscale",
+        "threshold level=0.4",
+        "identity ! invert",
+    ] {
+        agree(text, &["video"], 0);
+    }
+    agree("hue degrees=77", &["video"], 1);
+}
+
+#[test]
+fn neighbourhoods_and_places_agree() {
+    for text in ["blur", "blur sigma=0.8", "blur sigma=5", "flip axis=h", "flip axis=v", "flip axis=both"] {
+        agree(text, &["video"], 0);
+    }
+    for text in ["resize size=23x5 filter=nearest", "resize scale=0.5 filter=nearest", "resize scale=3 filter=nearest"]
+    {
+        agree(text, &["video"], 0);
+    }
+    for text in ["resize size=23x5", "resize scale=0.5", "resize scale=3", "resize size=1x1"] {
+        agree(text, &["video"], 1);
+    }
+}
+
+#[test]
+fn patterns_agree_to_the_bit() {
+    for kind in ["ball", "bars", "gradient", "checker", "noise", "solid", "disc"] {
+        for (width, height) in SIZES.into_iter().chain([(200, 150)]) {
+            let text = format!("pattern kind={kind} size={width}x{height} fps=24 seed=9 color=12a0ff");
+            agree_at(&text, size(width, height), &[], 0);
+            agree_at(&format!("{text} label=false"), size(width, height), &[], 0);
+        }
+    }
+}
+
+#[test]
+fn drawings_agree() {
+    for text in ["markers", "markers size=3 pulse=false", "waveform", "fps"] {
+        agree(text, &["video"], 0);
+        agree_at(text, size(320, 180), &["video"], 0);
+    }
+    for text in [
+        "text \"{frame} {time} {size} {fps}\"",
+        "text \"gj\u{e4}\u{df}\\nz\" x=-3 y=9 size=17 color=ff008080",
+        "text \"\"",
+    ] {
+        agree(text, &["video"], 1);
+        agree_at(text, size(320, 180), &["video"], 1);
+    }
+}
+
+#[test]
+fn blends_agree_to_the_bit() {
+    for mode in ["mix", "over", "add", "multiply", "screen", "difference"] {
+        for amount in ["0", "0.3", "1"] {
+            agree(&format!("mix mode={mode} amount={amount}"), &["a", "b"], 0);
+        }
+    }
+    let folder = Folder::new("logo");
+    let path = folder.0.join("logo.png");
+    let mut logo = rig(&format!("png path={}", path.display()), Space::Cpu, size(7, 5), &["video"]);
+    logo.push("video", &picture(size(7, 5), 3)).expect("a frame");
+    logo.finish().expect("it writes");
+    for place in ["", "x=3 y=2 alpha=0.4", "x=-4 y=-3", "x=60 y=46 alpha=0.9", "x=-70 y=1"] {
+        agree(&format!("overlay path={} {place}", path.display()), &["video"], 0);
+    }
+}
+
+#[test]
+fn chains_agree_fused_with_transfers_and_with_controls() {
+    for text in [
+        "contrast amount=1.2 ! brightness amount=0.0392157 ! gamma value=2.2 ! saturation amount=0.7 ! invert",
+        "grayscale ! blur ! invert ! flip axis=h ! gamma value=0.5",
+        "markers ! waveform ! fps",
+        "invert ! blur sigma=1 ! markers ! flip axis=both ! grayscale ! blur",
+        "resize size=31x9 filter=nearest ! blur ! resize size=5x5 filter=nearest ! invert",
+        "gamma value=2 ! identity ! delay frames=1 ! contrast amount=0.5",
+        "invert name=i ! mix name=m mode=difference ! blur; i. ! flip axis=v ! m.b",
+        "blur name=s ! delay frames=1 ! mix name=m amount=0.3; s. ! m.b",
+    ] {
+        agree(text, &["video"], 0);
+    }
+    let device_only = [
+        "upload ! blur ! download",
+        "upload ! invert ! download ! upload ! gamma value=2 ! download",
+        "blur ! download ! probe ! upload ! invert",
+    ];
+    for text in device_only {
+        let of = size(17, 13);
+        let without = text.replace("upload ! ", "").replace(" ! download", "").replace("probe ! ", "");
+        let (there, here) =
+            (frames(text, Space::Gpu, of, &["video"], 3), frames(&without, Space::Cpu, of, &["video"], 3));
+        assert_eq!(there, here, "{text}");
+    }
+}

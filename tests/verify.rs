@@ -3,6 +3,7 @@
 //! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use vramp::gpu::Device;
@@ -11,9 +12,11 @@ use vramp::plan::catalog::{Entry, Status};
 use vramp::runtime::{Flow, Given, HandlerError, Kinds, Part, PixelHandler, PixelInfo, Worker};
 use vramp::verify::{Found, Options, Outcome, Verified, VerifyError, What, verify};
 
-/// A device of each test's own: what others have on it would count as left behind by a run.
+/// One for all tests, which run side by side on it.
 fn device() -> Device {
-    Device::choose().open().expect("an adapter; Mesa's software driver is one package away")
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    let open = || Device::choose().open().expect("an adapter; Mesa's software driver is one package away");
+    DEVICE.get_or_init(open).clone()
 }
 
 fn verified(text: &str, kinds: &Kinds, frames: u64, device: Option<Device>) -> Result<Verified, VerifyError> {
@@ -23,9 +26,8 @@ fn verified(text: &str, kinds: &Kinds, frames: u64, device: Option<Device>) -> R
 
 /// Verifies with a device, finds nothing, and hands the comparisons back.
 #[track_caller]
-fn equal(text: &str, device: &Device) -> Verified {
-    let found =
-        verified(text, &vramp::kinds(), 5, Some(device.clone())).unwrap_or_else(|error| panic!("{text}: {error}"));
+fn equal(text: &str) -> Verified {
+    let found = verified(text, &vramp::kinds(), 5, Some(device())).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert!(found.is_equal(), "{text}\n{found}");
     assert!(found.checks.iter().any(|check| check.what == What::FusedOnCpu), "{text}\n{found}");
     found
@@ -53,7 +55,7 @@ impl Drop for Folder {
 
 #[test]
 fn chains_and_diamonds_are_equal_fused_unfused_and_on_the_device() {
-    let (device, mut some_fuse) = (device(), false);
+    let mut some_fuse = false;
     for text in [
         "pattern kind=ball size=64x48 ! markers ! waveform ! fps ! null",
         "pattern kind=noise size=33x17 ! contrast 1.2 ! brightness 0.04 ! gamma 2.2 ! saturation 0.7 ! invert ! null",
@@ -67,9 +69,11 @@ fn chains_and_diamonds_are_equal_fused_unfused_and_on_the_device() {
         "pattern kind=noise size=9x9 ! upload ! blur ! download ! invert ! null",
         "pattern kind=bars size=16x9 fps=25 name=p ! mix name=m ! null; \
          pattern kind=noise size=16x9 fps=50 ! every n=3 ! m.b",
+        "pattern kind=bars size=16x9 fps=25 name=p ! mix name=m until=shortest ! null; \
+         pattern kind=noise size=16x9 fps=50 ! every n=3 ! m.b",
         "pattern kind=noise size=16x9 ! convert format=i420 ! convert format=rgba8 ! blur ! null",
     ] {
-        let found = equal(text, &device);
+        let found = equal(text);
         let fuses = |check: &vramp::verify::Check| check.made_by.len() > 1;
         some_fuse |= found.checks.iter().any(fuses);
         let compared = |what| found.checks.iter().filter(|check| check.what == what).count();
@@ -118,7 +122,8 @@ fn random_graph(state: &mut u64) -> String {
     for blend in 0..=below(3) {
         let (a, b) = (ends[below(ends.len())].clone(), ends[below(ends.len())].clone());
         let (mode, lead) = (["mix", "over", "add", "multiply", "screen", "difference"][below(6)], ["a", "b"][below(2)]);
-        let mut chain = vec![format!("{a}. ! mix mode={mode} amount=0.4 lead={lead} name=m{blend}")];
+        let until = ["lead", "shortest"][below(2)];
+        let mut chain = vec![format!("{a}. ! mix mode={mode} amount=0.4 lead={lead} until={until} name=m{blend}")];
         let mut last = format!("m{blend}");
         for at in 0..below(3) {
             last = format!("g{blend}-{at}");
@@ -132,15 +137,15 @@ fn random_graph(state: &mut u64) -> String {
 
 #[test]
 fn random_graphs_are_equal_too() {
-    let (device, mut state) = (device(), 42);
+    let mut state = 42;
     for _ in 0..40 {
-        equal(&random_graph(&mut state), &device);
+        equal(&random_graph(&mut state));
     }
 }
 
 #[test]
 fn frames_are_counted_as_they_reach_the_sinks() {
-    let found = equal("pattern kind=noise size=8x8 ! every n=2 ! invert ! null", &device());
+    let found = equal("pattern kind=noise size=8x8 ! every n=2 ! invert ! null");
     assert!(found.checks.iter().all(|check| matches!(check.result, Outcome::Equal { frames: 3 | 5, .. })), "{found}");
     let text = "pattern0, gpu and cpu: 5 frames are equal";
     assert!(found.to_string().contains(text), "{found}");
@@ -149,7 +154,7 @@ fn frames_are_counted_as_they_reach_the_sinks() {
 
 #[test]
 fn files_are_read_once_and_nothing_is_written() {
-    let (folder, device) = (Folder::new("files"), device());
+    let folder = Folder::new("files");
     let path = |name: &str| folder.0.join(name).display().to_string();
     for (name, size) in [("a", "20x10"), ("b", "9x13"), ("c", "20x10")] {
         run(&format!("pattern kind=noise size={size} frames=1 ! png path={}", path(&format!("{name}.png"))));
@@ -157,10 +162,10 @@ fn files_are_read_once_and_nothing_is_written() {
     run(&format!("pattern kind=ball size=32x18 frames=3 ! y4m path={}", path("d.y4m")));
     let before = folder.files();
     // Pictures of two sizes, and a sink that would take them.
-    equal(&format!("image path={} ! blur ! invert ! png path={}", path("?.png"), path("out-%02d.png")), &device);
+    equal(&format!("image path={} ! blur ! invert ! png path={}", path("?.png"), path("out-%02d.png")));
     // Luma and chroma in, converted on the way in and out.
-    equal(&format!("y4m path={} ! gamma 1.5 ! markers ! y4m path={}", path("d.y4m"), path("out.y4m")), &device);
-    equal(&format!("y4m path={} ! probe ! raw path=-", path("d.y4m")), &device);
+    equal(&format!("y4m path={} ! gamma 1.5 ! markers ! y4m path={}", path("d.y4m"), path("out.y4m")));
+    equal(&format!("y4m path={} ! probe ! raw path=-", path("d.y4m")));
     assert_eq!(folder.files(), before);
     std::fs::write(path("empty.y4m"), "YUV4MPEG2 W4 H4 F30:1 C420jpeg\n").expect("the folder is there");
     let text = format!("y4m path={} ! null", path("empty.y4m"));
@@ -192,12 +197,11 @@ fn big_frames_are_fewer_and_never_none() {
 
 #[test]
 fn a_level_that_others_may_amplify_is_not_compared_as_a_whole() {
-    let device = device();
-    let found = equal("pattern kind=noise size=20x20 ! resize scale=0.7 ! contrast amount=3 ! null", &device);
+    let found = equal("pattern kind=noise size=20x20 ! resize scale=0.7 ! contrast amount=3 ! null");
     let whole = found.checks.iter().find(|check| check.what == What::FusedOnDevice).expect("one sink");
     assert!(matches!(&whole.result, Outcome::Left(why) if why.starts_with("resize0 may be a level off")), "{found}");
     // Where pixels are only moved, a level stays a level.
-    let found = equal("pattern kind=noise size=20x20 ! resize scale=0.7 ! flip ! identity ! null", &device);
+    let found = equal("pattern kind=noise size=20x20 ! resize scale=0.7 ! flip ! identity ! null");
     let whole = found.checks.iter().find(|check| check.what == What::FusedOnDevice).expect("one sink");
     assert_eq!(whole.result, Outcome::Equal { frames: 5, levels: 1 }, "{found}");
 }

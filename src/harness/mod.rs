@@ -51,11 +51,10 @@ use vramp_runtime::{Failure, Kinds};
 
 use crate::session::{Prepared, Session, SessionError};
 use ends::{CATCH, FEED, SLOWER, add_ends};
-use on_device::{Fence, figures};
-use rig::{End, find};
+use on_device::figures;
+use rig::{End, PATIENCE, find};
 
 pub use ends::Caught;
-pub use on_device::FenceError;
 pub use rig::Rig;
 
 /// Why a rig could not be built or used.
@@ -127,9 +126,9 @@ pub enum HarnessError {
     /// A handler failed.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// The device could not be waited for.
-    #[error(transparent)]
-    Fence(#[from] FenceError),
+    /// The device does not come to an end.
+    #[error("the device has not finished what it was given within {PATIENCE:?}")]
+    Overdue,
 }
 
 fn listed(there: &[String]) -> String {
@@ -231,12 +230,11 @@ impl<'a> Harness<'a> {
         let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
         let session =
             Session::of(&graph, &kinds).only(self.space).fusion(self.fusion).pace(rate).nominal_time().threads(1);
-        let (prepared, fence) = match self.space {
-            Space::Cpu => (session.prepare()?, None),
+        let prepared = match self.space {
+            Space::Cpu => session.prepare()?,
             Space::Gpu => {
                 let device = self.device.clone().map_or_else(|| Device::choose().open(), Ok)?;
-                let prepared = session.profile(figures(&device)).prepare_on(&device)?;
-                (prepared, Some(Fence::on(&device)?))
+                session.profile(figures(&device)).prepare_on(&device)?
             }
         };
         let Prepared { plan, mut pipeline, .. } = prepared;
@@ -245,7 +243,7 @@ impl<'a> Harness<'a> {
             return Err(HarnessError::NotThere { text: self.text.to_owned(), space: self.space });
         }
         pipeline.start()?;
-        Ok(Rig::new(pipeline, plan, (inputs, outputs), (pushed, caught), rate, fence))
+        Ok(Rig::new(pipeline, plan, (inputs, outputs), (pushed, caught), rate))
     }
 
     /// The piece with a feed in front of every open input and a catch behind every open output.

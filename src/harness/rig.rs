@@ -5,14 +5,16 @@
 //!
 //! Always: after a step nothing moves any more before the next one, whatever the device had to do for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vramp_plan::{Plan, Rate, Size};
 use vramp_runtime::{Clock, Pipeline, Report, Stepped, Yuv};
 
 use super::ends::{Caught, Trays};
-use super::on_device::Fence;
 use super::{HarnessError, Stream};
+
+/// Nothing that a test gives a device takes this long.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open port and the tray of what was put on it.
 #[derive(Debug, Clone)]
@@ -56,7 +58,6 @@ pub struct Rig {
     rate: Rate,
     ticks: u64,
     now: Duration,
-    fence: Option<Fence>,
 }
 
 impl Rig {
@@ -66,9 +67,8 @@ impl Rig {
         (inputs, outputs): (Vec<End>, Vec<End>),
         (pushed, caught): (Trays, Trays),
         rate: Rate,
-        fence: Option<Fence>,
     ) -> Rig {
-        Rig { pipeline, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO, fence }
+        Rig { pipeline, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO }
     }
 
     /// Lays a frame in front of an input. It is handed out by the step at which it is due, one frame each.
@@ -133,8 +133,6 @@ impl Rig {
         let ran = self.run();
         self.pipeline.stopper().finish();
         let settled = ran.and_then(|()| self.settle());
-        // What it holds on the device would count as left behind by the run.
-        self.fence = None;
         let (report, not_stopped) = self.pipeline.finish(self.now);
         settled?;
         not_stopped.map_or(Ok(report), |failure| Err(HarnessError::Failed(failure)))
@@ -143,25 +141,23 @@ impl Rig {
     /// Steps until nothing moves any more without another time.
     fn settle(&mut self) -> Result<(), HarnessError> {
         let now = self.now;
-        let _turn = self.fence.as_ref().map(|_| Fence::turn());
-        // A node that ends does not count as moved, and the next one hears of it a step later at most.
-        let enough = self.plan.handlers.len() + self.plan.ramps.len();
-        let mut still = 0;
-        while still <= enough {
+        let (mut moved, mut idle) = (Instant::now(), false);
+        loop {
             match self.pipeline.step(&|| now) {
-                Stepped::Moved => {
-                    still = 0;
-                    self.fence.iter_mut().for_each(Fence::lift);
-                }
+                Stepped::Moved => (moved, idle) = (Instant::now(), false),
                 Stepped::Over => return Ok(()),
                 Stepped::Failed(failure) => return Err(HarnessError::Failed(failure)),
-                Stepped::Stuck | Stepped::Wait(_) => {
-                    // It may only be waiting for the device: what that has is there behind a fence.
-                    let waited = self.fence.as_mut().map_or(Ok(false), Fence::wait)?;
-                    still = if waited { 0 } else { still + 1 };
+                Stepped::Stuck | Stepped::Wait(_) if self.pipeline.wait_for_device(PATIENCE) => {
+                    idle = false;
+                    if moved.elapsed() >= PATIENCE {
+                        return Err(HarnessError::Overdue);
+                    }
                 }
+                // Whoever polls a device hears for all on it: between the step and the question another thread may have
+                // heard what this one needs. A step that began with nothing under way has missed nothing.
+                Stepped::Stuck | Stepped::Wait(_) if idle => return Ok(()),
+                Stepped::Stuck | Stepped::Wait(_) => idle = true,
             }
         }
-        Ok(())
     }
 }

@@ -150,6 +150,11 @@ impl Verified {
         self.differences().next().is_none()
     }
 
+    /// How many comparisons were made: those that were left out do not count.
+    pub fn compared(&self) -> usize {
+        self.checks.iter().filter(|check| !matches!(check.result, Outcome::Left(_))).count()
+    }
+
     /// Every difference, with where it is.
     pub fn differences(&self) -> impl Iterator<Item = (&Check, &Difference)> {
         self.checks.iter().filter_map(|check| match &check.result {
@@ -190,7 +195,7 @@ impl fmt::Display for Verified {
         for check in &self.checks {
             writeln!(f, "{check}")?;
         }
-        let (count, compared) = (self.differences().count(), self.checks.len());
+        let (count, compared) = (self.differences().count(), self.compared());
         match count {
             0 => write!(f, "verified: {compared} comparisons, no difference"),
             1 => write!(f, "verified: {compared} comparisons, 1 difference"),

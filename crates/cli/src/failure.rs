@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use vramp::SessionError;
 use vramp::plan::{Mistakes, NoPlan};
 use vramp::runtime::PrepareError;
+use vramp::verify::VerifyError;
 
 use crate::page;
 
@@ -25,6 +26,8 @@ pub(crate) enum Failure {
     NoPlan(anyhow::Error),
     /// Frames needed more than they may.
     Budget(Vec<String>),
+    /// What should be equal is not.
+    Different(Vec<String>),
     /// Somebody ended it.
     Interrupted,
     /// Whoever read standard output has gone.
@@ -39,17 +42,23 @@ impl Failure {
                 error_line(&format!("{error:#}"));
             }
             Failure::Mistakes(mistakes) => page::words(&mistakes.render(page::colour_on_stderr())),
-            Failure::Budget(broken) => broken.iter().for_each(|words| error_line(words)),
+            Failure::Budget(all) | Failure::Different(all) => all.iter().for_each(|words| error_line(words)),
             Failure::Interrupted | Failure::ReaderGone => {}
         }
-        ExitCode::from(match self {
+        ExitCode::from(self.code())
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
             Failure::ReaderGone => 0,
             Failure::Failed(_) => 1,
             Failure::Wrong(_) | Failure::Mistakes(_) => 2,
             Failure::NoPlan(_) => 3,
             Failure::Budget(_) => 4,
+            Failure::Different(_) => 5,
             Failure::Interrupted => 130,
-        })
+        }
     }
 }
 
@@ -78,6 +87,15 @@ impl From<SessionError> for Failure {
             SessionError::NoPlan(why) => why.into(),
             SessionError::NoDevice(why) => Failure::NoPlan(why.into()),
             SessionError::Prepare(why) => why.into(),
+        }
+    }
+}
+
+impl From<VerifyError> for Failure {
+    fn from(why: VerifyError) -> Failure {
+        match why {
+            VerifyError::Session(why) => why.into(),
+            _ => Failure::Failed(chainless(&why)),
         }
     }
 }

@@ -84,6 +84,11 @@ impl Given {
 
 /// Reads and checks the graph that a command was given.
 pub(crate) fn read_graph(pipeline: &OsStr, catalog: &Catalog) -> Result<Graph, Failure> {
+    read_checked(pipeline, catalog).map(|(_, graph)| graph)
+}
+
+/// As `read_graph`, with the graph as it was written.
+pub(crate) fn read_checked(pipeline: &OsStr, catalog: &Catalog) -> Result<(GraphSpec, Graph), Failure> {
     let given = Given::find(pipeline)?;
     let reading = given.read(catalog);
     if !reading.mistakes.is_empty() {
@@ -97,10 +102,11 @@ pub(crate) fn read_graph(pipeline: &OsStr, catalog: &Catalog) -> Result<Graph, F
              pipeline as text or as a file"
         )));
     }
-    Graph::check(&reading.spec, catalog, &FileProbe).map_err(|error| match error {
+    let graph = Graph::check(&reading.spec, catalog, &FileProbe).map_err(|error| match error {
         CheckError::Mistakes(list) => given.mistakes(list),
         CheckError::Probe(_) => Failure::Failed(anyhow::Error::new(error)),
-    })
+    })?;
+    Ok((reading.spec, graph))
 }
 
 /// The name of a source that reads standard input: nothing leads into it, which tells it from a sink of its kind.

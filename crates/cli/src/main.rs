@@ -37,10 +37,10 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     hush_drivers(&command);
     let outcome = match command {
-        Command::Demo(args) => demo::run(&args),
+        Command::Demo(args) => args.wishes.refuse_verify("demo").and_then(|()| demo::run(&args)),
         Command::Run(args) => run::run(&args),
         Command::Devices { json } => devices::run(json),
-        Command::Plan(args) => plan::run(&args),
+        Command::Plan(args) => args.wishes.refuse_verify("plan").and_then(|()| plan::run(&args)),
         Command::Inspect { handler, json } => inspect::run(handler.as_deref(), json),
         Command::Fmt { pipeline } => fmt::run(&pipeline),
         Command::Completions { shell } => completions(shell),

@@ -1,7 +1,7 @@
 //! From options to a session: where and how a graph is to run.
 //!
 //! Owns the translation of every shared option, the search for a profile, and the adapter that options name.
-//! Does not decide and does not open: the library does.
+//! Does not decide: the library does, and opens what a run needs.
 //!
 //! Always: `--cpu` lists no adapter; what options name exactly is taken or refused, never replaced.
 
@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::anyhow;
-use vramp::gpu::Device;
+use vramp::gpu::{Choice, Device};
 use vramp::plan::{Graph, Profile, Space};
 use vramp::runtime::Kinds;
 use vramp::{Session, machine};
@@ -65,6 +65,28 @@ pub(crate) fn on_this_machine<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a 
 /// The figures of the adapter that a run would take, as far as it is remembered; no driver is asked.
 pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<Profile>, Failure> {
     let Some(known) = machine::known_adapters() else { return Ok(None) };
+    let adapter = choice(wishes).of(&known).map_err(|why| Failure::NoPlan(why.into()))?;
+    Ok(Some(machine::figures_of(Some(&adapter))))
+}
+
+/// The device that a run would open, where it is there; none with `--cpu`. Where nobody insists on one, the reason for
+/// having none comes instead.
+pub(crate) fn open_device(wishes: &Wishes) -> Result<Result<Device, String>, Failure> {
+    if wishes.cpu {
+        return Ok(Err("--cpu opens none".to_owned()));
+    }
+    let on_gpu = wishes.place.iter().any(|(_, space)| *space == Space::Gpu);
+    match choice(wishes).open() {
+        Ok(device) => Ok(Ok(device)),
+        Err(why) if wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() || on_gpu => {
+            Err(Failure::NoPlan(why.into()))
+        }
+        Err(why) => Ok(Err(why.to_string())),
+    }
+}
+
+/// The adapter that options name; any where they name none.
+fn choice(wishes: &Wishes) -> Choice {
     let mut choice = Device::choose();
     if let Some(backend) = wishes.backend {
         choice = choice.backend(backend);
@@ -74,8 +96,7 @@ pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<Profile>, Fai
         Some(DeviceWord::At(index)) => choice = choice.index(*index),
         Some(DeviceWord::Named(part)) => choice = choice.named(part),
     }
-    let adapter = choice.of(&known).map_err(|why| Failure::NoPlan(why.into()))?;
-    Ok(Some(machine::figures_of(Some(&adapter))))
+    choice
 }
 
 /// The placements asked for, no handler in two places at once.

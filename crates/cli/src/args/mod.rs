@@ -22,6 +22,7 @@ Exit codes:
     2  the command line or the pipeline is wrong
     3  the pipeline is right, but cannot be planned as asked, or not on this machine
     4  a budget was broken
+    5  a verification found a difference
   130  interrupted; files are finished all the same
 
 Results go to standard output, words for people to standard error.";
@@ -78,11 +79,20 @@ Budgets:
   frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
   and downloads), allocs (gpu_allocs and heap_allocs), and drops, over the whole run.
 
+Verifying:
+  `--verify` does not run the pipeline as it is: it takes the first 8 frames of every
+  source, or `--frames N`, and compares what becomes of them with every handler by
+  itself on the cpu: fused, on the gpu handler by handler, and fused on the gpu. No sink
+  writes anything. With `--cpu`, or without an adapter, only fused and unfused are
+  compared. What was compared stands on standard error, all of it with `-v`; `--json`
+  prints it. The first difference is told with its handler, frame and pixel.
+
 Examples:
   vramp run 'pattern frames=60 ! blur sigma=2 ! png path=out-%04d.png'
   vramp run 'y4m path=- ! blur ! y4m path=-' < in.y4m > out.y4m
   vramp run 'pattern size=1920x1080 ! markers ! null' --seconds 5 --json
-  vramp run pipeline.toml --gpu --budget downloads=0,allocs=0";
+  vramp run pipeline.toml --gpu --budget downloads=0,allocs=0
+  vramp run pipeline.toml --verify --frames 30";
 
 const DEMO_HELP: &str = "\
 The demo is `pattern kind=ball ! markers ! waveform ! fps ! SINK`, the same five handlers
@@ -116,7 +126,7 @@ pub(crate) enum Command {
     /// `--seconds`, or until Ctrl-C.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{RUN_HELP}"),
-        after_help = "`vramp help run` explains pipelines and budgets."
+        after_help = "`vramp help run` explains pipelines, budgets and verifying."
     )]
     Run(RunArgs),
     /// Show where every step of a pipeline would run, and why

@@ -5,12 +5,14 @@
 
 use std::ffi::OsString;
 
+use anyhow::anyhow;
 use clap::ValueHint;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use vramp::gpu::Backend;
 use vramp::plan::{Rate, Space, is_name};
 
 use super::Budget;
+use crate::failure::Failure;
 
 /// The APIs that can be asked for.
 const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
@@ -58,6 +60,10 @@ pub(crate) struct Wishes {
     /// only a run can break them
     #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
     pub(crate) budget: Vec<Budget>,
+    /// Compare instead of running, with `vramp run` only: fused with unfused, and the cpu with the gpu, handler by
+    /// handler; sinks write nothing, and a difference ends with exit code 5
+    #[arg(long)]
+    pub(crate) verify: bool,
     /// The machine to plan for: a TOML file of figures, or shipped:discrete, shipped:integrated, shipped:phone,
     /// shipped:software, shipped:cpu
     #[arg(long, value_name = "FILE|shipped:NAME", value_hint = ValueHint::FilePath)]
@@ -68,6 +74,18 @@ pub(crate) struct Wishes {
     /// More on standard error: what was negotiated for every link
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+impl Wishes {
+    /// Says that a command compares nothing, rather than to end as if it had.
+    pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), Failure> {
+        if self.verify {
+            return Err(Failure::Wrong(anyhow!(
+                "--verify: `vramp {command}` compares nothing; `vramp run PIPELINE --verify` does"
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// An adapter as it is asked for.

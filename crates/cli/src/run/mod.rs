@@ -1,7 +1,7 @@
 //! `vramp run`: plans a pipeline and runs it.
 //!
 //! Owns the command: what is refused before it starts, what is said when it has ended, and which of several reasons
-//! decides the exit code.
+//! decides the exit code. With `--verify` it compares instead of running.
 //! Does not measure: the report comes from the library.
 //!
 //! Always: standard output gets the frames of a sink or one line of JSON, and nothing else; the report is printed
@@ -9,19 +9,21 @@
 
 mod budget;
 mod live;
+mod verify;
 mod words;
 
 pub(crate) use budget::check as check_budget;
 pub(crate) use live::{Live, Total};
 
 use anyhow::anyhow;
+use serde::Serialize;
 use vramp::plan::Graph;
 use vramp::plan::catalog::Family;
-use vramp::runtime::{Outcome, Report, RunError};
+use vramp::runtime::{Outcome, RunError};
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, chainless};
-use crate::input::read_graph;
+use crate::input::read_checked;
 use crate::interrupt::Interrupts;
 use crate::{page, plan, session};
 
@@ -31,8 +33,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
     let wishes = &args.wishes;
     let kinds = vramp::kinds();
-    let graph = read_graph(&args.pipeline, kinds.catalog())?;
+    let (spec, graph) = read_checked(&args.pipeline, kinds.catalog())?;
     refuse_shared_streams(args, &graph)?;
+    if wishes.verify {
+        return verify::run(args, &spec, &graph, &kinds);
+    }
     let mut session = session::on_this_machine(wishes, &graph, &kinds)?;
     if let Some(frames) = args.frames {
         session = session.frames(frames);
@@ -74,7 +79,7 @@ fn conclude(args: &RunArgs, outcome: Outcome, interrupted: bool) -> Result<(), F
     ended.and(printed)
 }
 
-fn print(report: &Report) -> Result<(), Failure> {
+fn print(report: &impl Serialize) -> Result<(), Failure> {
     let mut line = serde_json::to_string(report).map_err(|error| Failure::Failed(error.into()))?;
     line.push('\n');
     page::result(line.as_bytes())

@@ -4,6 +4,7 @@
 //! Does not print: the streams' owner does.
 
 use vramp::Prepared;
+use vramp::gpu::Device;
 use vramp::plan::{Plan, Space};
 use vramp::runtime::Report;
 
@@ -11,12 +12,15 @@ use vramp::runtime::Report;
 pub(super) fn plan_line(prepared: &Prepared) -> String {
     let device = match &prepared.device {
         None => String::new(),
-        Some(device) => {
-            let adapter = device.adapter();
-            format!("\ndevice: {} ({}, {})", adapter.name, adapter.backend, adapter.kind)
-        }
+        Some(device) => format!("\n{}", device_line(device)),
     };
     format!("plan: {}{device}", size_of_plan(&prepared.plan))
+}
+
+/// Which device it is.
+pub(super) fn device_line(device: &Device) -> String {
+    let adapter = device.adapter();
+    format!("device: {} ({}, {})", adapter.name, adapter.backend, adapter.kind)
 }
 
 /// Where handlers are, in how many kernels, and what a frame should cost.
@@ -51,7 +55,7 @@ fn ms(ns: u64) -> String {
     format!("{:.2} ms", ns as f64 / 1e6)
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 

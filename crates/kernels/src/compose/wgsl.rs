@@ -30,18 +30,27 @@ fn pack_pixel(c: vec4<i32>) -> u32 {
 ";
 
 const ENTRY: &str = "\
+fn pixel(p: u32, at: vec2<i32>) {
+BODY}
+fn next_to(at: vec2<i32>, width: i32) -> vec2<i32> {
+    return select(vec2<i32>(at.x + 1, at.y), vec2<i32>(0, at.y + 1), at.x + 1 == width);
+}
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let size = SIZE();
     let count = u32(size.x) * u32(size.y);
     let first = ((group.y * groups.x + group.x) * 64u + lane) * 4u;
-    // One division for four pixels: software drivers divide one lane after another.
-    var at = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
-    for (var p = first; p < min(first + 4u, count); p++) {
-BODY        at.x++;
-        if (at.x == size.x) { at = vec2<i32>(0, at.y + 1); }
-    }
+    // One division for four pixels, and no loop: software drivers divide one lane after another, and keep masks for
+    // every loop. 9.6 -> 7.4 ms of CPU time for a demo frame of 640x480.
+    let at0 = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
+    let at1 = next_to(at0, size.x);
+    let at2 = next_to(at1, size.x);
+    let at3 = next_to(at2, size.x);
+    if (first < count) { pixel(first, at0); }
+    if (first + 1u < count) { pixel(first + 1u, at1); }
+    if (first + 2u < count) { pixel(first + 2u, at2); }
+    if (first + 3u < count) { pixel(first + 3u, at3); }
 }
 ";
 
@@ -150,14 +159,14 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass) -> Shader {
     }
     let start = layout.head.start;
     if pass == Pass::First {
-        let _ = writeln!(text.body, "        let s = {}_first_0(at, {start}u);", head.name);
-        text.body += "        output[p] = vec2<u32>(s.x | (s.y << 16u), s.z | (s.w << 16u));\n";
+        let _ = writeln!(text.body, "    let s = {}_first_0(at, {start}u);", head.name);
+        text.body += "    output[p] = vec2<u32>(s.x | (s.y << 16u), s.z | (s.w << 16u));\n";
     } else {
-        let _ = writeln!(text.body, "        var c = {}_0(at, {start}u);", head.name);
+        let _ = writeln!(text.body, "    var c = {}_0(at, {start}u);", head.name);
         for (index, function, place) in functions.iter().skip(before.len()) {
-            let _ = writeln!(text.body, "        c = {}_{index}(c, at, {}u);", function.name, place.start);
+            let _ = writeln!(text.body, "    c = {}_{index}(c, at, {}u);", function.name, place.start);
         }
-        text.body += "        output[p] = pack_pixel(c);\n";
+        text.body += "    output[p] = pack_pixel(c);\n";
     }
     let size = if pass == Pass::First { "source_size" } else { "frame_size" };
     let entry = ENTRY.replace("SIZE", size).replace("BODY", &text.body);

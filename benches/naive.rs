@@ -1,0 +1,176 @@
+//! The same kernels, written the obvious way and run by vramp: what fusing, pooling and not waiting are worth on a device.
+//!
+//! The naive program gives every handler a dispatch of its own, with fresh buffers, fresh bind groups, one submit and one
+//! wait, as programs do that call a device library handler by handler. vramp runs the pipeline as it always does. Both
+//! alternate in this process on one device. CPU time of the whole process counts, software driver included, since
+//! machines are shared; waiting is not in it, so a real device gains more.
+//!
+//! `cargo bench --bench naive`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vramp::gpu::{Device, Player, Recording};
+use vramp::kernels::head::{Head, ball, load_here::LOAD};
+use vramp::kernels::pixel::{color, curve, glyphs, markers, matrix, table};
+use vramp::kernels::{Params, PixelFn, Recipe};
+use vramp::plan::{Binding, Graph, Rate, Size, Space};
+use vramp::{FileProbe, Session};
+
+/// What vramp has to be faster by at 640x480.
+const LIMIT: f64 = 4.0;
+const ROUNDS: usize = 5;
+const FRAMES: u64 = 100;
+
+/// One handler: where its pixels come from, what changes them, and their parameters.
+struct Step {
+    head: &'static Head,
+    head_words: Vec<u32>,
+    functions: Vec<(&'static PixelFn, Vec<u32>, Vec<u32>)>,
+}
+
+fn main() {
+    let device = Device::choose().open().unwrap_or_else(|error| panic!("needs an adapter: {error}"));
+    println!("{}\n", device.adapter());
+    println!("{:28} {:>11} {:>10} {:>8}", "", "naive ms", "vramp ms", "ratio");
+    let color = "contrast 1.2 ! gamma 2.2 ! saturation 0.7 ! invert ! contrast 0.9 ! saturation 1.4";
+    let cases = [
+        ("demo", "pattern kind=ball size={} ! markers ! waveform ! fps ! null".to_owned(), demo as fn(Size, u64) -> Vec<Step>),
+        ("six colour functions", format!("pattern kind=ball label=false size={{}} ! {color} ! null"), colors),
+    ];
+    for (width, height) in [(640, 480), (1920, 1080)] {
+        let size = Size { width, height };
+        for (name, text, steps) in &cases {
+            let text = text.replace("{}", &size.to_string());
+            let (mut naive_ms, mut vramp_ms) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                naive_ms.push(naive(&device, size, *steps));
+                vramp_ms.push(pipeline(&device, &text));
+            }
+            let (naive, vramp) = (median(&mut naive_ms), median(&mut vramp_ms));
+            let verdict = match (width, naive / vramp >= LIMIT) {
+                (640, true) => "met",
+                (640, false) => "MISSED",
+                _ => "",
+            };
+            println!("{:28} {naive:>11.2} {vramp:>10.2} {:>7.1}x  {verdict}", format!("{name} {size}"), naive / vramp);
+        }
+    }
+}
+
+/// CPU time of one frame, run by vramp.
+fn pipeline(device: &Device, text: &str) -> f64 {
+    let kinds = vramp::kinds();
+    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let session = Session::of(&graph, &kinds).only(Space::Gpu).frames(FRAMES);
+    let prepared = session.prepare_on(device).unwrap_or_else(|error| panic!("{error}"));
+    let start = cpu_ms();
+    let outcome = prepared.run(None);
+    let report = outcome.unwrap_or_else(|e| panic!("{e}")).into_result().unwrap_or_else(|e| panic!("{e}"));
+    assert!(report.counters.dispatches >= FRAMES && report.backend != "cpu");
+    (cpu_ms() - start) / FRAMES as f64
+}
+
+/// CPU time of one frame, handler by handler.
+fn naive(device: &Device, size: Size, steps: fn(Size, u64) -> Vec<Step>) -> f64 {
+    let owner: Arc<str> = "naive".into();
+    let start = cpu_ms();
+    for frame in 0..FRAMES {
+        let mut source = None;
+        for step in steps(size, frame) {
+            let mut recipe = Recipe::of(step.head);
+            recipe.after.extend(step.functions.iter().map(|(function, ..)| *function));
+            let layout = recipe.layout();
+            let mut params = Params::new();
+            params.begin(&layout, size, size, frame);
+            params.set(layout.head, &step.head_words, &[]);
+            for ((_, words, small), part) in step.functions.iter().zip(&layout.after) {
+                params.set(*part, words, small);
+            }
+            let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+            // Nothing is kept: what was lent before is given up, and a player knows no bind groups at first.
+            device.pool().trim_to(0);
+            let mut player = Player::on(device).build().expect("a player");
+            let mut recording = Recording::new();
+            let shader = &recipe.shaders("naive")[0];
+            let kernel = device.prepare(shader).expect("it compiles, once");
+            let small = device.lend(params.small().len().max(4) as u64 * 4, &owner).expect("memory");
+            if !params.small().is_empty() {
+                recording.upload(&small, bytes(params.small())).expect("it fits");
+            }
+            let made = device.lend(size.pixels() * 4, &owner).expect("memory");
+            let reads = shader.bindings.iter().filter(|binding| **binding == Binding::Read).count();
+            let mut bound: Vec<_> = source.iter().filter(|_| step.head.source).collect();
+            if bound.len() < reads {
+                bound.push(&small);
+            }
+            bound.push(&made);
+            let grid = kernel.cover(size.pixels(), device.limits());
+            recording.dispatch(&kernel, &bound, &bytes(params.words()), grid).expect("it is described right");
+            player.play(&mut recording).expect("the device plays it");
+            assert!(player.wait(Duration::from_secs(30)).expect("the device lives"));
+            source = Some(made);
+        }
+    }
+    (cpu_ms() - start) / FRAMES as f64
+}
+
+/// The demo's four drawing handlers.
+fn demo(size: Size, frame: u64) -> Vec<Step> {
+    let rate = Rate::new(30, 1).expect("a rate");
+    let middle = |x: u32| size.height as i32 / 2 + (50.0 * (f64::from(x) * 0.02 + frame as f64).sin()) as i32;
+    let rows: Vec<i32> = (0..size.width).map(middle).collect();
+    let small = rows.iter().map(|y| y.cast_unsigned()).collect();
+    let load = |functions| Step { head: &LOAD, head_words: vec![], functions };
+    vec![
+        Step {
+            head: &ball::BALL,
+            head_words: ball::pack(size, rate, frame).to_vec(),
+            functions: vec![text(size, 20, size.height as i32 - 50, 24, 10)],
+        },
+        load(vec![(&markers::MARKERS, markers::pack(30, frame as u8).to_vec(), vec![])]),
+        load(vec![(&curve::CURVE, curve::pack([255, 255, 0, 255], &rows).to_vec(), small)]),
+        load(vec![text(size, 20, 12, 36, 10), text(size, 20, 60, 76, 20)]),
+    ]
+}
+
+/// A line of letters as `text` hands it over: coverage in a box.
+fn text(size: Size, x: i32, y: i32, height: u16, letters: i32) -> (&'static PixelFn, Vec<u32>, Vec<u32>) {
+    let atlas = vec![200; 20 * usize::from(height)];
+    let line: Vec<_> =
+        (0..letters).map(|i| glyphs::Glyph { x: x + i * 22, y, width: 18, height, at: 0 }).collect();
+    let mut small = Vec::new();
+    let words = glyphs::pack([255; 4], &atlas, &[line], size, &mut small).expect("inside the atlas");
+    (&glyphs::GLYPHS, words.to_vec(), small)
+}
+
+fn colors(size: Size, frame: u64) -> Vec<Step> {
+    let load = |functions| Step { head: &LOAD, head_words: vec![], functions };
+    let lookup = |values: &_| load(vec![(&table::TABLE, table::pack(values).to_vec(), vec![])]);
+    let product = |m: &_| load(vec![(&matrix::MATRIX, matrix::pack(m).expect("it fits").to_vec(), vec![])]);
+    let rate = Rate::new(30, 1).expect("a rate");
+    vec![
+        Step { head: &ball::BALL, head_words: ball::pack(size, rate, frame).to_vec(), functions: vec![] },
+        lookup(&color::contrast(1.2, 0.0)),
+        lookup(&color::gamma(2.2)),
+        product(&color::saturation(0.7)),
+        lookup(&color::invert()),
+        lookup(&color::contrast(0.9, 0.0)),
+        product(&color::saturation(1.4)),
+    ]
+}
+
+/// CPU time of this process so far, of threads that have ended too, in steps of 10 ms.
+fn cpu_ms() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").expect("this bench reads Linux's own figures");
+    // Fields are counted behind the name, which may hold anything but ends with the last bracket.
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) * 10.0
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}

@@ -1,0 +1,262 @@
+//! `vramp run --verify`: compares instead of running.
+//!
+//! Owns which device is compared with, what is said of the comparisons, and what they mean for the exit code.
+//! Does not compare: the library does.
+//!
+//! Always: what a run would refuse is refused; a comparison that was left out is said; a difference is a failure.
+
+use serde::Serialize;
+use vramp::gpu::Device;
+use vramp::plan::{Graph, GraphSpec};
+use vramp::runtime::Kinds;
+use vramp::verify::{Check, Found, Options, Outcome, Verified, What};
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::{page, session};
+
+use super::words::{counted, device_line};
+
+pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, kinds: &Kinds) -> Result<(), Failure> {
+    let wishes = &args.wishes;
+    // Trials are placed as they must be, but what cannot be planned as asked could not be run either.
+    session::on_this_machine(wishes, graph, kinds)?.plan()?;
+    let device = session::open_device(wishes)?;
+    if !wishes.quiet {
+        warn(args);
+        page::words(&match &device {
+            Ok(device) => device_line(device),
+            Err(why) => format!("no device ({why}): only fused and unfused are compared"),
+        });
+    }
+    let device = device.ok();
+    let usual = Options::default();
+    let frames = args.frames.unwrap_or(usual.frames);
+    let verified = vramp::verify::verify(spec, kinds, &Options { frames, device: device.clone(), ..usual })?;
+    if !wishes.quiet {
+        page::words(&told(wishes.verbose, &verified));
+    }
+    let ended = judge(&verified);
+    let printed = if args.json { super::print(&Json::of(&verified, device.as_ref())) } else { Ok(()) };
+    ended.and(printed)
+}
+
+/// Says which options change nothing.
+fn warn(args: &RunArgs) {
+    if args.seconds.is_some() {
+        page::warning("--seconds has no effect on a verification; --frames says how much is compared");
+    }
+    if !args.wishes.budget.is_empty() {
+        page::warning("--budget has no effect on a verification; a run measures it");
+    }
+}
+
+/// Every difference in words, as a failure.
+fn judge(verified: &Verified) -> Result<(), Failure> {
+    let differences: Vec<String> = verified.differences().map(|(check, _)| check.to_string()).collect();
+    if differences.is_empty() { Ok(()) } else { Err(Failure::Different(differences)) }
+}
+
+/// What was compared: a line for each kind of comparison and each that was left out, or all of them.
+fn told(all: bool, verified: &Verified) -> String {
+    if all {
+        return verified.to_string();
+    }
+    let mut lines = Vec::new();
+    for what in [What::FusedOnCpu, What::Twins, What::FusedOnDevice] {
+        let checks: Vec<&Check> = verified.checks.iter().filter(|check| check.what == what).collect();
+        if !checks.is_empty() {
+            lines.push(format!("{what}: {}", summed(&checks)));
+        }
+        lines.extend(checks.iter().filter(|check| matches!(check.result, Outcome::Left(_))).map(ToString::to_string));
+    }
+    lines.push(match (verified.differences().count(), verified.compared()) {
+        (0, compared) => format!("verified: {}, no difference", counted(compared, "comparison")),
+        (count, compared) => format!("{}, {}", counted(compared, "comparison"), counted(count, "difference")),
+    });
+    lines.join("\n")
+}
+
+/// Comparisons of one kind in a few words.
+fn summed(checks: &[&Check]) -> String {
+    let (mut equal, mut near, mut different, mut left, mut most) = (0, 0, 0, 0, 0);
+    for check in checks {
+        match &check.result {
+            Outcome::Equal { frames, levels } => {
+                (equal, most) = (equal + 1, most.max(*frames));
+                near += usize::from(*levels > 0);
+            }
+            Outcome::Different(_) => different += 1,
+            Outcome::Left(_) => left += 1,
+        }
+    }
+    let mut parts = Vec::new();
+    if equal > 0 {
+        let within = if near > 0 { format!(" ({near} within a level)") } else { String::new() };
+        parts.push(format!("{} equal{within} in up to {}", counted(equal, "output"), counted(most, "frame")));
+    }
+    if different > 0 {
+        parts.push(format!("{} different", counted(different, "output")));
+    }
+    if left > 0 {
+        parts.push(format!("{} not compared", counted(left, "output")));
+    }
+    parts.join(", ")
+}
+
+// ---- for programs
+
+#[derive(Serialize)]
+struct Json<'a> {
+    verified: bool,
+    /// `cpu` where no device was compared with.
+    backend: String,
+    device: Option<&'a str>,
+    checks: Vec<JsonCheck<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonCheck<'a> {
+    what: &'static str,
+    port: &'a str,
+    made_by: &'a [String],
+    #[serde(flatten)]
+    result: JsonResult<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "result", rename_all = "lowercase")]
+enum JsonResult<'a> {
+    Equal {
+        frames: usize,
+        levels: u8,
+    },
+    Different {
+        frame: u64,
+        frames: usize,
+        words: String,
+        #[serde(flatten)]
+        pixel: Option<JsonPixel>,
+    },
+    Left {
+        why: &'a str,
+    },
+}
+
+/// The first pixel that differs, in formats that have pixels.
+#[derive(Serialize)]
+struct JsonPixel {
+    x: u32,
+    y: u32,
+    expected: [u8; 4],
+    found: [u8; 4],
+    pixels: u64,
+    levels: u8,
+}
+
+impl<'a> Json<'a> {
+    fn of(verified: &'a Verified, device: Option<&'a Device>) -> Json<'a> {
+        let adapter = device.map(Device::adapter);
+        Json {
+            verified: verified.is_equal(),
+            backend: adapter.map_or_else(|| "cpu".to_owned(), |adapter| adapter.backend.to_string()),
+            device: adapter.map(|adapter| adapter.name.as_str()),
+            checks: verified.checks.iter().map(JsonCheck::of).collect(),
+        }
+    }
+}
+
+impl<'a> JsonCheck<'a> {
+    fn of(check: &'a Check) -> JsonCheck<'a> {
+        let what = match check.what {
+            What::FusedOnCpu => "fused-on-cpu",
+            What::Twins => "gpu-and-cpu",
+            What::FusedOnDevice => "fused-on-gpu",
+        };
+        let result = match &check.result {
+            Outcome::Equal { frames, levels } => JsonResult::Equal { frames: *frames, levels: *levels },
+            Outcome::Left(why) => JsonResult::Left { why },
+            Outcome::Different(difference) => JsonResult::Different {
+                frame: difference.frame,
+                frames: difference.frames,
+                words: difference.to_string(),
+                pixel: match difference.found {
+                    Found::Pixels { x, y, expected, found, count, most } => {
+                        Some(JsonPixel { x, y, expected, found, pixels: count, levels: most })
+                    }
+                    _ => None,
+                },
+            },
+        };
+        JsonCheck { what, port: &check.port, made_by: &check.made_by, result }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vramp::verify::Difference;
+
+    use super::*;
+
+    fn verified(results: &[(What, Outcome)]) -> Verified {
+        let check = |(what, result): &(What, Outcome)| {
+            let (port, made_by) = ("blur0.video".to_owned(), vec!["blur0".to_owned()]);
+            Check { what: *what, port, made_by, result: result.clone() }
+        };
+        Verified { checks: results.iter().map(check).collect() }
+    }
+
+    fn one_of_each() -> Verified {
+        let (expected, found) = ([1, 2, 3, 255], [1, 2, 4, 255]);
+        let pixels = Found::Pixels { x: 5, y: 6, expected, found, count: 2, most: 1 };
+        verified(&[
+            (What::FusedOnCpu, Outcome::Equal { frames: 8, levels: 0 }),
+            (What::Twins, Outcome::Different(Difference { frame: 3, found: pixels, frames: 4 })),
+            (What::Twins, Outcome::Equal { frames: 8, levels: 1 }),
+            (What::FusedOnDevice, Outcome::Left("text0 may be a level off".to_owned())),
+        ])
+    }
+
+    #[test]
+    fn a_difference_ends_with_five_and_says_who_where_and_what() {
+        let Err(failure @ Failure::Different(_)) = judge(&one_of_each()) else { panic!("it differs") };
+        assert_eq!(failure.code(), 5);
+        let Failure::Different(words) = failure else { unreachable!() };
+        assert_eq!(
+            words,
+            ["blur0, gpu and cpu: frame 3, pixel 5,6 is 1 2 4 255 instead of 1 2 3 255; 2 pixels differ by up to 1, \
+              in 4 frames"]
+        );
+        assert!(judge(&verified(&[(What::FusedOnCpu, Outcome::Equal { frames: 1, levels: 0 })])).is_ok());
+    }
+
+    #[test]
+    fn people_read_a_line_for_each_kind_of_comparison() {
+        let text = told(false, &one_of_each());
+        assert_eq!(
+            text.lines().collect::<Vec<_>>(),
+            [
+                "fused and unfused on the cpu: 1 output equal in up to 8 frames",
+                "gpu and cpu: 1 output equal (1 within a level) in up to 8 frames, 1 output different",
+                "fused on the gpu and unfused on the cpu: 1 output not compared",
+                "blur0.video (made by blur0), fused on the gpu and unfused on the cpu: not compared: text0 may be a \
+                 level off",
+                "3 comparisons, 1 difference",
+            ]
+        );
+    }
+
+    #[test]
+    fn programs_read_every_comparison() {
+        let line = serde_json::to_string(&Json::of(&one_of_each(), None)).unwrap();
+        assert!(line.starts_with("{\"verified\":false,\"backend\":\"cpu\",\"device\":null,\"checks\":["), "{line}");
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let results: Vec<&str> =
+            told["checks"].as_array().unwrap().iter().map(|check| check["result"].as_str().unwrap()).collect();
+        assert_eq!(results, ["equal", "different", "equal", "left"]);
+        let different = &told["checks"][1];
+        assert_eq!((different["frame"].as_u64(), different["x"].as_u64()), (Some(3), Some(5)));
+        assert_eq!(different["expected"], serde_json::json!([1, 2, 3, 255]));
+        assert_eq!((&different["made_by"][0], &different["what"]), (&"blur0".into(), &"gpu-and-cpu".into()));
+    }
+}

@@ -1,23 +1,26 @@
 //! Real-time video and ML pipelines that stay on the GPU.
 //!
-//! Owns the one name people depend on: it gathers the rooms of the house and adds a prelude.
-//! Does not add behaviour of its own.
+//! Owns the one name people depend on: it gathers the rooms of the house, and adds what joins them: sessions that take a
+//! graph to a finished run, what is known of the machine, a harness for people who write handlers, and verifying.
+//! Does not plan, compute or talk to a device itself: the rooms do.
 //!
 //! A pipeline is written as text or built in Rust, checked against the catalogue of handlers, and planned: every
-//! handler gets a memory space, every transfer a price, neighbouring kernels are fused.
+//! handler gets a memory space, every transfer a price, neighbouring kernels are fused. Then it runs.
 //!
 //! ```
 //! use vramp::prelude::*;
 //!
-//! let catalog = vramp::catalog();
-//! let spec = vramp::read("pattern size=1920x1080 ! blur sigma=2 ! text \"hello\" ! null", &catalog)?;
-//! let graph = Graph::check(&spec, &catalog, &FileProbe)?;
-//! let profile = Profile::shipped("discrete").expect("it ships with vramp");
+//! let kinds = vramp::kinds();
+//! let spec = vramp::read("pattern size=640x480 frames=30 ! blur sigma=2 ! text \"hello\" ! null", kinds.catalog())?;
+//! let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
 //!
-//! let plan = Planner::new(&graph, &profile).decide()?;
-//! assert_eq!(plan.ramps.len(), 0);
-//! assert_eq!(plan.handler("blur0").expect("it is in the graph").space, Space::Gpu);
-//! println!("{}", plan.to_text(false));
+//! let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare()?;
+//! println!("{}", prepared.plan.to_text(false));
+//! assert_eq!(prepared.plan.ramps.len(), 0);
+//!
+//! let report = prepared.run(None)?.into_result()?;
+//! println!("{} frames, {:.0} a second", report.frames, report.fps);
+//! # assert_eq!(report.frames, 30);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -5,7 +5,7 @@
 //!
 //! Always: a device is opened only where the plan uses one, and never where the cpu was asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
@@ -294,9 +294,10 @@ impl<'a> Session<'a> {
     }
 
     /// What happens when frames change their size: the graph is planned with it, every handler where it is, since its
-    /// state and the frames that wait are there. Only whether that is possible matters; frames carry their own sizes.
+    /// state and the frames that wait are there. Only whether there is room for such frames matters; frames carry their
+    /// own sizes. Inputs that have to be equal may change one after the other: whoever joins them looks at each frame.
     fn replan(&self, plan: &Plan, profile: &Profile) -> vramp_runtime::Replan {
-        let (graph, profile) = (self.graph.clone(), profile.clone());
+        let (graph, profile) = (Mutex::new(self.graph.clone()), profile.clone());
         let places: Vec<(String, Space)> = plan
             .handlers
             .iter()
@@ -304,9 +305,13 @@ impl<'a> Session<'a> {
             .map(|handler| (handler.name.clone(), handler.space))
             .collect();
         Arc::new(move |source: &str, size: Size| {
-            let graph = graph.with_source_size(source, size);
+            let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
+            *graph = graph.with_source_size(source, size);
             let planner = places.iter().fold(Planner::new(&graph, &profile), |p, (name, at)| p.place(name, *at));
-            planner.decide().map(drop).map_err(|why| why.to_string())
+            match planner.decide() {
+                Ok(_) | Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(()),
+                Err(why) => Err(why.to_string()),
+            }
         })
     }
 

@@ -337,6 +337,11 @@ fn a_size_that_the_graph_cannot_take_ends_the_run_in_words() {
     let text = format!("image path={path}/in-*.png ! mix name=m ! null ; pattern size=16x16 frames=2 ! m.b");
     let (outcome, _) = bench().run(&text);
     let error = outcome.error.expect("16x16 and 20x16 cannot be mixed").to_string();
-    assert!(error.contains("image0, frame 1") && error.contains("20x16") && error.contains("16x16"), "{error}");
+    assert!(error.starts_with("m, frame 1") && error.contains("resize size=20x16"), "{error}");
     assert_eq!(outcome.report.memory.leaked, 0);
+
+    // Where both change together nothing is wrong.
+    let text = format!("image path={path}/in-*.png ! mix name=m ! null ; image path={path}/in-*.png ! invert ! m.b");
+    let report = bench().run(&text).0.into_result().expect("both change at the same frame");
+    assert_eq!((report.frames, report.counters.replans), (2, 2));
 }

@@ -1,7 +1,8 @@
 //! Long runs stay flat: no memory grows, nothing is left in the ledger, every frame is accounted for, whatever sizes come.
 //!
-//! By default a tenth of an hour's worth; `cargo xtask long` runs a million frames on the host and a hundred thousand
-//! on the device.
+//! `cargo xtask long` runs a million frames on the host and a hundred thousand on the device; every other run fewer.
+
+use std::sync::{Mutex, PoisonError};
 
 use vramp::Session;
 use vramp::plan::catalog::{
@@ -69,10 +70,13 @@ fn run(text: &str, every: u64, frames: u64, space: Space) -> Report {
     outcome.unwrap_or_else(|error| panic!("{error}")).into_result().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Frames to run: `by_default`, or as many as the long run asks for.
-fn frames(by_default: u64, variable: &str) -> u64 {
-    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(by_default)
+/// Frames to run, in a usual run and in a long one.
+fn frames(usual: u64, long: u64) -> u64 {
+    if std::env::var_os("VRAMP_LONG").is_some() { long } else { usual }
 }
+
+/// One run at a time: memory is measured for the whole process.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Bytes that this process has in memory.
 fn resident_bytes() -> u64 {
@@ -91,7 +95,8 @@ fn check(report: &Report, frames: u64) {
 
 #[test]
 fn many_frames_of_changing_sizes_on_the_host_leave_nothing_behind() {
-    let frames = frames(100_000, "VRAMP_SOAK_HOST_FRAMES");
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let frames = frames(100_000, 1_000_000);
     let text = "changing ! contrast 1.2 ! delay frames=3 ! invert ! null";
     run(text, 100, 5_000, Space::Cpu);
     let before = resident_bytes();
@@ -104,7 +109,8 @@ fn many_frames_of_changing_sizes_on_the_host_leave_nothing_behind() {
 
 #[test]
 fn many_frames_of_changing_sizes_on_the_device_leave_nothing_behind() {
-    let frames = frames(4_000, "VRAMP_SOAK_DEVICE_FRAMES");
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let frames = frames(4_000, 100_000);
     let text = "changing ! contrast 1.2 ! delay frames=3 ! invert ! null";
     run(text, 100, 1_000, Space::Gpu);
     let before = resident_bytes();

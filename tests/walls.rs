@@ -53,7 +53,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "vramp",
         may_use: &["vramp-plan", "vramp-kernels", "vramp-gpu", "vramp-tensor", "vramp-runtime", "vramp-handlers"],
-        because: "the facade shows the libraries and adds nothing that a program needs",
+        because: "the facade joins the libraries for programs, and is all that they depend on",
     },
     Room {
         name: "vramp-cli",

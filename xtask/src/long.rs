@@ -13,13 +13,17 @@ const FUZZED: &[&str] = &["text", "toml"];
 /// Long enough to get past the seeds, short enough to be run before every release.
 const FUZZ_SECONDS: u32 = 60;
 
-/// Runs the brute-force comparison, then each fuzz target.
+/// Runs the brute-force comparison, the long runs of frames, then each fuzz target.
 pub(crate) fn run() -> anyhow::Result<()> {
     for (test, what) in [("placement", "placement against brute force"), ("depth", "simulated runs of diamonds")] {
         let mut cargo = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", test]);
         cargo.env("VRAMP_LONG", "1");
         shell::run(cargo).context(what)?;
     }
+
+    let mut soak = shell::cargo(["test", "--release", "--test", "soak"]);
+    soak.env("VRAMP_LONG", "1");
+    shell::run(soak).context("a million frames on the host, a hundred thousand on the device")?;
 
     if let Some(missing) = missing_for_fuzzing() {
         eprintln!("xtask: nothing was fuzzed: {missing}");

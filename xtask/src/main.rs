@@ -24,7 +24,8 @@ cargo xtask COMMAND
   test --only STEP    one step of it: unit, doc, docs or wasm (may be given several times)
   lint                formatting, clippy, and cargo-deny where it is installed
   ci                  lint, then test
-  long                brute force over many more graphs, then a bounded fuzz run where cargo-fuzz is installed
+  long                brute force over many more graphs, a million frames, then a bounded fuzz run where cargo-fuzz is
+                      installed
   bench               the benchmarks
   help                this text
 ";
@@ -51,7 +52,7 @@ fn obey(words: &[&str]) -> anyhow::Result<()> {
             test::run(&test::Step::ALL)?;
         }
         ["long"] => long::run()?,
-        ["bench"] => shell::run(shell::cargo(["bench"]))?,
+        ["bench"] => shell::run(shell::cargo(["bench", "--workspace", "--benches"]))?,
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),
     }
     Ok(())

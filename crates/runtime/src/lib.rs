@@ -1,7 +1,8 @@
-//! Who does what, when: frames and the pools that lend them, links that carry them, the clock that paces them.
+//! Who does what, when: handlers and the nodes around them, links, lanes, the clock, and pipelines made from plans.
 //!
-//! Owns the parts that every running pipeline is made of.
-//! Does not compute pixels and does not talk to a device: kernels and devices are other rooms.
+//! Owns everything that runs between a plan and a report: frames and the pools that lend them, what fires and when,
+//! what travels between host and device, what is counted.
+//! Does not know which handlers exist, and leaves pixels to the kernels and commands to the device's room.
 //!
 //! Always: a frame that is lent is never lent twice; nothing waits for a frame that will never come; every frame that
 //! was sent is taken, dropped for a reason, or still queued.

@@ -47,12 +47,8 @@ fn what_is_marked_as_plan_only_is_refused_and_the_rest_is_made() {
             );
             refused += 1;
         } else {
-            assert!(!run.err.contains("cannot run yet"), "{}: {}", entry.example, run.err);
-            // One value of a setting may be ahead of the handler; it is refused in words.
-            if !run.err.contains("not run yet") {
-                ends_with(0, run);
-                made += 1;
-            }
+            ends_with(0, run);
+            made += 1;
         }
     }
     assert!(refused > 0 && made > 10, "{refused} refused, {made} made");

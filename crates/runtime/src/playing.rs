@@ -112,6 +112,8 @@ impl Playing {
     pub(crate) fn play(&mut self, workplace: &mut Workplace) -> Result<(), Failure> {
         let Some(desk) = workplace.desk() else { return Ok(()) };
         if desk.recording.is_empty() {
+            // What moved asked nothing of the device: there is nothing to wait for.
+            self.recorded = None;
             return Ok(());
         }
         let before = desk.device().counters();

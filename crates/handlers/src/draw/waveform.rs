@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry {
     family: Family::Draw,
     status: Status::Runs,
     about: "draws a sine wave, or the mean brightness of each column",
-    example: "pattern ! waveform kind=luma ! null",
+    example: "pattern ! waveform ! null",
     settings: &[defaults(
         "kind",
         ValueType::Choice(&["sine", "luma"]),

@@ -234,7 +234,11 @@ impl Node {
                         Fired::Stuck
                     }
                 }
-                Some(Err(_)) | None => self.flush(),
+                Some(Err(LeadView { known_ns, .. })) => {
+                    self.pass_on(known_ns);
+                    self.flush()
+                }
+                None => self.flush(),
             };
         }
         let Some(LeadView { head_ns, known_ns, over }) = self.inputs.look() else { return self.end() };
@@ -243,6 +247,10 @@ impl Node {
         let moved = self.inputs.advance(head_ns.or(known_ns));
         if self.is_due() {
             return if self.release_due() || moved { Fired::Moved } else { Fired::Stuck };
+        }
+        if over {
+            // How far it went is told before its end: `until=shortest` behind it goes by that.
+            self.pass_on(known_ns);
         }
         if over || head_ns.is_some_and(|at| certain && self.is_past_the_shortest(at)) {
             return self.flush();

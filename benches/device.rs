@@ -1,0 +1,104 @@
+//! What a pipeline costs on a device over a loop that only records, plays and reads back.
+//!
+//! The loop is written against the device's room, which by itself is within a microsecond of a program written against
+//! wgpu (crates/gpu/benches/overhead.rs). Both alternate in this process: one dispatch and one readback of 64x64 pixels a
+//! frame. CPU time of the whole process counts, driver included.
+//!
+//! `cargo bench --bench device`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vramp::gpu::{Device, Player, Recording};
+use vramp::kernels::head::gradient;
+use vramp::kernels::{Params, Recipe};
+use vramp::plan::{Graph, Size, Space};
+use vramp::{FileProbe, Session};
+
+const SIZE: Size = Size { width: 64, height: 64 };
+const FRAMES: u64 = 4_000;
+const ROUNDS: usize = 7;
+/// What a frame may cost more.
+const LIMIT_US: f64 = 15.0;
+
+fn main() {
+    let device = Device::choose().open().unwrap_or_else(|error| panic!("needs an adapter: {error}"));
+    println!("{}\n", device.adapter());
+    let (mut by_hand, mut by_pipeline, mut extra) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (hand, pipeline) = (loop_us(&device), pipeline_us(&device));
+        by_hand.push(hand);
+        by_pipeline.push(pipeline);
+        extra.push(pipeline - hand);
+    }
+    let extra = median(&mut extra);
+    let verdict = if extra <= LIMIT_US { "met" } else { "MISSED" };
+    println!("one dispatch and one readback of {SIZE}, us of CPU time a frame");
+    println!("  by hand   {:>8.1}", median(&mut by_hand));
+    println!("  pipeline  {:>8.1}", median(&mut by_pipeline));
+    println!("  extra     {extra:>8.1}   at most {LIMIT_US} {verdict}");
+}
+
+fn loop_us(device: &Device) -> f64 {
+    let owner: Arc<str> = "by hand".into();
+    let recipe = Recipe::of(&gradient::GRADIENT);
+    let layout = recipe.layout();
+    let kernel = device.prepare(&recipe.shaders("by hand")[0]).expect("it compiles");
+    let mut player = Player::on(device).frames_in_flight(2).build().expect("a player");
+    let (mut recording, mut params, mut sum) = (Recording::new(), Params::new(), 0_u64);
+    let mut bytes = Vec::new();
+    let mut take = |player: &Player, wait: bool| {
+        let patience = if wait { Duration::from_secs(10) } else { Duration::ZERO };
+        while let Some(arrived) = player.readbacks().wait(patience).expect("the device lives") {
+            sum += u64::from(arrived.bytes(0)[2]);
+        }
+    };
+    let start = cpu_us();
+    for frame in 0..FRAMES {
+        params.begin(&layout, SIZE, SIZE, frame);
+        params.set(layout.head, &gradient::pack(frame), &[]);
+        bytes.clear();
+        bytes.extend(params.words().iter().flat_map(|word| word.to_le_bytes()));
+        let made = device.lend(SIZE.pixels() * 4, &owner).expect("memory");
+        let grid = kernel.cover(SIZE.pixels(), device.limits());
+        recording.dispatch(&kernel, &[&made], &bytes, grid).expect("it is described right");
+        recording.download(&made).expect("it is there");
+        if player.readbacks().pending() == player.readbacks().slots() {
+            take(&player, true);
+        }
+        player.play(&mut recording).expect("the device plays it");
+        drop(made);
+    }
+    take(&player, true);
+    let took = cpu_us() - start;
+    assert!(sum > 0, "what came down was looked at");
+    took / FRAMES as f64
+}
+
+fn pipeline_us(device: &Device) -> f64 {
+    let kinds = vramp::kinds();
+    let text = format!("pattern kind=gradient size={SIZE} ! null");
+    let spec = vramp::read(&text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let session = Session::of(&graph, &kinds).place("pattern0", Space::Gpu).place("null0", Space::Cpu).frames(FRAMES);
+    let prepared = session.prepare_on(device).unwrap_or_else(|error| panic!("{error}"));
+    let start = cpu_us();
+    let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+    let took = cpu_us() - start;
+    let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((report.counters.dispatches, report.counters.downloads), (FRAMES, FRAMES));
+    took / FRAMES as f64
+}
+
+/// CPU time of this process so far, of threads that have ended too, in steps of 10 ms.
+fn cpu_us() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").expect("this bench reads Linux's own figures");
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) * 1e4
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}

@@ -35,7 +35,11 @@ fn main() {
     println!("{:28} {:>11} {:>10} {:>8}", "", "naive ms", "vramp ms", "ratio");
     let color = "contrast 1.2 ! gamma 2.2 ! saturation 0.7 ! invert ! contrast 0.9 ! saturation 1.4";
     let cases = [
-        ("demo", "pattern kind=ball size={} ! markers ! waveform ! fps ! null".to_owned(), demo as fn(Size, u64) -> Vec<Step>),
+        (
+            "demo",
+            "pattern kind=ball size={} ! markers ! waveform ! fps ! null".to_owned(),
+            demo as fn(Size, u64) -> Vec<Step>,
+        ),
         ("six colour functions", format!("pattern kind=ball label=false size={{}} ! {color} ! null"), colors),
     ];
     for (width, height) in [(640, 480), (1920, 1080)] {
@@ -119,7 +123,7 @@ fn naive(device: &Device, size: Size, steps: fn(Size, u64) -> Vec<Step>) -> f64 
 /// The demo's four drawing handlers.
 fn demo(size: Size, frame: u64) -> Vec<Step> {
     let rate = Rate::new(30, 1).expect("a rate");
-    let middle = |x: u32| size.height as i32 / 2 + (50.0 * (f64::from(x) * 0.02 + frame as f64).sin()) as i32;
+    let middle = |x: u32| size.height.cast_signed() / 2 + (50.0 * (f64::from(x) * 0.02 + frame as f64).sin()) as i32;
     let rows: Vec<i32> = (0..size.width).map(middle).collect();
     let small = rows.iter().map(|y| y.cast_unsigned()).collect();
     let load = |functions| Step { head: &LOAD, head_words: vec![], functions };
@@ -127,7 +131,7 @@ fn demo(size: Size, frame: u64) -> Vec<Step> {
         Step {
             head: &ball::BALL,
             head_words: ball::pack(size, rate, frame).to_vec(),
-            functions: vec![text(size, 20, size.height as i32 - 50, 24, 10)],
+            functions: vec![text(size, 20, size.height.cast_signed() - 50, 24, 10)],
         },
         load(vec![(&markers::MARKERS, markers::pack(30, frame as u8).to_vec(), vec![])]),
         load(vec![(&curve::CURVE, curve::pack([255, 255, 0, 255], &rows).to_vec(), small)]),
@@ -138,8 +142,7 @@ fn demo(size: Size, frame: u64) -> Vec<Step> {
 /// A line of letters as `text` hands it over: coverage in a box.
 fn text(size: Size, x: i32, y: i32, height: u16, letters: i32) -> (&'static PixelFn, Vec<u32>, Vec<u32>) {
     let atlas = vec![200; 20 * usize::from(height)];
-    let line: Vec<_> =
-        (0..letters).map(|i| glyphs::Glyph { x: x + i * 22, y, width: 18, height, at: 0 }).collect();
+    let line: Vec<_> = (0..letters).map(|i| glyphs::Glyph { x: x + i * 22, y, width: 18, height, at: 0 }).collect();
     let mut small = Vec::new();
     let words = glyphs::pack([255; 4], &atlas, &[line], size, &mut small).expect("inside the atlas");
     (&glyphs::GLYPHS, words.to_vec(), small)

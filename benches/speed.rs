@@ -1,4 +1,4 @@
-//! Whole pipelines on one thread of the host, beside OpenCV where it is installed.
+//! Whole pipelines on one thread of the host, beside `OpenCV` where it is installed.
 //!
 //! `cargo bench --bench speed [-- PYTHON]` alternates with `benches/peers/opencv.py`, run by that interpreter (`python3`
 //! unless told). CPU time of the whole process counts: machines are shared.
@@ -71,7 +71,8 @@ fn main() {
     let mut kinds = vramp::kinds();
     let make = |_: &Setup<'_>| Ok(Worker::frames(Still::default()));
     kinds.add(&STILL, make).expect("a good entry");
-    let (mut own, mut others): (BTreeMap<&str, Vec<f64>>, BTreeMap<String, Vec<f64>>) = Default::default();
+    let mut own: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut others: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for _ in 0..ROUNDS {
         for (work, text) in [("chain5", CHAIN5), ("demo", DEMO)] {
             own.entry(work).or_default().push(frame_ms(&kinds, text));

@@ -5,7 +5,8 @@
 use vramp::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let text = "pattern kind=ball size=640x480 frames=3 ! blur sigma=2 ! text \"frame {frame}\" ! png path=hello-%02d.png";
+    let text =
+        "pattern kind=ball size=640x480 frames=3 ! blur sigma=2 ! text \"frame {frame}\" ! png path=hello-%02d.png";
 
     // Text to graph: names, settings and ports are checked, and mistakes come back with a caret under the place.
     let kinds = vramp::kinds();

@@ -8,19 +8,24 @@ use std::time::{Duration, Instant};
 
 use vramp::plan::catalog::{Entry, Family, Work};
 use vramp::plan::{Graph, Space};
-use vramp::runtime::{
-    Call, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, Report, RunError, Setup, Worker,
-};
+use vramp::runtime::{Call, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, Report, RunError, Setup, Worker};
 use vramp::{FileProbe, Session};
 
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
-static FLAKY: Entry = Entry { name: "flaky", about: "fails on every third frame", example: "pattern ! flaky ! null", ..OWN };
-static ONCE: Entry = Entry { name: "once", about: "fails at first, never twice", example: "pattern ! once ! null", ..OWN };
+static FLAKY: Entry =
+    Entry { name: "flaky", about: "fails on every third frame", example: "pattern ! flaky ! null", ..OWN };
+static ONCE: Entry =
+    Entry { name: "once", about: "fails at first, never twice", example: "pattern ! once ! null", ..OWN };
 static PANICS: Entry = Entry { name: "panics", about: "panics on frame 5", example: "pattern ! panics ! null", ..OWN };
 static HANGS: Entry = Entry { name: "hangs", about: "does not come back", example: "pattern ! hangs ! null", ..OWN };
 static EDITS: Entry = Entry { name: "edits", about: "sets the first byte", example: "pattern ! edits ! null", ..OWN };
-static CATCHES: Entry =
-    Entry { name: "catches", about: "keeps the first pixels", example: "pattern ! catches", blocking: false, ..Entry::SINK };
+static CATCHES: Entry = Entry {
+    name: "catches",
+    about: "keeps the first pixels",
+    example: "pattern ! catches",
+    blocking: false,
+    ..Entry::SINK
+};
 
 type Caught = Arc<Mutex<Vec<(String, u64, [u8; 4])>>>;
 
@@ -34,7 +39,7 @@ impl<F: FnMut(&mut Call<'_>) -> Result<Flow, HandlerError> + Send> FrameHandler 
 }
 
 fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-    let frame = call.take(0).expect("a lead frame");
+    let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
     call.send(0, frame);
     Ok(Flow::Produced)
 }
@@ -138,8 +143,7 @@ impl Bench {
 }
 
 fn is_conserved(report: &Report) -> bool {
-    report.frames_in
-        == report.frames_out + report.filtered + report.failed + report.dropped.sum() + report.in_flight
+    report.frames_in == report.frames_out + report.filtered + report.failed + report.dropped.sum() + report.in_flight
 }
 
 #[test]
@@ -188,7 +192,8 @@ fn a_panic_is_an_error_of_the_handler_that_panicked() {
 #[test]
 fn other_branches_go_on_where_one_fails() {
     let bench = bench();
-    let text = "pattern size=8x8 frames=30 name=p ! flaky on-error=skip ! catches name=a ; p. ! invert ! catches name=b";
+    let text =
+        "pattern size=8x8 frames=30 name=p ! flaky on-error=skip ! catches name=a ; p. ! invert ! catches name=b";
     let report = bench.run(text).0.into_result().expect("skipping is no failure");
     assert_eq!((report.frames_out, report.failed), (50, 10));
     let caught = bench.caught.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,7 +205,8 @@ fn other_branches_go_on_where_one_fails() {
 #[test]
 fn an_editor_on_one_branch_does_not_touch_the_other() {
     let bench = bench();
-    let text = "pattern kind=solid color=102030 size=8x8 frames=40 name=p ! edits ! catches name=a ; p. ! catches name=b";
+    let text =
+        "pattern kind=solid color=102030 size=8x8 frames=40 name=p ! edits ! catches name=a ; p. ! catches name=b";
     let report = bench.run(text).0.into_result().expect("nothing fails");
     let caught = bench.caught.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(caught.len(), 80);
@@ -211,7 +217,8 @@ fn an_editor_on_one_branch_does_not_touch_the_other() {
     assert!(report.counters.frame_copies <= 40, "{:?}", report.counters);
 
     // By itself it edits in place, always.
-    let report = bench.run("pattern kind=solid size=8x8 frames=40 ! edits ! null").0.into_result().expect("nothing fails");
+    let report =
+        bench.run("pattern kind=solid size=8x8 frames=40 ! edits ! null").0.into_result().expect("nothing fails");
     assert_eq!(report.counters.frame_copies, 0);
 }
 
@@ -255,12 +262,16 @@ fn a_handler_that_does_not_come_back_is_named_and_left_behind() {
     let bench = bench();
     let begun = Instant::now();
     let text = "pattern size=8x8 frames=100 name=p ! hangs ! null ; p. !{latest} null";
-    let (outcome, events) = bench.run_with(text, |session| session, |stopper| {
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(50));
-            stopper.stop();
-        });
-    });
+    let (outcome, events) = bench.run_with(
+        text,
+        |session| session,
+        |stopper| {
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                stopper.stop();
+            });
+        },
+    );
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     let named = |event: &Event| matches!(event, Event::Unresponsive { handler, .. } if handler == "hangs0");
     assert!(events.iter().any(named), "{events:?}");

@@ -5,9 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use vramp::Session;
-use vramp::plan::catalog::{
-    Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType,
-};
+use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType};
 use vramp::plan::{Format, Graph, Size, Space};
 use vramp::runtime::{Call, CountingAllocator, Flow, FrameHandler, HandlerError, Kinds, Report, Worker};
 use vramp::{FileProbe, kinds};

@@ -20,7 +20,6 @@ pub(crate) use writing::{Place, Writing};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-
 /// Sets text, and takes a panic of the font libraries for what it is: a damaged font. About one in five hundred that
 /// had bytes changed at random made them panic.
 pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, LettersError>) -> Result<R, LettersError> {

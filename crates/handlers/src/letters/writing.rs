@@ -13,10 +13,10 @@ use vramp_kernels::pixel::glyphs::{self, Glyph};
 use vramp_plan::Size;
 
 use super::LettersError;
+use super::MOST_GLYPHS;
 use super::fonts::{Fonts, Run};
 use super::sheet::{Mark, Sheet};
 use super::template::{Piece, Template};
-use super::MOST_GLYPHS;
 use super::values::{CHARACTERS, MOST_CHARACTERS, Value, Values};
 
 /// Marks that nobody sees, which make what follows a part of text in one direction.

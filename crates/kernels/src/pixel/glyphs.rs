@@ -201,7 +201,7 @@ mod tests {
         let mut small = Vec::new();
         let far = |x: i32, y: i32| Glyph { x, y, width: 65_535, height: 1, at: 0 };
         let lines = [[far(-65_534, 0), far(19, 9), far(i32::MAX, 3), far(0, i32::MIN)]];
-        let words = pack([0; 4], &[3; 65_535], &lines, SIZE, &mut small).expect("inside the atlas");
+        let words = pack([0; 4], &vec![3; 65_535], &lines, SIZE, &mut small).expect("inside the atlas");
         assert_eq!(words[2..7], [0, 20, 0, 10, 5]);
         assert_eq!((small[0], small[49], small.iter().filter(|word| **word != 0).count()), (3, 3 << 24, 2));
         let nothing = pack([0; 4], &[3; 9], &[[far(99, 99)]], SIZE, &mut small);

@@ -32,6 +32,7 @@ mod playing;
 mod pool;
 mod report;
 mod ring;
+mod sync;
 mod transfer;
 mod workplace;
 

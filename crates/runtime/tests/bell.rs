@@ -1,0 +1,33 @@
+//! Bells in real threads: a ring is heard once, at once, and never lost.
+
+use std::time::Duration;
+
+use vramp_runtime::Bell;
+
+#[test]
+fn a_ring_before_the_wait_ends_it() {
+    let bell = Bell::new();
+    bell.ring();
+    assert!(bell.wait(Duration::ZERO));
+    assert!(!bell.wait(Duration::ZERO));
+}
+
+#[test]
+fn no_ring_is_lost_between_two_threads() {
+    let (there, back) = (Bell::new(), Bell::new());
+    let echo = std::thread::spawn({
+        let (there, back) = (there.clone(), back.clone());
+        move || {
+            for _ in 0..20_000 {
+                // A minute is far more than this takes: a lost ring would fail here instead of hanging.
+                assert!(there.wait(Duration::from_secs(60)));
+                back.ring();
+            }
+        }
+    });
+    for _ in 0..20_000 {
+        there.ring();
+        assert!(back.wait(Duration::from_secs(60)));
+    }
+    echo.join().unwrap();
+}

@@ -20,7 +20,7 @@ mod sync {
     }
 }
 
-#[expect(dead_code, reason = "the model uses what it is about")]
+#[expect(dead_code, clippy::unnecessary_min_or_max, reason = "the model uses what it is about, with one yield")]
 #[path = "../src/bell.rs"]
 mod bell;
 

@@ -299,6 +299,7 @@ impl<'a> Session<'a> {
     /// own sizes. Inputs that have to be equal may change one after the other: whoever joins them looks at each frame.
     fn replan(&self, plan: &Plan, profile: &Profile) -> vramp_runtime::Replan {
         let (graph, profile) = (Mutex::new(self.graph.clone()), profile.clone());
+        let (in_flight, batch, fusion) = (self.in_flight, self.batch, self.fusion);
         let places: Vec<(String, Space)> = plan
             .handlers
             .iter()
@@ -308,7 +309,8 @@ impl<'a> Session<'a> {
         Arc::new(move |source: &str, size: Size| {
             let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
             *graph = graph.with_source_size(source, size);
-            let planner = places.iter().fold(Planner::new(&graph, &profile), |p, (name, at)| p.place(name, *at));
+            let planner = Planner::new(&graph, &profile).in_flight(in_flight).batch(batch).fusion(fusion);
+            let planner = places.iter().fold(planner, |planner, (name, at)| planner.place(name, *at));
             match planner.decide() {
                 Ok(_) | Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(()),
                 Err(why) => Err(why.to_string()),

@@ -5,9 +5,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use vramp_gpu::{PlayError, ReadError};
 use vramp_plan::OnError;
 
-use crate::handler::HandlerError;
+use crate::handler::{DeviceError, HandlerError};
+use crate::ring::DropReason;
 
 /// A handler's failure, with its context.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +22,17 @@ pub struct Failure {
     /// What it said.
     #[source]
     pub error: HandlerError,
+}
+
+impl Failure {
+    /// Why frames that wait are dropped for it.
+    pub(crate) fn drops(&self) -> DropReason {
+        let lost = matches!(
+            &self.error,
+            HandlerError::Device(DeviceError::Play(PlayError::Lost(_)) | DeviceError::Read(ReadError::Lost(_)))
+        );
+        if lost { DropReason::DeviceLost } else { DropReason::Error }
+    }
 }
 
 /// A handler of a node: several where they are fused.

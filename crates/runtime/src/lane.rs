@@ -299,9 +299,10 @@ fn fire_all(
         if measured && node.taken() != before {
             let done = now();
             let took = done.saturating_sub(at);
-            node.note_call(took, done);
+            let interval = node.note_call(took, done);
             if node.is_sink() {
-                workplace.sunk();
+                workplace.sunk(node.taken());
+                slow.look_at_sink(interval, done, node, workplace);
             }
             if took > longest.0 {
                 longest = (took, place, node.last_number());
@@ -334,7 +335,16 @@ fn fire_all(
 }
 
 impl Slow {
-    /// Says that frames take too long, at most once a second.
+    /// Says that frames come too late at a sink, whoever is slow in front of it: on the device nobody here sees how long
+    /// a kernel takes. Half a period more is jitter.
+    fn look_at_sink(&mut self, interval: Option<Duration>, done: Duration, sink: &Node, workplace: &Workplace) {
+        let (Some(budget), Some(took)) = (self.budget, interval) else { return };
+        if took > budget + budget / 2 {
+            self.tell(took, budget, done, sink.last_number(), workplace, || format!("what feeds {}", sink.name()));
+        }
+    }
+
+    /// Says that frames take too long in this lane.
     fn look(
         &mut self,
         begun: Duration,
@@ -345,12 +355,24 @@ impl Slow {
     ) {
         let took = done.saturating_sub(begun);
         let Some(budget) = self.budget.filter(|budget| took > *budget) else { return };
+        self.tell(took, budget, done, frame, workplace, || nodes[place].name());
+    }
+
+    /// Says it, at most once a second.
+    fn tell(
+        &mut self,
+        took: Duration,
+        budget: Duration,
+        done: Duration,
+        frame: u64,
+        workplace: &Workplace,
+        handler: impl FnOnce() -> String,
+    ) {
         self.count += 1;
         if self.said.is_none_or(|said| done.saturating_sub(said) >= Duration::from_secs(1)) {
             self.said = Some(done);
-            let handler = nodes[place].name();
             let count = std::mem::take(&mut self.count);
-            workplace.report(&Event::Slow { handler, frame, took, budget, count });
+            workplace.report(&Event::Slow { handler: handler(), frame, took, budget, count });
         }
     }
 }

@@ -62,6 +62,11 @@ impl<T> Output<T> {
         self.shared.ring().has_room()
     }
 
+    /// Whether its consumer has ended, so that whatever is sent is lost.
+    pub fn is_closed(&self) -> bool {
+        self.shared.ring().is_closed()
+    }
+
     /// How many frames it would take now without making anybody wait.
     pub fn room(&self) -> usize {
         self.shared.ring().room()

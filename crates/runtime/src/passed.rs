@@ -51,8 +51,11 @@ impl Passed {
         }
     }
 
-    pub(crate) fn sunk(&self) {
-        let frames = self.frames.fetch_add(1, Ordering::Relaxed) + 1;
+    /// A sink has taken this many frames: where there are several, the fastest counts.
+    pub(crate) fn sunk(&self, frames: u64) {
+        if self.frames.fetch_max(frames, Ordering::Relaxed) >= frames {
+            return;
+        }
         if frames >= self.next.load(Ordering::Relaxed) {
             let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
             milestones.pass(frames, || self.read());

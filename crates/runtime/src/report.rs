@@ -190,6 +190,12 @@ pub struct HandlerTime {
     pub calls: u64,
     /// How often it failed.
     pub errors: u64,
+    /// Frames that went on.
+    pub emitted: u64,
+    /// Frames that ended there on purpose.
+    pub filtered: u64,
+    /// Frames that it still holds.
+    pub held: u64,
     /// Half of its calls are shorter; none for members of a larger group.
     pub p50_us: Option<f64>,
 }

@@ -245,6 +245,11 @@ impl<T> Ring<T> {
         self.closed = true;
     }
 
+    /// Whether the consumer has ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Drops everything that waits.
     pub fn drain(&mut self, reason: DropReason) {
         while self.counts.queued > 0 {

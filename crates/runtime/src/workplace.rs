@@ -78,10 +78,10 @@ impl Workplace {
         self
     }
 
-    /// A frame has reached a sink.
-    pub(crate) fn sunk(&self) {
+    /// A sink has taken this many frames.
+    pub(crate) fn sunk(&self, frames: u64) {
         if let Some(passed) = &self.progress {
-            passed.sunk();
+            passed.sunk(frames);
         }
     }
 

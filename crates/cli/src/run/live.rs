@@ -38,7 +38,7 @@ impl Total {
                 let own = source.settings.int("frames").and_then(|frames| u64::try_from(frames).ok());
                 own.into_iter().chain(frames).min()
             })
-            .sum::<Option<u64>>();
+            .try_fold(0_u64, |sum, own| sum.checked_add(own?));
         match (seconds, frames) {
             (Some(time), _) => Total::Time(time),
             (None, Some(frames)) => Total::Frames(frames),
@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(total("pattern ! null", Some(3)), Total::Frames(3));
         assert_eq!(total("pattern ! null; pattern frames=9 ! null", None), Total::Unknown);
         assert_eq!(total("pattern ! null; pattern frames=9 ! null", Some(20)), Total::Frames(29));
+        assert_eq!(total("pattern ! null; pattern ! null", Some(u64::MAX)), Total::Unknown);
     }
 
     #[test]

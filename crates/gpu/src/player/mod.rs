@@ -114,6 +114,8 @@ struct UnderWay {
     submission: u64,
     #[cfg(not(target_arch = "wasm32"))]
     index: wgpu::SubmissionIndex,
+    #[cfg(not(target_arch = "wasm32"))]
+    since: std::time::Instant,
     /// Its first kernel, to be named if it hangs.
     #[cfg(not(target_arch = "wasm32"))]
     kernel: Option<Arc<str>>,
@@ -264,12 +266,24 @@ impl Player {
                 self.device.poll()?;
             }
             if !self.has_finished(oldest) {
+                #[cfg(not(target_arch = "wasm32"))]
+                self.check_overdue()?;
                 return Ok(false);
             }
             self.under_way.pop_front();
             self.device.pool().reclaim(oldest);
         }
         Ok(true)
+    }
+
+    /// Complains where the oldest submission has taken longer than one may.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn check_overdue(&self) -> Result<(), PlayError> {
+        let Some(oldest) = self.under_way.front().filter(|oldest| oldest.since.elapsed() >= self.overdue) else {
+            return Ok(());
+        };
+        let kernel = oldest.kernel.clone().unwrap_or_else(|| "a transfer".into());
+        Err(PlayError::Overdue { kernel, waited_ms: oldest.since.elapsed().as_millis() as u64 })
     }
 
     #[cfg(not(target_arch = "wasm32"))]
@@ -375,6 +389,8 @@ impl Player {
             submission,
             #[cfg(not(target_arch = "wasm32"))]
             index,
+            #[cfg(not(target_arch = "wasm32"))]
+            since: std::time::Instant::now(),
             #[cfg(not(target_arch = "wasm32"))]
             kernel: recording.acts().iter().find_map(|act| match act {
                 Act::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),

@@ -130,10 +130,11 @@ impl FrameReader {
         if let Some((failed, problem)) = &self.failed {
             return if *failed == number { Err(HandlerError::failed(problem.as_str())) } else { Ok(None) };
         }
+        // Before anything is read: where there is no memory the stream is still in step.
+        let mut frame = lend(self.format, self.size)?;
         if !self.begin().map_err(|error| self.fail(number, &error))? {
             return Ok(None);
         }
-        let mut frame = lend(self.format, self.size)?;
         let mut meta = *frame.meta();
         meta.yuv = self.yuv;
         frame.set_meta(meta);

@@ -46,7 +46,7 @@ pub enum Fired {
 pub type Replan = Arc<dyn Fn(&str, Size) -> Result<(), String> + Send + Sync>;
 
 /// A handler with its links.
-#[expect(clippy::struct_excessive_bools, reason = "two facts of its making and three of its life, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "two facts of its making and four of its life, each by itself")]
 pub struct Node {
     members: Vec<Member>,
     handler: Box<dyn FrameHandler>,
@@ -77,6 +77,8 @@ pub struct Node {
     /// Whether a handler of it is tried again when it fails.
     retries: bool,
     measuring: Measuring,
+    /// Whether its handler has said that there will be no more: what is held still goes.
+    ending: bool,
     reported: bool,
     started: bool,
     over: bool,
@@ -167,7 +169,7 @@ impl Node {
 
     fn fire_source(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
         let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
-        if done {
+        if done || self.is_unwanted() {
             return self.end();
         }
         if !self.has_room() {
@@ -203,6 +205,15 @@ impl Node {
         }
     }
 
+    /// Whether everybody behind it has ended: then nothing it makes would be taken, and who feeds it may end too. Asked
+    /// now and then, since that is rare.
+    fn is_unwanted(&self) -> bool {
+        const NOW_AND_THEN: u64 = 16;
+        self.counts.taken.is_multiple_of(NOW_AND_THEN)
+            && self.outputs.iter().flatten().next().is_some()
+            && self.outputs.iter().flatten().all(Output::is_closed)
+    }
+
     /// Whether the shortest input has ended before this time, and that is the end.
     fn is_past_the_shortest(&self, at_ns: i64) -> bool {
         self.until == Until::Shortest && self.inputs.another_ended_before(at_ns)
@@ -223,6 +234,12 @@ impl Node {
     }
 
     fn fire_lead(&mut self, workplace: &mut Workplace) -> Fired {
+        if self.is_unwanted() {
+            return self.end();
+        }
+        if self.ending {
+            return self.flush();
+        }
         // Most nodes have one input and hold nothing: their ring is asked once.
         if self.is_simple && self.held.is_empty() && self.has_room() {
             return match self.inputs.take_or_look() {
@@ -246,7 +263,9 @@ impl Node {
         let certain = head_ns.is_some_and(|at| self.inputs.are_certain(at));
         let moved = self.inputs.advance(head_ns.or(known_ns));
         if self.is_due() {
-            return if self.release_due() || moved { Fired::Moved } else { Fired::Stuck };
+            let released = self.release_due();
+            self.stats.show(&self.counts);
+            return if released || moved { Fired::Moved } else { Fired::Stuck };
         }
         if over {
             // How far it went is told before its end: `until=shortest` behind it goes by that.
@@ -298,6 +317,7 @@ impl Node {
         match self.call(now, workplace) {
             Ok((Flow::Ended, _)) => {
                 self.counts.filtered += 1;
+                self.ending = true;
                 self.flush()
             }
             outcome => self.settle(now, outcome, workplace),
@@ -314,7 +334,10 @@ impl Node {
             if let Some(given) = self.given.get_mut(self.inputs.lead()) {
                 *given = spare;
             }
-            return self.call_once(now, workplace);
+            let supplied_again = self.supplied_again;
+            let outcome = self.call_once(now, workplace);
+            self.supplied_again = supplied_again;
+            return outcome;
         }
         outcome
     }
@@ -433,17 +456,19 @@ impl Node {
     }
 
     /// Notes how long the last call took; a sink's frame has arrived by then. Lanes call it, since they know the time.
-    pub(crate) fn note_call(&mut self, took: Duration, done: Duration) {
+    /// Hands back the time since a sink's frame before.
+    pub(crate) fn note_call(&mut self, took: Duration, done: Duration) -> Option<Duration> {
         let took_ns = took.as_nanos() as u64;
         self.stats.call.add(took_ns);
         self.measuring.note(took_ns);
-        if self.is_sink() {
-            let at_ns = done.as_nanos() as u64;
-            if let Some(before) = self.sunk_ns.replace(at_ns) {
-                self.stats.interval.add(at_ns.saturating_sub(before));
-            }
-            self.stats.latency.add(at_ns.saturating_sub(self.last.birth.at_ns));
+        if !self.is_sink() {
+            return None;
         }
+        let at_ns = done.as_nanos() as u64;
+        self.stats.latency.add(at_ns.saturating_sub(self.last.birth.at_ns));
+        let interval_ns = at_ns.saturating_sub(self.sunk_ns.replace(at_ns)?);
+        self.stats.interval.add(interval_ns);
+        Some(Duration::from_nanos(interval_ns))
     }
 
     /// The number of the last frame it was given or made.

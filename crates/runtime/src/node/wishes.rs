@@ -56,6 +56,7 @@ impl Node {
             is_simple: inputs == 1,
             retries,
             measuring: Measuring::default(),
+            ending: false,
             reported: false,
             started: false,
             over: false,

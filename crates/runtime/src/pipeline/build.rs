@@ -182,8 +182,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         stop,
         threads: wishes.threads,
         listener: wishes.listener,
-        failed: false,
-        ended: false,
+        failed: None,
     })
 }
 

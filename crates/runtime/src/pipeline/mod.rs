@@ -232,8 +232,8 @@ pub struct Pipeline {
     stop: Stopper,
     threads: usize,
     listener: Option<Listener>,
-    failed: bool,
-    ended: bool,
+    /// Why frames that wait are dropped, where a handler has failed.
+    failed: Option<DropReason>,
 }
 
 /// Looks at a pipeline while it runs, from anywhere.
@@ -367,17 +367,14 @@ impl Pipeline {
                 }
                 Stepped::Over => {}
                 Stepped::Failed(failure) => {
-                    self.failed = true;
+                    self.failed = Some(failure.drops());
                     return Stepped::Failed(failure);
                 }
             }
         }
         match (moved, over, wait) {
             (true, ..) => Stepped::Moved,
-            (_, true, _) => {
-                self.ended = true;
-                Stepped::Over
-            }
+            (_, true, _) => Stepped::Over,
             (_, _, Some(wait)) => Stepped::Wait(wait),
             _ => Stepped::Stuck,
         }
@@ -393,13 +390,15 @@ impl Pipeline {
     /// Stops every handler and says what the run did in this time. The first handler that could not be stopped comes
     /// with it.
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<Failure>) {
-        let reason = if self.failed { DropReason::Error } else { DropReason::Stopped };
+        let reason = self.failed.unwrap_or(DropReason::Stopped);
         let mut first = None;
         for lane in &mut self.lanes {
             if let Err(failure) = lane.stop(reason) {
                 first.get_or_insert(failure);
             }
         }
+        let imbalance = self.watched.imbalance();
+        debug_assert!(imbalance.is_none(), "frames are not accounted for: {imbalance:?}");
         let playing = self.lanes.iter().find_map(Lane::playing);
         let report = self.watched.report(elapsed, playing);
         (report, first)

@@ -20,6 +20,10 @@ use super::{Outcome, Pipeline, PrepareError, RunError, Stopper};
 /// How long handlers that do not come back are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether something is to be done.
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(100);
+
 /// A lane that has come back.
 struct Back {
     number: usize,
@@ -32,7 +36,7 @@ impl Pipeline {
     pub fn run(mut self, longest: Option<Duration>) -> Result<Outcome, PrepareError> {
         let started = Instant::now();
         if let Err(failure) = self.start() {
-            self.failed = true;
+            self.failed = Some(failure.drops());
             return Ok(self.close(started, Some(RunError::Failed(failure))));
         }
         let count = self.lanes.len();
@@ -40,11 +44,18 @@ impl Pipeline {
         let back = self.spawn(started)?;
         let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
         let mut error = None;
-        let (mut asked_at, mut second, mut last) = (None::<Instant>, 1, Progress::default());
+        let (mut asked_at, mut finished_at) = (None::<Instant>, None::<Instant>);
+        let (mut second, mut last) = (1, Progress::default());
         while lanes.iter().any(Option::is_none) {
             let now = Instant::now();
-            if longest.is_some_and(|longest| started.elapsed() >= longest) {
+            if finished_at.is_none() && longest.is_some_and(|longest| started.elapsed() >= longest) {
                 self.stop.finish();
+                finished_at = Some(now);
+            }
+            // A source that waits for something outside does not hear that it is to end.
+            let is_late = finished_at.is_some_and(|at| now.duration_since(at) >= PATIENCE);
+            if is_late && !self.stop.is_stopped() && self.a_source_is_busy(&busy, &lanes) {
+                self.stop.stop();
             }
             if self.stop.is_stopped() {
                 let asked = *asked_at.get_or_insert(now);
@@ -53,13 +64,14 @@ impl Pipeline {
                 }
             }
             let next_second = Duration::from_secs(second).saturating_sub(started.elapsed());
-            let to_end = longest.map_or(next_second, |longest| longest.saturating_sub(started.elapsed()));
-            let wait = next_second.min(to_end.max(Duration::from_millis(5))).min(Duration::from_millis(100));
+            let to_end =
+                longest.filter(|_| finished_at.is_none()).map(|longest| longest.saturating_sub(started.elapsed()));
+            let wait = next_second.min(to_end.unwrap_or(next_second)).clamp(SHORTEST, LONGEST);
             match back.recv_timeout(wait) {
                 Ok(Back { number, lane, result }) => {
                     lanes[number] = Some(lane);
                     if let Err(failure) = result {
-                        self.failed = true;
+                        self.failed = Some(failure.drops());
                         error.get_or_insert(RunError::Failed(failure));
                         self.stop.stop();
                     }
@@ -89,6 +101,12 @@ impl Pipeline {
         }
         self.lanes = lanes.into_iter().flatten().collect();
         Ok(self.close(started, error))
+    }
+
+    /// Whether a lane that has not come back is inside a source.
+    fn a_source_is_busy(&self, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> bool {
+        let inside = |number: usize| busy[number].node().is_some_and(|place| self.watched.is_source_at(number, place));
+        (0..lanes.len()).any(|number| lanes[number].is_none() && inside(number))
     }
 
     /// Stops every lane that is here and puts the outcome together.

@@ -31,6 +31,11 @@ impl Watched {
         node.map_or_else(|| "a transfer".to_owned(), |node| node.names.join("+"))
     }
 
+    /// Whether the node at this place of a lane is a source.
+    pub(super) fn is_source_at(&self, lane: usize, place: usize) -> bool {
+        self.nodes.iter().any(|node| node.lane == lane && node.place == place && node.source)
+    }
+
     fn dropped(&self) -> Dropped {
         let mut sums = [0; 5];
         // A shared ring in front of a ramp belongs to several links and is counted with the first.
@@ -52,6 +57,14 @@ impl Watched {
             device_lost: of(DropReason::DeviceLost),
             stopped: of(DropReason::Stopped),
         }
+    }
+
+    /// What does not add up, in words; nothing where every frame is accounted for.
+    pub(super) fn imbalance(&self) -> Option<String> {
+        let node = self.nodes.iter().find(|node| !node.stats.counts().is_conserved());
+        let ring = || self.links.iter().find(|link| link.rings.iter().any(|ring| !ring.counts().is_conserved()));
+        node.map(|node| format!("{}: {:?}", node.names.join("+"), node.stats.counts()))
+            .or_else(|| ring().map(|link| format!("{} -> {}", link.from, link.to)))
     }
 
     pub(super) fn report(&self, elapsed: Duration, playing: Option<&Playing>) -> Report {
@@ -115,9 +128,14 @@ impl Watched {
             }
             all.taken = counts.taken;
             all.dropped += counts.dropped.iter().sum::<u64>();
+            all.queued += counts.queued;
         }
-        let failed = link.ramp.map_or(0, |ramp| self.nodes[ramp].stats.counts().failed);
-        all.queued = all.sent.saturating_sub(all.taken + all.dropped + failed);
+        if let Some(ramp) = link.ramp {
+            // What did not come across is lost to this link, though it counts as failed where all is added up.
+            let counts = self.nodes[ramp].stats.counts();
+            all.queued += counts.held;
+            all.dropped += counts.failed;
+        }
         all
     }
 
@@ -207,6 +225,9 @@ impl Watched {
                 name: name.clone(),
                 calls: counts.taken,
                 errors: counts.failed,
+                emitted: counts.emitted,
+                filtered: counts.filtered,
+                held: counts.held,
                 p50_us: time,
             };
             node.names.iter().map(each).collect::<Vec<_>>()

@@ -1,0 +1,206 @@
+//! Runs behave: handlers start and stop once, lanes work at the same time, slow frames and seconds are told, batches
+//! share a submit, two runs share nothing, and nothing runs on for nobody.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use vramp::plan::catalog::{Entry, Family, Work};
+use vramp::plan::{Graph, Space};
+use vramp::runtime::{
+    Call, CountingAllocator, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, Report, Setup, Worker,
+};
+use vramp::{FileProbe, Session};
+
+#[global_allocator]
+static HEAP: CountingAllocator = CountingAllocator;
+
+const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
+static COUNTED: Entry = Entry { name: "counted", about: "counts its life", example: "pattern ! counted ! null", ..OWN };
+static MEETS: Entry =
+    Entry { name: "meets", about: "waits for another", example: "pattern ! meets ! null", blocking: true, ..OWN };
+static SLEEPS: Entry = Entry { name: "sleeps", about: "takes its time", example: "pattern ! sleeps ! null", ..OWN };
+static ALLOCATES: Entry =
+    Entry { name: "allocates", about: "allocates once a frame", example: "pattern ! allocates ! null", ..OWN };
+
+/// A handler by its process, with a count of its starts and stops.
+struct Life<F> {
+    process: F,
+    starts: Arc<AtomicU64>,
+    stops: Arc<AtomicU64>,
+}
+
+impl<F: FnMut(&mut Call<'_>) + Send> FrameHandler for Life<F> {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        assert_eq!(self.starts.load(Ordering::Relaxed), 1, "it is started before its first frame");
+        (self.process)(call);
+        let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.stops.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Bench {
+    starts: Arc<AtomicU64>,
+    stops: Arc<AtomicU64>,
+}
+
+impl Bench {
+    fn kinds(&self) -> Kinds {
+        let mut kinds = vramp::kinds();
+        let both = || (Arc::clone(&self.starts), Arc::clone(&self.stops));
+        let (starts, stops) = both();
+        let counted = move |_: &Setup<'_>| {
+            let (starts, stops) = (Arc::clone(&starts), Arc::clone(&stops));
+            Ok(Worker::frames(Life { process: |_: &mut Call<'_>| {}, starts, stops }))
+        };
+        kinds.add(&COUNTED, counted).expect("a good entry");
+        // Two of them pass only together, so they have to be at work at the same time.
+        let barrier = Arc::new(Barrier::new(2));
+        let meets = move |_: &Setup<'_>| {
+            let barrier = Arc::clone(&barrier);
+            let process = move |_: &mut Call<'_>| drop(barrier.wait());
+            Ok(Worker::frames(Life { process, starts: Arc::default(), stops: Arc::default() }))
+        };
+        kinds.add(&MEETS, meets).expect("a good entry");
+        let sleeps = |_: &Setup<'_>| {
+            let process = |_: &mut Call<'_>| std::thread::sleep(Duration::from_millis(30));
+            Ok(Worker::frames(Life { process, starts: Arc::default(), stops: Arc::default() }))
+        };
+        kinds.add(&SLEEPS, sleeps).expect("a good entry");
+        let allocates = |_: &Setup<'_>| {
+            let process = |call: &mut Call<'_>| drop(std::hint::black_box(Box::new(call.now().number)));
+            Ok(Worker::frames(Life { process, starts: Arc::default(), stops: Arc::default() }))
+        };
+        kinds.add(&ALLOCATES, allocates).expect("a good entry");
+        kinds
+    }
+
+    fn run(
+        &self,
+        text: &str,
+        longest: Option<Duration>,
+        wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>,
+    ) -> (Outcome, Vec<Event>) {
+        let kinds = self.kinds();
+        let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&events);
+        let session = Session::of(&graph, &kinds).listener(Arc::new(move |event| {
+            heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+        }));
+        let prepared = wishes(session).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
+        let outcome = prepared.run(longest).unwrap_or_else(|error| panic!("{error}"));
+        let events = events.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (outcome, events)
+    }
+
+    fn on_cpu(&self, text: &str) -> Report {
+        let (outcome, _) = self.run(text, None, |session| session.only(Space::Cpu));
+        outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+}
+
+#[test]
+fn a_handler_is_started_once_before_its_first_frame_and_stopped_once_after_its_last() {
+    let bench = Bench::default();
+    bench.on_cpu("pattern size=8x8 frames=9 ! counted ! null");
+    assert_eq!((bench.starts.load(Ordering::Relaxed), bench.stops.load(Ordering::Relaxed)), (1, 1));
+}
+
+#[test]
+fn handlers_in_lanes_of_their_own_work_at_the_same_time() {
+    let report = Bench::default().on_cpu("pattern size=8x8 frames=5 name=p ! meets ! null ; p. ! meets ! null");
+    assert_eq!(report.frames_out, 10);
+}
+
+#[test]
+fn a_source_ends_when_nobody_behind_it_takes_frames_any_more() {
+    for text in [
+        "pattern size=8x8 frames=5 ! mix name=m ! null ; pattern size=8x8 kind=bars ! m.b",
+        "pattern size=8x8 ! mix name=m until=shortest ! null ; pattern size=8x8 kind=bars frames=5 ! invert ! m.b",
+        "pattern size=8x8 frames=3 ! mix name=m ! null ; pattern size=8x8 ! invert ! every n=2 ! delay frames=2 ! m.b",
+    ] {
+        let begun = Instant::now();
+        let report = Bench::default().on_cpu(text);
+        assert!(begun.elapsed() < Duration::from_secs(20) && report.frames <= 6, "{text}: {report:?}");
+    }
+}
+
+#[test]
+fn several_frames_share_a_submit_where_that_is_asked_for() {
+    let bench = Bench::default();
+    let text = "pattern size=16x16 frames=64 ! blur ! null";
+    let (outcome, _) = bench.run(text, None, |session| session.only(Space::Gpu).batch(4));
+    let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((report.frames, report.counters.submits, report.counters.dispatches), (64, 16, 192));
+}
+
+#[test]
+fn frames_that_come_too_late_are_told_with_their_time() {
+    let pace = "60".parse().expect("a rate");
+    let bench = Bench::default();
+    let text = "pattern size=8x8 frames=5 ! sleeps ! null";
+    let (_, events) = bench.run(text, None, |session| session.only(Space::Cpu).pace(pace));
+    let slow = |event: &Event| {
+        matches!(event, Event::Slow { handler, took, budget, .. }
+            if handler == "sleeps0" && *took >= Duration::from_millis(30) && budget.as_millis() == 16)
+    };
+    assert!(events.iter().any(slow), "{events:?}");
+    let quick = bench.run("pattern size=8x8 frames=5 ! null", None, |session| session.only(Space::Cpu)).1;
+    assert!(quick.iter().all(|event| !matches!(event, Event::Slow { .. })), "without a pace nothing is late: {quick:?}");
+}
+
+#[test]
+fn every_second_is_told_with_what_came_through() {
+    let pace = "50".parse().expect("a rate");
+    let longest = Some(Duration::from_millis(2300));
+    let bench = Bench::default();
+    let (outcome, events) = bench.run("pattern size=8x8 ! null", longest, |session| session.only(Space::Cpu).pace(pace));
+    let seconds: Vec<_> = events.iter().filter_map(|e| if let Event::Second(p) = e { Some(*p) } else { None }).collect();
+    assert_eq!(seconds.len(), 2, "{events:?}");
+    assert!(seconds[1].frames_out > seconds[0].frames_out && !outcome.stopped);
+    assert!(outcome.report.frames_in == outcome.report.frames_out, "what was on its way arrived");
+}
+
+#[test]
+fn allocations_per_frame_are_those_of_one_frame_however_many_sinks_there_are() {
+    let text = "pattern size=8x8 frames=400 name=p ! allocates ! null ; p. ! null ; p. ! null";
+    let steady = Bench::default().on_cpu(text).steady;
+    let each = steady.heap_allocs.expect("they are counted here");
+    assert!((0.9..=1.1).contains(&each) && steady.frames <= 200, "{steady:?}");
+}
+
+#[test]
+fn two_runs_at_once_share_neither_pools_nor_counts() {
+    let run = |frames: u64, space: Space| {
+        let bench = Bench::default();
+        let text = format!("pattern size=32x32 frames={frames} ! blur ! null");
+        bench.run(&text, None, |session| session.only(space)).0.into_result().expect("nothing fails")
+    };
+    let other = std::thread::spawn(move || run(150, Space::Gpu));
+    let (one, other) = (run(60, Space::Gpu), other.join().expect("it does not panic"));
+    assert_eq!((one.counters.submits, other.counters.submits), (60, 150));
+    assert_eq!((one.memory.leaked, other.memory.leaked), (0, 0));
+}
+
+#[test]
+fn a_run_on_the_cpu_opens_no_device() {
+    let kinds = vramp::kinds();
+    let spec = vramp::read("pattern size=8x8 frames=1 ! blur ! null", kinds.catalog()).expect("a pipeline");
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("a graph");
+    let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare().expect("it needs nothing");
+    assert!(prepared.device.is_none());
+}

@@ -70,7 +70,9 @@ impl Bench {
         let barrier = Arc::new(Barrier::new(2));
         let meets = move |_: &Setup<'_>| {
             let barrier = Arc::clone(&barrier);
-            let process = move |_: &mut Call<'_>| drop(barrier.wait());
+            let process = move |_: &mut Call<'_>| {
+                barrier.wait();
+            };
             Ok(Worker::frames(Life { process, starts: Arc::default(), stops: Arc::default() }))
         };
         kinds.add(&MEETS, meets).expect("a good entry");
@@ -160,7 +162,10 @@ fn frames_that_come_too_late_are_told_with_their_time() {
     };
     assert!(events.iter().any(slow), "{events:?}");
     let quick = bench.run("pattern size=8x8 frames=5 ! null", None, |session| session.only(Space::Cpu)).1;
-    assert!(quick.iter().all(|event| !matches!(event, Event::Slow { .. })), "without a pace nothing is late: {quick:?}");
+    assert!(
+        quick.iter().all(|event| !matches!(event, Event::Slow { .. })),
+        "without a pace nothing is late: {quick:?}"
+    );
 }
 
 #[test]
@@ -168,8 +173,10 @@ fn every_second_is_told_with_what_came_through() {
     let pace = "50".parse().expect("a rate");
     let longest = Some(Duration::from_millis(2300));
     let bench = Bench::default();
-    let (outcome, events) = bench.run("pattern size=8x8 ! null", longest, |session| session.only(Space::Cpu).pace(pace));
-    let seconds: Vec<_> = events.iter().filter_map(|e| if let Event::Second(p) = e { Some(*p) } else { None }).collect();
+    let (outcome, events) =
+        bench.run("pattern size=8x8 ! null", longest, |session| session.only(Space::Cpu).pace(pace));
+    let seconds: Vec<_> =
+        events.iter().filter_map(|e| if let Event::Second(p) = e { Some(*p) } else { None }).collect();
     assert_eq!(seconds.len(), 2, "{events:?}");
     assert!(seconds[1].frames_out > seconds[0].frames_out && !outcome.stopped);
     assert!(outcome.report.frames_in == outcome.report.frames_out, "what was on its way arrived");

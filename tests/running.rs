@@ -137,7 +137,34 @@ fn a_source_ends_when_nobody_behind_it_takes_frames_any_more() {
     ] {
         let begun = Instant::now();
         let report = Bench::default().on_cpu(text);
-        assert!(begun.elapsed() < Duration::from_secs(20) && report.frames <= 6, "{text}: {report:?}");
+        let on_device = Bench::default().run(text, None, |session| session.only(Space::Gpu)).0;
+        let on_device = on_device.into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert!(begun.elapsed() < Duration::from_secs(20), "{text}");
+        assert!(report.frames <= 6 && on_device.frames <= 6, "{text}: {report:?}");
+    }
+}
+
+#[test]
+fn whole_frames_that_a_source_sent_before_it_failed_arrive() {
+    let path = std::env::temp_dir().join(format!("vramp-running-{}.raw", std::process::id()));
+    // Five frames of 8x8, and a part of a sixth.
+    std::fs::write(&path, vec![7; 5 * 256 + 100]).expect("a file in the temporary folder");
+    let text = format!("raw path={} size=8x8 ! blur ! delay frames=2 ! null", path.display());
+    for _ in 0..5 {
+        let (outcome, _) = Bench::default().run(&text, None, |session| session.only(Space::Cpu));
+        let error = outcome.error.expect("the sixth frame is cut").to_string();
+        assert!(error.contains("raw0") && outcome.report.frames_out == 5, "{error}: {:?}", outcome.report);
+    }
+    std::fs::remove_file(&path).expect("it was just written");
+}
+
+#[test]
+fn a_delay_tells_how_far_its_input_went_before_it_ends() {
+    for every in ["every n=10 ! delay frames=1", "delay frames=2 ! every n=10", "every n=100 ! delay frames=1"] {
+        let text = format!(
+            "pattern name=c size=8x8 frames=30; c. ! {every} ! mix name=m lead=b until=shortest ! null; c. ! m.b"
+        );
+        assert_eq!(Bench::default().on_cpu(&text).frames, 30, "{every}");
     }
 }
 

@@ -121,6 +121,12 @@ impl Lane {
         self.segments.iter().flatten()
     }
 
+    /// Whether it is a source by itself: where that fails, everybody behind it can still finish.
+    pub fn is_lone_source(&self) -> bool {
+        let mut nodes = self.nodes();
+        nodes.next().is_some_and(Node::is_source) && nodes.next().is_none()
+    }
+
     /// Whether it computes pixels on the host, so that more threads would help.
     pub fn computes(&self) -> bool {
         self.playing.is_none() && self.nodes().any(Node::computes)
@@ -143,7 +149,13 @@ impl Lane {
 
     /// Starts its handlers.
     pub fn start(&mut self) -> Result<(), Failure> {
-        self.segments.iter_mut().flatten().try_for_each(Node::start)
+        let busy = Arc::clone(&self.busy);
+        let started = self.segments.iter_mut().flatten().enumerate().try_for_each(|(place, node)| {
+            busy.set(Some(place));
+            node.start()
+        });
+        busy.set(None);
+        started
     }
 
     /// Lets its nodes fire once each; in the device's lane, those of the latest segment that can move.

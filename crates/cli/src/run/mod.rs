@@ -93,6 +93,17 @@ fn refuse_shared_streams(args: &RunArgs, graph: &Graph) -> Result<(), Failure> {
     };
     let wrong = |words: String| Err(Failure::Wrong(anyhow!(words)));
     let (readers, writers) = (streams(Family::Source), streams(Family::Sink));
+    let sinks: Vec<(&str, &str)> = graph
+        .handlers()
+        .iter()
+        .filter(|handler| handler.entry.family == Family::Sink)
+        .filter_map(|handler| Some((handler.name.as_str(), handler.settings.text("path").filter(|path| *path != "-")?)))
+        .collect();
+    for (at, (one, path)) in sinks.iter().enumerate() {
+        if let Some((other, _)) = sinks[..at].iter().find(|(_, before)| before == path) {
+            return wrong(format!("{other} and {one} both write to `{path}`; give one of them another file"));
+        }
+    }
     match (&writers[..], &readers[..]) {
         ([writer, ..], _) if args.json => wrong(format!(
             "{writer} writes frames to standard output (path=-), where --json would add a line; give {writer} a file, \

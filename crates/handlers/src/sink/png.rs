@@ -33,6 +33,13 @@ pub static ENTRY: Entry = Entry {
         ),
     ],
     bare: Some("path"),
+    check: |settings| {
+        let path = settings.text("path").unwrap_or_default();
+        if path == "-" {
+            return Err("png makes a file for each frame; for standard output use y4m or raw".to_owned());
+        }
+        Names::read(path).map(drop)
+    },
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
     status: Status::Runs,
     ..Entry::SINK

@@ -397,6 +397,10 @@ impl Node {
                 self.counts.failed += 1;
                 self.hold_or_send(Slot::empty(pts_ns));
                 if let Some(failure) = self.report(now.number, error, workplace) {
+                    if self.is_source() {
+                        // What it has sent is whole and arrives.
+                        self.end();
+                    }
                     return Fired::Failed(failure);
                 }
             }
@@ -567,6 +571,10 @@ impl Node {
     /// Sends what is held, one place at a time, and then ends.
     fn flush(&mut self) -> Fired {
         if self.held.is_empty() {
+            // How far it went is told before its end: `until=shortest` behind it goes by that.
+            if let Some(lead) = self.inputs.look() {
+                self.pass_on(lead.known_ns);
+            }
             return self.end();
         }
         if !self.held.is_there() || !self.outputs.iter().flatten().all(Output::has_room) {

@@ -190,7 +190,9 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
 fn reserve(plan: &Plan, pool: &HostPool) {
     let mut frames: BTreeMap<u64, (Meta, usize)> = BTreeMap::new();
     for link in &plan.links {
-        let host = link.space == Space::Cpu || link.from_space == Space::Cpu;
+        let group = |handler: usize| plan.handlers[handler].group;
+        let inside = group(link.from.handler).is_some() && group(link.from.handler) == group(link.to.handler);
+        let host = !inside && (link.space == Space::Cpu || link.from_space == Space::Cpu);
         if let (true, Some(frame)) = (host, link.content.frame()) {
             let meta = Meta::new(frame.format, frame.size);
             let (_, count) = frames.entry(link.content.bytes()).or_insert((meta, 0));

@@ -35,10 +35,6 @@ impl Pipeline {
     /// Runs to the end of its sources, until a handler fails, until it is stopped, or for this long.
     pub fn run(mut self, longest: Option<Duration>) -> Result<Outcome, PrepareError> {
         let started = Instant::now();
-        if let Err(failure) = self.start() {
-            self.failed = Some(failure.drops());
-            return Ok(self.close(started, Some(RunError::Failed(failure))));
-        }
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
         let back = self.spawn(started)?;
@@ -69,11 +65,16 @@ impl Pipeline {
             let wait = next_second.min(to_end.unwrap_or(next_second)).clamp(SHORTEST, LONGEST);
             match back.recv_timeout(wait) {
                 Ok(Back { number, lane, result }) => {
+                    let lone_source = lane.is_lone_source();
                     lanes[number] = Some(lane);
                     if let Err(failure) = result {
                         self.failed = Some(failure.drops());
                         error.get_or_insert(RunError::Failed(failure));
-                        self.stop.stop();
+                        if lone_source {
+                            self.stop.finish();
+                        } else {
+                            self.stop.stop();
+                        }
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -173,7 +174,8 @@ impl Pipeline {
 }
 
 fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
-    let result = lane.run(&|| started.elapsed(), || stop.is_stopped());
+    // Started here, since starting may wait for something outside too.
+    let result = lane.start().and_then(|()| lane.run(&|| started.elapsed(), || stop.is_stopped()));
     // Whoever waited has gone where a lane comes back too late; there is nobody left to tell.
     let _ = send.send(Back { number, lane, result });
 }

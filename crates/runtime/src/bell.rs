@@ -69,12 +69,12 @@ impl Bell {
         let fewer = self.inner.fewer.load(Ordering::Relaxed);
         for _ in fewer..YIELDS {
             if self.heard() {
-                self.inner.fewer.store(fewer / 2, Ordering::Relaxed);
+                self.inner.fewer.store(0, Ordering::Relaxed);
                 return true;
             }
             yield_now();
         }
-        self.inner.fewer.store((fewer + 4).min(YIELDS - 1), Ordering::Relaxed);
+        self.inner.fewer.store((fewer + 2).min(YIELDS - 1), Ordering::Relaxed);
         *self.inner.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(current());
         let asleep = self.inner.state.compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         if asleep.is_ok() {

@@ -7,7 +7,9 @@
 
 use vramp_kernels::pixel::{color, matrix};
 use vramp_plan::catalog::{Entry, Liveness, Status, ValueType};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
+
+use super::fixed;
 
 use crate::declare::required;
 
@@ -30,11 +32,6 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct ColorMatrix {
-    state: State,
-}
-
-#[derive(Debug)]
 struct Settings<'a> {
     m: &'a [f64],
 }
@@ -46,27 +43,9 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// The matrix in fixed point, made once.
-#[derive(Debug)]
-struct State {
-    words: [u32; 20],
-}
-
-impl PixelHandler for ColorMatrix {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&matrix::MATRIX)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&self.state.words, &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings::of(setup)?;
-    let state = State { words: packed(settings.m)? };
-    Ok(Worker::pixels(ColorMatrix { state }))
+    Ok(fixed::function(&matrix::MATRIX, &packed(settings.m)?))
 }
 
 /// The parameter words of a matrix: of this filter's own, or of one that is a matrix by its nature.

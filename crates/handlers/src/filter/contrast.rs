@@ -7,10 +7,11 @@
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Liveness, Status};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::{defaults, number};
 
+use super::fixed;
 use super::number_of;
 
 /// What `contrast` declares.
@@ -28,11 +29,6 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Contrast {
-    state: State,
-}
-
-#[derive(Debug)]
 struct Settings {
     amount: f64,
     pivot: f64,
@@ -44,25 +40,7 @@ impl Settings {
     }
 }
 
-/// The table, made once.
-#[derive(Debug)]
-struct State {
-    words: [u32; 64],
-}
-
-impl PixelHandler for Contrast {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&table::TABLE)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&self.state.words, &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings::of(setup)?;
-    let state = State { words: table::pack(&color::contrast(settings.amount, settings.pivot)) };
-    Ok(Worker::pixels(Contrast { state }))
+    Ok(fixed::function(&table::TABLE, &table::pack(&color::contrast(settings.amount, settings.pivot))))
 }

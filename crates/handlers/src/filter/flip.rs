@@ -7,10 +7,11 @@
 
 use vramp_kernels::head::flip;
 use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Status, ValueType};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::defaults;
 
+use super::fixed;
 use super::word_of;
 
 /// What `flip` declares.
@@ -32,11 +33,6 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Flip {
-    state: State,
-}
-
-#[derive(Debug)]
 struct Settings {
     left_right: bool,
     top_bottom: bool,
@@ -49,25 +45,7 @@ impl Settings {
     }
 }
 
-/// Which sides change places.
-#[derive(Debug)]
-struct State {
-    words: [u32; 2],
-}
-
-impl PixelHandler for Flip {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Head(&flip::FLIP)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&self.state.words, &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings::of(setup)?;
-    let state = State { words: flip::pack(settings.left_right, settings.top_bottom) };
-    Ok(Worker::pixels(Flip { state }))
+    Ok(fixed::head(&flip::FLIP, &flip::pack(settings.left_right, settings.top_bottom)))
 }

@@ -7,10 +7,11 @@
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Liveness, Status};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::{defaults, number};
 
+use super::fixed;
 use super::number_of;
 
 /// What `gamma` declares.
@@ -25,11 +26,6 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Gamma {
-    state: State,
-}
-
-#[derive(Debug)]
 struct Settings {
     value: f64,
 }
@@ -40,25 +36,7 @@ impl Settings {
     }
 }
 
-/// The table, made once.
-#[derive(Debug)]
-struct State {
-    words: [u32; 64],
-}
-
-impl PixelHandler for Gamma {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&table::TABLE)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&self.state.words, &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings::of(setup)?;
-    let state = State { words: table::pack(&color::gamma(settings.value)) };
-    Ok(Worker::pixels(Gamma { state }))
+    Ok(fixed::function(&table::TABLE, &table::pack(&color::gamma(settings.value))))
 }

@@ -7,7 +7,9 @@
 
 use vramp_kernels::pixel::gray;
 use vramp_plan::catalog::{Entry, Status};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
+
+use super::fixed;
 
 /// What `grayscale` declares.
 pub static ENTRY: Entry = Entry {
@@ -18,21 +20,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-#[derive(Debug)]
-struct Grayscale;
-
-impl PixelHandler for Grayscale {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&gray::GRAY)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&[], &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
-    Ok(Worker::pixels(Grayscale))
+    Ok(fixed::function(&gray::GRAY, &[]))
 }

@@ -7,11 +7,12 @@
 
 use vramp_kernels::pixel::{color, matrix};
 use vramp_plan::catalog::{Entry, Liveness, Status};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::{defaults, number};
 
 use super::colormatrix::packed;
+use super::fixed;
 use super::number_of;
 
 /// What `hue` declares.
@@ -26,11 +27,6 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Hue {
-    state: State,
-}
-
-#[derive(Debug)]
 struct Settings {
     degrees: f64,
 }
@@ -41,25 +37,7 @@ impl Settings {
     }
 }
 
-/// The matrix in fixed point, made once.
-#[derive(Debug)]
-struct State {
-    words: [u32; 20],
-}
-
-impl PixelHandler for Hue {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&matrix::MATRIX)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&self.state.words, &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings::of(setup)?;
-    let state = State { words: packed(&color::hue(settings.degrees))? };
-    Ok(Worker::pixels(Hue { state }))
+    Ok(fixed::function(&matrix::MATRIX, &packed(&color::hue(settings.degrees))?))
 }

@@ -7,7 +7,9 @@
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Status};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
+
+use super::fixed;
 
 /// What `invert` declares.
 pub static ENTRY: Entry = Entry {
@@ -18,30 +20,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-#[derive(Debug)]
-struct Invert {
-    state: State,
-}
-
-/// The table, made once.
-#[derive(Debug)]
-struct State {
-    words: [u32; 64],
-}
-
-impl PixelHandler for Invert {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&table::TABLE)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&self.state.words, &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
-    let state = State { words: table::pack(&color::invert()) };
-    Ok(Worker::pixels(Invert { state }))
+    Ok(fixed::function(&table::TABLE, &table::pack(&color::invert())))
 }

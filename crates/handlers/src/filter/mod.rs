@@ -14,6 +14,7 @@ pub mod contrast;
 pub mod convolve;
 pub mod crop;
 pub mod edges;
+mod fixed;
 pub mod flip;
 pub mod gamma;
 pub mod grayscale;

@@ -7,10 +7,11 @@
 
 use vramp_kernels::pixel::threshold;
 use vramp_plan::catalog::{Entry, Liveness, Status};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::{defaults, number};
 
+use super::fixed;
 use super::number_of;
 
 /// What `threshold` declares.
@@ -25,11 +26,6 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Threshold {
-    state: State,
-}
-
-#[derive(Debug)]
 struct Settings {
     level: f64,
 }
@@ -40,25 +36,7 @@ impl Settings {
     }
 }
 
-/// The brightest that is black, as a whole number.
-#[derive(Debug)]
-struct State {
-    words: [u32; 1],
-}
-
-impl PixelHandler for Threshold {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&threshold::THRESHOLD)]
-    }
-
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
-        give.part(&self.state.words, &[]);
-        Ok(Flow::Produced)
-    }
-}
-
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings::of(setup)?;
-    let state = State { words: threshold::pack(settings.level) };
-    Ok(Worker::pixels(Threshold { state }))
+    Ok(fixed::function(&threshold::THRESHOLD, &threshold::pack(settings.level)))
 }

@@ -1,0 +1,34 @@
+//! One kernel whose parameters are the same for every frame: what most filters are once their settings are read.
+//!
+//! Owns the words, made once.
+//! Does not know what they mean: each filter packs its own.
+
+use vramp_kernels::PixelFn;
+use vramp_kernels::head::Head;
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Worker};
+
+struct Fixed {
+    part: Part,
+    words: Vec<u32>,
+}
+
+/// A filter that is this function with these words.
+pub(super) fn function(function: &'static PixelFn, words: &[u32]) -> Worker {
+    Worker::pixels(Fixed { part: Part::Function(function), words: words.to_vec() })
+}
+
+/// A filter that is this head with these words.
+pub(super) fn head(head: &'static Head, words: &[u32]) -> Worker {
+    Worker::pixels(Fixed { part: Part::Head(head), words: words.to_vec() })
+}
+
+impl PixelHandler for Fixed {
+    fn parts(&self) -> Vec<Part> {
+        vec![self.part]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.words, &[]);
+        Ok(Flow::Produced)
+    }
+}

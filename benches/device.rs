@@ -6,6 +6,8 @@
 //!
 //! `cargo bench --bench device`
 
+mod measure;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use vramp::kernels::head::gradient;
 use vramp::kernels::{Params, Recipe};
 use vramp::plan::{Graph, Size, Space};
 use vramp::{FileProbe, Session};
+
+use measure::{cpu_ms, median};
 
 const SIZE: Size = Size { width: 64, height: 64 };
 const FRAMES: u64 = 4_000;
@@ -31,11 +35,11 @@ fn main() {
         by_pipeline.push(pipeline);
         extra.push(pipeline - hand);
     }
-    let extra = median(&mut extra);
+    let extra = median(&extra);
     let verdict = if extra <= LIMIT_US { "met" } else { "MISSED" };
     println!("one dispatch and one readback of {SIZE}, us of CPU time a frame");
-    println!("  by hand   {:>8.1}", median(&mut by_hand));
-    println!("  pipeline  {:>8.1}", median(&mut by_pipeline));
+    println!("  by hand   {:>8.1}", median(&by_hand));
+    println!("  pipeline  {:>8.1}", median(&by_pipeline));
     println!("  extra     {extra:>8.1}   at most {LIMIT_US} {verdict}");
 }
 
@@ -53,7 +57,7 @@ fn loop_us(device: &Device) -> f64 {
             sum += u64::from(arrived.bytes(0)[2]);
         }
     };
-    let start = cpu_us();
+    let start = cpu_ms();
     for frame in 0..FRAMES {
         params.begin(&layout, SIZE, SIZE, frame);
         params.set(layout.head, &gradient::pack(frame), &[]);
@@ -70,7 +74,7 @@ fn loop_us(device: &Device) -> f64 {
         drop(made);
     }
     take(&player, true);
-    let took = cpu_us() - start;
+    let took = (cpu_ms() - start) * 1e3;
     assert!(sum > 0, "what came down was looked at");
     took / FRAMES as f64
 }
@@ -82,23 +86,10 @@ fn pipeline_us(device: &Device) -> f64 {
     let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
     let session = Session::of(&graph, &kinds).place("pattern0", Space::Gpu).place("null0", Space::Cpu).frames(FRAMES);
     let prepared = session.prepare_on(device).unwrap_or_else(|error| panic!("{error}"));
-    let start = cpu_us();
+    let start = cpu_ms();
     let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
-    let took = cpu_us() - start;
+    let took = (cpu_ms() - start) * 1e3;
     let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((report.counters.dispatches, report.counters.downloads), (FRAMES, FRAMES));
     took / FRAMES as f64
-}
-
-/// CPU time of this process so far, of threads that have ended too, in steps of 10 ms.
-fn cpu_us() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").expect("this bench reads Linux's own figures");
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) * 1e4
-}
-
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }

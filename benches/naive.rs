@@ -7,6 +7,8 @@
 //!
 //! `cargo bench --bench naive`
 
+mod measure;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use vramp::kernels::pixel::{color, curve, glyphs, markers, matrix, table};
 use vramp::kernels::{Params, PixelFn, Recipe};
 use vramp::plan::{Binding, Graph, Rate, Size, Space};
 use vramp::{FileProbe, Session};
+
+use measure::{cpu_ms, median};
 
 /// What vramp has to be faster by at 640x480.
 const LIMIT: f64 = 4.0;
@@ -51,7 +55,7 @@ fn main() {
                 naive_ms.push(naive(&device, size, *steps));
                 vramp_ms.push(pipeline(&device, &text));
             }
-            let (naive, vramp) = (median(&mut naive_ms), median(&mut vramp_ms));
+            let (naive, vramp) = (median(&naive_ms), median(&vramp_ms));
             let verdict = match (width, naive / vramp >= LIMIT) {
                 (640, true) => "met",
                 (640, false) => "MISSED",
@@ -162,18 +166,4 @@ fn colors(size: Size, frame: u64) -> Vec<Step> {
         lookup(&color::contrast(0.9, 0.0)),
         product(&color::saturation(1.4)),
     ]
-}
-
-/// CPU time of this process so far, of threads that have ended too, in steps of 10 ms.
-fn cpu_ms() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").expect("this bench reads Linux's own figures");
-    // Fields are counted behind the name, which may hold anything but ends with the last bracket.
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) * 10.0
-}
-
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }

@@ -3,6 +3,8 @@
 //! `cargo bench --bench speed [-- PYTHON]` alternates with `benches/peers/opencv.py`, run by that interpreter (`python3`
 //! unless told). CPU time of the whole process counts: machines are shared.
 
+mod measure;
+
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Mutex;
@@ -11,6 +13,8 @@ use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, Setting, SizeRule,
 use vramp::plan::{Format, Graph, Size, Space};
 use vramp::runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Setup, Worker};
 use vramp::{FileProbe, Session};
+
+use measure::{cpu_ms, median};
 
 const FRAMES: u64 = 600;
 const ROUNDS: usize = 3;
@@ -118,18 +122,4 @@ fn opencv(python: &str) -> Vec<(String, f64)> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let one = |line: &str| line.split_once(' ').and_then(|(work, ms)| Some((work.to_owned(), ms.parse().ok()?)));
     text.lines().filter_map(one).collect()
-}
-
-/// CPU time of this process so far, of threads that have ended too, in steps of 10 ms.
-fn cpu_ms() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").expect("this bench reads Linux's own figures");
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) * 10.0
-}
-
-fn median(times: &[f64]) -> f64 {
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Frame, HandlerError, Yuv};
+use vramp_runtime::{Call, Flow, Frame, HandlerError, Yuv};
 
 /// Planes larger than this go straight from the file into the frame; rows and frame lines share one read.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -122,7 +122,7 @@ impl FrameReader {
 
     /// The next frame, for the call of this number; none at the end. Asked again under the number it failed at, it
     /// fails again.
-    pub(super) fn next(
+    fn next(
         &mut self,
         number: u64,
         lend: impl FnOnce(Format, Size) -> Result<Frame, HandlerError>,
@@ -144,6 +144,14 @@ impl FrameReader {
         read.map_err(|error| self.fail(number, &error))?;
         self.frames += 1;
         Ok(Some(frame))
+    }
+
+    /// Reads the next frame and sends it.
+    pub(super) fn send_next(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = self.next(call.now().number, |format, size| Ok(call.lend(format, size)?))?;
+        let Some(frame) = frame else { return Ok(Flow::Ended) };
+        call.send(0, frame);
+        Ok(Flow::Produced)
     }
 
     fn fail(&mut self, number: u64, error: &ReadError) -> HandlerError {

@@ -69,11 +69,7 @@ impl FrameHandler for Raw {
     }
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let Some(reader) = &mut self.state.reader else { return Ok(Flow::Ended) };
-        let frame = reader.next(call.now().number, |format, size| Ok(call.lend(format, size)?))?;
-        let Some(frame) = frame else { return Ok(Flow::Ended) };
-        call.send(0, frame);
-        Ok(Flow::Produced)
+        self.state.reader.as_mut().map_or(Ok(Flow::Ended), |reader| reader.send_next(call))
     }
 
     fn stop(&mut self) -> Result<(), HandlerError> {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use vramp_plan::{Format, Policy, Size};
-use vramp_runtime::{DropReason, HostPool, Meta, Ring, Sent, Slot};
+use vramp_runtime::{Bell, DropReason, HostPool, Meta, Ring, Sent, Slot, link};
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -259,4 +259,20 @@ fn frames_cross_threads_without_loss_in_order() {
     let (output, pool) = sender.join().unwrap();
     assert_eq!((next, output.counts().taken), (total, total));
     assert!(pool.stats().misses <= 6, "{:?}", pool.stats());
+}
+
+#[test]
+fn the_latest_frame_of_a_link_is_the_very_one_that_was_sent_and_stays_there() {
+    let (pool, bell) = (HostPool::new(1 << 20), Bell::new());
+    let (output, input) = link(Policy::Latest, 3, &bell, &bell);
+    assert!(input.latest().is_none(), "nothing was sent");
+    let meta = Meta::new(Format::Rgba8, Size { width: 4, height: 4 });
+    let frames: Vec<_> = (0..5).map(|_| pool.lend(meta).expect("there is room")).collect();
+    for (pts_ns, frame) in (0..).zip(&frames) {
+        assert!(matches!(output.send(Slot::Frame { pts_ns, frame: frame.clone() }), Sent::Taken));
+        assert!(input.latest().is_some_and(|latest| latest.is_same(frame)));
+        assert!(input.latest().is_some_and(|latest| latest.is_same(frame)), "looking does not take");
+    }
+    let counts = output.counts();
+    assert_eq!((counts.sent, counts.taken, counts.queued, counts.dropped.iter().sum::<u64>()), (5, 0, 3, 2));
 }

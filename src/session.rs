@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
 use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
-use vramp_runtime::{Kinds, Listener, Outcome, Pipeline, PrepareError};
+use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen};
 
 use crate::machine;
 
@@ -59,6 +59,9 @@ pub struct Session<'a> {
     chosen: bool,
     nominal: bool,
     listener: Option<Listener>,
+    on_loss: OnLoss,
+    away: Option<Duration>,
+    lose_at: Vec<u64>,
 }
 
 /// A run that is ready.
@@ -98,6 +101,9 @@ impl<'a> Session<'a> {
             chosen: false,
             nominal: false,
             listener: None,
+            on_loss: OnLoss::default(),
+            away: None,
+            lose_at: Vec::new(),
         }
     }
 
@@ -213,6 +219,27 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Says what happens when the device is lost in the middle of a run; it is opened again unless told.
+    #[must_use]
+    pub fn on_loss(mut self, rule: OnLoss) -> Self {
+        self.on_loss = rule;
+        self
+    }
+
+    /// How long a device that could not be opened again is left alone before the first attempt to go back to it.
+    #[must_use]
+    pub fn away(mut self, pause: Duration) -> Self {
+        self.away = Some(pause);
+        self
+    }
+
+    /// Destroys the device when so many frames have come to it, to see what becomes of the run.
+    #[must_use]
+    pub fn lose_device_at(mut self, frames: &[u64]) -> Self {
+        self.lose_at = frames.to_vec();
+        self
+    }
+
     /// The figures it plans with: those given, or those of the class of the adapter that it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
         if let Some(profile) = &self.profile {
@@ -245,12 +272,14 @@ impl<'a> Session<'a> {
         let profile = self.figures()?;
         let plan = self.planner(self.graph, &profile).decide()?;
         if !plan.lanes.iter().any(|lane| lane.device) {
-            let pipeline = self.pipeline(&plan, &profile, None)?;
+            let pipeline = self.pipeline(&plan, &profile, None, None)?;
             return Ok(Prepared { plan, device: None, pipeline });
         }
         match self.choice.open() {
             Ok(device) => {
-                let pipeline = self.pipeline(&plan, &profile, Some(&device))?;
+                let choice = self.choice.clone();
+                let reopen: Reopen = Arc::new(move || choice.open());
+                let pipeline = self.pipeline(&plan, &profile, Some(&device), Some(reopen))?;
                 Ok(Prepared { plan, device: Some(device), pipeline })
             }
             Err(why) if !self.insists() && self.profile.is_none() => {
@@ -264,21 +293,36 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Makes a plan that was decided by this session ready, on a device that is open already.
+    /// Makes a plan that was decided by this session ready, on a device that is open already. Where that is lost, the
+    /// cpu goes on: whoever opened it may open another.
     pub fn prepare_on(&self, device: &Device) -> Result<Prepared, SessionError> {
         let profile = self.figures()?;
         let plan = self.planner(self.graph, &profile).decide()?;
-        let pipeline = self.pipeline(&plan, &profile, Some(device))?;
+        let pipeline = self.pipeline(&plan, &profile, Some(device), None)?;
         Ok(Prepared { plan, device: Some(device.clone()), pipeline })
     }
 
-    fn pipeline(&self, plan: &Plan, profile: &Profile, device: Option<&Device>) -> Result<Pipeline, PrepareError> {
+    fn pipeline(
+        &self,
+        plan: &Plan,
+        profile: &Profile,
+        device: Option<&Device>,
+        reopen: Option<Reopen>,
+    ) -> Result<Pipeline, PrepareError> {
         let mut pipeline = Pipeline::of(plan, self.graph, self.kinds)
             .in_flight(self.in_flight as usize)
             .batch(self.batch as usize)
             .frames(self.frames)
             .pace(self.pace)
-            .replan(self.replan(plan, profile));
+            .replan(self.replan(plan, profile))
+            .on_loss(self.on_loss)
+            .lose_device_at(&self.lose_at);
+        if let Some(reopen) = reopen {
+            pipeline = pipeline.reopen(reopen);
+        }
+        if let Some(pause) = self.away {
+            pipeline = pipeline.away(pause);
+        }
         if let Some(threads) = self.threads {
             pipeline = pipeline.threads(threads);
         }

@@ -22,6 +22,7 @@ use crate::input::read_file;
 /// A session with everything that was asked for but the figures.
 pub(crate) fn of<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a Kinds) -> Result<Session<'a>, Failure> {
     let mut session = Session::of(graph, kinds).strict(wishes.strict).fusion(!wishes.no_fusion);
+    session = session.on_loss(wishes.on_loss.unwrap_or_default()).lose_device_at(&wishes.lose_device_at);
     if wishes.cpu {
         session = session.only(Space::Cpu);
     } else if wishes.gpu {

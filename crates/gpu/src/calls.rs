@@ -39,6 +39,36 @@ pub struct Counters {
     pub max_in_flight: u64,
 }
 
+impl Counters {
+    /// What was asked since an earlier reading of the same device.
+    #[must_use]
+    pub fn since(&self, before: &Counters) -> Counters {
+        self.with(before, u64::saturating_sub, |now, _| now)
+    }
+
+    /// What was asked of two devices together.
+    #[must_use]
+    pub fn and(&self, other: &Counters) -> Counters {
+        self.with(other, |one, two| one + two, u64::max)
+    }
+
+    fn with(&self, other: &Counters, count: fn(u64, u64) -> u64, most: fn(u64, u64) -> u64) -> Counters {
+        Counters {
+            uploads: count(self.uploads, other.uploads),
+            downloads: count(self.downloads, other.downloads),
+            transfer_bytes: count(self.transfer_bytes, other.transfer_bytes),
+            dispatches: count(self.dispatches, other.dispatches),
+            passes: count(self.passes, other.passes),
+            submits: count(self.submits, other.submits),
+            bind_groups: count(self.bind_groups, other.bind_groups),
+            gpu_allocs: count(self.gpu_allocs, other.gpu_allocs),
+            compiles: count(self.compiles, other.compiles),
+            maps: count(self.maps, other.maps),
+            max_in_flight: most(self.max_in_flight, other.max_in_flight),
+        }
+    }
+}
+
 /// What wgpu itself counts: things that exist now, not things that were made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DriverCounters {

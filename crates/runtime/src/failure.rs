@@ -5,10 +5,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use vramp_gpu::{PlayError, ReadError};
 use vramp_plan::OnError;
 
-use crate::handler::{DeviceError, HandlerError};
+use crate::handler::HandlerError;
 use crate::ring::DropReason;
 
 /// A handler's failure, with its context.
@@ -27,10 +26,7 @@ pub struct Failure {
 impl Failure {
     /// Why frames that wait are dropped for it.
     pub(crate) fn drops(&self) -> DropReason {
-        let lost = matches!(
-            &self.error,
-            HandlerError::Device(DeviceError::Play(PlayError::Lost(_)) | DeviceError::Read(ReadError::Lost(_)))
-        );
+        let lost = self.error.trouble().is_some() || matches!(self.error, HandlerError::NoTwin { .. });
         if lost { DropReason::DeviceLost } else { DropReason::Error }
     }
 }

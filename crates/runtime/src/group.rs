@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Device, Kernel};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
-use vramp_plan::{Binding, Format, Rate, Size};
+use vramp_plan::{Binding, Format, Rate, Shader, Size, Space};
 
 use crate::frame::{Frame, Meta};
 use crate::handler::{
@@ -130,13 +130,19 @@ impl Group {
 
     /// Compiles it for a device, on which it then runs.
     pub async fn on(mut self, device: &Device) -> Result<Group, DeviceError> {
+        self.compile(device).await?;
+        Ok(self)
+    }
+
+    async fn compile(&mut self, device: &Device) -> Result<(), DeviceError> {
         let mut kernels = Vec::new();
         for shader in self.recipe.shaders(&self.name) {
             kernels.push(device.prepare_async(&shader).await?);
         }
         let sides_before = self.recipe.before.iter().filter(|function| function.side).count();
         self.kernels = Some(OnDevice { kernels, sides_before, small: None, small_words: Vec::new() });
-        Ok(self)
+        self.nothing = None;
+        Ok(())
     }
 
     /// Asks every member for its parameters; hands back the sizes of source and output.
@@ -210,8 +216,8 @@ impl Group {
     }
 
     fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
-        let sides = self.sides(call, sizes)?;
-        let source = match self.ports.source {
+        let mut sides = self.sides(call, sizes)?;
+        let mut source = match self.ports.source {
             None => None,
             Some(port) => match call.take(port) {
                 Some(frame) => Some(frame),
@@ -222,6 +228,10 @@ impl Group {
             None => self.compute_on_host(call, sizes, source, &sides),
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
+                // Frames that were made on the host while the device was away may still come.
+                for frame in source.iter_mut().chain(&mut sides).filter(|frame| frame.space() == Space::Cpu) {
+                    *frame = desk.raise(frame.clone(), &self.name)?;
+                }
                 let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
                 kernels.record(desk, &self.name, &self.params, sizes, source.as_ref(), &sides, &made)?;
                 Ok(made)
@@ -298,6 +308,20 @@ impl FrameHandler for Group {
             kernels.small = None;
         }
         Ok(())
+    }
+
+    fn leave_device(&mut self) -> bool {
+        (self.kernels, self.nothing) = (None, None);
+        true
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
+        Ok(vramp_gpu::now(self.compile(device))?)
+    }
+
+    fn shaders(&self) -> Vec<Shader> {
+        self.recipe.shaders(&self.name)
     }
 
     fn computes(&self) -> bool {

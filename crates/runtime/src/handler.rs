@@ -46,6 +46,21 @@ pub enum HandlerError {
         /// What it said.
         message: String,
     },
+    /// The device is gone, and it can only run there.
+    #[error("it runs on the device only, and {trouble}")]
+    NoTwin {
+        /// What happened to the device.
+        trouble: Trouble,
+    },
+    /// A picture beside the lead's went with the device, and its source has ended.
+    #[error(
+        "its input {input} was on the device that was lost, and will bring no other frame; feed it from a source that \
+         goes on (`loop=true`), or keep it on the cpu (`--place`)"
+    )]
+    SideLost {
+        /// Which input, counted from 0.
+        input: usize,
+    },
     /// What was asked for can be planned only.
     #[error("`{what}` can be planned, but it cannot run yet; {instead}")]
     NotBuilt {
@@ -63,6 +78,14 @@ impl HandlerError {
     /// An error of the handler's own.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> HandlerError {
         HandlerError::Failed(error.into())
+    }
+
+    /// What is wrong with the device, where that is the reason.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        match self {
+            HandlerError::Device(error) => error.trouble(),
+            _ => None,
+        }
     }
 }
 
@@ -84,6 +107,50 @@ pub enum DeviceError {
     /// It would not compile a kernel.
     #[error(transparent)]
     Prepare(#[from] vramp_gpu::PrepareError),
+}
+
+impl DeviceError {
+    /// What is wrong with the device itself; none where it is as it was.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        use vramp_gpu::{BufferError, LendError, PlayError, PrepareError, ReadError};
+        let lost = |lost: &vramp_gpu::Lost| Trouble::Lost { reason: lost.reason.clone() };
+        match self {
+            DeviceError::Play(PlayError::Lost(why))
+            | DeviceError::Read(ReadError::Lost(why))
+            | DeviceError::Prepare(PrepareError::Lost(why))
+            | DeviceError::Lend(LendError::NotMade { problem: BufferError::Lost(why), .. }) => Some(lost(why)),
+            DeviceError::Play(PlayError::Overdue { kernel, waited_ms }) => {
+                Some(Trouble::Overdue { kernel: kernel.to_string(), waited_ms: *waited_ms })
+            }
+            DeviceError::Play(PlayError::OutOfMemory)
+            | DeviceError::Lend(LendError::NotMade { problem: BufferError::OutOfMemory, .. }) => {
+                Some(Trouble::OutOfMemory)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is wrong with a device, so that nothing more can be asked of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// It is gone.
+    #[error("the device was lost ({reason})")]
+    Lost {
+        /// As far as the driver says.
+        reason: String,
+    },
+    /// A kernel does not end.
+    #[error("{kernel} had not ended after {waited_ms} ms: the device hangs")]
+    Overdue {
+        /// The first kernel of the submission.
+        kernel: String,
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// It has no memory left.
+    #[error("the device has no memory left")]
+    OutOfMemory,
 }
 
 /// When a call happens.
@@ -112,6 +179,24 @@ pub trait FrameHandler: Send {
     /// Called once after the last frame, also after an error or when the run is stopped: the place to finish files.
     fn stop(&mut self) -> Result<(), HandlerError> {
         Ok(())
+    }
+
+    /// The device was lost: from the next frame on it is given frames on the host. True where it goes on with them;
+    /// otherwise the run ends here. Only asked of handlers that offer the gpu.
+    fn leave_device(&mut self) -> bool {
+        false
+    }
+
+    /// Goes on on this device, which is another than before; what it kept on the old one is gone.
+    fn enter_device(&mut self, device: &vramp_gpu::Device) -> Result<(), HandlerError> {
+        let _ = device;
+        Ok(())
+    }
+
+    /// The kernels that `enter_device` will want, so that they can be compiled beforehand.
+    #[doc(hidden)]
+    fn shaders(&self) -> Vec<vramp_plan::Shader> {
+        Vec::new()
     }
 
     /// Whether it goes through all pixels, so that rows can be spread over threads.

@@ -111,6 +111,20 @@ impl Holding {
         }
     }
 
+    /// Makes the places of those frames empty that `is_lost` says are gone, and says how many there were.
+    pub(crate) fn lose(&mut self, is_lost: impl Fn(&Frame) -> bool) -> u64 {
+        let mut lost = 0;
+        for held in &mut self.places {
+            if let Held::Slot(Slot::Frame { pts_ns, frame }) = held
+                && is_lost(frame)
+            {
+                *held = Held::Slot(Slot::empty(*pts_ns));
+                lost += 1;
+            }
+        }
+        lost
+    }
+
     /// Lets the oldest place go, if it can.
     pub(crate) fn pop(&mut self) -> Option<Slot<Frame>> {
         match self.places.front_mut()? {

@@ -6,7 +6,7 @@
 //! Always: an input supplies its newest frame up to the lead's time, never one from behind it; an input that has ended
 //! holds its last frame.
 
-use vramp_plan::Policy;
+use vramp_plan::{Policy, Space};
 
 use crate::frame::Frame;
 use crate::link::Input;
@@ -25,6 +25,8 @@ struct Port {
     newest: Option<Frame>,
     /// Whether the newest frame has been supplied already.
     seen: bool,
+    /// Whether the newest frame went with a device, and no other has come since.
+    lost: bool,
 }
 
 /// What is known of the lead.
@@ -62,7 +64,7 @@ impl Inputs {
     }
 
     pub(crate) fn connect(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
-        self.ports[input] = Some(Port { link, policy, newest: None, seen: false });
+        self.ports[input] = Some(Port { link, policy, newest: None, seen: false, lost: false });
     }
 
     /// Looks at the lead; none where it is not linked.
@@ -88,7 +90,7 @@ impl Inputs {
         let mut moved = false;
         for port in self.others_mut() {
             if let Some(newest) = port.link.take_up_to(passed) {
-                (port.newest, port.seen) = (Some(newest), false);
+                (port.newest, port.seen, port.lost) = (Some(newest), false, false);
                 moved = true;
             }
         }
@@ -117,6 +119,39 @@ impl Inputs {
             given[at].clone_from(&port.newest);
         }
         repeats
+    }
+
+    /// Whether an input's newest frame went with a device: what is made without it would be wrong.
+    pub(crate) fn lack_one(&self) -> bool {
+        self.others().any(|port| port.lost)
+    }
+
+    /// An input whose newest frame went with a device, and that will bring no other.
+    pub(crate) fn lacks_for_good(&self) -> Option<usize> {
+        let gone = |port: &Port| port.lost && port.link.look(Ring::is_over);
+        self.ports.iter().position(|port| port.as_ref().is_some_and(gone))
+    }
+
+    /// Gives up frames that were on a device that is gone; says how many of those waited. An input that has no frame
+    /// now lacks one, even where none had come: it may have been on its way.
+    pub(crate) fn lose(&mut self) -> u64 {
+        let is_lost = |frame: &Frame| frame.space() == Space::Gpu;
+        let lead = self.lead;
+        let mut lost = 0;
+        for (at, port) in self.ports.iter_mut().enumerate() {
+            let Some(port) = port else { continue };
+            lost += port.link.lose(DropReason::DeviceLost, is_lost);
+            let had = port.newest.take_if(|newest| is_lost(newest)).is_some();
+            if at != lead && port.newest.is_none() && (had || !port.link.look(Ring::is_over)) {
+                port.lost = true;
+            }
+        }
+        lost
+    }
+
+    /// The frames that other inputs than the lead supply.
+    pub(crate) fn supplied(&mut self) -> impl Iterator<Item = &mut Frame> {
+        self.others_mut().filter_map(|port| port.newest.as_mut())
     }
 
     /// Says that nothing will be taken any more: nobody must wait for room in front of a node that has ended.

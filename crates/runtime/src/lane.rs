@@ -7,6 +7,11 @@
 //! Always: a lane that can do nothing waits for its bell or for the device, never long, so stopping it is ringing it;
 //! the latest segment that can move goes first, so frames leave before others come.
 
+mod recovery;
+
+pub(crate) use recovery::{MakePlayer, Recovery};
+pub use recovery::{OnLoss, Reopen};
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -29,6 +34,7 @@ pub struct Lane {
     bell: Bell,
     workplace: Workplace,
     playing: Option<Playing>,
+    recovery: Option<Recovery>,
     busy: Arc<Busy>,
     slow: Slow,
     batch: usize,
@@ -84,6 +90,7 @@ impl Lane {
             bell,
             workplace,
             playing: None,
+            recovery: None,
             busy: Arc::default(),
             slow: Slow::default(),
             batch: 1,
@@ -100,6 +107,13 @@ impl Lane {
         playing: Playing,
     ) -> Lane {
         Lane { segments, gates, playing: Some(playing), ..Lane::new(Vec::new(), bell, workplace) }
+    }
+
+    /// Goes on when its device is lost.
+    #[must_use]
+    pub(crate) fn recovering(mut self, recovery: Recovery) -> Lane {
+        self.recovery = Some(recovery);
+        self
     }
 
     /// Says how long a frame may take.
@@ -129,7 +143,12 @@ impl Lane {
 
     /// Whether it computes pixels on the host, so that more threads would help.
     pub fn computes(&self) -> bool {
-        self.playing.is_none() && self.nodes().any(Node::computes)
+        (self.playing.is_none() || self.may_leave()) && self.nodes().any(Node::computes)
+    }
+
+    /// Whether it is the device's, and goes on without it where need be.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.recovery.as_ref().is_some_and(|recovery| recovery.rule != OnLoss::Stop)
     }
 
     /// What wakes it: ring it after asking it to stop.
@@ -161,18 +180,52 @@ impl Lane {
     /// Lets its nodes fire once each; in the device's lane, those of the latest segment that can move.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let tally = Arc::clone(self.workplace.tally());
-        counted(&tally, || if self.playing.is_some() { self.step_device(now) } else { self.step_host(now) })
+        if self.recovery.is_some() {
+            self.lose_on_purpose();
+            #[cfg(not(target_arch = "wasm32"))]
+            self.look_for_device(now());
+        }
+        let stepped =
+            counted(&tally, || if self.playing.is_some() { self.step_device(now) } else { self.step_host(now) });
+        match stepped {
+            Stepped::Failed(failure) => self.recover(failure, now()),
+            stepped => stepped,
+        }
     }
 
+    /// Lets nodes fire that need no device: a lane of the host has one segment, a device's lane without its device may
+    /// have several, of which the latest that can move goes first here too.
     fn step_host(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, workplace, busy, slow, .. } = self;
-        fire_all((&mut segments[0], &gates[0]), 0, now, workplace, busy, slow, &mut |_, _| {})
+        let (mut over, mut wait) = (true, None::<Duration>);
+        let mut base: usize = segments.iter().map(Vec::len).sum();
+        for (nodes, gates) in segments.iter_mut().zip(gates).rev() {
+            base -= nodes.len();
+            match fire_all((nodes, gates), base, now, workplace, busy, slow, &mut |_, _| {}) {
+                Stepped::Stuck => over = false,
+                Stepped::Wait(time) => {
+                    over = false;
+                    wait = Some(wait.map_or(time, |other| other.min(time)));
+                }
+                Stepped::Over => {}
+                stepped => return stepped,
+            }
+        }
+        match (over, wait) {
+            (true, _) => Stepped::Over,
+            (_, Some(wait)) => Stepped::Wait(wait),
+            _ => Stepped::Stuck,
+        }
     }
 
     fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, workplace, busy, slow, playing, batch, .. } = self;
         let Some(playing) = playing else { return Stepped::Over };
-        let mut arrived = match playing.receive(segments, workplace) {
+        let mut ended = |node: &Node, interval, done| {
+            workplace.sunk(node.counts().emitted);
+            slow.look_at_sink(interval, done, node, workplace);
+        };
+        let mut arrived = match playing.receive(segments, workplace, now, &mut ended) {
             Ok(arrived) => arrived,
             Err(failure) => return Stepped::Failed(failure),
         };
@@ -312,7 +365,7 @@ fn fire_all(
             let done = now();
             let took = done.saturating_sub(at);
             let interval = node.note_call(took, done);
-            if node.is_sink() {
+            if node.is_sink() && !node.awaits() {
                 workplace.sunk(node.taken());
                 slow.look_at_sink(interval, done, node, workplace);
             }

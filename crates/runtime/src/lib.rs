@@ -12,6 +12,7 @@
 
 mod bell;
 mod clock;
+mod devices;
 mod failure;
 mod frame;
 mod group;
@@ -41,17 +42,19 @@ pub use clock::{Clock, Paced, Tick};
 pub use failure::{Failure, Member};
 pub use frame::{Birth, EditError, Frame, Matrix, Meta, Yuv};
 pub use group::{Group, Ports};
-pub use handler::{Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PixelHandler, PixelInfo};
+pub use handler::{
+    Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PixelHandler, PixelInfo, Trouble,
+};
 pub use heap::{CountingAllocator, Tally, counted, foreign, is_counted};
 pub use kind::{Kinds, Make, Setup, Worker};
-pub use lane::{Busy, Lane, Stepped};
+pub use lane::{Busy, Lane, OnLoss, Reopen, Stepped};
 pub use link::{Input, Observed, Output, link};
-pub use monitor::{Event, Histogram, NodeCounts, NodeStats, Progress};
+pub use monitor::{Event, GoesOn, Histogram, NodeCounts, NodeStats, Progress};
 pub use node::{Fired, Node, Replan};
 pub use pipeline::{Outcome, Pipeline, PipelineBuilder, PrepareError, RunError, Stopper, Watch};
 pub use playing::Playing;
 pub use pool::{HostPool, PoolError, PoolStats};
-pub use report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};
+pub use report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Recovered, Report, Times};
 pub use ring::{Counts, DropReason, Ring, Sent, Slot};
 pub use transfer::{Download, Upload};
 pub use workplace::{Desk, Listener, Sending, Workplace};

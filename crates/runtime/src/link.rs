@@ -175,6 +175,13 @@ impl<T> Input<T> {
         self.shared.wake_producer();
     }
 
+    /// Makes the places of those frames empty that `is_lost` says are gone, and says how many there were.
+    pub fn lose(&self, reason: DropReason, is_lost: impl Fn(&T) -> bool) -> u64 {
+        let lost = self.shared.ring().lose(reason, is_lost);
+        self.shared.wake_producer();
+        lost
+    }
+
     /// Drops everything that waits.
     pub fn drain(&self, reason: DropReason) {
         self.shared.ring().drain(reason);

@@ -136,6 +136,7 @@ pub struct NodeStats {
     emitted: AtomicU64,
     filtered: AtomicU64,
     failed: AtomicU64,
+    lost: AtomicU64,
     held: AtomicU64,
     repeats: AtomicU64,
 }
@@ -151,6 +152,8 @@ pub struct NodeCounts {
     pub filtered: u64,
     /// Frames on which the handler failed.
     pub failed: u64,
+    /// Frames that went with a device.
+    pub lost: u64,
     /// Frames that are held back.
     pub held: u64,
     /// Times that an input other than the lead supplied a frame once more.
@@ -160,7 +163,7 @@ pub struct NodeCounts {
 impl NodeCounts {
     /// Whether every frame is accounted for.
     pub fn is_conserved(&self) -> bool {
-        self.taken == self.emitted + self.filtered + self.failed + self.held
+        self.taken == self.emitted + self.filtered + self.failed + self.lost + self.held
     }
 }
 
@@ -173,6 +176,7 @@ impl NodeStats {
             emitted: read(&self.emitted),
             filtered: read(&self.filtered),
             failed: read(&self.failed),
+            lost: read(&self.lost),
             held: read(&self.held),
             repeats: read(&self.repeats),
         }
@@ -184,6 +188,7 @@ impl NodeStats {
         write(&self.emitted, counts.emitted);
         write(&self.filtered, counts.filtered);
         write(&self.failed, counts.failed);
+        write(&self.lost, counts.lost);
         write(&self.held, counts.held);
         write(&self.repeats, counts.repeats);
     }
@@ -225,6 +230,20 @@ pub enum Event {
         /// The new size.
         size: Size,
     },
+    /// The device is gone; the run goes on.
+    DeviceLost {
+        /// Why, in words.
+        reason: String,
+        /// What goes on with it.
+        on: GoesOn,
+        /// Frames that went with it.
+        lost: u64,
+    },
+    /// The device is back, and used again.
+    DeviceBack {
+        /// Its name.
+        device: String,
+    },
     /// A second has passed.
     Second(Progress),
     /// A handler has not come back this long after the run was to stop.
@@ -234,6 +253,16 @@ pub enum Event {
         /// How long.
         waited: Duration,
     },
+}
+
+/// Where a run goes on when a device was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GoesOn {
+    /// On the device, opened anew.
+    Device,
+    /// On the cpu, with every kernel's twin.
+    Cpu,
 }
 
 /// How far a run is.

@@ -8,8 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vramp_gpu::Device;
-
+use crate::devices::Devices;
 use crate::heap::Tally;
 use crate::milestones::Milestones;
 use crate::pool::HostPool;
@@ -35,11 +34,11 @@ pub(crate) struct Passed {
     pub(crate) replans: AtomicU64,
     tally: Arc<Tally>,
     pool: HostPool,
-    device: Option<Device>,
+    devices: Arc<Devices>,
 }
 
 impl Passed {
-    pub(crate) fn new(tally: Arc<Tally>, pool: HostPool, device: Option<Device>) -> Passed {
+    pub(crate) fn new(tally: Arc<Tally>, pool: HostPool, devices: Arc<Devices>) -> Passed {
         Passed {
             frames: AtomicU64::new(0),
             milestones: Mutex::default(),
@@ -47,7 +46,7 @@ impl Passed {
             replans: AtomicU64::new(0),
             tally,
             pool,
-            device,
+            devices,
         }
     }
 
@@ -70,7 +69,7 @@ impl Passed {
 
     /// The counters as they are.
     pub(crate) fn read(&self) -> Reading {
-        let device = self.device.as_ref().map(Device::counters).unwrap_or_default();
+        let device = self.devices.counters();
         Reading {
             heap_allocs: self.tally.own(),
             foreign_allocs: self.tally.foreign(),

@@ -1,13 +1,15 @@
 //! Playing: how what the device's lane records reaches the device, and what comes down.
 //!
-//! Owns the lane's player and the list of downloads that are under way, in order.
+//! Owns the lane's player and the list of what nodes wait for, in order: downloads, and the end of frames that stay.
 //! Does not decide who fires: the lane does, and only while there is room.
 //!
-//! Always: one submit per segment that moved; what was asked for first arrives first, at the node that asked.
+//! Always: one submit per segment that moved; what was asked for first arrives first, at the node that asked; a frame
+//! that ends on the device has arrived when the device has finished it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use vramp_gpu::{Counters, PlayError, Player, ReadError};
+use vramp_gpu::{Counters, PlayError, Played, Player, ReadError};
 
 use crate::failure::Failure;
 use crate::frame::Meta;
@@ -15,14 +17,16 @@ use crate::handler::{DeviceError, HandlerError};
 use crate::heap::foreign;
 use crate::milestones::Milestones;
 use crate::node::Node;
-use crate::workplace::Workplace;
+use crate::workplace::{Wanted, Workplace};
 
 /// Plays what one lane records.
 pub struct Playing {
     player: Player,
-    /// Downloads that were recorded and not played yet have no ticket.
+    /// What was recorded and not played yet has no submission.
     asked: VecDeque<Asked>,
     segments: Vec<SegmentCount>,
+    /// What was played last; before that, what has always been finished.
+    last: Played,
     /// The segment whose recording waits to be played, and the frames that its first node has been given.
     recorded: Option<(usize, u64)>,
 }
@@ -38,22 +42,30 @@ struct SegmentCount {
     milestones: Milestones<Counters>,
 }
 
-/// A download and who wants it.
+/// What is awaited, and by whom.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
-    ticket: Option<u64>,
+    played: Option<Played>,
     segment: usize,
     node: usize,
-    meta: Meta,
+    wanted: Wanted,
 }
+
+/// Who is told that a frame has ended on the device: its node, and the time since the one before.
+pub(crate) type Ended<'a> = &'a mut dyn FnMut(&Node, Option<Duration>, Duration);
 
 impl Playing {
     /// Plays on this player what segments record that have these shares of the fastest source's frames.
     pub fn new(player: Player, shares: Vec<f64>) -> Playing {
         let count =
             |share| SegmentCount { share, frames: 0, counters: Counters::default(), milestones: Milestones::default() };
-        let segments = shares.into_iter().map(count).collect();
-        Playing { player, asked: VecDeque::with_capacity(16), segments, recorded: None }
+        Playing::again(player, Counts(shares.into_iter().map(count).collect()))
+    }
+
+    /// Plays on another player and goes on counting.
+    pub(crate) fn again(player: Player, counts: Counts) -> Playing {
+        let last = Played { submission: 0, ticket: None };
+        Playing { player, asked: VecDeque::with_capacity(16), segments: counts.0, last, recorded: None }
     }
 
     /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
@@ -103,8 +115,8 @@ impl Playing {
     /// Notes which node asked for the downloads that were recorded since it was last asked.
     pub(crate) fn note_asked(&mut self, segment: usize, node: usize, workplace: &mut Workplace) {
         let Some(desk) = workplace.desk() else { return };
-        for meta in desk.downloads.drain(..) {
-            self.asked.push_back(Asked { ticket: None, segment, node, meta });
+        for wanted in desk.asked.drain(..) {
+            self.asked.push_back(Asked { played: None, segment, node, wanted });
         }
     }
 
@@ -112,8 +124,10 @@ impl Playing {
     pub(crate) fn play(&mut self, workplace: &mut Workplace) -> Result<(), Failure> {
         let Some(desk) = workplace.desk() else { return Ok(()) };
         if desk.recording.is_empty() {
-            // What moved asked nothing of the device: there is nothing to wait for.
+            // What moved asked nothing of the device. A frame that ended there was made by what was played last, if
+            // not before.
             self.recorded = None;
+            self.played(self.last);
             return Ok(());
         }
         let before = desk.device().counters();
@@ -122,8 +136,8 @@ impl Playing {
                 if let Some((segment, frames)) = self.recorded.take() {
                     self.segments[segment].add(frames, &before, &desk.device().counters());
                 }
-                let unplayed = self.asked.iter_mut().filter(|asked| asked.ticket.is_none());
-                unplayed.for_each(|asked| asked.ticket = played.ticket);
+                self.last = played;
+                self.played(played);
                 Ok(())
             }
             Err(PlayError::Busy { .. } | PlayError::NotTaken { .. }) => Ok(()),
@@ -131,10 +145,33 @@ impl Playing {
         }
     }
 
-    /// Brings what has come down to the nodes that wait for it; says whether anything did.
-    pub(crate) fn receive(&mut self, segments: &mut [Vec<Node>], workplace: &Workplace) -> Result<bool, Failure> {
+    fn played(&mut self, played: Played) {
+        let unplayed = self.asked.iter_mut().filter(|asked| asked.played.is_none());
+        unplayed.for_each(|asked| asked.played = Some(played));
+    }
+
+    /// Brings what has come down to the nodes that wait for it, and tells those whose frames have ended; says whether
+    /// there was anything.
+    pub(crate) fn receive(
+        &mut self,
+        segments: &mut [Vec<Node>],
+        workplace: &Workplace,
+        now: &dyn Fn() -> Duration,
+        ended: Ended<'_>,
+    ) -> Result<bool, Failure> {
         let mut any = false;
-        while self.asked.front().is_some_and(|asked| asked.ticket.is_some()) {
+        while let Some(Asked { played: Some(played), segment, node, wanted }) = self.asked.front().copied() {
+            if let Wanted::Finished = wanted {
+                if !self.has_finished(played.submission)? {
+                    break;
+                }
+                self.asked.pop_front();
+                any = true;
+                let (node, done) = (&mut segments[segment][node], now());
+                let interval = node.finish_awaited(done);
+                ended(node, interval, done);
+                continue;
+            }
             let (ticket, arrived) = match foreign(|| self.player.readbacks().take()) {
                 Ok(None) => break,
                 Ok(Some(arrived)) => (arrived.ticket(), Ok(arrived)),
@@ -143,10 +180,11 @@ impl Playing {
             };
             any = true;
             let mut download = 0;
-            while let Some(asked) = self.asked.front().copied().filter(|asked| asked.ticket == Some(ticket)) {
+            let of_it = |asked: &Asked| asked.played.is_some_and(|played| played.ticket == Some(ticket));
+            while let Some((asked, meta)) = self.asked.front().filter(|asked| of_it(asked)).and_then(Asked::download) {
                 self.asked.pop_front();
                 let made = match &arrived {
-                    Ok(arrived) => workplace.pool().lend(asked.meta).map_err(HandlerError::from).map(|mut frame| {
+                    Ok(arrived) => workplace.pool().lend(meta).map_err(HandlerError::from).map(|mut frame| {
                         if let Some(mut bytes) = frame.fill() {
                             bytes.copy_from_slice(arrived.bytes(download));
                         }
@@ -164,6 +202,31 @@ impl Playing {
         Ok(any)
     }
 
+    fn has_finished(&mut self, submission: u64) -> Result<bool, Failure> {
+        if !self.player.has_finished(submission) {
+            let polled = foreign(|| self.player.device().poll());
+            polled.map_err(|lost| failure(DeviceError::Play(PlayError::Lost(lost))))?;
+        }
+        Ok(self.player.has_finished(submission))
+    }
+
+    /// Gives up what was asked of a device that is gone: every node hears what it will not get. A device that hangs is
+    /// left behind, since dropping it would hang as well.
+    pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) {
+        for asked in self.asked.drain(..) {
+            segments[asked.segment][asked.node].lose_awaited();
+        }
+        if hangs {
+            self.player.device().clone().abandon();
+            std::mem::forget(self.player);
+        }
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts(self.segments.clone())
+    }
+
     /// Whether only the device can make something move again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn waits_for_device(&self) -> bool {
@@ -172,8 +235,8 @@ impl Playing {
 
     /// Waits for the device, at most this long and never so long that stopping would be noticed.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn wait(&mut self, most: std::time::Duration) {
-        let most = most.min(std::time::Duration::from_millis(20));
+    pub(crate) fn wait(&mut self, most: Duration) {
+        let most = most.min(Duration::from_millis(20));
         // A device that is lost is found out by the next call that needs it.
         let _ = foreign(|| self.player.wait_for_oldest(most));
     }
@@ -182,12 +245,12 @@ impl Playing {
     pub(crate) fn stop(&mut self, workplace: &mut Workplace) {
         if let Some(desk) = workplace.desk() {
             desk.recording.clear();
-            desk.downloads.clear();
+            desk.asked.clear();
         }
         self.asked.clear();
         #[cfg(not(target_arch = "wasm32"))]
-        {
-            let _ = self.player.wait(std::time::Duration::from_secs(1));
+        if self.player.device().check().is_ok() {
+            let _ = self.player.wait(Duration::from_secs(1));
             while let Ok(Some(arrived)) = self.player.readbacks().take() {
                 drop(arrived);
             }
@@ -195,15 +258,22 @@ impl Playing {
     }
 }
 
+/// What segments have asked of the device so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counts(Vec<SegmentCount>);
+
+impl Asked {
+    fn download(&self) -> Option<(Asked, Meta)> {
+        match self.wanted {
+            Wanted::Download(meta) => Some((*self, meta)),
+            Wanted::Finished => None,
+        }
+    }
+}
+
 impl SegmentCount {
     fn add(&mut self, frames: u64, before: &Counters, after: &Counters) {
-        let own = &mut self.counters;
-        own.uploads += after.uploads - before.uploads;
-        own.downloads += after.downloads - before.downloads;
-        own.transfer_bytes += after.transfer_bytes - before.transfer_bytes;
-        own.dispatches += after.dispatches - before.dispatches;
-        own.passes += after.passes - before.passes;
-        own.submits += after.submits - before.submits;
+        self.counters = self.counters.and(&after.since(before));
         self.frames = frames;
         let reading = self.counters;
         self.milestones.pass(frames, || reading);

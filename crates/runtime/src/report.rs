@@ -40,6 +40,8 @@ pub struct Report {
     pub dropped: Dropped,
     /// Frames that were still held or queued at the end.
     pub in_flight: u64,
+    /// Each loss of the device, and what came of it.
+    pub recoveries: Vec<Recovered>,
     /// Memory.
     pub memory: MemoryUse,
     /// Time per fused kernel.
@@ -151,6 +153,21 @@ impl Dropped {
     }
 }
 
+/// A loss of the device that the run survived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recovered {
+    /// Why the device was lost.
+    pub reason: String,
+    /// Where the run went on.
+    pub on: crate::monitor::GoesOn,
+    /// Frames that went with it.
+    pub lost: u64,
+    /// Frames that the device's lane had been given by then.
+    pub frame: u64,
+    /// Whether the device came back later.
+    pub back: bool,
+}
+
 /// Memory of the pools of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct MemoryUse {
@@ -190,6 +207,8 @@ pub struct HandlerTime {
     pub calls: u64,
     /// How often it failed.
     pub errors: u64,
+    /// Frames that went with a device that was lost.
+    pub lost: u64,
     /// Frames that went on.
     pub emitted: u64,
     /// Frames that ended there on purpose.

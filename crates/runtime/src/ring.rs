@@ -258,6 +258,33 @@ impl<T> Ring<T> {
         self.slots.clear();
     }
 
+    /// Makes the places of those frames empty that `is_lost` says are gone, and says how many there were.
+    pub fn lose(&mut self, reason: DropReason, is_lost: impl Fn(&T) -> bool) -> u64 {
+        let mut lost = 0;
+        for slot in &mut self.slots {
+            if let Slot::Frame { pts_ns, frame } = slot
+                && is_lost(frame)
+            {
+                *slot = Slot::empty(*pts_ns);
+                lost += 1;
+            }
+        }
+        self.counts.queued -= lost;
+        self.counts.dropped[reason as usize] += lost;
+        // Runs of empty places are one slot: once round, each is put behind the one before it.
+        for at in 0..self.slots.len() {
+            let Some(slot) = self.slots.pop_front() else { break };
+            match (slot, self.slots.back_mut().filter(|_| at > 0)) {
+                (Slot::Empty { count, last_ns, .. }, Some(Slot::Empty { count: before, last_ns: last, .. })) => {
+                    *before += count;
+                    *last = last_ns;
+                }
+                (slot, _) => self.slots.push_back(slot),
+            }
+        }
+        lost
+    }
+
     /// What it has counted.
     pub fn counts(&self) -> Counts {
         self.counts

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::handler::{Call, DeviceError, Flow, FrameHandler, HandlerError};
-use crate::workplace::Sending;
+use crate::workplace::Wanted;
 
 /// Brings frames from the host to the device. It runs in the device's lane.
 #[derive(Debug)]
@@ -26,13 +26,17 @@ impl Upload {
 impl FrameHandler for Upload {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
-        let Some(desk) = call.workplace.desk() else { return Ok(Flow::Filtered) };
-        let there = desk.lend(*frame.meta(), &self.owner)?;
-        if let Some(buffer) = there.buffer() {
-            desk.recording.upload(buffer, Sending::Frame(frame)).map_err(DeviceError::Record)?;
-        }
-        call.send(0, there);
+        let frame = match call.workplace.desk() {
+            Some(desk) => desk.raise(frame, &self.owner)?,
+            // The device was lost: what follows goes on with the host's frames.
+            None => frame,
+        };
+        call.send(0, frame);
         Ok(Flow::Produced)
+    }
+
+    fn leave_device(&mut self) -> bool {
+        true
     }
 }
 
@@ -43,12 +47,20 @@ pub struct Download;
 impl FrameHandler for Download {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
-        let (Some(desk), Some(buffer)) = (call.workplace.desk(), frame.buffer()) else { return Ok(Flow::Filtered) };
+        let (Some(desk), Some(buffer)) = (call.workplace.desk(), frame.buffer()) else {
+            // Made on the host, since the device was lost.
+            call.send(0, frame);
+            return Ok(Flow::Produced);
+        };
         let bytes = frame.meta().format.frame_bytes(frame.meta().size);
         desk.recording.download_part(buffer, 0, bytes).map_err(DeviceError::Record)?;
-        desk.downloads.push(*frame.meta());
+        desk.asked.push(Wanted::Download(*frame.meta()));
         call.later = true;
         Ok(Flow::Produced)
+    }
+
+    fn leave_device(&mut self) -> bool {
+        true
     }
 }
 
@@ -61,5 +73,9 @@ impl FrameHandler for Pass {
         let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
         call.send(0, frame);
         Ok(Flow::Produced)
+    }
+
+    fn leave_device(&mut self) -> bool {
+        true
     }
 }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use vramp_gpu::{Buffer, Device, Recording};
+use vramp_plan::Space;
 
 use crate::frame::{Frame, Meta};
 use crate::handler::DeviceError;
@@ -34,8 +35,17 @@ pub struct Desk {
     device: Device,
     /// What was recorded since the last play.
     pub(crate) recording: Recording<Buffer, Sending>,
-    /// The frames whose downloads were recorded, in order.
-    pub(crate) downloads: Vec<Meta>,
+    /// What the device is to finish before its node goes on, in the order in which it was recorded.
+    pub(crate) asked: Vec<Wanted>,
+}
+
+/// What a node waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    /// The bytes of this frame.
+    Download(Meta),
+    /// That a frame is finished: it ends here.
+    Finished,
 }
 
 /// Host bytes that are on their way to the device.
@@ -60,8 +70,18 @@ impl Workplace {
     /// Puts it at a device.
     #[must_use]
     pub fn at(mut self, device: Device) -> Workplace {
-        self.desk = Some(Desk { device, recording: Recording::default(), downloads: Vec::new() });
+        self.desk = Some(Desk { device, recording: Recording::default(), asked: Vec::new() });
         self
+    }
+
+    /// Takes it away from a device that is gone.
+    pub(crate) fn leave(&mut self) {
+        self.desk = None;
+    }
+
+    /// Puts it at another device.
+    pub(crate) fn enter(&mut self, device: Device) {
+        self.desk = Some(Desk { device, recording: Recording::default(), asked: Vec::new() });
     }
 
     /// Tells somebody what happens.
@@ -128,6 +148,18 @@ impl Desk {
     /// Device memory for a new frame.
     pub fn lend(&self, meta: Meta, owner: &Arc<str>) -> Result<Frame, DeviceError> {
         Ok(Frame::on_device(meta, self.device.lend(meta.format.frame_bytes(meta.size), owner)?))
+    }
+
+    /// Brings a frame to the device, unless it is there.
+    pub fn raise(&mut self, frame: Frame, owner: &Arc<str>) -> Result<Frame, DeviceError> {
+        if frame.space() == Space::Gpu {
+            return Ok(frame);
+        }
+        let there = self.lend(*frame.meta(), owner)?;
+        if let Some(buffer) = there.buffer() {
+            self.recording.upload(buffer, Sending::Frame(frame))?;
+        }
+        Ok(there)
     }
 }
 

@@ -10,12 +10,16 @@ use clap::ValueHint;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use vramp::gpu::Backend;
 use vramp::plan::{Rate, Space, is_name};
+use vramp::runtime::OnLoss;
 
 use super::Budget;
 use crate::failure::Failure;
 
 /// The APIs that can be asked for.
 const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
+
+/// What can be done when the device is lost.
+const ON_LOSS: [&str; 3] = ["reopen", "cpu", "stop"];
 
 /// Where and how something is to run.
 #[derive(Clone, clap::Args)]
@@ -52,6 +56,13 @@ pub(crate) struct Wishes {
     /// Frames that go to the device together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) batch: Option<u32>,
+    /// What happens when the device is lost: it is opened again (and the cpu goes on where that fails), the cpu goes on
+    /// to the end, or the run stops
+    #[arg(long, value_name = "reopen|cpu|stop", value_parser = PossibleValuesParser::new(ON_LOSS).map(|word| on_loss(&word)))]
+    pub(crate) on_loss: Option<OnLoss>,
+    /// Destroy the device when so many frames have come to it, to see what --on-loss does
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub(crate) lose_device_at: Vec<u64>,
     /// Frames a second to keep to, such as 30, 29.97 or 30000/1001; without it, files and patterns run as fast as
     /// they can
     #[arg(long, value_name = "F")]
@@ -111,6 +122,15 @@ fn backend(word: &str) -> Backend {
         "metal" => Backend::Metal,
         "dx12" => Backend::Dx12,
         _ => Backend::Gles,
+    }
+}
+
+/// The word is one of [`ON_LOSS`].
+fn on_loss(word: &str) -> OnLoss {
+    match word {
+        "cpu" => OnLoss::Cpu,
+        "stop" => OnLoss::Stop,
+        _ => OnLoss::Reopen,
     }
 }
 

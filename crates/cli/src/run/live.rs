@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vramp::plan::catalog::Family;
 use vramp::plan::{Graph, OnError};
-use vramp::runtime::{Event, Listener, Progress};
+use vramp::runtime::{Event, GoesOn, Listener, Progress};
 
+use super::words::counted;
 use crate::page;
 
 /// How often the live line moves.
@@ -170,6 +171,15 @@ fn wording(event: &Event) -> Option<String> {
         Event::Replanned { handler, frame, size } => {
             Some(format!("frames of {handler} are {size} from frame {frame} on: planned again"))
         }
+        Event::DeviceLost { reason, on, lost } => {
+            let frames = counted(*lost as usize, "frame");
+            let then = match on {
+                GoesOn::Device => "it was opened again",
+                GoesOn::Cpu => "the cpu goes on",
+            };
+            Some(format!("{reason}, with {frames} on it; {then}"))
+        }
+        Event::DeviceBack { device } => Some(format!("{device} is there again, and goes on from here")),
     }
 }
 

@@ -200,6 +200,8 @@ impl Player {
     /// Whether a recording could be played without waiting; hears what has finished.
     pub fn has_room(&mut self) -> Result<bool, PlayError> {
         self.device.check()?;
+        #[cfg(not(target_arch = "wasm32"))]
+        self.check_overdue()?;
         self.make_room()
     }
 
@@ -279,9 +281,14 @@ impl Player {
     /// Complains where the oldest submission has taken longer than one may.
     #[cfg(not(target_arch = "wasm32"))]
     fn check_overdue(&self) -> Result<(), PlayError> {
-        let Some(oldest) = self.under_way.front().filter(|oldest| oldest.since.elapsed() >= self.overdue) else {
+        let unfinished = || self.under_way.iter().find(|one| !self.has_finished(one.submission));
+        let overdue = || unfinished().filter(|oldest| oldest.since.elapsed() >= self.overdue);
+        if overdue().is_none() {
             return Ok(());
-        };
+        }
+        // Nobody may have asked for a while.
+        self.device.poll()?;
+        let Some(oldest) = overdue() else { return Ok(()) };
         let kernel = oldest.kernel.clone().unwrap_or_else(|| "a transfer".into());
         Err(PlayError::Overdue { kernel, waited_ms: oldest.since.elapsed().as_millis() as u64 })
     }

@@ -26,6 +26,10 @@ impl FrameHandler for Identity {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         Ok(pass_on(call))
     }
+
+    fn leave_device(&mut self) -> bool {
+        true
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]

@@ -30,6 +30,10 @@ impl FrameHandler for Null {
         drop(call.take(0));
         Ok(Flow::Produced)
     }
+
+    fn leave_device(&mut self) -> bool {
+        true
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]

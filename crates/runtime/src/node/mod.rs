@@ -5,15 +5,17 @@
 //! Does not choose whose turn it is: a lane does.
 //!
 //! Always: one frame out per frame of the lead; a node that cannot fire passes on what it knows, so nobody waits for a
-//! frame that will never come; taken = emitted + filtered + failed + held.
+//! frame that will never come; taken = emitted + filtered + failed + lost + held.
 
+mod loss;
+mod sending;
 mod wishes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp_plan::{OnError, Size, Until};
+use vramp_plan::{OnError, Size, Space, Until};
 
 use crate::clock::{Clock, Paced};
 use crate::failure::{Failure, Member, catch};
@@ -24,8 +26,8 @@ use crate::inputs::{Inputs, LeadView};
 use crate::link::Output;
 use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
-use crate::ring::{DropReason, Sent, Slot};
-use crate::workplace::Workplace;
+use crate::ring::{DropReason, Slot};
+use crate::workplace::{Wanted, Workplace};
 
 /// What came of asking a node to fire.
 #[derive(Debug)]
@@ -195,6 +197,10 @@ impl Node {
         }
         let birth = self.pace.birth(since_start, &tick);
         let now = Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth };
+        if self.inputs.lack_one() {
+            self.counts.taken += 1;
+            return self.lack(now, workplace);
+        }
         match self.call(now, workplace) {
             Ok((Flow::Ended, _)) => self.end(),
             outcome => {
@@ -313,8 +319,19 @@ impl Node {
         let delta_ns = self.before_ns.map_or(0, |before| pts_ns - before);
         self.before_ns = Some(pts_ns);
         let now = Now { number: meta.number, pts_ns, delta_ns, birth: meta.birth };
+        if self.inputs.lack_one() {
+            return self.lack(now, workplace);
+        }
+        // A frame that ends on the device has arrived when the device has finished it.
+        let ends_there = self.is_sink() && frame.space() == Space::Gpu;
         self.given[self.inputs.lead()] = Some(frame);
         match self.call(now, workplace) {
+            Ok((Flow::Produced, false)) if ends_there => {
+                if let Some(desk) = workplace.desk() {
+                    desk.asked.push(Wanted::Finished);
+                }
+                self.settle(now, Ok((Flow::Produced, true)), workplace)
+            }
             Ok((Flow::Ended, _)) => {
                 self.counts.filtered += 1;
                 self.ending = true;
@@ -392,6 +409,13 @@ impl Node {
                 self.counts.filtered += 1;
                 self.hold_or_send(Slot::empty(pts_ns));
             }
+            Err(error) if error.trouble().is_some() => {
+                // Nobody's fault here: the lane sees to it, and the frame is lost.
+                self.made.fill(None);
+                self.counts.lost += 1;
+                self.hold_or_send(Slot::empty(pts_ns));
+                return Fired::Failed(self.failure(now.number, error));
+            }
             Err(error) => {
                 self.made.fill(None);
                 self.counts.failed += 1;
@@ -465,11 +489,17 @@ impl Node {
         let took_ns = took.as_nanos() as u64;
         self.stats.call.add(took_ns);
         self.measuring.note(took_ns);
-        if !self.is_sink() {
+        // What is still awaited has not arrived.
+        if !self.is_sink() || self.held.awaited() > 0 {
             return None;
         }
+        self.note_arrival(self.last.birth.at_ns, done)
+    }
+
+    /// Notes that a frame that was born then has arrived at this sink; hands back the time since the one before.
+    fn note_arrival(&mut self, born_ns: u64, done: Duration) -> Option<Duration> {
         let at_ns = done.as_nanos() as u64;
-        self.stats.latency.add(at_ns.saturating_sub(self.last.birth.at_ns));
+        self.stats.latency.add(at_ns.saturating_sub(born_ns));
         let interval_ns = at_ns.saturating_sub(self.sunk_ns.replace(at_ns)?);
         self.stats.interval.add(interval_ns);
         Some(Duration::from_nanos(interval_ns))
@@ -478,118 +508,5 @@ impl Node {
     /// The number of the last frame it was given or made.
     pub(crate) fn last_number(&self) -> u64 {
         self.last.number
-    }
-
-    /// Sends a slot, or holds it back and sends what has been held long enough.
-    fn hold_or_send(&mut self, slot: Slot<Frame>) {
-        if self.delay == 0 && self.held.is_empty() {
-            self.send_everywhere(slot);
-            return;
-        }
-        self.count_held(&slot, true);
-        self.held.push(slot);
-        self.release_due();
-    }
-
-    /// Whether the oldest place that is held has been held long enough, and is there.
-    fn is_due(&self) -> bool {
-        self.held.is_there() && self.held.places() > self.delay as u64
-    }
-
-    /// Sends what has been held long enough, as far as there is room: a run of empty places can make several frames
-    /// due at once.
-    fn release_due(&mut self) -> bool {
-        let mut moved = false;
-        while self.is_due() && self.outputs.iter().flatten().all(Output::has_room) {
-            self.release();
-            moved = true;
-        }
-        moved
-    }
-
-    /// Sends the oldest place that is held.
-    fn release(&mut self) {
-        let Some(slot) = self.held.pop() else { return };
-        self.count_held(&slot, false);
-        self.send_everywhere(slot);
-    }
-
-    /// A frame that is held counts as held, not as emitted, until it goes.
-    fn count_held(&mut self, slot: &Slot<Frame>, held: bool) {
-        if let Slot::Frame { .. } = slot {
-            let (from, to) = if held {
-                (&mut self.counts.emitted, &mut self.counts.held)
-            } else {
-                (&mut self.counts.held, &mut self.counts.emitted)
-            };
-            *from -= 1;
-            *to += 1;
-        }
-    }
-
-    /// Whether taking the next place from the lead makes this node send one, now or later.
-    fn sends_next(&self) -> bool {
-        self.places.is_multiple_of(self.every) && self.held.places() >= self.delay as u64
-    }
-
-    fn send_everywhere(&self, slot: Slot<Frame>) {
-        if let Some(last) = self.outputs.len().checked_sub(1) {
-            (0..last).for_each(|output| self.send(output, slot.clone()));
-            self.send(last, slot);
-        }
-    }
-
-    /// Sends a slot on all links of an output; the last gets this very hold on the frame, so that a sole consumer is
-    /// its sole holder.
-    fn send(&self, output: usize, slot: Slot<Frame>) {
-        let Some((last, others)) = self.outputs[output].split_last() else { return };
-        let full = |sent: Sent<Frame>| matches!(sent, Sent::Full(_));
-        for link in others {
-            let refused = full(link.send(slot.clone()));
-            debug_assert!(!refused, "{} fired without room", self.name());
-        }
-        let refused = full(last.send(slot));
-        debug_assert!(!refused, "{} fired without room", self.name());
-    }
-
-    /// Says what is known: nothing will come before the oldest place that is held, or up to this time.
-    fn pass_on(&mut self, known_ns: Option<i64>) -> bool {
-        let known_ns = self.held.first_ns().map_or(known_ns, |oldest| Some(oldest - 1).min(known_ns));
-        let news = known_ns > self.told_ns;
-        if let (true, Some(known)) = (news, known_ns) {
-            self.told_ns = known_ns;
-            self.outputs.iter().flatten().for_each(|link| link.watermark(known));
-        }
-        news
-    }
-
-    /// Whether every link has room for one more frame, those included that are awaited.
-    pub(crate) fn has_room(&self) -> bool {
-        self.outputs.iter().flatten().all(|link| link.room() > self.held.awaited())
-    }
-
-    /// Sends what is held, one place at a time, and then ends.
-    fn flush(&mut self) -> Fired {
-        if self.held.is_empty() {
-            // How far it went is told before its end: `until=shortest` behind it goes by that.
-            if let Some(lead) = self.inputs.look() {
-                self.pass_on(lead.known_ns);
-            }
-            return self.end();
-        }
-        if !self.held.is_there() || !self.outputs.iter().flatten().all(Output::has_room) {
-            return Fired::Stuck;
-        }
-        self.release();
-        self.stats.show(&self.counts);
-        Fired::Moved
-    }
-
-    fn end(&mut self) -> Fired {
-        self.outputs.iter().flatten().for_each(Output::end);
-        self.inputs.close();
-        self.over = true;
-        self.stats.show(&self.counts);
-        Fired::Over
     }
 }

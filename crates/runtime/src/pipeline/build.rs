@@ -15,13 +15,14 @@ use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Rate, Size, Space
 
 use crate::bell::Bell;
 use crate::clock::Clock;
+use crate::devices::Devices;
 use crate::failure::Member;
 use crate::frame::Meta;
 use crate::group::{Group, Ports};
 use crate::handler::{DeviceError, FrameHandler, HandlerError};
 use crate::heap::Tally;
 use crate::kind::{Setup, Worker};
-use crate::lane::Lane;
+use crate::lane::{Lane, MakePlayer, Recovery};
 use crate::node::Node;
 use crate::passed::Passed;
 use crate::playing::Playing;
@@ -89,14 +90,17 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         finishing: Arc::default(),
         bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
     };
-    let held_before = wishes.device.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
+    let uses_device = plan.lanes.iter().any(|lane| lane.device);
+    let devices = Arc::new(Devices::new(wishes.device.clone().filter(|_| uses_device)));
     let (mut units, unit_of) = units(plan, &planned);
     let ramps = add_ramps(plan, &planned, &mut units, &unit_of);
     let tally = Arc::new(Tally::default());
-    let budget = wishes.budget_bytes.unwrap_or_else(|| plan.memory.cpu_bytes.saturating_add(SPARE_BYTES));
+    // Where the device is lost, its frames are on the host from then on.
+    let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
+    let budget = wishes.budget_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
     let pool = HostPool::new(budget);
     reserve(plan, &pool);
-    let passed = Arc::new(Passed::new(Arc::clone(&tally), pool.clone(), wishes.device.clone()));
+    let passed = Arc::new(Passed::new(Arc::clone(&tally), pool.clone(), Arc::clone(&devices)));
     for unit in &mut units {
         unit.node = Some(make_node(&wishes, &planned, unit, &stop, &passed).await?);
     }
@@ -139,15 +143,21 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         let bell = stop.bells[number].clone();
         let made = match (&wishes.device, lane.device) {
             (Some(device), true) => {
-                let player = vramp_gpu::Player::on(device).frames_in_flight(wishes.in_flight).build();
-                let player = player.map_err(|error| PrepareError::Device {
+                let in_flight = wishes.in_flight;
+                let make: MakePlayer =
+                    Arc::new(move |device| vramp_gpu::Player::on(device).frames_in_flight(in_flight).build());
+                let player = make(device).map_err(|error| PrepareError::Device {
                     handler: plan.handlers[lane.handlers[0]].name.clone(),
                     error: DeviceError::Play(error),
                 })?;
                 let gates = segments.iter().map(|segment| gates(segment, &joined, &crossing)).collect();
                 let segments = segments.iter().map(&mut nodes).collect();
                 let place = workplace().at(device.clone());
-                Lane::on_device(segments, gates, bell, place, Playing::new(player, shares)).batch(wishes.batch)
+                let (reopen, lose_at) = (wishes.reopen.clone(), wishes.lose_at.clone().into());
+                let mut recovery = Recovery::new(wishes.on_loss, reopen, make, Arc::clone(&devices), lose_at);
+                recovery.first_pause = wishes.away.unwrap_or(recovery.first_pause);
+                let lane = Lane::on_device(segments, gates, bell, place, Playing::new(player, shares));
+                lane.batch(wishes.batch).recovering(recovery)
             }
             _ => Lane::new(segments.iter().flat_map(&mut nodes).collect(), bell, workplace()),
         };
@@ -168,10 +178,9 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         nodes: watched,
         links,
         begun: passed.read(),
-        held_before,
-        counted_before: wishes.device.as_ref().map(vramp_gpu::Device::counters).unwrap_or_default(),
+        counted_before: devices.counters(),
         pool,
-        device: wishes.device.filter(|_| plan.lanes.iter().any(|lane| lane.device)),
+        devices,
         tally,
         passed,
         planned: plan.memory,

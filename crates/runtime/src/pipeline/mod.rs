@@ -19,12 +19,13 @@ use vramp_gpu::Device;
 use vramp_plan::{Graph, Plan, Rate};
 
 use crate::bell::Bell;
+use crate::devices::Devices;
 use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::handler::{DeviceError, HandlerError};
 use crate::heap::Tally;
 use crate::kind::Kinds;
-use crate::lane::{Lane, Stepped};
+use crate::lane::{Lane, OnLoss, Reopen, Stepped};
 use crate::link::Observed;
 use crate::monitor::{NodeStats, Progress};
 use crate::node::Replan;
@@ -140,6 +141,10 @@ pub struct PipelineBuilder<'a> {
     nominal: bool,
     listener: Option<Listener>,
     replan: Option<Replan>,
+    on_loss: OnLoss,
+    reopen: Option<Reopen>,
+    away: Option<Duration>,
+    lose_at: Vec<u64>,
 }
 
 impl PipelineBuilder<'_> {
@@ -213,6 +218,35 @@ impl PipelineBuilder<'_> {
         self
     }
 
+    /// Says what happens when the device is lost; it is opened again unless told.
+    #[must_use]
+    pub fn on_loss(mut self, rule: OnLoss) -> Self {
+        self.on_loss = rule;
+        self
+    }
+
+    /// Opens the device again like this where it is lost; without it the cpu goes on.
+    #[must_use]
+    pub fn reopen(mut self, reopen: Reopen) -> Self {
+        self.reopen = Some(reopen);
+        self
+    }
+
+    /// How long a device that could not be opened again is left alone before the first attempt to go back to it; a
+    /// second unless told, and twice as long after each attempt.
+    #[must_use]
+    pub fn away(mut self, pause: Duration) -> Self {
+        self.away = Some(pause);
+        self
+    }
+
+    /// Destroys the device when its lane has been given so many frames, to see what becomes of the run.
+    #[must_use]
+    pub fn lose_device_at(mut self, frames: &[u64]) -> Self {
+        self.lose_at = frames.to_vec();
+        self
+    }
+
     /// Makes handlers, compiles kernels, connects everything.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn prepare(self) -> Result<Pipeline, PrepareError> {
@@ -247,6 +281,11 @@ impl Watch {
     pub fn progress(&self, elapsed: Duration) -> Progress {
         self.watched.progress(elapsed)
     }
+
+    /// The device it computes on now; none where that is the cpu.
+    pub fn device(&self) -> Option<Device> {
+        self.watched.devices.current()
+    }
 }
 
 /// What can be seen of a pipeline while its lanes are elsewhere.
@@ -254,13 +293,11 @@ struct Watched {
     nodes: Vec<WatchedNode>,
     links: Vec<WatchedLink>,
     pool: HostPool,
-    device: Option<Device>,
+    devices: Arc<Devices>,
     tally: Arc<Tally>,
     passed: Arc<Passed>,
     begun: crate::passed::Reading,
     counted_before: vramp_gpu::Counters,
-    /// What others hold on the device, which is not this pipeline's.
-    held_before: vramp_gpu::Statistics,
     planned: vramp_plan::Memory,
 }
 
@@ -335,6 +372,10 @@ impl Pipeline {
             nominal: false,
             listener: None,
             replan: None,
+            on_loss: OnLoss::default(),
+            reopen: None,
+            away: None,
+            lose_at: Vec::new(),
         }
     }
 

@@ -149,7 +149,9 @@ impl Pipeline {
             spawned.map_err(|problem| PrepareError::Threads { count: 1, problem: problem.to_string() })?;
         }
         if !computing.is_empty() {
-            let count = self.threads.max(computing.len());
+            // The device's lane is there only in case that its device is lost: nobody else's threads are taken for it.
+            let on_device = computing.iter().filter(|(_, lane)| lane.may_leave()).count();
+            let count = self.threads.max(computing.len() - on_device) + on_device;
             let problem = |problem: String| PrepareError::Threads { count, problem };
             let pool = rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|at| format!("vramp rows {at}"));
             let pool = pool.build().map_err(|error| problem(error.to_string()))?;

@@ -49,6 +49,8 @@ impl Watched {
                 *sum += dropped;
             }
         }
+        // What a node had on a device that was lost.
+        sums[DropReason::DeviceLost as usize] += self.nodes.iter().map(|node| node.stats.counts().lost).sum::<u64>();
         let of = |reason: DropReason| sums[reason as usize];
         Dropped {
             link_full: of(DropReason::LinkFull),
@@ -80,10 +82,7 @@ impl Watched {
             interval.merge(&node.stats.interval);
             latency.merge(&node.stats.latency);
         }
-        let (backend, device) = match &self.device {
-            None => ("cpu".to_owned(), "host".to_owned()),
-            Some(device) => (device.adapter().backend.to_string(), device.adapter().name.clone()),
-        };
+        let (backend, device) = self.devices.named().unwrap_or_else(|| ("cpu".to_owned(), "host".to_owned()));
         let links: Vec<LinkUse> = self.links.iter().map(|link| self.link_use(link)).collect();
         let queued: u64 = links.iter().map(|link| link.queued).sum();
         let counters = self.counted();
@@ -103,6 +102,7 @@ impl Watched {
             failed: sum(|_| true, |counts| counts.failed),
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
+            recoveries: self.devices.recoveries(),
             memory: self.memory(),
             groups: self.groups(),
             handlers: self.handlers(),
@@ -134,23 +134,22 @@ impl Watched {
             // What did not come across is lost to this link, though it counts as failed where all is added up.
             let counts = self.nodes[ramp].stats.counts();
             all.queued += counts.held;
-            all.dropped += counts.failed;
+            all.dropped += counts.failed + counts.lost;
         }
         all
     }
 
     fn counted(&self) -> Counted {
         let reading = self.passed.read();
-        let device = self.device.as_ref().map(vramp_gpu::Device::counters).unwrap_or_default();
-        let before = &self.counted_before;
+        let device = self.devices.counters().since(&self.counted_before);
         let heap = is_counted();
         Counted {
-            uploads: device.uploads - before.uploads.min(device.uploads),
-            downloads: device.downloads - before.downloads.min(device.downloads),
-            transfer_bytes: device.transfer_bytes - before.transfer_bytes.min(device.transfer_bytes),
-            dispatches: device.dispatches - before.dispatches.min(device.dispatches),
-            passes: device.passes - before.passes.min(device.passes),
-            submits: device.submits - before.submits.min(device.submits),
+            uploads: device.uploads,
+            downloads: device.downloads,
+            transfer_bytes: device.transfer_bytes,
+            dispatches: device.dispatches,
+            passes: device.passes,
+            submits: device.submits,
             bind_groups: reading.bind_groups - self.begun.bind_groups,
             gpu_allocs: reading.gpu_allocs - self.begun.gpu_allocs,
             heap_allocs: heap.then(|| self.tally.own()),
@@ -191,16 +190,14 @@ impl Watched {
 
     fn memory(&self) -> MemoryUse {
         let host = self.pool.stats();
-        let device = self.device.as_ref().map(|device| device.pool().statistics());
-        let on_device = |what: fn(&vramp_gpu::Statistics) -> u64| device.as_ref().map_or(0, what);
-        let others = &self.held_before;
+        let device = self.devices.memory();
         MemoryUse {
-            pool_bytes: host.pooled_bytes + on_device(|s| s.pooled_bytes),
-            pool_peak_bytes: host.peak_bytes + on_device(|s| s.peak_bytes),
-            live_bytes: host.lent_bytes + on_device(|s| s.lent_bytes).saturating_sub(others.lent_bytes),
-            leaked: host.lent + on_device(|s| s.lent as u64).saturating_sub(others.lent as u64),
+            pool_bytes: host.pooled_bytes + device.pooled_bytes,
+            pool_peak_bytes: host.peak_bytes + device.peak_bytes,
+            live_bytes: host.lent_bytes + device.lent_bytes,
+            leaked: host.lent + device.lent as u64,
             cpu_peak_bytes: host.peak_bytes,
-            gpu_peak_bytes: on_device(|s| s.peak_bytes),
+            gpu_peak_bytes: device.peak_bytes,
             cpu_planned_bytes: self.planned.cpu_bytes,
             gpu_planned_bytes: self.planned.gpu_bytes,
         }
@@ -225,6 +222,7 @@ impl Watched {
                 name: name.clone(),
                 calls: counts.taken,
                 errors: counts.failed,
+                lost: counts.lost,
                 emitted: counts.emitted,
                 filtered: counts.filtered,
                 held: counts.held,

@@ -1,0 +1,121 @@
+//! Devices: the one that a pipeline uses, and what was asked of those that it has lost.
+//!
+//! Owns the sums over all of them, and the list of losses.
+//! Does not open or lose any: the device's lane does.
+//!
+//! Always: figures never go back when a device goes; what others ask of a shared device is not this pipeline's.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use vramp_gpu::{Counters, Device, Statistics};
+
+use crate::report::Recovered;
+
+/// The device in use and what is known of those before it.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    current: Option<Device>,
+    /// What had been asked of the current one when it came.
+    before: Counters,
+    /// What others hold on it.
+    others: Statistics,
+    /// What was asked of those before it.
+    past: Counters,
+    peak_bytes: u64,
+    /// API and name of the first.
+    named: Option<(String, String)>,
+    recoveries: Vec<Recovered>,
+}
+
+impl Devices {
+    pub(crate) fn new(device: Option<Device>) -> Devices {
+        let named = device.as_ref().map(|d| (d.adapter().backend.to_string(), d.adapter().name.clone()));
+        let mut state = State {
+            current: None,
+            before: Counters::default(),
+            others: Statistics::default(),
+            past: Counters::default(),
+            peak_bytes: 0,
+            named,
+            recoveries: Vec::new(),
+        };
+        state.seat(device);
+        Devices { state: Mutex::new(state) }
+    }
+
+    /// API and name of the device that the run began with.
+    pub(crate) fn named(&self) -> Option<(String, String)> {
+        self.lock().named.clone()
+    }
+
+    /// The device in use; none where the cpu does it all.
+    pub(crate) fn current(&self) -> Option<Device> {
+        self.lock().current.clone()
+    }
+
+    /// What this pipeline has asked of all of them.
+    pub(crate) fn counters(&self) -> Counters {
+        let state = self.lock();
+        state.past.and(&state.asked())
+    }
+
+    /// What the pool of the current one holds, without what others hold there, and the most that any has held.
+    pub(crate) fn memory(&self) -> Statistics {
+        let state = self.lock();
+        let mut now = state.current.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
+        now.lent_bytes = now.lent_bytes.saturating_sub(state.others.lent_bytes);
+        now.lent = now.lent.saturating_sub(state.others.lent);
+        now.peak_bytes = now.peak_bytes.max(state.peak_bytes);
+        now
+    }
+
+    /// The losses so far.
+    pub(crate) fn recoveries(&self) -> Vec<Recovered> {
+        self.lock().recoveries.clone()
+    }
+
+    /// The device is gone, and another one, or none, takes its place.
+    pub(crate) fn replace(&self, device: Option<Device>, recovered: Recovered) {
+        let mut state = self.lock();
+        state.seat(device);
+        // What was compiled for the new one was compiled while the run went on.
+        state.before.compiles = 0;
+        state.recoveries.push(recovered);
+    }
+
+    /// There is a device again.
+    pub(crate) fn back(&self, device: Device) {
+        let mut state = self.lock();
+        state.seat(Some(device));
+        state.before.compiles = 0;
+        if let Some(last) = state.recoveries.last_mut() {
+            last.back = true;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing is half-made while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn asked(&self) -> Counters {
+        self.current.as_ref().map(|device| device.counters().since(&self.before)).unwrap_or_default()
+    }
+
+    fn seat(&mut self, device: Option<Device>) {
+        self.past = self.past.and(&self.asked());
+        if let Some(gone) = &self.current {
+            self.peak_bytes = self.peak_bytes.max(gone.pool().statistics().peak_bytes);
+        }
+        self.before = device.as_ref().map(Device::counters).unwrap_or_default();
+        self.others = device.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
+        self.current = device;
+    }
+}

@@ -1,0 +1,269 @@
+//! Recovery: how the device's lane goes on when its device is gone.
+//!
+//! Owns the decision (open it again, compute on the host, or end) and the way back to a device.
+//! Does not open devices by itself: whoever made the pipeline says how.
+//!
+//! Always: only frames that were on the device are lost, and each is counted; nodes, links and handlers' states stay
+//! as they are, so the stream goes on with the next frame; a device that hangs is left behind and not tried again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vramp_gpu::{Device, OpenError, PlayError, Player};
+
+use crate::devices::Devices;
+use crate::failure::Failure;
+use crate::handler::{DeviceError, HandlerError, Trouble};
+use crate::monitor::{Event, GoesOn};
+use crate::node::Node;
+use crate::playing::{Counts, Playing};
+use crate::report::Recovered;
+
+use super::{Lane, Stepped};
+
+/// What is done when the device is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLoss {
+    /// It is opened again; where that fails, or it is lost again and again, the cpu goes on, and the device is tried
+    /// anew from time to time.
+    #[default]
+    Reopen,
+    /// The cpu goes on to the end.
+    Cpu,
+    /// The run ends.
+    Stop,
+}
+
+/// Opens a device like the one that was lost.
+pub type Reopen = Arc<dyn Fn() -> Result<Device, OpenError> + Send + Sync>;
+
+/// Makes a player for a device.
+pub(crate) type MakePlayer = Arc<dyn Fn(&Device) -> Result<Player, PlayError> + Send + Sync>;
+
+/// So many losses within this time are too many: the device stays away for a while.
+const MOST_LOSSES: usize = 3;
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the device stays away at first; twice as long after each attempt.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What the device's lane needs to go on without its device.
+pub(crate) struct Recovery {
+    pub(crate) rule: OnLoss,
+    pub(crate) reopen: Option<Reopen>,
+    pub(crate) player: MakePlayer,
+    pub(crate) devices: Arc<Devices>,
+    /// Frames of the lane at which the device is destroyed, to see what becomes of it.
+    pub(crate) lose_at: VecDeque<u64>,
+    /// How long the device stays away at first.
+    pub(crate) first_pause: Duration,
+    losses: VecDeque<Duration>,
+    /// Frames lost by nodes themselves that have been told of.
+    told: u64,
+    /// What segments had asked of the device that is gone.
+    counts: Option<Counts>,
+    #[cfg(not(target_arch = "wasm32"))]
+    way_back: Option<WayBack>,
+}
+
+/// A device that is away and may come back.
+#[cfg(not(target_arch = "wasm32"))]
+struct WayBack {
+    next: Duration,
+    pause: Duration,
+    opening: Option<std::sync::mpsc::Receiver<Option<Device>>>,
+}
+
+impl Recovery {
+    pub(crate) fn new(
+        rule: OnLoss,
+        reopen: Option<Reopen>,
+        player: MakePlayer,
+        devices: Arc<Devices>,
+        lose_at: VecDeque<u64>,
+    ) -> Recovery {
+        Recovery {
+            rule,
+            reopen,
+            player,
+            devices,
+            lose_at,
+            first_pause: FIRST_PAUSE,
+            losses: VecDeque::new(),
+            told: 0,
+            counts: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            way_back: None,
+        }
+    }
+
+    /// Whether the device has been lost so often lately that opening it again would not help.
+    fn is_hopeless(&mut self, now: Duration) -> bool {
+        self.losses.push_back(now);
+        while self.losses.front().is_some_and(|first| now.saturating_sub(*first) > WITHIN) {
+            self.losses.pop_front();
+        }
+        self.losses.len() > MOST_LOSSES
+    }
+}
+
+impl Lane {
+    /// Goes on after a failure that is the device's own; hands any other failure back.
+    pub(super) fn recover(&mut self, failure: Failure, now: Duration) -> Stepped {
+        let (Some(trouble), Some(mut recovery)) = (failure.error.trouble(), self.recovery.take()) else {
+            return Stepped::Failed(failure);
+        };
+        let stepped = if recovery.rule == OnLoss::Stop {
+            Stepped::Failed(failure)
+        } else {
+            self.go_on(&mut recovery, &trouble, now)
+        };
+        self.recovery = Some(recovery);
+        stepped
+    }
+
+    fn go_on(&mut self, recovery: &mut Recovery, trouble: &Trouble, now: Duration) -> Stepped {
+        let frame = self.nodes().map(Node::taken).max().unwrap_or(0);
+        let lost = self.give_up(recovery, matches!(trouble, Trouble::Overdue { .. }));
+        let is_lost = matches!(trouble, Trouble::Lost { .. });
+        let reopens = recovery.rule == OnLoss::Reopen && is_lost;
+        let stays_away = recovery.is_hopeless(now);
+        let opened = recovery.reopen.as_ref().filter(|_| reopens && !stays_away).and_then(|open| open().ok());
+        let device = opened.filter(|device| self.enter(recovery, device).is_ok());
+        let on = if device.is_some() { GoesOn::Device } else { GoesOn::Cpu };
+        if device.is_none() {
+            self.workplace.leave();
+            if let Err(failure) = self.leave(trouble, frame) {
+                return Stepped::Failed(failure);
+            }
+            #[cfg(not(target_arch = "wasm32"))]
+            if reopens && recovery.reopen.is_some() {
+                let pause = recovery.first_pause;
+                recovery.way_back = Some(WayBack { next: now + pause, pause, opening: None });
+            }
+        }
+        let reason = trouble.to_string();
+        recovery.devices.replace(device, Recovered { reason: reason.clone(), on, lost, frame, back: false });
+        self.workplace.report(&Event::DeviceLost { reason, on, lost });
+        Stepped::Moved
+    }
+
+    /// Gives up everything on the device, and says how many frames that were.
+    fn give_up(&mut self, recovery: &mut Recovery, hangs: bool) -> u64 {
+        let mut lost = 0;
+        if let Some(playing) = self.playing.take() {
+            recovery.counts = Some(playing.counts());
+            playing.lose(&mut self.segments, hangs);
+        }
+        if let Some(desk) = self.workplace.desk() {
+            desk.recording.clear();
+            desk.asked.clear();
+        }
+        for node in self.segments.iter_mut().flatten() {
+            lost += node.lose_device();
+        }
+        let own: u64 = self.nodes().map(|node| node.counts().lost).sum();
+        lost += own - std::mem::replace(&mut recovery.told, own);
+        lost
+    }
+
+    /// Lets every handler go on with frames on the host.
+    fn leave(&mut self, trouble: &Trouble, frame: u64) -> Result<(), Failure> {
+        let cannot = self.segments.iter_mut().flatten().find_map(|node| (!node.leave_device()).then(|| node.name()));
+        match cannot {
+            None => Ok(()),
+            Some(handler) => {
+                let error = HandlerError::NoTwin { trouble: trouble.clone() };
+                Err(Failure { handler, frame, error })
+            }
+        }
+    }
+
+    /// Lets every handler go on on a device.
+    fn enter(&mut self, recovery: &Recovery, device: &Device) -> Result<(), Failure> {
+        for node in self.segments.iter_mut().flatten() {
+            node.enter_device(device)?;
+        }
+        let player = (recovery.player)(device).map_err(|error| Failure {
+            handler: "device".to_owned(),
+            frame: 0,
+            error: HandlerError::Device(DeviceError::Play(error)),
+        })?;
+        self.workplace.enter(device.clone());
+        for node in self.segments.iter_mut().flatten() {
+            node.raise_supplied(&mut self.workplace)?;
+        }
+        let counts = recovery.counts.clone().unwrap_or_default();
+        self.playing = Some(Playing::again(player, counts));
+        Ok(())
+    }
+
+    /// Destroys the device where that was asked for at this frame.
+    pub(super) fn lose_on_purpose(&mut self) {
+        let taken = self.nodes().map(Node::taken).max().unwrap_or(0);
+        let Some(recovery) = &mut self.recovery else { return };
+        if self.playing.is_some() && recovery.lose_at.front().is_some_and(|at| *at <= taken) {
+            recovery.lose_at.pop_front();
+            if let Some(desk) = self.workplace.desk() {
+                desk.device().destroy();
+            }
+        }
+    }
+
+    /// Looks whether there is a device again, and goes back to it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn look_for_device(&mut self, now: Duration) {
+        let Some(mut recovery) = self.recovery.take_if(|recovery| recovery.way_back.is_some()) else { return };
+        if let Some(device) = self.found(&mut recovery, now) {
+            // What stands in the way now may not do so later: the cpu goes on meanwhile.
+            if self.enter(&recovery, &device).is_ok() {
+                recovery.way_back = None;
+                let name = device.adapter().name.clone();
+                recovery.devices.back(device);
+                self.workplace.report(&Event::DeviceBack { device: name });
+            } else {
+                self.playing = None;
+                self.workplace.leave();
+                self.segments.iter_mut().flatten().for_each(|node| {
+                    node.leave_device();
+                });
+            }
+        }
+        self.recovery = Some(recovery);
+    }
+
+    /// The device that another thread has opened meanwhile; starts to open one where it is time for that.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn found(&self, recovery: &mut Recovery, now: Duration) -> Option<Device> {
+        use std::sync::mpsc::{TryRecvError, channel};
+        let (way_back, reopen) = (recovery.way_back.as_mut()?, recovery.reopen.as_ref()?);
+        if let Some(opening) = &way_back.opening {
+            let answer = opening.try_recv();
+            if let Err(TryRecvError::Empty) = answer {
+                return None;
+            }
+            way_back.opening = None;
+            way_back.pause = (2 * way_back.pause).min(LONGEST_PAUSE);
+            way_back.next = now + way_back.pause;
+            return answer.ok().flatten();
+        }
+        if now >= way_back.next {
+            // Opening and compiling take a while: the stream goes on meanwhile.
+            let (reopen, bell) = (Arc::clone(reopen), self.bell.clone());
+            let shaders: Vec<_> = self.nodes().flat_map(Node::shaders).collect();
+            let (send, receive) = channel();
+            let open = move || {
+                let device = reopen().ok();
+                let ready = |device: &Device| shaders.iter().all(|shader| device.prepare(shader).is_ok());
+                let _ = send.send(device.filter(ready));
+                bell.ring();
+            };
+            if std::thread::Builder::new().name("vramp opens a device".to_owned()).spawn(open).is_ok() {
+                way_back.opening = Some(receive);
+            }
+        }
+        None
+    }
+}

@@ -97,6 +97,11 @@ impl Device {
         self.inner.calls.driver_counters()
     }
 
+    /// Nanoseconds since it was opened, on the host's clock: what device times are given in.
+    pub fn now_ns(&self) -> u64 {
+        self.inner.calls.times.now_ns()
+    }
+
     // ---- memory
 
     /// Lends a buffer of at least this size. Its content is whatever its last holder left there.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
 use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
-use vramp_runtime::{Kinds, Listener, Outcome, Pipeline, PrepareError};
+use vramp_runtime::{Kinds, Listener, Outcome, Pipeline, PrepareError, Trace};
 
 use crate::machine;
 
@@ -59,6 +59,7 @@ pub struct Session<'a> {
     chosen: bool,
     nominal: bool,
     listener: Option<Listener>,
+    trace: Option<Trace>,
 }
 
 /// A run that is ready.
@@ -98,6 +99,7 @@ impl<'a> Session<'a> {
             chosen: false,
             nominal: false,
             listener: None,
+            trace: None,
         }
     }
 
@@ -213,6 +215,13 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Draws everything that happens on this timeline.
+    #[must_use]
+    pub fn trace(mut self, trace: &Trace) -> Self {
+        self.trace = Some(trace.clone());
+        self
+    }
+
     /// The figures it plans with: those given, or those of the class of the adapter that it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
         if let Some(profile) = &self.profile {
@@ -290,6 +299,9 @@ impl<'a> Session<'a> {
         }
         if let Some(listener) = &self.listener {
             pipeline = pipeline.listener(Arc::clone(listener));
+        }
+        if let Some(trace) = &self.trace {
+            pipeline = pipeline.trace(trace);
         }
         pipeline.prepare()
     }

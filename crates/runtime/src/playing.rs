@@ -6,9 +6,11 @@
 //! Always: one submit per segment that moved; what was asked for first arrives first, at the node that asked.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use vramp_gpu::{Counters, PlayError, Player, ReadError};
 
+use crate::device_time::DeviceTimes;
 use crate::failure::Failure;
 use crate::frame::Meta;
 use crate::handler::{DeviceError, HandlerError};
@@ -25,6 +27,7 @@ pub struct Playing {
     segments: Vec<SegmentCount>,
     /// The segment whose recording waits to be played, and the frames that its first node has been given.
     recorded: Option<(usize, u64)>,
+    times: DeviceTimes,
 }
 
 /// What one segment has asked of the device. Counted where it is played, so that a figure per frame is exact however
@@ -49,11 +52,11 @@ struct Asked {
 
 impl Playing {
     /// Plays on this player what segments record that have these shares of the fastest source's frames.
-    pub fn new(player: Player, shares: Vec<f64>) -> Playing {
+    pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> Playing {
         let count =
             |share| SegmentCount { share, frames: 0, counters: Counters::default(), milestones: Milestones::default() };
         let segments = shares.into_iter().map(count).collect();
-        Playing { player, asked: VecDeque::with_capacity(16), segments, recorded: None }
+        Playing { player, asked: VecDeque::with_capacity(16), segments, recorded: None, times }
     }
 
     /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
@@ -67,6 +70,25 @@ impl Playing {
         each.sum()
     }
 
+    /// Notes how long submissions took that have ended.
+    pub(crate) fn hear_times(&mut self) {
+        let Playing { player, times, .. } = self;
+        foreign(|| player.tell_times(&mut |time| times.told(time)));
+    }
+
+    /// How long the device works for a frame: no longer than this for this share of frames. Segments are added up.
+    pub(crate) fn frame_ns(&self, share: f64) -> Option<f64> {
+        let each = self.segments.iter().zip(self.times.segments());
+        each.map(|(segment, time)| Some(segment.share * time.quantile_ns(share)? as f64)).sum()
+    }
+
+    /// The share of this time in which the device worked, as far as it is known.
+    pub(crate) fn busy(&self, elapsed: Duration) -> Option<f64> {
+        let each = self.segments.iter().zip(self.times.segments());
+        let sum: Option<f64> = each.map(|(segment, time)| Some(segment.frames as f64 * time.mean_ns()?)).sum();
+        Some((sum? / elapsed.as_nanos().max(1) as f64).min(1.0))
+    }
+
     /// The player.
     pub fn player(&self) -> &Player {
         &self.player
@@ -78,11 +100,15 @@ impl Playing {
     }
 
     /// Plays what was recorded and could not be played before; says whether it went through.
-    pub(crate) fn play_what_waits(&mut self, workplace: &mut Workplace) -> Result<bool, Failure> {
+    pub(crate) fn play_what_waits(
+        &mut self,
+        workplace: &mut Workplace,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<bool, Failure> {
         if workplace.desk().is_none_or(|desk| desk.recording.is_empty()) {
             return Ok(false);
         }
-        self.play(workplace)?;
+        self.play(workplace, now)?;
         Ok(workplace.desk().is_none_or(|desk| desk.recording.is_empty()))
     }
 
@@ -101,15 +127,16 @@ impl Playing {
     }
 
     /// Notes which node asked for the downloads that were recorded since it was last asked.
-    pub(crate) fn note_asked(&mut self, segment: usize, node: usize, workplace: &mut Workplace) {
+    pub(crate) fn note_asked(&mut self, segment: usize, node: usize, frame: u64, workplace: &mut Workplace) {
         let Some(desk) = workplace.desk() else { return };
+        self.times.mark((segment, node), frame, (desk.recording.len(), desk.recording.dispatches()));
         for meta in desk.downloads.drain(..) {
             self.asked.push_back(Asked { ticket: None, segment, node, meta });
         }
     }
 
     /// Plays what was recorded. Where the device has no room it stays recorded, and is played first next time.
-    pub(crate) fn play(&mut self, workplace: &mut Workplace) -> Result<(), Failure> {
+    pub(crate) fn play(&mut self, workplace: &mut Workplace, now: &dyn Fn() -> Duration) -> Result<(), Failure> {
         let Some(desk) = workplace.desk() else { return Ok(()) };
         if desk.recording.is_empty() {
             // What moved asked nothing of the device: there is nothing to wait for.
@@ -119,6 +146,9 @@ impl Playing {
         let before = desk.device().counters();
         match foreign(|| self.player.try_play(&mut desk.recording)) {
             Ok(played) => {
+                // What a timeline adds to the device's times to have them on the run's clock.
+                let offset_ns = || now().as_nanos() as i64 - desk.device().now_ns() as i64;
+                self.times.played(Some(played), if played.timed { offset_ns() } else { 0 });
                 if let Some((segment, frames)) = self.recorded.take() {
                     self.segments[segment].add(frames, &before, &desk.device().counters());
                 }
@@ -183,11 +213,13 @@ impl Playing {
         if let Some(desk) = workplace.desk() {
             desk.recording.clear();
             desk.downloads.clear();
+            self.times.played(None, 0);
         }
         self.asked.clear();
         #[cfg(not(target_arch = "wasm32"))]
         {
             let _ = self.player.wait(std::time::Duration::from_secs(1));
+            self.hear_times();
             while let Ok(Some(arrived)) = self.player.readbacks().take() {
                 drop(arrived);
             }

@@ -32,6 +32,7 @@ use crate::passed::Passed;
 use crate::pool::HostPool;
 use crate::report::Report;
 use crate::ring::DropReason;
+use crate::trace::Trace;
 use crate::workplace::Listener;
 
 /// Why a plan could not be made ready to run.
@@ -140,6 +141,7 @@ pub struct PipelineBuilder<'a> {
     nominal: bool,
     listener: Option<Listener>,
     replan: Option<Replan>,
+    trace: Option<Trace>,
 }
 
 impl PipelineBuilder<'_> {
@@ -206,6 +208,13 @@ impl PipelineBuilder<'_> {
         self
     }
 
+    /// Draws everything on this timeline, and has every submission of the device timed for it.
+    #[must_use]
+    pub fn trace(mut self, trace: &Trace) -> Self {
+        self.trace = Some(trace.clone());
+        self
+    }
+
     /// Asks this when a source's frames change their size.
     #[must_use]
     pub fn replan(mut self, replan: Replan) -> Self {
@@ -262,6 +271,7 @@ struct Watched {
     /// What others hold on the device, which is not this pipeline's.
     held_before: vramp_gpu::Statistics,
     planned: vramp_plan::Memory,
+    trace: Option<Trace>,
 }
 
 struct WatchedNode {
@@ -273,6 +283,8 @@ struct WatchedNode {
     source: bool,
     /// Whether it is a ramp that the planner put there: what it holds is on its links.
     inserted: bool,
+    /// Whether all its work is the device's.
+    on_device: bool,
     stats: Arc<NodeStats>,
 }
 
@@ -335,6 +347,7 @@ impl Pipeline {
             nominal: false,
             listener: None,
             replan: None,
+            trace: None,
         }
     }
 
@@ -357,6 +370,7 @@ impl Pipeline {
     /// time since the start.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
+        self.watched.look_at_links(now);
         for lane in &mut self.lanes {
             match lane.step(now) {
                 Stepped::Moved => (moved, over) = (true, false),

@@ -1,0 +1,265 @@
+//! Blame: who keeps frames from being in time.
+//!
+//! Owns, for every sink, the way from its sources, and what each node on it has taken lately.
+//! Does not measure and does not steer: nodes write their times, lanes say when a frame was late.
+//!
+//! Always: lanes work at the same time, so the slowest lane on the way decides, and in it the node that took most of its
+//! time; the device is a lane of its own beside the one that records for it. Nobody is named more than once a second.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::monitor::{Event, Histogram, NodeStats};
+use crate::workplace::Workplace;
+
+/// How often somebody is named.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How many frames make a rate.
+const SOME_FRAMES: u64 = 8;
+
+/// Somebody who may be slow.
+pub(crate) struct Suspect {
+    pub(crate) name: String,
+    pub(crate) lane: usize,
+    pub(crate) place: usize,
+    /// How long a frame of its rate may take.
+    pub(crate) budget: Option<Duration>,
+    pub(crate) stats: Arc<NodeStats>,
+    /// The nodes that send to it.
+    pub(crate) from: Vec<usize>,
+}
+
+/// What the device did for a segment, where its nodes cannot be told apart.
+pub(crate) struct Together {
+    pub(crate) names: String,
+    pub(crate) lane: usize,
+    pub(crate) time: Arc<Histogram>,
+}
+
+/// Who keeps frames from being in time.
+pub(crate) struct Blame {
+    suspects: Vec<Suspect>,
+    together: Vec<Together>,
+    memory: Mutex<Memory>,
+}
+
+/// What was known when it was last asked.
+#[derive(Default)]
+struct Memory {
+    before: Vec<Reading>,
+    together: Vec<(u64, u64)>,
+    /// When each was last named, and how many late frames there were since.
+    named: Vec<(Option<Duration>, u64)>,
+}
+
+/// Count and sum of a node's times.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reading {
+    call: (u64, u64),
+    device: (u64, u64),
+    taken: u64,
+}
+
+/// Who it was, how long it takes for each of its frames, and how long it may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Culprit {
+    pub(crate) name: String,
+    pub(crate) own: Duration,
+    budget: Duration,
+    at: usize,
+}
+
+impl Blame {
+    pub(crate) fn new(suspects: Vec<Suspect>, together: Vec<Together>) -> Blame {
+        let memory = Memory {
+            before: vec![Reading::default(); suspects.len()],
+            together: vec![(0, 0); together.len()],
+            named: vec![(None, 0); suspects.len() + together.len()],
+        };
+        Blame { suspects, together, memory: Mutex::new(memory) }
+    }
+
+    /// Who takes longest on the way to a sink, over the time since it was last asked.
+    fn culprit(&self, memory: &mut Memory, sink: usize) -> Option<Culprit> {
+        let way = self.way(sink);
+        let lanes: Vec<usize> = way.iter().map(|at| self.suspects[*at].lane).collect();
+        let now: Vec<Reading> = self.suspects.iter().map(|suspect| Reading::of(&suspect.stats)).collect();
+        let since = |(now, before): (&Reading, &Reading)| now.taken - before.taken;
+        let frames_of: Vec<u64> = now.iter().zip(&memory.before).map(since).collect();
+        let frames = |at: usize| frames_of[at];
+        let most_frames = way.iter().map(|at| frames(*at)).max().filter(|frames| *frames > 0)?;
+        // For each stage its time, and who took most of it.
+        let mut stages: Vec<((usize, bool), u64, (u64, usize))> = Vec::new();
+        let mut add = |stage: (usize, bool), busy_ns: u64, who: usize| {
+            let found = stages.iter().position(|(key, ..)| *key == stage).unwrap_or_else(|| {
+                stages.push((stage, 0, (0, who)));
+                stages.len() - 1
+            });
+            let (_, sum, longest) = &mut stages[found];
+            *sum += busy_ns;
+            *longest = (*longest).max((busy_ns, who));
+        };
+        for (at, suspect) in self.suspects.iter().enumerate().filter(|(_, s)| lanes.contains(&s.lane)) {
+            let before = &memory.before[at];
+            add((suspect.lane, false), mean_ns(before.call, now[at].call) * frames(at), at);
+            add((suspect.lane, true), mean_ns(before.device, now[at].device) * frames(at), at);
+        }
+        for (at, together) in self.together.iter().enumerate().filter(|(_, t)| lanes.contains(&t.lane)) {
+            let read = (together.time.count(), together.time.sum_ns());
+            if is_known_together_only(&self.suspects, &now, together.lane) {
+                let busy_ns = mean_ns(memory.together[at], read) * most_frames;
+                add((together.lane, true), busy_ns, self.suspects.len() + at);
+            }
+            memory.together[at] = read;
+        }
+        memory.before = now;
+        let (_, _, (busy_ns, who)) = stages.into_iter().max_by_key(|(_, sum, _)| *sum)?;
+        let name = match who.checked_sub(self.suspects.len()) {
+            Some(together) => self.together[together].names.clone(),
+            None => self.suspects[who].name.clone(),
+        };
+        let (frames, budget) = match self.suspects.get(who) {
+            Some(suspect) => (frames_of[who], suspect.budget),
+            None => (most_frames, self.suspects[sink].budget),
+        };
+        let own = Duration::from_nanos(busy_ns.checked_div(frames).unwrap_or(0));
+        Some(Culprit { name, own, budget: budget?, at: who })
+    }
+
+    /// The nodes from which frames come to this one, itself included.
+    fn way(&self, sink: usize) -> Vec<usize> {
+        let (mut way, mut next) = (vec![sink], 0);
+        while next < way.len() {
+            let more = self.suspects[way[next]].from.iter().copied();
+            let more: Vec<usize> = more.filter(|from| !way.contains(from)).collect();
+            way.extend(more);
+            next += 1;
+        }
+        way
+    }
+
+    fn find(&self, lane: usize, place: usize) -> Option<usize> {
+        self.suspects.iter().position(|suspect| suspect.lane == lane && suspect.place == place)
+    }
+}
+
+/// Whether the device's time in a lane is known for no node by itself.
+fn is_known_together_only(suspects: &[Suspect], now: &[Reading], lane: usize) -> bool {
+    suspects.iter().zip(now).all(|(suspect, reading)| suspect.lane != lane || reading.device.0 == 0)
+}
+
+impl Reading {
+    fn of(stats: &NodeStats) -> Reading {
+        let both = |times: &Histogram| (times.count(), times.sum_ns());
+        Reading { call: both(&stats.call), device: both(&stats.device), taken: stats.counts().taken }
+    }
+}
+
+/// What one took since; where none was measured since, what one took ever.
+fn mean_ns((count_before, sum_before): (u64, u64), (count, sum): (u64, u64)) -> u64 {
+    let since = (count.saturating_sub(count_before), sum.saturating_sub(sum_before));
+    let (count, sum) = if since.0 > 0 { since } else { (count, sum) };
+    sum.checked_div(count).unwrap_or(0)
+}
+
+/// What one lane says of frames that take too long.
+#[derive(Default)]
+pub(crate) struct Slow {
+    blame: Option<(Arc<Blame>, usize)>,
+    /// The shortest time that a frame may take here; without it there is nothing to say.
+    least: Option<Duration>,
+    /// For each node: since when frames are counted, and how many came.
+    rates: Vec<(Duration, u64)>,
+}
+
+impl Slow {
+    /// Whom a lane, by its number, asks, which has this many nodes.
+    pub(crate) fn of(blame: &Arc<Blame>, lane: usize, nodes: usize) -> Slow {
+        let own = blame.suspects.iter().filter(|suspect| suspect.lane == lane);
+        let least = own.filter_map(|suspect| suspect.budget).min();
+        Slow { blame: Some((Arc::clone(blame), lane)), least, rates: vec![(Duration::ZERO, 0); nodes] }
+    }
+
+    /// Says that frames come too late at a sink, and who is to blame. Half a period more is jitter; so is anything less
+    /// that is made up for within a second.
+    pub(crate) fn look_at_sink(
+        &mut self,
+        place: usize,
+        interval: Option<Duration>,
+        done: Duration,
+        frame: u64,
+        workplace: &Workplace,
+    ) {
+        let (Some((blame, lane)), Some(took), Some(_)) = (&self.blame, interval, self.least) else { return };
+        let Some(sink) = blame.find(*lane, place) else { return };
+        let Some(budget) = blame.suspects[sink].budget else { return };
+        let (since, frames) = &mut self.rates[place];
+        if *frames == 0 {
+            *since = done.saturating_sub(took);
+        }
+        *frames += 1;
+        let (passed, came) = (done.saturating_sub(*since), *frames);
+        let sustained = passed >= AGAIN && came >= SOME_FRAMES && passed > budget.mul_f64(1.05 * came as f64);
+        if passed >= AGAIN {
+            (*since, *frames) = (done, 0);
+        }
+        let late = took > budget + budget / 2;
+        if !late && !sustained {
+            return;
+        }
+        let mut memory = blame.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = &mut memory.named[sink];
+        counted.1 += 1;
+        if counted.0.is_some_and(|named| done.saturating_sub(named) < AGAIN) {
+            return;
+        }
+        let count = std::mem::take(&mut counted.1);
+        counted.0 = Some(done);
+        let Some(culprit) = blame.culprit(&mut memory, sink) else { return };
+        // Fewer frames than asked for, and nobody takes that long: the machine was busy elsewhere.
+        let excused = !late && culprit.own < culprit.budget;
+        let again = culprit.at != sink && is_named(&mut memory, culprit.at, done);
+        drop(memory);
+        if !excused && !again {
+            // Behind `every` frames have more time: everything is told in frames of whoever is named.
+            let took = took.mul_f64(culprit.budget.as_secs_f64() / budget.as_secs_f64());
+            let Culprit { name: handler, own, budget, .. } = culprit;
+            workplace.report(&Event::Slow { handler, own, frame, took, budget, count });
+        }
+    }
+
+    /// Says that frames take too long in this lane, by the node that took longest.
+    pub(crate) fn look(
+        &mut self,
+        took: Duration,
+        (own, place, frame): (Duration, usize, u64),
+        done: Duration,
+        workplace: &Workplace,
+    ) {
+        let Some((blame, lane)) = self.blame.as_ref().filter(|_| self.least.is_some_and(|least| took > least)) else {
+            return;
+        };
+        let Some(node) = blame.find(*lane, place) else { return };
+        let Some(budget) = blame.suspects[node].budget.filter(|budget| took > *budget) else { return };
+        let mut memory = blame.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.named[node].1 += 1;
+        if is_named(&mut memory, node, done) {
+            return;
+        }
+        let count = std::mem::take(&mut memory.named[node].1);
+        drop(memory);
+        let handler = blame.suspects[node].name.clone();
+        workplace.report(&Event::Slow { handler, own, frame, took, budget, count });
+    }
+}
+
+/// Whether somebody was named within the last second; it is now.
+fn is_named(memory: &mut Memory, who: usize, done: Duration) -> bool {
+    let named = &mut memory.named[who].0;
+    if named.is_some_and(|named| done.saturating_sub(named) < AGAIN) {
+        return true;
+    }
+    *named = Some(done);
+    false
+}

@@ -27,6 +27,9 @@ const DRIFT_PPM: i64 = 100;
 /// cost 5 to 10 us more of CPU time on llvmpipe; with one in sixteen the difference is lost in the noise.
 const ONE_IN: u64 = 16;
 
+/// Which of them: not the first, in which drivers still compile (285 of 300 ms for one blur on llvmpipe).
+const SAMPLE: u64 = 2;
+
 /// How device times are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
@@ -49,6 +52,15 @@ pub enum StampPlaces {
 }
 
 impl StampPlaces {
+    /// Where a device with these features can be stamped.
+    pub(crate) fn of(has: wgpu::Features) -> StampPlaces {
+        match (has.contains(wgpu::Features::TIMESTAMP_QUERY), has.contains(INSIDE)) {
+            (true, true) => StampPlaces::Acts,
+            (true, false) => StampPlaces::Passes,
+            (false, _) => StampPlaces::Nowhere,
+        }
+    }
+
     /// What a device that has these features is to be opened with.
     pub(crate) fn features(self, has: wgpu::Features) -> wgpu::Features {
         let passes = wgpu::Features::TIMESTAMP_QUERY;
@@ -210,7 +222,7 @@ impl Timer {
     /// Takes a slot for the next submission, where it is to be timed and can be.
     pub(crate) fn claim(&mut self, acts: usize) {
         self.played += 1;
-        let due = self.stamping.is_none() || self.timed == Timed::Each || self.played % ONE_IN == 1;
+        let due = self.stamping.is_none() || self.timed == Timed::Each || self.played % ONE_IN == SAMPLE;
         // A pass has two stamps of its own, any other act one, and there is one in front of them all.
         if due && 2 * acts as u64 + 1 < u64::from(MOST_STAMPS) {
             self.claimed = self.ring.claim();
@@ -286,10 +298,10 @@ impl Timer {
 
 impl Stamping {
     fn of(calls: &Calls) -> Option<Stamping> {
-        let has = calls.device().features();
+        let places = StampPlaces::of(calls.device().features());
         let period_ns = f64::from(calls.queue().get_timestamp_period());
-        (has.contains(wgpu::Features::TIMESTAMP_QUERY) && period_ns > 0.0).then(|| Stamping {
-            inside_passes: has.contains(INSIDE),
+        (places != StampPlaces::Nowhere && period_ns > 0.0).then(|| Stamping {
+            inside_passes: places == StampPlaces::Acts,
             period_ns,
             clocks: Clocks::default(),
         })

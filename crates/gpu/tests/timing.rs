@@ -114,12 +114,12 @@ fn stamps_name_every_dispatch_and_the_longer_one_takes_longer() {
 fn a_sampled_pass_that_is_not_split_is_told_as_a_whole() {
     let device = open(&Device::choose().stamps(StampPlaces::Passes));
     let mut player = Player::on(&device).timed(Timed::Sampled).build().unwrap();
-    let told = play(&device, &mut player, 17);
+    let told = play(&device, &mut player, 18);
     let dispatches: Vec<usize> = told.iter().flat_map(|one| &one.parts).map(|part| part.dispatches).collect();
     if player.timing() == Some(Timing::Timestamps) {
-        assert_eq!(dispatches, [2, 2], "two submissions of seventeen, one pass of two dispatches each");
+        assert_eq!(dispatches, [2, 2], "the second and the last of eighteen, one pass of two dispatches each");
     } else {
-        assert_eq!((told.len(), dispatches.len()), (17, 0));
+        assert_eq!((told.len(), dispatches.len()), (18, 0));
     }
 }
 

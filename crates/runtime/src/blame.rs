@@ -1,6 +1,6 @@
 //! Blame: who keeps frames from being in time.
 //!
-//! Owns, for every sink, the way from its sources, and what each node on it has taken lately.
+//! Owns who waits for whom, and what each node has taken lately.
 //! Does not measure and does not steer: nodes write their times, lanes say when a frame was late.
 //!
 //! Always: lanes work at the same time, so the slowest lane on the way decides, and in it the node that took most of its
@@ -26,8 +26,8 @@ pub(crate) struct Suspect {
     /// How long a frame of its rate may take.
     pub(crate) budget: Option<Duration>,
     pub(crate) stats: Arc<NodeStats>,
-    /// The nodes that send to it.
-    pub(crate) from: Vec<usize>,
+    /// The nodes that send to it, and those that it has to wait for: frames go no faster than the slowest of them.
+    pub(crate) waits_for: Vec<usize>,
 }
 
 /// What the device did for a segment, where its nodes cannot be told apart.
@@ -127,12 +127,12 @@ impl Blame {
         Some(Culprit { name, own, budget: budget?, at: who })
     }
 
-    /// The nodes from which frames come to this one, itself included.
+    /// The nodes from which frames come to this one, and those that hold them back there, itself included.
     fn way(&self, sink: usize) -> Vec<usize> {
         let (mut way, mut next) = (vec![sink], 0);
         while next < way.len() {
-            let more = self.suspects[way[next]].from.iter().copied();
-            let more: Vec<usize> = more.filter(|from| !way.contains(from)).collect();
+            let more = self.suspects[way[next]].waits_for.iter().copied();
+            let more: Vec<usize> = more.filter(|other| !way.contains(other)).collect();
             way.extend(more);
             next += 1;
         }
@@ -262,4 +262,91 @@ fn is_named(memory: &mut Memory, who: usize, done: Duration) -> bool {
     }
     *named = Some(done);
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::NodeCounts;
+
+    const BUDGET: Duration = Duration::from_millis(16);
+
+    /// A node that has taken this many frames, for each of which it took so many milliseconds, here or on the device.
+    fn suspect(name: &str, lane: usize, frames: u64, (here, there): (u64, u64), waits_for: &[usize]) -> Suspect {
+        let stats = Arc::new(NodeStats::default());
+        for _ in 0..frames {
+            stats.call.add(here * 1_000_000);
+            if there > 0 {
+                stats.device.add(there * 1_000_000);
+            }
+        }
+        stats.show(&NodeCounts { taken: frames, emitted: frames, ..NodeCounts::default() });
+        let waits_for = waits_for.to_vec();
+        Suspect { name: name.to_owned(), lane, place: 0, budget: Some(BUDGET), stats, waits_for }
+    }
+
+    fn culprit(blame: &Blame, sink: usize) -> (String, u128) {
+        let culprit = blame.culprit(&mut blame.memory.lock().unwrap(), sink).unwrap();
+        (culprit.name, culprit.own.as_millis())
+    }
+
+    #[test]
+    fn the_slowest_lane_decides_and_in_it_the_slowest_node() {
+        let blame = Blame::new(
+            vec![
+                suspect("a", 0, 10, (20, 0), &[]),
+                suspect("b", 1, 10, (11, 0), &[0]),
+                suspect("c", 1, 10, (12, 0), &[1]),
+                suspect("sink", 2, 10, (1, 0), &[2]),
+                suspect("elsewhere", 3, 10, (90, 0), &[]),
+            ],
+            Vec::new(),
+        );
+        assert_eq!(culprit(&blame, 3), ("c".to_owned(), 12), "23 ms in one lane are more than 20");
+    }
+
+    #[test]
+    fn work_for_few_frames_counts_for_few() {
+        let all = vec![suspect("blur", 0, 100, (5, 0), &[]), suspect("rare", 1, 10, (40, 0), &[0])];
+        let blame = Blame::new(all, Vec::new());
+        assert_eq!(culprit(&blame, 1), ("blur".to_owned(), 5));
+    }
+
+    #[test]
+    fn the_device_is_a_lane_of_its_own() {
+        let on_device = |name: &str, there: u64, waits_for: &[usize]| suspect(name, 0, 10, (2, there), waits_for);
+        let all = vec![on_device("up", 3, &[]), on_device("k", 30, &[0]), on_device("down", 4, &[1])];
+        let blame = Blame::new(all, vec![]);
+        assert_eq!(culprit(&blame, 2), ("k".to_owned(), 30));
+        let time = Arc::new(Histogram::default());
+        time.add(50_000_000);
+        let together = || vec![Together { names: "p, q".to_owned(), lane: 0, time: Arc::clone(&time) }];
+        let all = vec![suspect("p", 0, 10, (2, 0), &[]), suspect("q", 0, 10, (3, 0), &[0])];
+        assert_eq!(culprit(&Blame::new(all, together()), 1), ("p, q".to_owned(), 50), "known together only");
+    }
+
+    #[test]
+    fn who_holds_the_source_back_is_to_blame_and_who_does_not_is_not() {
+        let all = |held: &[usize]| {
+            vec![
+                suspect("source", 0, 10, (1, 0), held),
+                suspect("quick", 1, 10, (2, 0), &[0]),
+                suspect("slow", 2, 10, (40, 0), &[0]),
+            ]
+        };
+        assert_eq!(culprit(&Blame::new(all(&[1, 2]), Vec::new()), 1).0, "slow");
+        assert_eq!(culprit(&Blame::new(all(&[1]), Vec::new()), 1).0, "quick", "a lossy link makes nobody wait");
+    }
+
+    #[test]
+    fn only_what_was_taken_lately_counts() {
+        let blame = Blame::new(vec![suspect("a", 0, 10, (30, 0), &[]), suspect("b", 1, 10, (20, 0), &[0])], Vec::new());
+        assert_eq!(culprit(&blame, 1), ("a".to_owned(), 30));
+        for (at, ms) in [(0, 1), (1, 25)] {
+            let stats = &blame.suspects[at].stats;
+            stats.call.add(ms * 1_000_000);
+            stats.show(&NodeCounts { taken: 11, emitted: 11, ..NodeCounts::default() });
+        }
+        assert_eq!(culprit(&blame, 1), ("b".to_owned(), 25));
+    }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use vramp_gpu::Timed;
 use vramp_plan::catalog::{Direction, Entry, Settings, SizeRule, Value};
-use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Rate, Size, Space, Until};
+use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Policy, Rate, Size, Space, Until};
 
 use crate::bell::Bell;
 use crate::blame::{Blame, Suspect, Together};
@@ -141,7 +141,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
                 place,
                 budget: frame_budget.map(|budget| budget.div_f64(share(&units[*unit], &planned, fastest))),
                 stats: Arc::clone(node.stats()),
-                from: Vec::new(),
+                waits_for: Vec::new(),
             });
         }
         let shares = segments.iter().map(|nodes| share(&units[nodes[0]], &planned, fastest)).collect();
@@ -188,9 +188,14 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     }
     for Wired { link, to, ramp, .. } in &links {
         let (from, to) = (watched_at[unit_of[plan.links[*link].from.handler]], watched_at[*to]);
-        suspects[to].from.push(ramp.map_or(from, |ramp| watched_at[ramp]));
-        if let Some(ramp) = ramp {
-            suspects[watched_at[*ramp]].from.push(from);
+        let lossless = plan.links[*link].policy == Policy::Lossless;
+        let ends = [Some(from), ramp.map(|ramp| watched_at[ramp]), Some(to)];
+        let ends: Vec<usize> = ends.into_iter().flatten().collect();
+        for pair in ends.windows(2) {
+            suspects[pair[1]].waits_for.push(pair[0]);
+            if lossless {
+                suspects[pair[0]].waits_for.push(pair[1]);
+            }
         }
     }
     let blame = Arc::new(Blame::new(suspects, together));

@@ -26,6 +26,9 @@ impl TraceFile {
     pub(crate) fn create(path: &Path) -> Result<TraceFile, Failure> {
         let refused =
             |problem: String| Failure::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
+        if path.as_os_str() == "-" {
+            return Err(refused("standard output is for results".to_owned()));
+        }
         if path.is_dir() {
             return Err(refused("it is a directory".to_owned()));
         }

@@ -341,7 +341,7 @@ impl Slot {
         if !forward || stamp(0) == 0 {
             return None;
         }
-        let outside = (around.submitted_ns as i64, around.noticed_ns as i64);
+        let outside = (around.submitted_ns.cast_signed(), around.noticed_ns.cast_signed());
         let (add, uncertain_ns) = stamping.clocks.learn(outside, (first, last));
         // Rounding and a device that claims more time than has passed must not leave what is known for certain.
         let host = |stamp: i64| (stamp + add).clamp(outside.0, outside.1.max(outside.0)) as u64;

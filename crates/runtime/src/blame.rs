@@ -61,6 +61,15 @@ struct Reading {
     taken: u64,
 }
 
+/// What works at the same time as others: a lane, or the device for it.
+struct Stage {
+    lane: usize,
+    device: bool,
+    busy_ns: u64,
+    /// Who took most of that, and how much.
+    longest: (u64, usize),
+}
+
 /// Who it was, how long it takes for each of its frames, and how long it may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Culprit {
@@ -89,32 +98,31 @@ impl Blame {
         let frames_of: Vec<u64> = now.iter().zip(&memory.before).map(since).collect();
         let frames = |at: usize| frames_of[at];
         let most_frames = way.iter().map(|at| frames(*at)).max().filter(|frames| *frames > 0)?;
-        // For each stage its time, and who took most of it.
-        let mut stages: Vec<((usize, bool), u64, (u64, usize))> = Vec::new();
-        let mut add = |stage: (usize, bool), busy_ns: u64, who: usize| {
-            let found = stages.iter().position(|(key, ..)| *key == stage).unwrap_or_else(|| {
-                stages.push((stage, 0, (0, who)));
+        let mut stages: Vec<Stage> = Vec::new();
+        let mut add = |lane: usize, device: bool, busy_ns: u64, who: usize| {
+            let found = stages.iter().position(|stage| (stage.lane, stage.device) == (lane, device));
+            let at = found.unwrap_or_else(|| {
+                stages.push(Stage { lane, device, busy_ns: 0, longest: (0, who) });
                 stages.len() - 1
             });
-            let (_, sum, longest) = &mut stages[found];
-            *sum += busy_ns;
-            *longest = (*longest).max((busy_ns, who));
+            stages[at].busy_ns += busy_ns;
+            stages[at].longest = stages[at].longest.max((busy_ns, who));
         };
         for (at, suspect) in self.suspects.iter().enumerate().filter(|(_, s)| lanes.contains(&s.lane)) {
             let before = &memory.before[at];
-            add((suspect.lane, false), mean_ns(before.call, now[at].call) * frames(at), at);
-            add((suspect.lane, true), mean_ns(before.device, now[at].device) * frames(at), at);
+            add(suspect.lane, false, mean_ns(before.call, now[at].call) * frames(at), at);
+            add(suspect.lane, true, mean_ns(before.device, now[at].device) * frames(at), at);
         }
         for (at, together) in self.together.iter().enumerate().filter(|(_, t)| lanes.contains(&t.lane)) {
             let read = (together.time.count(), together.time.sum_ns());
             if is_known_together_only(&self.suspects, &now, together.lane) {
                 let busy_ns = mean_ns(memory.together[at], read) * most_frames;
-                add((together.lane, true), busy_ns, self.suspects.len() + at);
+                add(together.lane, true, busy_ns, self.suspects.len() + at);
             }
             memory.together[at] = read;
         }
         memory.before = now;
-        let (_, _, (busy_ns, who)) = stages.into_iter().max_by_key(|(_, sum, _)| *sum)?;
+        let (busy_ns, who) = stages.into_iter().max_by_key(|stage| stage.busy_ns)?.longest;
         let name = match who.checked_sub(self.suspects.len()) {
             Some(together) => self.together[together].names.clone(),
             None => self.suspects[who].name.clone(),

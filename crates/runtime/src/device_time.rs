@@ -112,7 +112,7 @@ impl DeviceTimes {
 
     fn share_out(&mut self, time: &DeviceTime<'_>, Sent { offset_ns, marks, .. }: &mut Sent) {
         let Some(first) = marks.first().copied() else { return };
-        let host = |ns: u64| u64::try_from(ns as i64 + *offset_ns).unwrap_or(0);
+        let host = |ns: u64| ns.saturating_add_signed(*offset_ns);
         let whole_ns = time.end_ns - time.begin_ns;
         let frames = marks.iter().filter(|mark| mark.node == first.node).count().max(1) as u64;
         self.segments[first.segment].add(whole_ns / frames);

@@ -147,7 +147,7 @@ impl Playing {
         match foreign(|| self.player.try_play(&mut desk.recording)) {
             Ok(played) => {
                 // What a timeline adds to the device's times to have them on the run's clock.
-                let offset_ns = || now().as_nanos() as i64 - desk.device().now_ns() as i64;
+                let offset_ns = || (now().as_nanos() as u64).cast_signed() - desk.device().now_ns().cast_signed();
                 self.times.played(Some(played), if played.timed { offset_ns() } else { 0 });
                 if let Some((segment, frames)) = self.recorded.take() {
                     self.segments[segment].add(frames, &before, &desk.device().counters());

@@ -274,6 +274,7 @@ struct Watched {
     trace: Option<Trace>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct WatchedNode {
     names: Vec<String>,
     group: Option<usize>,

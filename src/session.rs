@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
 use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
-use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen};
+use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen, Trace};
 
 use crate::machine;
 
@@ -62,6 +62,7 @@ pub struct Session<'a> {
     on_loss: OnLoss,
     away: Option<Duration>,
     lose_at: Vec<u64>,
+    trace: Option<Trace>,
 }
 
 /// A run that is ready.
@@ -104,6 +105,7 @@ impl<'a> Session<'a> {
             on_loss: OnLoss::default(),
             away: None,
             lose_at: Vec::new(),
+            trace: None,
         }
     }
 
@@ -240,6 +242,13 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Draws everything that happens on this timeline.
+    #[must_use]
+    pub fn trace(mut self, trace: &Trace) -> Self {
+        self.trace = Some(trace.clone());
+        self
+    }
+
     /// The figures it plans with: those given, or those of the class of the adapter that it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
         if let Some(profile) = &self.profile {
@@ -334,6 +343,9 @@ impl<'a> Session<'a> {
         }
         if let Some(listener) = &self.listener {
             pipeline = pipeline.listener(Arc::clone(listener));
+        }
+        if let Some(trace) = &self.trace {
+            pipeline = pipeline.trace(trace);
         }
         pipeline.prepare()
     }

@@ -17,6 +17,7 @@ mod page;
 mod plan;
 mod run;
 mod session;
+mod trace;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::health::{Event, Health, Lost};
-use crate::memory::Progress;
+use crate::memory::{Progress, Times};
 
 /// What was asked of a device since it was opened. Differences between two readings are per-frame figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -129,6 +129,7 @@ pub(crate) struct Calls {
     tally: Tally,
     submitting: Mutex<()>,
     pub(crate) progress: Progress,
+    pub(crate) times: Arc<Times>,
     pub(crate) health: Arc<Health>,
 }
 
@@ -157,6 +158,7 @@ impl Calls {
             tally: Tally::default(),
             submitting: Mutex::new(()),
             progress: Progress::default(),
+            times: Arc::default(),
             health,
         }
     }
@@ -202,9 +204,13 @@ impl Calls {
         })
     }
 
-    pub(crate) fn begin_pass<'a>(&self, encoder: &'a mut wgpu::CommandEncoder) -> wgpu::ComputePass<'a> {
+    pub(crate) fn begin_pass<'a>(
+        &self,
+        encoder: &'a mut wgpu::CommandEncoder,
+        timestamp_writes: Option<wgpu::ComputePassTimestampWrites<'_>>,
+    ) -> wgpu::ComputePass<'a> {
         add(&self.tally.passes, 1);
-        encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default())
+        encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes })
     }
 
     pub(crate) fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>, [x, y, z]: [u32; 3]) {
@@ -219,9 +225,13 @@ impl Calls {
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
         add(&self.tally.submits, 1);
         let number = self.progress.submit();
+        self.times.submit(number);
         let index = self.queue.submit([commands]);
-        let progress = self.progress.clone();
-        self.queue.on_submitted_work_done(move || progress.finish(number));
+        let (progress, times) = (self.progress.clone(), Arc::clone(&self.times));
+        self.queue.on_submitted_work_done(move || {
+            times.finish(number);
+            progress.finish(number);
+        });
         (number, index)
     }
 
@@ -298,6 +308,12 @@ impl Calls {
 
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
         self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+    }
+
+    /// Room for this many stamps of the device's clock.
+    pub(crate) fn query_set(&self, count: u32) -> Result<wgpu::QuerySet, Refusal> {
+        let wanted = wgpu::QuerySetDescriptor { label: Some("vramp"), ty: wgpu::QueryType::Timestamp, count };
+        self.scoped(|| self.device.create_query_set(&wanted))
     }
 
     /// Hears what has finished, without waiting.

@@ -62,7 +62,7 @@ fn try_once(calls: &Calls, kernel: &Kernel, compiled: &Compiled, bytes: u64) -> 
     let submitted = calls.scoped(|| {
         let mut encoder = calls.encoder();
         {
-            let mut pass = calls.begin_pass(&mut encoder);
+            let mut pass = calls.begin_pass(&mut encoder, None);
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &group, offsets);
             calls.dispatch(&mut pass, [1, 1, 1]);

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::bell::Bell;
+use crate::blame::{Blame, Slow};
 use crate::failure::Failure;
 use crate::heap::counted;
-use crate::monitor::Event;
 use crate::node::{Fired, Node};
 use crate::playing::Playing;
 use crate::ring::DropReason;
@@ -56,14 +56,6 @@ impl Busy {
     fn set(&self, node: Option<usize>) {
         self.at.store(node.map_or(0, |node| node + 1), Ordering::Relaxed);
     }
-}
-
-/// What is said of frames that take too long.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slow {
-    budget: Option<Duration>,
-    count: u64,
-    said: Option<Duration>,
 }
 
 /// What came of letting every node of a lane fire once.
@@ -116,11 +108,9 @@ impl Lane {
         self
     }
 
-    /// Says how long a frame may take.
-    #[must_use]
-    pub fn budget(mut self, budget: Option<Duration>) -> Lane {
-        self.slow.budget = budget;
-        self
+    /// Says whom to ask for the blame when frames are late, and the lane's own number there.
+    pub(crate) fn ask(&mut self, blame: &Arc<Blame>, number: usize) {
+        self.slow = Slow::of(blame, number, self.nodes().count());
     }
 
     /// Puts this many frames into one submit.
@@ -201,7 +191,7 @@ impl Lane {
         let mut base: usize = segments.iter().map(Vec::len).sum();
         for (nodes, gates) in segments.iter_mut().zip(gates).rev() {
             base -= nodes.len();
-            match fire_all((nodes, gates), base, now, workplace, busy, slow, &mut |_, _| {}) {
+            match fire_all((nodes, gates), base, now, workplace, busy, slow, &mut |_, _, _| {}) {
                 Stepped::Stuck => over = false,
                 Stepped::Wait(time) => {
                     over = false;
@@ -221,15 +211,16 @@ impl Lane {
     fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, workplace, busy, slow, playing, batch, .. } = self;
         let Some(playing) = playing else { return Stepped::Over };
-        let mut ended = |node: &Node, interval, done| {
+        let mut ended = |(place, node): (usize, &Node), interval, done| {
             workplace.sunk(node.counts().emitted);
-            slow.look_at_sink(interval, done, node, workplace);
+            slow.look_at_sink(place, interval, done, node.last_number(), workplace);
         };
         let mut arrived = match playing.receive(segments, workplace, now, &mut ended) {
             Ok(arrived) => arrived,
             Err(failure) => return Stepped::Failed(failure),
         };
-        match playing.play_what_waits(workplace) {
+        playing.hear_times();
+        match playing.play_what_waits(workplace, now) {
             Ok(played) => arrived |= played,
             Err(failure) => return Stepped::Failed(failure),
         }
@@ -244,7 +235,9 @@ impl Lane {
             }
             let mut moved = false;
             for _ in 0..*batch {
-                let mut asked = |node: usize, workplace: &mut Workplace| playing.note_asked(at, node, workplace);
+                let mut asked = |node: usize, frame: u64, workplace: &mut Workplace| {
+                    playing.note_asked(at, node, frame, workplace);
+                };
                 match fire_all((nodes, &gates[at]), base, now, workplace, busy, slow, &mut asked) {
                     Stepped::Moved => moved = true,
                     Stepped::Stuck => {
@@ -259,14 +252,14 @@ impl Lane {
                     Stepped::Over => break,
                     Stepped::Failed(failure) => {
                         // What was recorded before it goes on its way: those frames are fine.
-                        let _ = playing.play(workplace);
+                        let _ = playing.play(workplace, now);
                         return Stepped::Failed(failure);
                     }
                 }
             }
             if moved {
                 playing.note_recorded(at, nodes.first().map_or(0, |first| first.counts().taken));
-                return match playing.play(workplace) {
+                return match playing.play(workplace, now) {
                     Ok(()) => Stepped::Moved,
                     Err(failure) => Stepped::Failed(failure),
                 };
@@ -342,7 +335,7 @@ fn fire_all(
     workplace: &mut Workplace,
     busy: &Busy,
     slow: &mut Slow,
-    after: &mut dyn FnMut(usize, &mut Workplace),
+    after: &mut dyn FnMut(usize, u64, &mut Workplace),
 ) -> Stepped {
     let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
     let begun = now();
@@ -354,23 +347,25 @@ fn fire_all(
         }
         let node = &mut nodes[place];
         busy.set(Some(base + place));
-        let (before, measured, was_over) = (node.taken(), node.is_measured(), node.is_over());
+        let (before, was_over) = (node.taken(), node.is_over());
+        let measured = node.is_measured() || workplace.is_traced();
         if measured && !fresh {
             at = now();
         }
         let fired = node.fire(at, workplace);
-        after(place, workplace);
+        after(place, node.last_number(), workplace);
         fresh = false;
         if measured && node.taken() != before {
             let done = now();
             let took = done.saturating_sub(at);
             let interval = node.note_call(took, done);
+            workplace.span(base + place, node.last_number(), at, done);
             if node.is_sink() && !node.awaits() {
                 workplace.sunk(node.taken());
-                slow.look_at_sink(interval, done, node, workplace);
+                slow.look_at_sink(base + place, interval, done, node.last_number(), workplace);
             }
             if took > longest.0 {
-                longest = (took, place, node.last_number());
+                longest = (took, base + place, node.last_number());
             }
             (at, fresh) = (done, true);
         }
@@ -390,54 +385,11 @@ fn fire_all(
         }
     }
     busy.set(None);
-    slow.look(begun, at, longest, nodes, workplace);
+    slow.look(at.saturating_sub(begun), longest, at, workplace);
     match (moved, over, wait) {
         (true, ..) => Stepped::Moved,
         (_, true, _) => Stepped::Over,
         (_, _, Some(wait)) => Stepped::Wait(wait),
         _ => Stepped::Stuck,
-    }
-}
-
-impl Slow {
-    /// Says that frames come too late at a sink, whoever is slow in front of it: on the device nobody here sees how long
-    /// a kernel takes. Half a period more is jitter.
-    fn look_at_sink(&mut self, interval: Option<Duration>, done: Duration, sink: &Node, workplace: &Workplace) {
-        let (Some(budget), Some(took)) = (self.budget, interval) else { return };
-        if took > budget + budget / 2 {
-            self.tell(took, budget, done, sink.last_number(), workplace, || format!("what feeds {}", sink.name()));
-        }
-    }
-
-    /// Says that frames take too long in this lane.
-    fn look(
-        &mut self,
-        begun: Duration,
-        done: Duration,
-        (_, place, frame): (Duration, usize, u64),
-        nodes: &[Node],
-        workplace: &Workplace,
-    ) {
-        let took = done.saturating_sub(begun);
-        let Some(budget) = self.budget.filter(|budget| took > *budget) else { return };
-        self.tell(took, budget, done, frame, workplace, || nodes[place].name());
-    }
-
-    /// Says it, at most once a second.
-    fn tell(
-        &mut self,
-        took: Duration,
-        budget: Duration,
-        done: Duration,
-        frame: u64,
-        workplace: &Workplace,
-        handler: impl FnOnce() -> String,
-    ) {
-        self.count += 1;
-        if self.said.is_none_or(|said| done.saturating_sub(said) >= Duration::from_secs(1)) {
-            self.said = Some(done);
-            let count = std::mem::take(&mut self.count);
-            workplace.report(&Event::Slow { handler: handler(), frame, took, budget, count });
-        }
     }
 }

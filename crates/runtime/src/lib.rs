@@ -11,7 +11,9 @@
 #![recursion_limit = "256"]
 
 mod bell;
+mod blame;
 mod clock;
+mod device_time;
 mod devices;
 mod failure;
 mod frame;
@@ -34,6 +36,7 @@ mod pool;
 mod report;
 mod ring;
 mod sync;
+mod trace;
 mod transfer;
 mod workplace;
 
@@ -54,7 +57,10 @@ pub use node::{Fired, Node, Replan};
 pub use pipeline::{Outcome, Pipeline, PipelineBuilder, PrepareError, RunError, Stopper, Watch};
 pub use playing::Playing;
 pub use pool::{HostPool, PoolError, PoolStats};
-pub use report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Recovered, Report, Times};
+pub use report::{
+    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Recovered, Report, Times,
+};
 pub use ring::{Counts, DropReason, Ring, Sent, Slot};
+pub use trace::{Act, Span, Trace, TrackView};
 pub use transfer::{Download, Upload};
 pub use workplace::{Desk, Listener, Sending, Workplace};

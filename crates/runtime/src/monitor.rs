@@ -60,6 +60,12 @@ impl Histogram {
         self.sum_ns.load(Ordering::Relaxed)
     }
 
+    /// What one of them takes; none without any.
+    pub fn mean_ns(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.sum_ns() as f64 / count as f64)
+    }
+
     /// The time that this share of all is not longer than; none without any.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let count = self.count();
@@ -128,6 +134,8 @@ impl Measuring {
 pub struct NodeStats {
     /// How long its calls take; of quick ones a sample.
     pub call: Histogram,
+    /// How long the device works for each of its frames, where that is known; of most runs a sample.
+    pub device: Histogram,
     /// For sinks: time between frames.
     pub interval: Histogram,
     /// For sinks: time from a frame's birth to here.
@@ -208,10 +216,12 @@ pub enum Event {
         /// What happens now.
         policy: OnError,
     },
-    /// A frame took longer than there is time for one; said at most once a second.
+    /// A frame took longer than there is time for one; said at most once a second of each handler.
     Slow {
-        /// The node that took longest on it.
+        /// The node to blame: the one that takes longest in the slowest lane on the way to where the frame was late.
         handler: String,
+        /// How long that one takes for a frame, lately.
+        own: Duration,
         /// The frame's number.
         frame: u64,
         /// How long it took.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use vramp_gpu::{Counters, PlayError, Played, Player, ReadError};
 
+use crate::device_time::DeviceTimes;
 use crate::failure::Failure;
 use crate::frame::Meta;
 use crate::handler::{DeviceError, HandlerError};
@@ -29,6 +30,7 @@ pub struct Playing {
     last: Played,
     /// The segment whose recording waits to be played, and the frames that its first node has been given.
     recorded: Option<(usize, u64)>,
+    times: DeviceTimes,
 }
 
 /// What one segment has asked of the device. Counted where it is played, so that a figure per frame is exact however
@@ -51,21 +53,23 @@ struct Asked {
     wanted: Wanted,
 }
 
-/// Who is told that a frame has ended on the device: its node, and the time since the one before.
-pub(crate) type Ended<'a> = &'a mut dyn FnMut(&Node, Option<Duration>, Duration);
+/// Who is told that a frame has ended on the device: its node and the place of that in the lane, and the time since the
+/// one before.
+pub(crate) type Ended<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration);
 
 impl Playing {
     /// Plays on this player what segments record that have these shares of the fastest source's frames.
-    pub fn new(player: Player, shares: Vec<f64>) -> Playing {
+    pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> Playing {
         let count =
             |share| SegmentCount { share, frames: 0, counters: Counters::default(), milestones: Milestones::default() };
-        Playing::again(player, Counts(shares.into_iter().map(count).collect()))
+        Playing::again(player, Kept { segments: shares.into_iter().map(count).collect(), times })
     }
 
     /// Plays on another player and goes on counting.
-    pub(crate) fn again(player: Player, counts: Counts) -> Playing {
-        let last = Played { submission: 0, ticket: None };
-        Playing { player, asked: VecDeque::with_capacity(16), segments: counts.0, last, recorded: None }
+    pub(crate) fn again(player: Player, kept: Kept) -> Playing {
+        let last = Played { submission: 0, ticket: None, timed: false };
+        let Kept { segments, times } = kept;
+        Playing { player, asked: VecDeque::with_capacity(16), segments, last, recorded: None, times }
     }
 
     /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
@@ -79,6 +83,25 @@ impl Playing {
         each.sum()
     }
 
+    /// Notes how long submissions took that have ended.
+    pub(crate) fn hear_times(&mut self) {
+        let Playing { player, times, .. } = self;
+        foreign(|| player.tell_times(&mut |time| times.told(time)));
+    }
+
+    /// How long the device works for a frame: no longer than this for this share of frames. Segments are added up.
+    pub(crate) fn frame_ns(&self, share: f64) -> Option<f64> {
+        let each = self.segments.iter().zip(self.times.segments());
+        each.map(|(segment, time)| Some(segment.share * time.quantile_ns(share)? as f64)).sum()
+    }
+
+    /// The share of this time in which the device worked, as far as it is known.
+    pub(crate) fn busy(&self, elapsed: Duration) -> Option<f64> {
+        let each = self.segments.iter().zip(self.times.segments());
+        let sum: Option<f64> = each.map(|(segment, time)| Some(segment.frames as f64 * time.mean_ns()?)).sum();
+        Some((sum? / elapsed.as_nanos().max(1) as f64).min(1.0))
+    }
+
     /// The player.
     pub fn player(&self) -> &Player {
         &self.player
@@ -90,11 +113,15 @@ impl Playing {
     }
 
     /// Plays what was recorded and could not be played before; says whether it went through.
-    pub(crate) fn play_what_waits(&mut self, workplace: &mut Workplace) -> Result<bool, Failure> {
+    pub(crate) fn play_what_waits(
+        &mut self,
+        workplace: &mut Workplace,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<bool, Failure> {
         if workplace.desk().is_none_or(|desk| desk.recording.is_empty()) {
             return Ok(false);
         }
-        self.play(workplace)?;
+        self.play(workplace, now)?;
         Ok(workplace.desk().is_none_or(|desk| desk.recording.is_empty()))
     }
 
@@ -113,15 +140,16 @@ impl Playing {
     }
 
     /// Notes which node asked for the downloads that were recorded since it was last asked.
-    pub(crate) fn note_asked(&mut self, segment: usize, node: usize, workplace: &mut Workplace) {
+    pub(crate) fn note_asked(&mut self, segment: usize, node: usize, frame: u64, workplace: &mut Workplace) {
         let Some(desk) = workplace.desk() else { return };
+        self.times.mark((segment, node), frame, (desk.recording.len(), desk.recording.dispatches()));
         for wanted in desk.asked.drain(..) {
             self.asked.push_back(Asked { played: None, segment, node, wanted });
         }
     }
 
     /// Plays what was recorded. Where the device has no room it stays recorded, and is played first next time.
-    pub(crate) fn play(&mut self, workplace: &mut Workplace) -> Result<(), Failure> {
+    pub(crate) fn play(&mut self, workplace: &mut Workplace, now: &dyn Fn() -> Duration) -> Result<(), Failure> {
         let Some(desk) = workplace.desk() else { return Ok(()) };
         if desk.recording.is_empty() {
             // What moved asked nothing of the device. A frame that ended there was made by what was played last, if
@@ -133,6 +161,9 @@ impl Playing {
         let before = desk.device().counters();
         match foreign(|| self.player.try_play(&mut desk.recording)) {
             Ok(played) => {
+                // What a timeline adds to the device's times to have them on the run's clock.
+                let offset_ns = || (now().as_nanos() as u64).cast_signed() - desk.device().now_ns().cast_signed();
+                self.times.played(Some(played), if played.timed { offset_ns() } else { 0 });
                 if let Some((segment, frames)) = self.recorded.take() {
                     self.segments[segment].add(frames, &before, &desk.device().counters());
                 }
@@ -167,9 +198,10 @@ impl Playing {
                 }
                 self.asked.pop_front();
                 any = true;
+                let place = segments[..segment].iter().map(Vec::len).sum::<usize>() + node;
                 let (node, done) = (&mut segments[segment][node], now());
                 let interval = node.finish_awaited(done);
-                ended(node, interval, done);
+                ended((place, node), interval, done);
                 continue;
             }
             let (ticket, arrived) = match foreign(|| self.player.readbacks().take()) {
@@ -212,7 +244,7 @@ impl Playing {
 
     /// Gives up what was asked of a device that is gone: every node hears what it will not get. A device that hangs is
     /// left behind, since dropping it would hang as well.
-    pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) {
+    pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) -> Kept {
         for asked in self.asked.drain(..) {
             segments[asked.segment][asked.node].lose_awaited();
         }
@@ -220,11 +252,8 @@ impl Playing {
             self.player.device().clone().abandon();
             std::mem::forget(self.player);
         }
-    }
-
-    /// What was counted so far.
-    pub(crate) fn counts(&self) -> Counts {
-        Counts(self.segments.clone())
+        self.times.forget();
+        Kept { segments: self.segments, times: self.times }
     }
 
     /// Whether only the device can make something move again.
@@ -246,11 +275,13 @@ impl Playing {
         if let Some(desk) = workplace.desk() {
             desk.recording.clear();
             desk.asked.clear();
+            self.times.played(None, 0);
         }
         self.asked.clear();
         #[cfg(not(target_arch = "wasm32"))]
         if self.player.device().check().is_ok() {
             let _ = self.player.wait(Duration::from_secs(1));
+            self.hear_times();
             while let Ok(Some(arrived)) = self.player.readbacks().take() {
                 drop(arrived);
             }
@@ -258,9 +289,11 @@ impl Playing {
     }
 }
 
-/// What segments have asked of the device so far.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Counts(Vec<SegmentCount>);
+/// What was counted and measured so far, for the player that goes on.
+pub(crate) struct Kept {
+    segments: Vec<SegmentCount>,
+    times: DeviceTimes,
+}
 
 impl Asked {
     fn download(&self) -> Option<(Asked, Meta)> {

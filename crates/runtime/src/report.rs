@@ -24,6 +24,12 @@ pub struct Report {
     pub frame_ms: Times,
     /// Time from a frame's birth to its sink.
     pub latency_ms: Times,
+    /// How device times are known: `timestamps` of its own clock, `fenced` wall time, or `cpu` where no device was used.
+    pub timing: &'static str,
+    /// How long the device works for a frame.
+    pub gpu_ms: GpuTimes,
+    /// The share of the run in which the device worked for it; none where that was not measured.
+    pub gpu_busy: Option<f64>,
     /// Everything counted over the whole run.
     pub counters: Counted,
     /// The same per frame, over the second half of the run.
@@ -61,6 +67,15 @@ pub struct Times {
     pub p99: Option<f64>,
     /// The longest.
     pub max: Option<f64>,
+}
+
+/// Times of the device in milliseconds; none where nothing was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct GpuTimes {
+    /// Half are shorter.
+    pub p50: Option<f64>,
+    /// One in a hundred is longer.
+    pub p99: Option<f64>,
 }
 
 /// Counters of a run.
@@ -194,7 +209,8 @@ pub struct MemoryUse {
 pub struct GroupTime {
     /// As in the plan.
     pub id: usize,
-    /// Half of its calls are shorter. On the device, what it took to record.
+    /// Half of its calls are shorter. On the device, the time that the device worked; none where that is only known
+    /// together with others.
     pub p50_us: Option<f64>,
 }
 
@@ -215,7 +231,7 @@ pub struct HandlerTime {
     pub filtered: u64,
     /// Frames that it still holds.
     pub held: u64,
-    /// Half of its calls are shorter; none for members of a larger group.
+    /// Half of its calls are shorter, on the device as in [`GroupTime`]; none for members of a larger group.
     pub p50_us: Option<f64>,
 }
 

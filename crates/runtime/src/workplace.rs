@@ -6,6 +6,7 @@
 //! Always: there is one workplace per lane, so nothing in it is waited for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vramp_gpu::{Buffer, Device, Recording};
 use vramp_plan::Space;
@@ -16,6 +17,7 @@ use crate::heap::Tally;
 use crate::monitor::Event;
 use crate::passed::Passed;
 use crate::pool::HostPool;
+use crate::trace::{Act, Span, Track};
 
 /// Who hears what happens while it happens.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
@@ -28,6 +30,7 @@ pub struct Workplace {
     listener: Option<Listener>,
     tally: Arc<Tally>,
     progress: Option<Arc<Passed>>,
+    track: Option<Track>,
 }
 
 /// A lane's desk at the device: what it records lies here until it is played.
@@ -57,7 +60,7 @@ pub enum Sending {
 impl Workplace {
     /// A place with this pool, and one thread.
     pub fn new(pool: HostPool) -> Workplace {
-        Workplace { pool, threads: 1, desk: None, listener: None, tally: Arc::default(), progress: None }
+        Workplace { pool, threads: 1, desk: None, listener: None, tally: Arc::default(), progress: None, track: None }
     }
 
     /// Lets bands of rows be spread over this many threads, where the lane runs in a pool that has them.
@@ -96,6 +99,26 @@ impl Workplace {
     pub(crate) fn passing(mut self, passed: Arc<Passed>) -> Workplace {
         self.progress = Some(passed);
         self
+    }
+
+    /// Draws what is done here on a track.
+    #[must_use]
+    pub(crate) fn drawing(mut self, track: Option<Track>) -> Workplace {
+        self.track = track;
+        self
+    }
+
+    /// Whether everything that is done here is drawn.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.track.is_some()
+    }
+
+    /// A node, by its place in the lane, has taken a frame.
+    pub(crate) fn span(&self, node: usize, frame: u64, begin: Duration, end: Duration) {
+        if let Some(track) = &self.track {
+            let (begin_ns, end_ns) = (begin.as_nanos() as u64, end.as_nanos() as u64);
+            track.note(Span { act: Act::Frame { node, frame }, begin_ns, end_ns });
+        }
     }
 
     /// A sink has taken this many frames.

@@ -79,6 +79,14 @@ Budgets:
   frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
   and downloads), allocs (gpu_allocs and heap_allocs), and drops, over the whole run.
 
+Timing:
+  The report's times of kernels are the device's own where it has a clock that can be
+  read (timing: timestamps), of one submit in sixteen; otherwise the time until its
+  end was noticed (timing: fenced). `--trace FILE` draws every call of every handler, every
+  kernel and how full links were; the last 131072 spans of each lane are kept. The file
+  is whole however the run ends. With `--fps`, the handler that keeps frames from being in
+  time is named: the slowest in the slowest lane on the way to the sink.
+
 Verifying:
   `--verify` does not run the pipeline as it is: it takes the first 8 frames of every
   source, or `--frames N`, and compares what becomes of them with every handler by
@@ -92,6 +100,7 @@ Examples:
   vramp run 'y4m path=- ! blur ! y4m path=-' < in.y4m > out.y4m
   vramp run 'pattern size=1920x1080 ! markers ! null' --seconds 5 --json
   vramp run pipeline.toml --gpu --budget downloads=0,allocs=0
+  vramp run pipeline.toml --fps 60 --seconds 5 --trace run.json
   vramp run pipeline.toml --verify --frames 30";
 
 const DEMO_HELP: &str = "\
@@ -126,7 +135,7 @@ pub(crate) enum Command {
     /// `--seconds`, or until Ctrl-C.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{RUN_HELP}"),
-        after_help = "`vramp help run` explains pipelines, budgets and verifying."
+        after_help = "`vramp help run` explains pipelines, budgets, timing and verifying."
     )]
     Run(RunArgs),
     /// Show where every step of a pipeline would run, and why
@@ -197,6 +206,9 @@ pub(crate) struct RunArgs {
     /// Print what the run did as one line of JSON on standard output, after everything else
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a timeline of every lane and of the device, which ui.perfetto.dev opens
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) wishes: Wishes,
 }
@@ -212,6 +224,9 @@ pub(crate) struct DemoArgs {
     /// Print the results as one line of JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a timeline of every measured run, which ui.perfetto.dev opens
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) wishes: Wishes,
 }

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use serde::Serialize;
 use vramp::plan::{Graph, GraphSpec, HandlerSpec, Plan, Space};
-use vramp::runtime::{Kinds, Report, RunError};
+use vramp::runtime::{Kinds, Report, RunError, Trace};
 use vramp::{FileProbe, SessionError, machine};
 
 use crate::args::{DemoArgs, Wishes};
 use crate::failure::{Failure, chainless};
 use crate::interrupt::Interrupts;
 use crate::run::{Live, Total, check_budget};
+use crate::trace::TraceFile;
 use crate::{devices, page, session};
 
 /// The sizes it runs at.
@@ -50,14 +51,20 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let output = Output::find(&args.output)?;
     let spaces = spaces(&args.wishes);
     say(args, "Five handlers: a moving ball, markers in the corners, a waveform, the frame rate, a sink.");
-    let mut runs = Vec::new();
-    for size in SIZES {
-        for space in &spaces {
-            if let Some(ran) = measure(args, &kinds, size, *space, &interrupts)? {
-                runs.push(ran);
-            }
-        }
-    }
+    let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
+    let (mut runs, mut traces) = (Vec::new(), Vec::new());
+    let measured: Result<(), Failure> =
+        SIZES.iter().flat_map(|size| spaces.iter().map(move |space| (size, space))).try_for_each(|(size, space)| {
+            let trace = file.as_ref().map(|_| Trace::default());
+            traces.extend(trace.clone().map(|trace| (format!("{size} on the {space}"), trace)));
+            runs.extend(measure(args, &kinds, size, *space, trace.as_ref(), &interrupts)?);
+            Ok(())
+        });
+    // What was drawn until it failed is worth as much as the rest.
+    let drawn = file.map_or(Ok(()), |file| {
+        file.write(&traces.iter().map(|(name, trace)| (name.as_str(), trace)).collect::<Vec<_>>())
+    });
+    measured.and(drawn)?;
     if runs.is_empty() {
         return Err(Failure::NoPlan(anyhow!("no device could be opened; {}", devices::what_to_install())));
     }
@@ -96,12 +103,16 @@ fn measure(
     kinds: &Kinds,
     size: &'static str,
     space: Space,
+    trace: Option<&Trace>,
     interrupts: &Interrupts,
 ) -> Result<Option<Ran>, Failure> {
     let wishes = &args.wishes;
     let graph = graph(kinds, size, HandlerSpec::new("null"), None)?;
     let live = Live::new(wishes.quiet, Total::Time(args.seconds));
-    let session = session::on_this_machine(wishes, &graph, kinds)?.only(space).listener(live.listener());
+    let mut session = session::on_this_machine(wishes, &graph, kinds)?.only(space).listener(live.listener());
+    if let Some(trace) = trace {
+        session = session.trace(trace);
+    }
     let prepared = match session.prepare() {
         Err(SessionError::NoDevice(why)) if !wishes.gpu => {
             if !wishes.quiet {

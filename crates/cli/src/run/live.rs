@@ -163,10 +163,18 @@ fn wording(event: &Event) -> Option<String> {
             };
             Some(format!("{handler} failed on frame {frame}: {error}; {then}, and so are later ones, without a word"))
         }
-        Event::Slow { handler, frame, took, budget, count } => {
-            let more = if *count > 1 { format!("; {count} such frames in a second") } else { String::new() };
-            let (took, budget) = (ms(took), ms(budget));
-            Some(format!("frame {frame} took {took:.1} ms of {budget:.1} ms, most of it in {handler}{more}"))
+        Event::Slow { handler, own, frame, took, budget, count } => {
+            let more =
+                if *count > 1 { format!(", {count} such frames since this was last said") } else { String::new() };
+            let late = format!("frame {frame} came after {:.1} ms{more}", ms(took));
+            let (own, budget) = (ms(own), ms(budget));
+            Some(if own > budget {
+                format!("{handler} takes {own:.1} ms of a {budget:.1} ms frame; {late}")
+            } else {
+                format!(
+                    "{late}, not {budget:.1} ms; no handler takes that long, the slowest is {handler} with {own:.1} ms"
+                )
+            })
         }
         Event::Replanned { handler, frame, size } => {
             Some(format!("frames of {handler} are {size} from frame {frame} on: planned again"))

@@ -19,12 +19,13 @@ use anyhow::anyhow;
 use serde::Serialize;
 use vramp::plan::Graph;
 use vramp::plan::catalog::Family;
-use vramp::runtime::{Outcome, RunError};
+use vramp::runtime::{Outcome, RunError, Trace};
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, chainless};
 use crate::input::read_checked;
 use crate::interrupt::Interrupts;
+use crate::trace::TraceFile;
 use crate::{page, plan, session};
 
 use words::{plan_line, summary};
@@ -36,9 +37,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let (spec, graph) = read_checked(&args.pipeline, kinds.catalog())?;
     refuse_shared_streams(args, &graph)?;
     if wishes.verify {
+        if args.trace.is_some() {
+            return Err(Failure::Wrong(anyhow!("--trace: --verify compares instead of running; drop one of the two")));
+        }
         return verify::run(args, &spec, &graph, &kinds);
     }
+    let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
+    let trace = file.as_ref().map(|_| Trace::default());
     let mut session = session::on_this_machine(wishes, &graph, &kinds)?;
+    if let Some(trace) = &trace {
+        session = session.trace(trace);
+    }
     if let Some(frames) = args.frames {
         session = session.frames(frames);
     }
@@ -56,7 +65,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     live.begin();
     let outcome = prepared.run(args.seconds);
     live.end();
-    conclude(args, outcome?, interrupts.were_there())
+    let outcome = outcome?;
+    let drawn = match (file, &trace) {
+        (Some(file), Some(trace)) => file.write(&[("vramp", trace)]),
+        _ => Ok(()),
+    };
+    conclude(args, outcome, interrupts.were_there()).and(drawn)
 }
 
 /// Says how it ended, in the order of what matters most: a failure, an interruption, a budget.

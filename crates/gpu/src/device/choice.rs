@@ -8,6 +8,7 @@
 use super::Device;
 use super::adapters::{self, Adapter, AdapterKind, Backend, DeviceLimits};
 use crate::memory::PoolRules;
+use crate::timing::StampPlaces;
 
 /// Bytes a device may hold unless told otherwise.
 const DEFAULT_BUDGET_BYTES: u64 = 1 << 30;
@@ -75,6 +76,7 @@ pub struct Choice {
     allow_software: bool,
     limits: LimitSet,
     direct_mapping: bool,
+    stamps: StampPlaces,
     rules: PoolRules,
 }
 
@@ -87,6 +89,7 @@ impl Default for Choice {
             allow_software: true,
             limits: LimitSet::default(),
             direct_mapping: true,
+            stamps: StampPlaces::default(),
             rules: PoolRules::budget(DEFAULT_BUDGET_BYTES),
         }
     }
@@ -132,6 +135,13 @@ impl Choice {
     #[must_use]
     pub fn direct_mapping(mut self, allow: bool) -> Self {
         self.direct_mapping = allow;
+        self
+    }
+
+    /// Where its clock may be stamped, as far as it can; behind every act unless told.
+    #[must_use]
+    pub fn stamps(mut self, places: StampPlaces) -> Self {
+        self.stamps = places;
         self
     }
 
@@ -189,8 +199,7 @@ impl Choice {
         let (facts, adapter) = &found[at];
         let limits = self.limits_for(facts, &adapter.limits())?;
         let maps_directly = self.direct_mapping && shares_memory(facts) && facts.has_mappable_buffers;
-        let mut features = wgpu::Features::empty();
-        features.set(wgpu::Features::TIMESTAMP_QUERY, facts.has_timestamps);
+        let mut features = self.stamps.features(adapter.features());
         features.set(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, maps_directly);
         let wanted = wgpu::DeviceDescriptor {
             label: Some("vramp"),

@@ -22,6 +22,7 @@ use crate::health::{Event, Lost};
 use crate::kernel::Kernel;
 use crate::memory::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
 use crate::pipelines::{Pipelines, PrepareError};
+use crate::timing::StampPlaces;
 use crate::warm_up;
 
 /// Tells devices apart, so that a buffer of one is refused by another.
@@ -95,6 +96,16 @@ impl Device {
     /// What wgpu counts by itself; none where it does not.
     pub fn driver_counters(&self) -> Option<DriverCounters> {
         self.inner.calls.driver_counters()
+    }
+
+    /// Where its clock can be stamped, and so how exactly its work can be timed.
+    pub fn stamps(&self) -> StampPlaces {
+        StampPlaces::of(self.inner.calls.device().features())
+    }
+
+    /// Nanoseconds since it was opened, on the host's clock: what device times are given in.
+    pub fn now_ns(&self) -> u64 {
+        self.inner.calls.times.now_ns()
     }
 
     // ---- memory

@@ -13,4 +13,5 @@ pub use holding::{Holding, Place, Statistics};
 pub use lent::{Lent, Resource, Tag};
 pub use pool::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
 pub use progress::Progress;
+pub(crate) use progress::Times;
 pub use ring::Ring;

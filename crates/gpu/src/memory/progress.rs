@@ -47,6 +47,57 @@ impl Progress {
     }
 }
 
+/// When submissions were made and seen to be done, in nanoseconds since the device was opened; the last few are kept.
+#[derive(Debug)]
+pub(crate) struct Times {
+    #[cfg(not(target_arch = "wasm32"))]
+    opened: std::time::Instant,
+    of: [(AtomicU64, AtomicU64); Times::KEPT],
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            #[cfg(not(target_arch = "wasm32"))]
+            opened: std::time::Instant::now(),
+            of: std::array::from_fn(|_| (AtomicU64::new(0), AtomicU64::new(0))),
+        }
+    }
+}
+
+impl Times {
+    /// More than all players of a device have under way: 64 frames in flight are the most that can be asked for.
+    const KEPT: usize = 256;
+
+    /// Now.
+    pub(crate) fn now_ns(&self) -> u64 {
+        // The web has no such clock.
+        #[cfg(target_arch = "wasm32")]
+        return 0;
+        #[cfg(not(target_arch = "wasm32"))]
+        u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn submit(&self, submission: u64) {
+        self.at(submission).0.store(self.now_ns(), Ordering::Relaxed);
+    }
+
+    /// Called before [`Progress`] hears of it, so that whoever knows that it has finished finds the time here.
+    pub(crate) fn finish(&self, submission: u64) {
+        self.at(submission).1.store(self.now_ns(), Ordering::Relaxed);
+    }
+
+    /// When a submission was made and seen to be done.
+    pub(crate) fn of(&self, submission: u64) -> (u64, u64) {
+        let (submitted, finished) = self.at(submission);
+        (submitted.load(Ordering::Relaxed), finished.load(Ordering::Relaxed))
+    }
+
+    fn at(&self, submission: u64) -> &(AtomicU64, AtomicU64) {
+        &self.of[submission as usize % Times::KEPT]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use crate::calls::Refusal;
 use crate::memory::Resource;
 use crate::readback::Claimed;
 use crate::recording::{Act, COPY_BYTES, HostSource, Recording};
+use crate::timing::Stamps;
 
 use super::{Player, Step, Taken};
 
@@ -95,6 +96,7 @@ impl Player {
         recording: &Recording<Buffer, H>,
         taken: &Taken,
         claimed: Option<&Claimed>,
+        mut stamps: Option<Stamps<'_>>,
     ) -> Result<(u64, wgpu::SubmissionIndex), Refusal> {
         let calls = self.device.calls();
         let down = match claimed {
@@ -103,6 +105,9 @@ impl Player {
         };
         calls.scoped(|| {
             let mut encoder = calls.encoder();
+            if let Some(stamps) = &mut stamps {
+                stamps.begin(&mut encoder);
+            }
             if let Some(staging) = &taken.staging {
                 staging.buffer.unmap();
                 if taken.params_bytes > 0 {
@@ -114,12 +119,15 @@ impl Player {
             while let Some(at) = order.next() {
                 match (&recording.acts()[at], &self.scratch.steps[at]) {
                     (Act::Dispatch { .. }, _) => {
-                        let mut pass = calls.begin_pass(&mut encoder);
-                        self.dispatch(recording, at, &mut pass);
+                        let split = stamps.as_ref().is_some_and(|stamps| stamps.split);
+                        let writes = stamps.as_mut().and_then(|stamps| stamps.pass(at));
+                        let mut pass = calls.begin_pass(&mut encoder, writes);
+                        self.dispatch(recording, at, &mut pass, stamps.as_mut());
                         let is_dispatch = |at: &usize| matches!(recording.acts()[*at], Act::Dispatch { .. });
-                        while let Some(at) = order.next_if(is_dispatch) {
-                            self.dispatch(recording, at, &mut pass);
+                        while let Some(at) = order.next_if(|at| is_dispatch(at) && !split) {
+                            self.dispatch(recording, at, &mut pass, stamps.as_mut());
                         }
+                        continue;
                     }
                     (Act::Upload { to, offset, bytes }, Step::Upload { from }) => {
                         let Some(staging) = &taken.staging else { continue };
@@ -143,12 +151,24 @@ impl Player {
                     }
                     _ => {}
                 }
+                if let Some(stamps) = &mut stamps {
+                    stamps.copied(at, &mut encoder);
+                }
+            }
+            if let Some(stamps) = &stamps {
+                stamps.finish(&mut encoder);
             }
             calls.submit(encoder)
         })
     }
 
-    fn dispatch<H: HostSource>(&self, recording: &Recording<Buffer, H>, at: usize, pass: &mut wgpu::ComputePass<'_>) {
+    fn dispatch<H: HostSource>(
+        &self,
+        recording: &Recording<Buffer, H>,
+        at: usize,
+        pass: &mut wgpu::ComputePass<'_>,
+        stamps: Option<&mut Stamps<'_>>,
+    ) {
         let (Act::Dispatch { grid, .. }, Step::Dispatch { compiled, group, offset }) =
             (&recording.acts()[at], &self.scratch.steps[at])
         else {
@@ -157,6 +177,9 @@ impl Player {
         pass.set_pipeline(&compiled.pipeline);
         pass.set_bind_group(0, group, offset.as_slice());
         self.device.calls().dispatch(pass, *grid);
+        if let Some(stamps) = stamps {
+            stamps.dispatched(at, pass);
+        }
     }
 }
 

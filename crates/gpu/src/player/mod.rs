@@ -21,6 +21,7 @@ use crate::device::Device;
 use crate::pipelines::Compiled;
 use crate::readback::{Claimed, Readbacks};
 use crate::recording::{Act, HostSource, Recording};
+use crate::timing::{DeviceTime, Timed, Timer, Timing};
 use crate::uniforms::Uniforms;
 use crate::upload::{Staging, Uploads};
 
@@ -38,6 +39,8 @@ pub struct Played {
     pub submission: u64,
     /// The number under which its downloads arrive; none where it has none.
     pub ticket: Option<u64>,
+    /// Whether [`Player::tell_times`] will tell of it, unless its stamps are lost.
+    pub timed: bool,
 }
 
 /// The wishes for a player; [`PlayerBuilder::build`] ends them.
@@ -46,6 +49,7 @@ pub struct PlayerBuilder {
     device: Device,
     in_flight: usize,
     readback_slots: Option<usize>,
+    timed: Timed,
     #[cfg(not(target_arch = "wasm32"))]
     overdue: std::time::Duration,
 }
@@ -62,6 +66,13 @@ impl PlayerBuilder {
     #[must_use]
     pub fn readback_slots(mut self, slots: usize) -> Self {
         self.readback_slots = Some(slots.max(1));
+        self
+    }
+
+    /// Which submissions are timed; none unless told.
+    #[must_use]
+    pub fn timed(mut self, timed: Timed) -> Self {
+        self.timed = timed;
         self
     }
 
@@ -87,6 +98,8 @@ impl PlayerBuilder {
             groups: BindGroups::default(),
             under_way: VecDeque::with_capacity(self.in_flight + 1),
             in_flight: self.in_flight,
+            // One more than can be under way, and one whose end was noticed and not told.
+            timer: Timer::new(&self.device, self.timed, self.in_flight + 2),
             #[cfg(not(target_arch = "wasm32"))]
             overdue: self.overdue,
             scratch: Scratch::default(),
@@ -104,6 +117,7 @@ pub struct Player {
     groups: BindGroups,
     under_way: VecDeque<UnderWay>,
     in_flight: usize,
+    timer: Option<Timer>,
     #[cfg(not(target_arch = "wasm32"))]
     overdue: std::time::Duration,
     scratch: Scratch,
@@ -161,6 +175,7 @@ impl Player {
             device: device.clone(),
             in_flight: DEFAULT_IN_FLIGHT,
             readback_slots: None,
+            timed: Timed::Never,
             #[cfg(not(target_arch = "wasm32"))]
             overdue: DEFAULT_OVERDUE,
         }
@@ -239,6 +254,18 @@ impl Player {
         Ok(())
     }
 
+    /// How its submissions are timed; none where they are not.
+    pub fn timing(&self) -> Option<Timing> {
+        self.timer.as_ref().map(Timer::timing)
+    }
+
+    /// Tells how long submissions took that have ended since it was last asked, as far as they were timed.
+    pub fn tell_times(&mut self, heard: &mut dyn FnMut(&DeviceTime<'_>)) {
+        if let Some(timer) = &mut self.timer {
+            timer.tell(self.device.calls(), heard);
+        }
+    }
+
     /// Where downloads arrive.
     pub fn readbacks(&self) -> &Readbacks {
         &self.readbacks
@@ -251,7 +278,8 @@ impl Player {
 
     /// Bytes of its staging, readback and parameter memory, which are not the pool's.
     pub fn ring_bytes(&self) -> u64 {
-        self.uploads.bytes() + self.readbacks.bytes() + self.uniforms.buffer().size()
+        let stamps = self.timer.as_ref().map_or(0, Timer::bytes);
+        self.uploads.bytes() + self.readbacks.bytes() + self.uniforms.buffer().size() + stamps
     }
 
     /// Bind groups that it keeps for dispatches to come.
@@ -383,7 +411,18 @@ impl Player {
     ) -> Result<Played, Refusal> {
         let mut claimed = taken.claimed;
         self.prepare(recording, taken, claimed.as_mut())?;
-        let (submission, index) = self.encode(recording, taken, claimed.as_ref())?;
+        let mut timer = self.timer.take();
+        let stamps = timer.as_mut().and_then(|timer| {
+            timer.claim(recording.len());
+            timer.stamps()
+        });
+        let encoded = self.encode(recording, taken, claimed.as_ref(), stamps);
+        self.timer = timer;
+        let (submission, index) = encoded.inspect_err(|_| {
+            if let Some(timer) = &mut self.timer {
+                timer.abandon();
+            }
+        })?;
         let calls = self.device.calls();
         for buffer in recording.handles() {
             buffer.retire(submission);
@@ -392,6 +431,7 @@ impl Player {
             self.uploads.send(calls, staging);
         }
         let ticket = claimed.map(|claimed| self.readbacks.send(calls, &claimed, &index));
+        let timed = self.timer.as_mut().is_some_and(|timer| timer.send(calls, submission));
         self.under_way.push_back(UnderWay {
             submission,
             #[cfg(not(target_arch = "wasm32"))]
@@ -407,6 +447,6 @@ impl Player {
         calls.count_in_flight(self.under_way() as u64);
         self.scratch.steps.clear();
         recording.clear();
-        Ok(Played { submission, ticket })
+        Ok(Played { submission, ticket, timed })
     }
 }

@@ -309,6 +309,11 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.acts.len()
     }
 
+    /// Dispatches that are recorded.
+    pub fn dispatches(&self) -> usize {
+        self.acts.iter().filter(|act| matches!(act, Act::Dispatch { .. })).count()
+    }
+
     pub(crate) fn acts(&self) -> &[Act<B, H>] {
         &self.acts
     }

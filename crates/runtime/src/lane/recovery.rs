@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::handler::{DeviceError, HandlerError, Trouble};
 use crate::monitor::{Event, GoesOn};
 use crate::node::Node;
-use crate::playing::{Counts, Playing};
+use crate::playing::{Kept, Playing};
 use crate::report::Recovered;
 
 use super::{Lane, Stepped};
@@ -62,8 +62,8 @@ pub(crate) struct Recovery {
     losses: VecDeque<Duration>,
     /// Frames lost by nodes themselves that have been told of.
     told: u64,
-    /// What segments had asked of the device that is gone.
-    counts: Option<Counts>,
+    /// What was counted and measured on the device that is gone.
+    kept: Option<Kept>,
     #[cfg(not(target_arch = "wasm32"))]
     way_back: Option<WayBack>,
 }
@@ -93,7 +93,7 @@ impl Recovery {
             first_pause: FIRST_PAUSE,
             losses: VecDeque::new(),
             told: 0,
-            counts: None,
+            kept: None,
             #[cfg(not(target_arch = "wasm32"))]
             way_back: None,
         }
@@ -154,8 +154,7 @@ impl Lane {
     fn give_up(&mut self, recovery: &mut Recovery, hangs: bool) -> u64 {
         let mut lost = 0;
         if let Some(playing) = self.playing.take() {
-            recovery.counts = Some(playing.counts());
-            playing.lose(&mut self.segments, hangs);
+            recovery.kept = Some(playing.lose(&mut self.segments, hangs));
         }
         if let Some(desk) = self.workplace.desk() {
             desk.recording.clear();
@@ -182,7 +181,7 @@ impl Lane {
     }
 
     /// Lets every handler go on on a device.
-    fn enter(&mut self, recovery: &Recovery, device: &Device) -> Result<(), Failure> {
+    fn enter(&mut self, recovery: &mut Recovery, device: &Device) -> Result<(), Failure> {
         for node in self.segments.iter_mut().flatten() {
             node.enter_device(device)?;
         }
@@ -195,8 +194,7 @@ impl Lane {
         for node in self.segments.iter_mut().flatten() {
             node.raise_supplied(&mut self.workplace)?;
         }
-        let counts = recovery.counts.clone().unwrap_or_default();
-        self.playing = Some(Playing::again(player, counts));
+        self.playing = recovery.kept.take().map(|kept| Playing::again(player, kept));
         Ok(())
     }
 
@@ -218,13 +216,12 @@ impl Lane {
         let Some(mut recovery) = self.recovery.take_if(|recovery| recovery.way_back.is_some()) else { return };
         if let Some(device) = self.found(&mut recovery, now) {
             // What stands in the way now may not do so later: the cpu goes on meanwhile.
-            if self.enter(&recovery, &device).is_ok() {
+            if self.enter(&mut recovery, &device).is_ok() {
                 recovery.way_back = None;
                 let name = device.adapter().name.clone();
                 recovery.devices.back(device);
                 self.workplace.report(&Event::DeviceBack { device: name });
             } else {
-                self.playing = None;
                 self.workplace.leave();
                 self.segments.iter_mut().flatten().for_each(|node| {
                     node.leave_device();

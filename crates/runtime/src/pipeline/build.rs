@@ -10,11 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vramp_gpu::Timed;
 use vramp_plan::catalog::{Direction, Entry, Settings, SizeRule, Value};
-use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Rate, Size, Space, Until};
+use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Policy, Rate, Size, Space, Until};
 
 use crate::bell::Bell;
+use crate::blame::{Blame, Suspect, Together};
 use crate::clock::Clock;
+use crate::device_time::DeviceTimes;
 use crate::devices::Devices;
 use crate::failure::Member;
 use crate::frame::Meta;
@@ -129,41 +132,88 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let mut lanes = Vec::new();
     let mut watched = Vec::new();
     let mut watched_at = vec![0; units.len()];
+    let (mut suspects, mut together) = (Vec::new(), Vec::new());
     for (number, lane) in plan.lanes.iter().enumerate() {
         let segments = segments(number, lane.device, &units, &joined);
         for (place, unit) in segments.iter().flatten().enumerate() {
             let node = units[*unit].node.as_ref().expect("every unit has its node until the lanes are made");
             watched_at[*unit] = watched.len();
             watched.push(watch(plan, &units[*unit], node, number, place));
+            suspects.push(Suspect {
+                name: node.name(),
+                lane: number,
+                place,
+                budget: frame_budget.map(|budget| budget.div_f64(share(&units[*unit], &planned, fastest))),
+                stats: Arc::clone(node.stats()),
+                waits_for: Vec::new(),
+            });
         }
         let shares = segments.iter().map(|nodes| share(&units[nodes[0]], &planned, fastest)).collect();
         let mut nodes = |at: &Vec<usize>| -> Vec<Node> {
             at.iter().map(|unit| units[*unit].node.take().expect("each unit is in one segment")).collect()
         };
         let bell = stop.bells[number].clone();
+        let names = |on: &[Vec<Node>]| on.iter().flatten().map(Node::name).collect::<Vec<String>>();
+        let draw =
+            |on: &[Vec<Node>]| wishes.trace.as_ref().map(|trace| trace.track(names(on).join(", "), false, names(on)));
         let made = match (&wishes.device, lane.device) {
             (Some(device), true) => {
+                let timed = if wishes.trace.is_some() { Timed::Each } else { Timed::Sampled };
                 let in_flight = wishes.in_flight;
-                let make: MakePlayer =
-                    Arc::new(move |device| vramp_gpu::Player::on(device).frames_in_flight(in_flight).build());
+                let make: MakePlayer = Arc::new(move |device| {
+                    vramp_gpu::Player::on(device).frames_in_flight(in_flight).timed(timed).build()
+                });
                 let player = make(device).map_err(|error| PrepareError::Device {
                     handler: plan.handlers[lane.handlers[0]].name.clone(),
                     error: DeviceError::Play(error),
                 })?;
                 let gates = segments.iter().map(|segment| gates(segment, &joined, &crossing)).collect();
-                let segments = segments.iter().map(&mut nodes).collect();
-                let place = workplace().at(device.clone());
+                let segments: Vec<Vec<Node>> = segments.iter().map(&mut nodes).collect();
+                let place = workplace().at(device.clone()).drawing(draw(&segments));
+                let track = wishes.trace.as_ref().map(|trace| {
+                    trace.track(
+                        format!("{} ({})", device.adapter().name, device.adapter().backend),
+                        true,
+                        names(&segments),
+                    )
+                });
+                let stats = segments.iter().map(|own| own.iter().map(|node| Arc::clone(node.stats())).collect());
+                let times = DeviceTimes::new(stats.collect(), track);
+                for (own, time) in segments.iter().zip(times.segments()) {
+                    let names = own.iter().map(Node::name).collect::<Vec<_>>().join(", ");
+                    together.push(Together { names, lane: number, time: Arc::clone(time) });
+                }
                 let (reopen, lose_at) = (wishes.reopen.clone(), wishes.lose_at.clone().into());
                 let mut recovery = Recovery::new(wishes.on_loss, reopen, make, Arc::clone(&devices), lose_at);
                 recovery.first_pause = wishes.away.unwrap_or(recovery.first_pause);
-                let lane = Lane::on_device(segments, gates, bell, place, Playing::new(player, shares));
+                let lane = Lane::on_device(segments, gates, bell, place, Playing::new(player, shares, times));
                 lane.batch(wishes.batch).recovering(recovery)
             }
-            _ => Lane::new(segments.iter().flat_map(&mut nodes).collect(), bell, workplace()),
+            _ => {
+                let nodes: Vec<Vec<Node>> = segments.iter().map(&mut nodes).collect();
+                let place = workplace().drawing(draw(&nodes));
+                Lane::new(nodes.into_iter().flatten().collect(), bell, place)
+            }
         };
-        lanes.push(made.budget(frame_budget));
+        lanes.push(made);
     }
-    let links = links
+    for Wired { link, to, ramp, .. } in &links {
+        let (from, to) = (watched_at[unit_of[plan.links[*link].from.handler]], watched_at[*to]);
+        let lossless = plan.links[*link].policy == Policy::Lossless;
+        let ends = [Some(from), ramp.map(|ramp| watched_at[ramp]), Some(to)];
+        let ends: Vec<usize> = ends.into_iter().flatten().collect();
+        for pair in ends.windows(2) {
+            suspects[pair[1]].waits_for.push(pair[0]);
+            if lossless {
+                suspects[pair[0]].waits_for.push(pair[1]);
+            }
+        }
+    }
+    let blame = Arc::new(Blame::new(suspects, together));
+    for (number, lane) in lanes.iter_mut().enumerate() {
+        lane.ask(&blame, number);
+    }
+    let links: Vec<WatchedLink> = links
         .into_iter()
         .map(|Wired { link, to, leads, ramp, rings }| WatchedLink {
             from: plan.port_name(plan.links[link].from),
@@ -174,6 +224,9 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
             rings,
         })
         .collect();
+    if let Some(trace) = &wishes.trace {
+        trace.watch(links.iter().map(|link| format!("{} -> {}", link.from, link.to)).collect());
+    }
     let watched = Watched {
         nodes: watched,
         links,
@@ -184,6 +237,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         tally,
         passed,
         planned: plan.memory,
+        trace: wishes.trace,
     };
     Ok(Pipeline {
         lanes,
@@ -480,14 +534,16 @@ fn share(first: &Unit, planned: &[Planned<'_>], fastest: f64) -> f64 {
 }
 
 fn watch(plan: &Plan, unit: &Unit, node: &Node, lane: usize, place: usize) -> WatchedNode {
+    let group = unit.handlers.first().and_then(|at| plan.handlers[*at].group);
     WatchedNode {
         names: unit.handlers.iter().map(|at| plan.handlers[*at].name.clone()).collect(),
-        group: unit.handlers.first().and_then(|at| plan.handlers[*at].group),
+        group,
         lane,
         place,
         sink: node.is_sink(),
         source: node.is_source(),
         inserted: unit.handlers.is_empty(),
+        on_device: plan.lanes[lane].device && (group.is_some() || unit.ramp.is_some()),
         stats: Arc::clone(node.stats()),
     }
 }

@@ -33,6 +33,7 @@ use crate::passed::Passed;
 use crate::pool::HostPool;
 use crate::report::Report;
 use crate::ring::DropReason;
+use crate::trace::Trace;
 use crate::workplace::Listener;
 
 /// Why a plan could not be made ready to run.
@@ -145,6 +146,7 @@ pub struct PipelineBuilder<'a> {
     reopen: Option<Reopen>,
     away: Option<Duration>,
     lose_at: Vec<u64>,
+    trace: Option<Trace>,
 }
 
 impl PipelineBuilder<'_> {
@@ -208,6 +210,13 @@ impl PipelineBuilder<'_> {
     #[must_use]
     pub fn listener(mut self, listener: Listener) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Draws everything on this timeline, and has every submission of the device timed for it.
+    #[must_use]
+    pub fn trace(mut self, trace: &Trace) -> Self {
+        self.trace = Some(trace.clone());
         self
     }
 
@@ -299,8 +308,10 @@ struct Watched {
     begun: crate::passed::Reading,
     counted_before: vramp_gpu::Counters,
     planned: vramp_plan::Memory,
+    trace: Option<Trace>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct WatchedNode {
     names: Vec<String>,
     group: Option<usize>,
@@ -310,6 +321,8 @@ struct WatchedNode {
     source: bool,
     /// Whether it is a ramp that the planner put there: what it holds is on its links.
     inserted: bool,
+    /// Whether all its work is the device's.
+    on_device: bool,
     stats: Arc<NodeStats>,
 }
 
@@ -376,6 +389,7 @@ impl Pipeline {
             reopen: None,
             away: None,
             lose_at: Vec::new(),
+            trace: None,
         }
     }
 
@@ -398,6 +412,7 @@ impl Pipeline {
     /// time since the start.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
+        self.watched.look_at_links(now);
         for lane in &mut self.lanes {
             match lane.step(now) {
                 Stepped::Moved => (moved, over) = (true, false),

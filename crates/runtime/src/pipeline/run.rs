@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether something is to be done.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(100);
+/// The same while links are drawn on a timeline.
+const TRACED: Duration = Duration::from_millis(5);
 
 /// A lane that has come back.
 struct Back {
@@ -62,7 +64,8 @@ impl Pipeline {
             let next_second = Duration::from_secs(second).saturating_sub(started.elapsed());
             let to_end =
                 longest.filter(|_| finished_at.is_none()).map(|longest| longest.saturating_sub(started.elapsed()));
-            let wait = next_second.min(to_end.unwrap_or(next_second)).clamp(SHORTEST, LONGEST);
+            let longest_wait = if self.watched.trace.is_some() { TRACED } else { LONGEST };
+            let wait = next_second.min(to_end.unwrap_or(next_second)).clamp(SHORTEST, longest_wait);
             match back.recv_timeout(wait) {
                 Ok(Back { number, lane, result }) => {
                     let lone_source = lane.is_lone_source();
@@ -80,6 +83,7 @@ impl Pipeline {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.watched.look_at_links(&|| started.elapsed());
             if started.elapsed() >= Duration::from_secs(second) {
                 second += 1;
                 last = self.tell_second(started.elapsed(), &last);

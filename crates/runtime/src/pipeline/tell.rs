@@ -10,10 +10,15 @@ use std::time::Duration;
 use crate::heap::is_counted;
 use crate::monitor::{Histogram, Progress};
 use crate::playing::Playing;
-use crate::report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};
+use crate::report::{Counted, Dropped, GpuTimes, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};
 use crate::ring::DropReason;
 
 use super::{Watched, WatchedNode};
+
+/// How long a node takes for a frame, where it works: on the device its call only records.
+fn time(node: &WatchedNode) -> &Histogram {
+    if node.on_device || node.stats.device.count() > 0 { &node.stats.device } else { &node.stats.call }
+}
 
 impl Watched {
     pub(super) fn progress(&self, elapsed: Duration) -> Progress {
@@ -23,6 +28,19 @@ impl Watched {
         let (frames_in, frames_out) = (count(|node| node.source), count(|node| node.sink));
         let fps = frames_out as f64 / elapsed.as_secs_f64().max(1e-9);
         Progress { elapsed, frames_in, frames_out, dropped: self.dropped().sum(), fps }
+    }
+
+    /// Draws how full links are and what they dropped, where there is a timeline.
+    pub(super) fn look_at_links(&self, now: &dyn Fn() -> Duration) {
+        let Some(trace) = &self.trace else { return };
+        let now = now();
+        for (at, link) in self.links.iter().enumerate() {
+            let counts = link.rings.iter().map(crate::link::Observed::counts);
+            let (queued, dropped) = counts.fold((0, 0), |(queued, dropped), ring| {
+                (queued + ring.queued, dropped + ring.dropped.iter().sum::<u64>())
+            });
+            trace.look(now, at, queued, dropped);
+        }
     }
 
     /// The name of a node, by its lane and its place there.
@@ -94,6 +112,16 @@ impl Watched {
             fps: if seconds > 0.0 { frames as f64 / seconds } else { 0.0 },
             frame_ms: times(&interval),
             latency_ms: times(&latency),
+            timing: match playing.map(|playing| playing.player().timing()) {
+                None => "cpu",
+                Some(Some(vramp_gpu::Timing::Timestamps)) => "timestamps",
+                Some(_) => "fenced",
+            },
+            gpu_ms: GpuTimes {
+                p50: playing.and_then(|playing| playing.frame_ns(0.5)).map(|ns| ns / 1e6),
+                p99: playing.and_then(|playing| playing.frame_ns(0.99)).map(|ns| ns / 1e6),
+            },
+            gpu_busy: playing.and_then(|playing| playing.busy(elapsed)),
             counters,
             steady: self.steady(playing, &counters),
             frames_in: sum(|node| node.source, |counts| counts.taken),
@@ -204,11 +232,8 @@ impl Watched {
     }
 
     fn groups(&self) -> Vec<GroupTime> {
-        let mut groups: Vec<GroupTime> = self
-            .nodes
-            .iter()
-            .filter_map(|node| Some(GroupTime { id: node.group?, p50_us: us(&node.stats.call) }))
-            .collect();
+        let mut groups: Vec<GroupTime> =
+            self.nodes.iter().filter_map(|node| Some(GroupTime { id: node.group?, p50_us: us(time(node)) })).collect();
         groups.sort_by_key(|group| group.id);
         groups
     }
@@ -217,7 +242,7 @@ impl Watched {
         let of = |node: &WatchedNode| {
             let counts = node.stats.counts();
             let alone = node.names.len() == 1;
-            let time = if alone { us(&node.stats.call) } else { None };
+            let time = if alone { us(time(node)) } else { None };
             let each = |name: &String| HandlerTime {
                 name: name.clone(),
                 calls: counts.taken,

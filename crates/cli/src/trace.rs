@@ -1,0 +1,63 @@
+//! The file of a timeline.
+//!
+//! Owns its path, and the file beside it that is written first.
+//! Does not know what is drawn.
+//!
+//! Always: a path that cannot be written is refused before anything runs; the file has its name only once it is whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use vramp::runtime::Trace;
+
+use crate::failure::Failure;
+
+/// A file that a timeline will be written to. Nothing is left behind where that does not happen.
+pub(crate) struct TraceFile {
+    path: PathBuf,
+    part: PathBuf,
+    file: Option<File>,
+}
+
+impl TraceFile {
+    /// Opens the file beside the path that was asked for.
+    pub(crate) fn create(path: &Path) -> Result<TraceFile, Failure> {
+        let refused =
+            |problem: String| Failure::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
+        if path.as_os_str() == "-" {
+            return Err(refused("standard output is for results".to_owned()));
+        }
+        if path.is_dir() {
+            return Err(refused("it is a directory".to_owned()));
+        }
+        let Some(name) = path.file_name() else { return Err(refused("it names no file".to_owned())) };
+        let mut name = name.to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let part = path.with_file_name(name);
+        let file = File::create(&part).map_err(|error| refused(error.to_string()))?;
+        Ok(TraceFile { path: path.to_owned(), part, file: Some(file) })
+    }
+
+    /// Writes timelines, each under its name, and gives the file its own.
+    pub(crate) fn write(mut self, traces: &[(&str, &Trace)]) -> Result<(), Failure> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let written = self.fill(file, traces);
+        written.map_err(|error| Failure::Failed(anyhow!("--trace {}: {error}", self.path.display())))
+    }
+
+    fn fill(&self, file: File, traces: &[(&str, &Trace)]) -> io::Result<()> {
+        let mut buffered = BufWriter::new(file);
+        Trace::write(traces, &mut buffered)?;
+        buffered.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(&self.part, &self.path)
+    }
+}
+
+impl Drop for TraceFile {
+    fn drop(&mut self) {
+        // Once it has its name there is nothing left to remove.
+        let _ = fs::remove_file(&self.part);
+    }
+}

@@ -1,0 +1,153 @@
+//! Device times: they lie where they must, name what was recorded, grow with the work, and cost no submit, pass or
+//! memory.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
+
+mod room;
+
+use room::{PATIENCE, add, lend, open, run, slow};
+use vramp_gpu::{Device, PartTime, Player, Recording, StampPlaces, Timed, Timing};
+
+/// What was told of one submission.
+#[derive(Debug, Clone)]
+struct Told {
+    submission: u64,
+    submitted_ns: u64,
+    begin_ns: u64,
+    end_ns: u64,
+    noticed_ns: u64,
+    parts: Vec<PartTime>,
+}
+
+fn take(player: &mut Player) -> Vec<Told> {
+    let mut told = Vec::new();
+    player.tell_times(&mut |time| {
+        told.push(Told {
+            submission: time.submission,
+            submitted_ns: time.submitted_ns,
+            begin_ns: time.begin_ns,
+            end_ns: time.end_ns,
+            noticed_ns: time.noticed_ns,
+            parts: time.parts.to_vec(),
+        });
+    });
+    told
+}
+
+/// Plays this many recordings of an upload, two dispatches and a download, and gives what was told.
+fn play(device: &Device, player: &mut Player, frames: u64) -> Vec<Told> {
+    let (add, slow) = (device.prepare(&add()).unwrap(), device.prepare(&slow()).unwrap());
+    let (mut recording, mut told) = (Recording::new(), Vec::new());
+    for _ in 0..frames {
+        let (one, two, three) = (lend(device, 16_384), lend(device, 16_384), lend(device, 16_384));
+        recording.upload(&one, vec![1; 16_384]).unwrap();
+        run(&mut recording, device, &add, &one, &two, 1);
+        run(&mut recording, device, &slow, &two, &three, 2_000);
+        recording.download(&three).unwrap();
+        player.play(&mut recording).unwrap();
+        drop(player.readbacks().wait(PATIENCE).unwrap().expect("it was asked for"));
+        told.extend(take(player));
+    }
+    assert!(player.wait(PATIENCE).unwrap());
+    told.extend(take(player));
+    told
+}
+
+#[track_caller]
+fn lies_where_it_must(told: &Told) {
+    let Told { submitted_ns, begin_ns, end_ns, noticed_ns, parts, .. } = told;
+    assert!(submitted_ns <= begin_ns && begin_ns <= end_ns && end_ns <= noticed_ns, "{told:?}");
+    for part in parts {
+        assert!(*begin_ns <= part.begin_ns && part.begin_ns <= part.end_ns && part.end_ns <= *end_ns, "{told:?}");
+    }
+    assert!(parts.is_sorted_by(|one, next| one.end_ns <= next.begin_ns), "{told:?}");
+}
+
+/// The device at hand, stamped as it can be and as it could be worse, and what that gives.
+fn devices() -> Vec<(Device, StampPlaces)> {
+    let places = [StampPlaces::Acts, StampPlaces::Passes, StampPlaces::Nowhere];
+    places.map(|places| (open(&Device::choose().stamps(places)), places)).into()
+}
+
+/// What a device that is stamped in these places should give.
+fn expected(device: &Device, places: StampPlaces) -> Timing {
+    match places {
+        StampPlaces::Nowhere => Timing::Fenced,
+        _ if device.adapter().has_timestamps => Timing::Timestamps,
+        _ => Timing::Fenced,
+    }
+}
+
+#[test]
+fn every_submission_is_told_once_in_order_and_lies_between_submit_and_notice() {
+    for (device, places) in devices() {
+        let mut player = Player::on(&device).timed(Timed::Each).build().unwrap();
+        assert_eq!(player.timing(), Some(expected(&device, places)));
+        let told = play(&device, &mut player, 20);
+        assert_eq!(told.len(), 20, "{places:?}: {told:?}");
+        assert!(told.is_sorted_by(|one, next| one.submission < next.submission));
+        told.iter().for_each(lies_where_it_must);
+        assert!(take(&mut player).is_empty(), "nothing is told twice");
+    }
+}
+
+#[test]
+fn stamps_name_every_dispatch_and_the_longer_one_takes_longer() {
+    for (device, places) in devices() {
+        let mut player = Player::on(&device).timed(Timed::Each).build().unwrap();
+        let told = play(&device, &mut player, 10);
+        for one in &told {
+            let of = |act: usize| one.parts.iter().find(|part| part.act == act && part.dispatches == 1);
+            match (player.timing(), of(1), of(2)) {
+                // 2,000 rounds per pixel against one.
+                (Some(Timing::Timestamps), Some(short), Some(long)) => {
+                    assert!(long.end_ns - long.begin_ns > short.end_ns - short.begin_ns, "{places:?}: {one:?}");
+                }
+                (Some(Timing::Fenced), None, None) => assert!(one.parts.is_empty(), "{one:?}"),
+                other => panic!("{places:?}: {other:?} in {one:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sampled_pass_that_is_not_split_is_told_as_a_whole() {
+    let device = open(&Device::choose().stamps(StampPlaces::Passes));
+    let mut player = Player::on(&device).timed(Timed::Sampled).build().unwrap();
+    let told = play(&device, &mut player, 18);
+    let dispatches: Vec<usize> = told.iter().flat_map(|one| &one.parts).map(|part| part.dispatches).collect();
+    if player.timing() == Some(Timing::Timestamps) {
+        assert_eq!(dispatches, [2, 2], "the second and the last of eighteen, one pass of two dispatches each");
+    } else {
+        assert_eq!((told.len(), dispatches.len()), (18, 0));
+    }
+}
+
+#[test]
+fn timing_costs_no_submit_and_no_memory_once_the_player_is_there_and_no_pass_unless_each_is_timed_around_passes() {
+    for (device, places) in devices() {
+        for timed in [Timed::Never, Timed::Sampled, Timed::Each] {
+            let mut player = Player::on(&device).timed(timed).build().unwrap();
+            play(&device, &mut player, 4);
+            let before = device.counters();
+            let told = play(&device, &mut player, 32);
+            let after = device.counters();
+            let made = (after.gpu_allocs - before.gpu_allocs, after.bind_groups - before.bind_groups);
+            let (submits, passes) = (after.submits - before.submits, after.passes - before.passes);
+            assert_eq!((submits, made), (32, (0, 0)), "{places:?} {timed:?}");
+            let split =
+                (timed, places, player.timing()) == (Timed::Each, StampPlaces::Passes, Some(Timing::Timestamps));
+            assert!(passes == if split { 64 } else { 32 } || places == StampPlaces::Acts, "{places:?} {timed:?}");
+            assert!(timed == Timed::Each || passes == 32, "an ordinary run has one pass per run of dispatches");
+            let expected = match (timed, player.timing()) {
+                (Timed::Never, timing) => {
+                    assert_eq!(timing, None);
+                    0
+                }
+                (Timed::Sampled, Some(Timing::Timestamps)) => 2,
+                _ => 32,
+            };
+            assert_eq!(told.len(), expected, "{places:?} {timed:?}");
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Traces: one timeline of what lanes and the device did, for a viewer.
+//!
+//! Owns the spans of every lane and of the device, what links looked like now and then, and their writing as Chrome's
+//! trace events, which Perfetto opens.
+//! Does not measure: lanes know when a node began and ended, the player when the device did.
+//!
+//! Always: room for spans is made before the run, and the oldest make way, so that a lane allocates nothing; spans of one
+//! track do not overlap.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Spans that each track keeps unless told: a minute of 2,000 a second, 6 MB.
+const KEPT: usize = 1 << 17;
+
+/// A timeline that a pipeline fills while it runs. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    kept: usize,
+    tracks: Arc<Mutex<Vec<Track>>>,
+    links: Arc<Mutex<Links>>,
+}
+
+/// What one lane or the device did, as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackView {
+    /// What it is called.
+    pub name: String,
+    /// Whether it shows the device.
+    pub device: bool,
+    /// What was done, in order, each with its name.
+    pub spans: Vec<(String, Span)>,
+    /// Spans that made way for newer ones.
+    pub lost: u64,
+}
+
+/// From when to when something was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// What it was.
+    pub act: Act,
+    /// When it began, since the start of the run.
+    pub begin_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
+
+/// What a span is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Act {
+    /// A node, by its place among its track's names, took a frame with this number.
+    Frame {
+        /// Which node.
+        node: usize,
+        /// Which frame.
+        frame: u64,
+    },
+    /// A submission was on its way to the device and back; these overlap.
+    Submission {
+        /// Its number.
+        number: u64,
+    },
+}
+
+/// Where one lane or the device writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Track {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    name: String,
+    device: bool,
+    /// What nodes are called.
+    names: Vec<String>,
+    spans: Mutex<Kept<Span>>,
+}
+
+/// The last few of something.
+#[derive(Debug)]
+struct Kept<T> {
+    all: Vec<T>,
+    most: usize,
+    next: usize,
+    lost: u64,
+}
+
+/// What links looked like.
+#[derive(Debug)]
+struct Links {
+    names: Vec<String>,
+    last: Vec<(u64, u64)>,
+    samples: Kept<Sample>,
+}
+
+/// A link at a moment: frames in it, and frames that it has dropped since it was last looked at.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    at_ns: u64,
+    link: usize,
+    queued: u64,
+    dropped: u64,
+}
+
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace::keeping(KEPT)
+    }
+}
+
+impl Trace {
+    /// A trace of the last spans of each track, this many.
+    pub fn keeping(spans: usize) -> Trace {
+        let links = Links { names: Vec::new(), last: Vec::new(), samples: Kept::new(spans) };
+        Trace { kept: spans.max(1), tracks: Arc::default(), links: Arc::new(Mutex::new(links)) }
+    }
+
+    /// Adds a track with room for its spans.
+    pub(crate) fn track(&self, name: String, device: bool, names: Vec<String>) -> Track {
+        let spans = Mutex::new(Kept::new(self.kept));
+        let track = Track { shared: Arc::new(Shared { name, device, names, spans }) };
+        lock(&self.tracks).push(track.clone());
+        track
+    }
+
+    /// Says which links there are.
+    pub(crate) fn watch(&self, names: Vec<String>) {
+        let mut links = lock(&self.links);
+        links.last = vec![(0, 0); names.len()];
+        links.names = names;
+    }
+
+    /// Notes how many frames are in a link and were dropped there, where that has changed.
+    pub(crate) fn look(&self, at: Duration, link: usize, queued: u64, dropped: u64) {
+        let mut links = lock(&self.links);
+        let (last_queued, last_dropped) = links.last[link];
+        if (queued, dropped) != (last_queued, last_dropped) {
+            links.last[link] = (queued, dropped);
+            let sample = Sample { at_ns: at.as_nanos() as u64, link, queued, dropped: dropped - last_dropped };
+            links.samples.push(sample);
+        }
+    }
+
+    /// What every track holds, in the order in which lanes are planned, the device last.
+    pub fn tracks(&self) -> Vec<TrackView> {
+        lock(&self.tracks).iter().map(Track::view).collect()
+    }
+
+    /// Writes traces as one file of Chrome's trace events: a process for each, with a thread for each track.
+    pub fn write(traces: &[(&str, &Trace)], to: &mut dyn Write) -> io::Result<()> {
+        let mut page = Page { to, first: true };
+        page.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
+        for (process, (name, trace)) in traces.iter().enumerate() {
+            page.event(&json!({"ph": "M", "name": "process_name", "pid": process + 1, "args": {"name": name}}))?;
+            trace.write_one(process + 1, &mut page)?;
+        }
+        page.to.write_all(b"\n]}\n")?;
+        page.to.flush()
+    }
+
+    fn write_one(&self, pid: usize, page: &mut Page<'_>) -> io::Result<()> {
+        let mut frames: BTreeMap<u64, Vec<(u64, usize)>> = BTreeMap::new();
+        for (tid, track) in self.tracks().into_iter().enumerate() {
+            let tid = tid + 1;
+            page.event(
+                &json!({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": track.name}}),
+            )?;
+            page.event(
+                &json!({"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}),
+            )?;
+            if track.lost > 0 {
+                let words = format!("{} earlier spans made way", track.lost);
+                page.event(&json!({"ph": "i", "s": "t", "name": words, "pid": pid, "tid": tid, "ts": 0}))?;
+            }
+            let cat = if track.device { "device" } else { "lane" };
+            for (name, Span { act, begin_ns, end_ns }) in &track.spans {
+                match act {
+                    Act::Frame { frame, .. } => {
+                        frames.entry(*frame).or_default().push((*begin_ns, tid));
+                        page.event(&Complete {
+                            ph: "X",
+                            name,
+                            cat,
+                            pid,
+                            tid,
+                            ts: us(*begin_ns),
+                            dur: us(end_ns - begin_ns),
+                            args: Args { frame: *frame },
+                        })?;
+                    }
+                    Act::Submission { number } => {
+                        for (ph, ts) in [("b", begin_ns), ("e", end_ns)] {
+                            page.event(&json!({"ph": ph, "name": name, "cat": "submission", "id": number, "pid": pid,
+                                "tid": tid, "ts": us(*ts)}))?;
+                        }
+                    }
+                }
+            }
+        }
+        for (frame, mut at) in frames {
+            at.sort_unstable();
+            page.arrows(pid, frame, &at)?;
+        }
+        let links = lock(&self.links);
+        for Sample { at_ns, link, queued, dropped } in links.samples.in_order() {
+            let (name, ts) = (&links.names[*link], us(*at_ns));
+            page.event(&json!({"ph": "C", "name": name, "pid": pid, "ts": ts, "args": {"frames": queued}}))?;
+            if *dropped > 0 {
+                let words = format!("dropped in {name}");
+                let args = json!({"frames": dropped});
+                page.event(&json!({"ph": "i", "s": "p", "name": words, "cat": "drop", "pid": pid, "tid": 0, "ts": ts,
+                    "args": args}))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Track {
+    /// Notes a span. One thread writes; nobody else is there before the run is over.
+    pub(crate) fn note(&self, span: Span) {
+        lock(&self.shared.spans).push(span);
+    }
+
+    fn view(&self) -> TrackView {
+        let Shared { name, device, names, spans } = &*self.shared;
+        let spans = lock(spans);
+        let named = |span: &Span| match span.act {
+            Act::Frame { node, .. } => names.get(node).cloned().unwrap_or_default(),
+            Act::Submission { number } => format!("submission {number}"),
+        };
+        let all = spans.in_order().map(|span| (named(span), *span)).collect();
+        TrackView { name: name.clone(), device: *device, spans: all, lost: spans.lost }
+    }
+}
+
+impl<T> Kept<T> {
+    fn new(most: usize) -> Kept<T> {
+        let most = most.max(1);
+        Kept { all: Vec::with_capacity(most), most, next: 0, lost: 0 }
+    }
+
+    fn push(&mut self, one: T) {
+        if self.all.len() < self.most {
+            self.all.push(one);
+        } else {
+            self.all[self.next] = one;
+            self.lost += 1;
+        }
+        self.next = (self.next + 1) % self.most;
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = &T> {
+        let oldest = if self.all.len() < self.most { 0 } else { self.next };
+        self.all[oldest..].iter().chain(&self.all[..oldest])
+    }
+}
+
+/// A span as the format has it.
+#[derive(Serialize)]
+struct Complete<'a> {
+    ph: &'static str,
+    name: &'a str,
+    cat: &'static str,
+    pid: usize,
+    tid: usize,
+    ts: f64,
+    dur: f64,
+    args: Args,
+}
+
+#[derive(Serialize)]
+struct Args {
+    frame: u64,
+}
+
+struct Page<'a> {
+    to: &'a mut dyn Write,
+    first: bool,
+}
+
+impl Page<'_> {
+    /// One event, on a line of its own.
+    fn event(&mut self, event: &impl Serialize) -> io::Result<()> {
+        self.to.write_all(if std::mem::take(&mut self.first) { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *self.to, event).map_err(io::Error::from)
+    }
+
+    /// Ties the spans of a frame together, in the order in which they began.
+    fn arrows(&mut self, pid: usize, frame: u64, at: &[(u64, usize)]) -> io::Result<()> {
+        if at.len() < 2 {
+            return Ok(());
+        }
+        for (place, (begin_ns, tid)) in at.iter().enumerate() {
+            let ph = match place {
+                0 => "s",
+                _ if place + 1 == at.len() => "f",
+                _ => "t",
+            };
+            let mut arrow = json!({"ph": ph, "name": "frame", "cat": "frame", "id": frame, "pid": pid, "tid": tid,
+                "ts": us(*begin_ns)});
+            if let (Value::Object(fields), "f") = (&mut arrow, ph) {
+                fields.insert("bp".to_owned(), "e".into());
+            }
+            self.event(&arrow)?;
+        }
+        Ok(())
+    }
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(begin_ns: u64) -> Span {
+        Span { act: Act::Frame { node: 0, frame: begin_ns }, begin_ns, end_ns: begin_ns + 1 }
+    }
+
+    #[test]
+    fn the_last_spans_are_kept_in_order_and_the_others_counted() {
+        let trace = Trace::keeping(3);
+        let track = trace.track("lane".to_owned(), false, vec!["a".to_owned()]);
+        (0..2).for_each(|at| track.note(span(at)));
+        assert_eq!(trace.tracks()[0].spans.len(), 2);
+        (2..8).for_each(|at| track.note(span(at)));
+        let view = &trace.tracks()[0];
+        assert_eq!(view.spans.iter().map(|(_, span)| span.begin_ns).collect::<Vec<_>>(), [5, 6, 7]);
+        assert_eq!(view.lost, 5);
+    }
+
+    #[test]
+    fn names_are_escaped_and_every_event_is_whole() {
+        let trace = Trace::keeping(8);
+        let track = trace.track("a \"lane\"\n\\".to_owned(), false, vec!["\u{1}<\"é\">".to_owned()]);
+        trace.watch(vec!["a.video -> \"b\"".to_owned()]);
+        track.note(span(1_500));
+        track.note(Span { act: Act::Submission { number: 7 }, begin_ns: 1_000, end_ns: 9_000 });
+        trace.look(Duration::from_micros(3), 0, 2, 0);
+        trace.look(Duration::from_micros(4), 0, 2, 0);
+        trace.look(Duration::from_micros(5), 0, 2, 3);
+        let mut bytes = Vec::new();
+        Trace::write(&[("one", &trace), ("two", &Trace::default())], &mut bytes).unwrap();
+        let page: Value = serde_json::from_slice(&bytes).unwrap();
+        let events = page["traceEvents"].as_array().unwrap();
+        let named = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
+        assert_eq!(named("X")[0]["name"], "\u{1}<\"é\">");
+        assert_eq!((named("X")[0]["ts"].as_f64(), named("X")[0]["args"]["frame"].as_u64()), (Some(1.5), Some(1_500)));
+        assert_eq!((named("b").len(), named("e").len(), named("C").len(), named("i").len()), (1, 1, 2, 1));
+        assert_eq!(named("i")[0]["args"]["frames"], 3);
+        assert_eq!(named("M").iter().filter(|event| event["name"] == "process_name").count(), 2);
+    }
+}

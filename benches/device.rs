@@ -43,7 +43,7 @@ fn main() {
     println!("one dispatch and one readback of {SIZE}, us of CPU time a frame");
     println!("  by hand   {:>8.1}", median(&by_hand));
     println!(
-        "  by hand, one submission in sixteen timed: {:.3} times that; each timed: {:.3} times",
+        "  by hand, a sample of submissions timed: {:.3} times that; each timed: {:.3} times",
         median(&sampled),
         median(&each)
     );

@@ -20,8 +20,8 @@ type Rule = fn(&str, &str) -> Vec<String>;
 const FOREIGN: &[(&str, usize, &str)] = &[
     (
         "crates/runtime/src/playing.rs",
-        6,
-        "wgpu: asking for room and progress, playing, taking what came down, letting go, waiting",
+        7,
+        "wgpu: asking for room, progress and times, playing, taking what came down, letting go, waiting",
     ),
     ("crates/handlers/src/source/picture_file.rs", 6, "decoders of pictures"),
     ("crates/handlers/src/sink/png.rs", 1, "the PNG encoder"),

@@ -23,10 +23,12 @@ const STAMP_BYTES: u64 = 8;
 /// How far two clocks may run apart, in parts of a million: quartz is within 50.
 const DRIFT_PPM: i64 = 100;
 
-/// One submission of this many is timed where a sample is enough. With stamps in each one, a frame of one small dispatch
-/// cost 5 to 10 us more of CPU time on llvmpipe; with one in sixteen the difference is lost in the noise.
-const ONE_IN: u64 = 16;
-
+/// One submission of this many is timed where a sample is enough: often at first, so that short runs have one, then
+/// seldom. With every submission timed, a frame of one dispatch and one readback of 64x64 pixels took 1.5 to 1.7 times the
+/// CPU time on llvmpipe, which ends all work at each stamp; so sampled, 1.03 to 1.06 times on a busy machine
+/// (benches/device.rs).
+const ONE_IN: [u64; 2] = [16, 64];
+const OFTEN: u64 = 64;
 /// Which of them: not the first, in which drivers still compile (285 of 300 ms for one blur on llvmpipe).
 const SAMPLE: u64 = 2;
 
@@ -82,7 +84,8 @@ pub enum Timed {
     /// None.
     #[default]
     Never,
-    /// One of sixteen where the device has stamps, each one where it has not: looking at the clock costs nothing.
+    /// One of sixteen at first and one of sixty-four later where the device has stamps, each one where it has
+    /// not: looking at the clock costs nothing.
     Sampled,
     /// Each one, with a time for every act.
     Each,
@@ -222,7 +225,8 @@ impl Timer {
     /// Takes a slot for the next submission, where it is to be timed and can be.
     pub(crate) fn claim(&mut self, acts: usize) {
         self.played += 1;
-        let due = self.stamping.is_none() || self.timed == Timed::Each || self.played % ONE_IN == SAMPLE;
+        let one_in = ONE_IN[usize::from(self.played > OFTEN)];
+        let due = self.stamping.is_none() || self.timed == Timed::Each || self.played % one_in == SAMPLE;
         // A pass has two stamps of its own, any other act one, and there is one in front of them all.
         if due && 2 * acts as u64 + 1 < u64::from(MOST_STAMPS) {
             self.claimed = self.ring.claim();

@@ -81,7 +81,7 @@ Budgets:
 
 Timing:
   The report's times of kernels are the device's own where it has a clock that can be
-  read (timing: timestamps), of one submit in sixteen; otherwise the time until its
+  read (timing: timestamps), of a sample of submits; otherwise the time until its
   end was noticed (timing: fenced). `--trace FILE` draws every call of every handler, every
   kernel and how full links were; the last 131072 spans of each lane are kept. The file
   is whole however the run ends. With `--fps`, the handler that keeps frames from being in

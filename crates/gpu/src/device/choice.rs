@@ -86,6 +86,8 @@ pub struct Chosen {
     pub adapter: Adapter,
     /// Why, in words.
     pub why: String,
+    /// What is doubtful in the readings by which it meets a wish.
+    pub doubt: Option<String>,
 }
 
 impl fmt::Display for Chosen {
@@ -229,8 +231,7 @@ impl Choice {
         if behind.is_empty() {
             return Err(OpenError::NoAdapter { backends: join(&self.backends) });
         }
-        let (at, why) = self.pick(&behind)?;
-        Ok(Chosen { adapter: behind[at].clone(), why })
+        self.pick(&behind)
     }
 
     /// Opens the best adapter that fits.
@@ -246,8 +247,8 @@ impl Choice {
             return Err(OpenError::NoAdapter { backends: join(&self.backends) });
         }
         let facts: Vec<Adapter> = found.iter().map(|(facts, _)| facts.clone()).collect();
-        let (at, why) = self.pick(&facts)?;
-        let (facts, adapter) = &found[at];
+        let chosen = self.pick(&facts)?;
+        let (facts, adapter) = &found[chosen.adapter.index];
         let limits = self.limits_for(facts, &adapter.limits())?;
         let maps_directly = self.direct_mapping && shares_memory(facts) && facts.has_mappable_buffers;
         let mut features = wgpu::Features::empty();
@@ -266,21 +267,23 @@ impl Choice {
             problem: problem.to_string(),
         };
         let (device, queue) = adapter.request_device(&wanted).await.map_err(refused)?;
-        let chosen = Chosen { adapter: facts.clone(), why };
         Ok(Device::opened(chosen, DeviceLimits::of(&limits), maps_directly, self.rules, device, queue))
     }
 
-    /// The place of the first that fits, and why it is that one.
-    fn pick(&self, found: &[Adapter]) -> Result<(usize, String), OpenError> {
+    /// The first that fits.
+    fn pick(&self, found: &[Adapter]) -> Result<Chosen, OpenError> {
         let is_named = |adapter: &&Adapter| {
             self.index.is_none_or(|index| adapter.index == index)
                 && self.name.as_ref().is_none_or(|part| adapter.name.to_lowercase().contains(part))
         };
         let mut unmet = Vec::new();
         for adapter in found.iter().filter(is_named) {
-            match self.wishes.against(adapter) {
-                None => return Ok((adapter.index, self.reason(adapter, found, &unmet))),
-                Some(against) => unmet.push((adapter.to_string(), against)),
+            match self.wishes.judge(adapter) {
+                Ok(doubt) => {
+                    let why = self.reason(adapter, found, &unmet);
+                    return Ok(Chosen { adapter: adapter.clone(), why, doubt });
+                }
+                Err(against) => unmet.push((adapter.to_string(), against)),
             }
         }
         if unmet.is_empty() {
@@ -398,7 +401,7 @@ mod tests {
     #[test]
     fn the_first_that_fits_is_picked_and_a_miss_lists_what_there_is() {
         let found = [adapter(0, "Big Card", AdapterKind::Discrete), adapter(1, "llvmpipe", AdapterKind::Software)];
-        let at = |choice: Choice| choice.pick(&found).map(|(at, _)| at);
+        let at = |choice: Choice| choice.pick(&found).map(|chosen| chosen.adapter.index);
         assert_eq!(at(Choice::default()), Ok(0));
         assert_eq!(at(Choice::default().named("LLVM")), Ok(1));
         assert_eq!(at(Choice::default().index(1)), Ok(1));
@@ -452,6 +455,19 @@ mod tests {
         let load = unmet(software().readings(read).most_load_percent(100.0));
         assert_eq!(load, Unmet::LoadUnknown { why, most_percent: 100.0 });
         assert!(matches!(unmet(software().least_memory_bytes(0)), Unmet::MemoryUnknown { .. }), "nobody can be asked");
+    }
+
+    #[test]
+    fn a_doubtful_number_meets_a_wish_and_the_doubt_is_handed_on() {
+        let doubtful = |_: &Adapter| Reading {
+            memory_bytes: Known::is(gb(2), "a file"),
+            used_bytes: Known::unavailable("not asked"),
+            load_percent: Known::Is { value: 5.0, from: "a file".into(), doubt: Some("it may be more".into()) },
+        };
+        let choice = || Choice::default().readings(doubtful);
+        let chosen = choice().most_load_percent(50.0).chosen_of(&three()).unwrap();
+        assert_eq!(chosen.doubt.as_deref(), Some("its load is doubtful: it may be more"));
+        assert_eq!(choice().least_memory_bytes(gb(1)).chosen_of(&three()).unwrap().doubt, None, "nobody asked for it");
     }
 
     #[test]

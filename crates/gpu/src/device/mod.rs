@@ -61,7 +61,7 @@ impl Device {
     }
 
     fn opened(
-        Chosen { adapter, why }: Chosen,
+        Chosen { adapter, why, .. }: Chosen,
         limits: DeviceLimits,
         maps_directly: bool,
         rules: PoolRules,

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::adapters::{Adapter, AdapterKind};
-use super::reading::{Reader, Reading, bytes};
+use super::reading::{Known, Reader, Reading, bytes};
 
 /// What an adapter may be made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,45 +105,39 @@ pub(super) struct Wishes {
 }
 
 impl Wishes {
-    /// What stands against an adapter; nothing where it will do.
-    pub(super) fn against(&self, adapter: &Adapter) -> Option<Unmet> {
+    /// What stands against an adapter; where nothing does, what is doubtful in the numbers by which it will do.
+    pub(super) fn judge(&self, adapter: &Adapter) -> Result<Option<String>, Unmet> {
         let is_software = adapter.kind == AdapterKind::Software;
-        match self.prefer {
-            Prefer::Hardware if is_software => return Some(self.kind(adapter)),
-            Prefer::Software if !is_software => return Some(self.kind(adapter)),
-            _ => {}
+        if self.prefer == Prefer::Hardware && is_software || self.prefer == Prefer::Software && !is_software {
+            return Err(Unmet::Kind { is: adapter.kind, wanted: self.prefer });
         }
         if self.least_memory_bytes.is_none() && self.most_load_percent.is_none() {
-            return None;
+            return Ok(None);
         }
         let reading = match &self.reader {
             Some(Reader(read)) => read(adapter),
             None => Reading::unavailable("nobody was given who could read it"),
         };
-        self.memory(&reading).or_else(|| self.load(&reading))
+        let doubts = [self.memory(&reading)?, self.load(&reading)?];
+        let doubts: Vec<String> = doubts.into_iter().flatten().collect();
+        Ok((!doubts.is_empty()).then(|| doubts.join("; ")))
     }
 
-    fn kind(&self, adapter: &Adapter) -> Unmet {
-        Unmet::Kind { is: adapter.kind, wanted: self.prefer }
-    }
-
-    fn memory(&self, reading: &Reading) -> Option<Unmet> {
-        let wanted_bytes = self.least_memory_bytes?;
-        match reading.memory_bytes.value() {
-            Some(has_bytes) => (has_bytes < wanted_bytes).then_some(Unmet::Memory { has_bytes, wanted_bytes }),
-            None => Some(Unmet::MemoryUnknown { why: words(reading.memory_bytes.why()), wanted_bytes }),
+    fn memory(&self, reading: &Reading) -> Result<Option<String>, Unmet> {
+        let Some(wanted_bytes) = self.least_memory_bytes else { return Ok(None) };
+        match &reading.memory_bytes {
+            Known::Is { value, .. } if *value < wanted_bytes => Err(Unmet::Memory { has_bytes: *value, wanted_bytes }),
+            Known::Is { doubt, .. } => Ok(doubt.as_ref().map(|doubt| format!("its memory is doubtful: {doubt}"))),
+            Known::Unavailable(why) => Err(Unmet::MemoryUnknown { why: why.clone(), wanted_bytes }),
         }
     }
 
-    fn load(&self, reading: &Reading) -> Option<Unmet> {
-        let most_percent = self.most_load_percent?;
-        match reading.load_percent.value() {
-            Some(is_percent) => (is_percent > most_percent).then_some(Unmet::Load { is_percent, most_percent }),
-            None => Some(Unmet::LoadUnknown { why: words(reading.load_percent.why()), most_percent }),
+    fn load(&self, reading: &Reading) -> Result<Option<String>, Unmet> {
+        let Some(most_percent) = self.most_load_percent else { return Ok(None) };
+        match &reading.load_percent {
+            Known::Is { value, .. } if *value > most_percent => Err(Unmet::Load { is_percent: *value, most_percent }),
+            Known::Is { doubt, .. } => Ok(doubt.as_ref().map(|doubt| format!("its load is doubtful: {doubt}"))),
+            Known::Unavailable(why) => Err(Unmet::LoadUnknown { why: why.clone(), most_percent }),
         }
     }
-}
-
-fn words(why: Option<&str>) -> String {
-    why.unwrap_or_default().to_owned()
 }

@@ -17,10 +17,10 @@ pub(super) fn plan_line(prepared: &Prepared) -> String {
     format!("plan: {}{device}", size_of_plan(&prepared.plan))
 }
 
-/// Which device it is.
+/// Which device it is, and why that one.
 pub(super) fn device_line(device: &Device) -> String {
     let adapter = device.adapter();
-    format!("device: {} ({}, {})", adapter.name, adapter.backend, adapter.kind)
+    format!("device: {} ({}, {}): {}", adapter.name, adapter.backend, adapter.kind, device.why())
 }
 
 /// Where handlers are, in how many kernels, and what a frame should cost.

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use vramp::gpu::{Adapter, AdapterKind, Backend};
-use vramp::machine::Drivers;
+use vramp::machine::{Driver, Drivers};
 
 use super::Check;
 use super::fix::Fixes;
@@ -93,9 +93,9 @@ pub(super) fn adapter(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) 
         return Check::warning("adapter", "none answers: everything runs on the cpu").fix(install());
     };
     if first.kind != AdapterKind::Software {
-        return Check::ok("adapter", format!("{first}"));
+        return Check::ok("adapter", first.to_string());
     }
-    let words = format!("only software: {first}, which computes on the cpu");
+    let words = format!("only software: {} ({}) computes on the cpu", first.name, first.backend);
     if sees_none {
         return Check::warning(
             "adapter",
@@ -130,7 +130,8 @@ fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<Check> {
         let check = Check::warning("drivers", words);
         checks.push(if named { check } else { check.fix(fixes.vulkan()) });
     } else if whole > 0 {
-        let names: Vec<&str> = drivers.iter().filter(|d| d.library.is_some()).map(|d| d.names.as_str()).collect();
+        let name = |driver: &Driver| Some(driver.library.as_ref()?.file_name()?.to_string_lossy().into_owned());
+        let names: Vec<String> = drivers.iter().filter_map(name).collect();
         checks.push(Check::ok("drivers", names.join(", ")));
     }
     for driver in drivers.iter().filter(|driver| driver.library.is_none()) {

@@ -47,6 +47,7 @@ pub(super) fn cache() -> Check {
     let fix = match error.kind() {
         ErrorKind::PermissionDenied => format!("sudo chown -R \"$USER\" {at}"),
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => format!("rm {at}"),
+        _ if std::env::var_os("XDG_CACHE_HOME").is_some() => "unset XDG_CACHE_HOME".to_owned(),
         _ => "export XDG_CACHE_HOME=\"$PWD/cache\"".to_owned(),
     };
     let words = format!("{}: {error}; every run asks drivers anew (25 to 250 ms)", folder.display());
@@ -66,12 +67,12 @@ pub(super) fn ffmpeg(fixes: &Fixes) -> Check {
         .filter(|entry| ["video", "camera"].contains(&entry.name) && kinds.maker(entry).is_some())
         .map(|entry| entry.name)
         .collect();
-    let missing = missing.join(" and ");
+    let missing = if let [one] = missing[..] { format!("no {one}") } else { "neither ffmpeg nor ffprobe".to_owned() };
     if wanting.is_empty() {
-        let words = format!("no {missing} in PATH; optional: only the planning of `video` files asks ffprobe");
+        let words = format!("{missing} in PATH; optional: only the planning of `video` files asks ffprobe");
         return Check::ok("ffmpeg", words).fix(fixes.ffmpeg());
     }
-    Check::warning("ffmpeg", format!("no {missing} in PATH, which {} want", wanting.join(" and "))).fix(fixes.ffmpeg())
+    Check::warning("ffmpeg", format!("{missing} in PATH, which {} want", wanting.join(" and "))).fix(fixes.ffmpeg())
 }
 
 /// Writes something there and takes it away again; where that fails, what stands in the way.

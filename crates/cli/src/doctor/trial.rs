@@ -8,6 +8,7 @@ use vramp::machine;
 use vramp::verify::{Options, Outcome, Verified, What, verify};
 
 use super::Check;
+use crate::run::counted;
 
 /// Small, with a kernel that looks at neighbours and one that is fused to it.
 const PIPELINE: &str = "pattern size=64x48 frames=2 ! blur ! invert ! null";
@@ -55,5 +56,5 @@ fn told(name: &'static str, verified: &Verified, on: &str, which: impl Fn(What) 
         return Check::warning(name, format!("{on}: nothing could be compared"));
     }
     let against = if name == "trial on gpu" { "the cpu's" } else { "those of every handler by itself" };
-    Check::ok(name, format!("{on} ran `{PIPELINE}`; its pixels are {against} ({equal} comparisons)"))
+    Check::ok(name, format!("{on} ran `{PIPELINE}`; its pixels are {against} ({})", counted(equal, "comparison")))
 }

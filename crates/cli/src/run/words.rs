@@ -55,7 +55,8 @@ fn ms(ns: u64) -> String {
     format!("{:.2} ms", ns as f64 / 1e6)
 }
 
-pub(super) fn counted(count: usize, what: &str) -> String {
+/// So many of a thing.
+pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 

@@ -1,7 +1,7 @@
 //! The machine: which adapters it has, what they are doing, and the figures to plan with.
 //!
-//! Owns the list of adapters that is remembered between runs ([`kept`](self::kept) says when it still holds), where
-//! drivers are looked for ([`Drivers`]), and memory and load of adapters at this moment ([`Readings`]).
+//! Owns the list of adapters that is remembered between runs, where drivers are looked for ([`Drivers`]), and memory and
+//! load of adapters at this moment ([`Readings`]).
 //! Does not open an adapter, and does not pick among them: the device's room does, with the readings from here.
 //!
 //! Always: drivers are asked only where what is remembered is not enough; readings are taken only where somebody asks.

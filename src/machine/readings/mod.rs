@@ -106,12 +106,8 @@ impl Readings {
     fn source<'c>(&self, adapter: &Adapter, cards: &'c Result<Vec<Card>, String>) -> Source<'c> {
         let has_files = cfg!(target_os = "linux") || !self.is_this_machine;
         if adapter.kind == AdapterKind::Software {
-            return match has_files {
-                true => Source::Host,
-                false => {
-                    Source::Nobody("it computes on the cpu, whose memory and load vramp reads on Linux only".into())
-                }
-            };
+            let elsewhere = "it computes on the cpu, whose memory and load vramp reads on Linux only";
+            return if has_files { Source::Host } else { Source::Nobody(elsewhere.into()) };
         }
         let card = match cards {
             Ok(cards) if has_files => card::of(adapter, cards, &self.root),

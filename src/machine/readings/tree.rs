@@ -3,8 +3,6 @@
 //! Owns a fresh folder.
 //! Does not know what the files mean.
 
-#![expect(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +12,7 @@ impl Tree {
     pub(crate) fn new(test: &str) -> Tree {
         let root = std::env::temp_dir().join(format!("vramp-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
-        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&root).expect("a folder for tests can be written");
         Tree(root)
     }
 
@@ -24,8 +22,8 @@ impl Tree {
 
     pub(crate) fn file(&self, path: &str, content: &str) {
         let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        fs::create_dir_all(path.parent().expect("it is below the root")).expect("a folder for tests can be written");
+        fs::write(path, content).expect("a folder for tests can be written");
     }
 
     /// A process that has a card open as file 5, with what its driver keeps for it.
@@ -33,7 +31,7 @@ impl Tree {
     pub(crate) fn client(&self, process: u32, about: &str) {
         self.file(&format!("proc/{process}/fdinfo/5"), about);
         let folder = self.0.join(format!("proc/{process}/fd"));
-        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(&folder).expect("a folder for tests can be written");
         let _ = std::os::unix::fs::symlink("/dev/dri/renderD128", folder.join("5"));
     }
 }

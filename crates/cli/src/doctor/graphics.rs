@@ -136,10 +136,10 @@ fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<Check> {
     }
     for driver in drivers.iter().filter(|driver| driver.library.is_none()) {
         let words = format!("{} names {}, which is not there", driver.description.display(), driver.names);
-        checks.push(match answers {
-            true => Check::warning("drivers", words).fix(fixes.vulkan_again()),
-            false => Check::problem("drivers", words, fixes.vulkan_again()),
-        });
+        let again = fixes.vulkan_again();
+        let check =
+            if answers { Check::warning("drivers", words).fix(again) } else { Check::problem("drivers", words, again) };
+        checks.push(check);
     }
     checks
 }

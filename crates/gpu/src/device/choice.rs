@@ -307,10 +307,10 @@ impl Choice {
         let others = || found.iter().filter(|other| other.index != taken.index);
         let reason = match taken.kind {
             _ if self.index.is_some() || self.name.is_some() => "it was asked for",
-            _ if others().next().is_none() => match is_software(taken) {
-                true => "it is the only one there is: the cpu, behind a graphics driver",
-                false => "it is the only one there is",
-            },
+            AdapterKind::Software if others().next().is_none() => {
+                "it is the only one there is: the cpu, behind a graphics driver"
+            }
+            _ if others().next().is_none() => "it is the only one there is",
             AdapterKind::Software => "there is no hardware: it is the cpu, behind a graphics driver",
             kind if others().all(is_software) || kind == AdapterKind::Other => "hardware comes before software",
             AdapterKind::Discrete if others().all(|other| other.kind != AdapterKind::Discrete) => {

@@ -38,11 +38,12 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), Failure> {
     let wishes = &args.wishes;
     let wants = wishes.prefer.is_some() || wishes.min_memory.is_some() || wishes.max_load.is_some();
     if let Some(word) = &wishes.profile {
-        let picky = wants || wishes.backend.is_some() || wishes.device.is_some();
-        let warning = picky.then(|| {
-            "--profile describes the device: --backend, --device, --prefer, --min-memory and --max-load change nothing"
-                .to_owned()
-        });
+        let unread = match (wants, wishes.backend.is_some() || wishes.device.is_some()) {
+            (true, _) => Some("--backend, --device, --prefer, --min-memory and --max-load"),
+            (false, true) => Some("--backend and --device"),
+            (false, false) => None,
+        };
+        let warning = unread.map(|options| format!("--profile describes the device: {options} change nothing"));
         return Ok((session::find_profile(word)?, warning));
     }
     if let Some(remembered) = session::remembered_figures(wishes)? {

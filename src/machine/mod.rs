@@ -40,18 +40,8 @@ pub fn cache_folder() -> Option<PathBuf> {
 /// A choice that knows this machine's readings. Each adapter is read at most once for it, so that what was planned for
 /// is what is opened, however its load changes in between.
 pub fn choose() -> Choice {
-    let (readings, taken) = (Readings::of_this_machine(), Mutex::new(Vec::<(Adapter, Reading)>::new()));
-    Device::choose().readings(move |adapter| {
-        // Its place depends on which others are listed beside it.
-        let adapter = Adapter { index: 0, ..adapter.clone() };
-        let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, reading)) = taken.iter().find(|(known, _)| *known == adapter) {
-            return reading.clone();
-        }
-        let reading = readings.read(&adapter);
-        taken.push((adapter, reading.clone()));
-        reading
-    })
+    let readings = Readings::of_this_machine();
+    Device::choose().readings(once_each(move |adapter| readings.read(adapter)))
 }
 
 /// The adapter that a choice would open, from what is remembered where that is enough.
@@ -86,4 +76,43 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
         };
     }
     profile
+}
+
+/// Asks once for each adapter, and then repeats the answer.
+fn once_each(read: impl Fn(&Adapter) -> Reading + Send + Sync) -> impl Fn(&Adapter) -> Reading + Send + Sync {
+    let taken = Mutex::new(Vec::<(Adapter, Reading)>::new());
+    move |adapter| {
+        // Its place depends on which others are listed beside it.
+        let adapter = Adapter { index: 0, ..adapter.clone() };
+        let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, reading)) = taken.iter().find(|(known, _)| *known == adapter) {
+            return reading.clone();
+        }
+        let reading = read(&adapter);
+        taken.push((adapter, reading.clone()));
+        reading
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use vramp_gpu::Known;
+
+    use super::*;
+
+    #[test]
+    fn an_adapter_is_read_once_wherever_it_stands_in_a_list() {
+        let asked = AtomicU64::new(0);
+        let read = once_each(|_| Reading {
+            memory_bytes: Known::is(asked.fetch_add(1, Ordering::Relaxed), "a count"),
+            ..Reading::unavailable("not asked")
+        });
+        let one = readings::an_adapter(AdapterKind::Discrete);
+        let elsewhere = Adapter { index: 7, ..one.clone() };
+        let other = Adapter { name: "Another".to_owned(), ..one.clone() };
+        let told: Vec<_> = [&one, &elsewhere, &other, &one].map(|adapter| read(adapter).memory_bytes.value()).into();
+        assert_eq!(told, [Some(0), Some(0), Some(1), Some(0)]);
+    }
 }

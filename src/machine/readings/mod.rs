@@ -159,4 +159,7 @@ enum Source<'c> {
 }
 
 #[cfg(test)]
+pub(super) use tests::an_adapter;
+
+#[cfg(test)]
 mod tests;

@@ -38,6 +38,10 @@ fn adapter(kind: AdapterKind, vendor: u32, model: u32, pci: Option<&str>) -> Ada
     }
 }
 
+pub(in super::super) fn an_adapter(kind: AdapterKind) -> Adapter {
+    adapter(kind, 0x1002, 1, None)
+}
+
 fn card(tree: &Tree, number: u32, driver: &str, pci: &str, ids: (&str, &str)) {
     let device = format!("sys/class/drm/card{number}/device");
     tree.file(&format!("{device}/uevent"), &format!("DRIVER={driver}\nPCI_CLASS=30000\nPCI_SLOT_NAME={pci}\n"));

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
+use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError, Prefer};
 use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen, Trace};
 
@@ -41,7 +41,6 @@ pub enum SessionError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct Session<'a> {
     graph: &'a Graph,
     kinds: &'a Kinds,
@@ -56,7 +55,6 @@ pub struct Session<'a> {
     pace: Option<Rate>,
     frames: Option<u64>,
     choice: Choice,
-    chosen: bool,
     nominal: bool,
     listener: Option<Listener>,
     on_loss: OnLoss,
@@ -98,8 +96,7 @@ impl<'a> Session<'a> {
             batch: 1,
             pace: None,
             frames: None,
-            choice: Device::choose(),
-            chosen: false,
+            choice: machine::choose(),
             nominal: false,
             listener: None,
             on_loss: OnLoss::default(),
@@ -182,21 +179,49 @@ impl<'a> Session<'a> {
     /// Talks to the device through this API only.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
-        (self.choice, self.chosen) = (self.choice.backend(backend), true);
+        self.choice = self.choice.backend(backend);
         self
     }
 
     /// Takes the adapter with this in its name.
     #[must_use]
     pub fn device_named(mut self, part: &str) -> Self {
-        (self.choice, self.chosen) = (self.choice.named(part), true);
+        self.choice = self.choice.named(part);
         self
     }
 
     /// Takes the adapter at this place of the list.
     #[must_use]
     pub fn device_at(mut self, index: usize) -> Self {
-        (self.choice, self.chosen) = (self.choice.index(index), true);
+        self.choice = self.choice.index(index);
+        self
+    }
+
+    /// Takes only an adapter that is made of this; where there is none and nobody insists, the cpu does it all.
+    #[must_use]
+    pub fn prefer(mut self, prefer: Prefer) -> Self {
+        self.choice = self.choice.prefer(prefer);
+        self
+    }
+
+    /// Takes only an adapter with at least this much memory, likewise. One whose memory cannot be read will not do.
+    #[must_use]
+    pub fn min_memory_bytes(mut self, bytes: u64) -> Self {
+        self.choice = self.choice.least_memory_bytes(bytes);
+        self
+    }
+
+    /// Takes only an adapter that is at most this busy now, likewise. One whose load cannot be read will not do.
+    #[must_use]
+    pub fn max_load_percent(mut self, percent: f32) -> Self {
+        self.choice = self.choice.most_load_percent(percent);
+        self
+    }
+
+    /// Takes the adapter that this choice takes; [`machine::choose`] begins one.
+    #[must_use]
+    pub fn choice(mut self, choice: Choice) -> Self {
+        self.choice = choice;
         self
     }
 
@@ -251,35 +276,48 @@ impl<'a> Session<'a> {
 
     /// The figures it plans with: those given, or those of the class of the adapter that it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
+        Ok(self.figures_and_warning()?.0)
+    }
+
+    /// With what there is to say about the adapter: why there is none, or what is doubtful in it.
+    fn figures_and_warning(&self) -> Result<(Profile, Option<String>), OpenError> {
         if let Some(profile) = &self.profile {
-            return Ok(profile.clone());
+            return Ok((profile.clone(), None));
         }
         if self.only == Some(Space::Cpu) {
-            return Ok(machine::figures_of(None));
+            return Ok((machine::figures_of(None), None));
         }
-        match machine::adapter(&self.choice) {
-            Ok(adapter) => Ok(machine::figures_of(Some(&adapter))),
+        match machine::chosen(&self.choice) {
+            Ok(chosen) => {
+                let warning = chosen.doubt.map(|doubt| format!("{}: {doubt}", chosen.adapter.name));
+                Ok((machine::figures_of(Some(&chosen.adapter)), warning))
+            }
             Err(why) if self.insists() => Err(why),
-            Err(_) => Ok(machine::figures_of(None)),
+            Err(why) => Ok((machine::figures_of(None), Some(without_device(&why)))),
         }
     }
 
     /// Whether a device was asked for, so that doing without it would be wrong.
     fn insists(&self) -> bool {
-        self.only == Some(Space::Gpu) || self.chosen || self.pins.iter().any(|(_, space)| *space == Space::Gpu)
+        self.only == Some(Space::Gpu)
+            || self.choice.names_one()
+            || self.pins.iter().any(|(_, space)| *space == Space::Gpu)
     }
 
     /// Decides, without opening a device.
     pub fn plan(&self) -> Result<Plan, SessionError> {
-        let profile = self.figures()?;
-        Ok(self.planner(self.graph, &profile).decide()?)
+        let (profile, warning) = self.figures_and_warning()?;
+        let mut plan = self.planner(self.graph, &profile).decide()?;
+        plan.warnings.extend(warning);
+        Ok(plan)
     }
 
     /// Decides, opens the device if the plan uses one, and makes everything ready. Where nobody insists on a device and
     /// it cannot be opened, the cpu does it all, and the plan's warnings say so.
     pub fn prepare(&self) -> Result<Prepared, SessionError> {
-        let profile = self.figures()?;
-        let plan = self.planner(self.graph, &profile).decide()?;
+        let (profile, warning) = self.figures_and_warning()?;
+        let mut plan = self.planner(self.graph, &profile).decide()?;
+        plan.warnings.extend(warning);
         if !plan.lanes.iter().any(|lane| lane.device) {
             let pipeline = self.pipeline(&plan, &profile, None, None)?;
             return Ok(Prepared { plan, device: None, pipeline });
@@ -295,7 +333,7 @@ impl<'a> Session<'a> {
                 // What is remembered was wrong, or the driver is: the next run should begin with the truth.
                 machine::list_adapters();
                 let mut prepared = self.clone().only(Space::Cpu).prepare()?;
-                prepared.plan.warnings.push(format!("{why}; everything runs on the cpu"));
+                prepared.plan.warnings.push(without_device(&why));
                 Ok(prepared)
             }
             Err(why) => Err(why.into()),
@@ -394,4 +432,9 @@ impl<'a> Session<'a> {
         }
         planner
     }
+}
+
+/// What is said where a device would have been welcome.
+fn without_device(why: &OpenError) -> String {
+    format!("{why}; everything runs on the cpu")
 }

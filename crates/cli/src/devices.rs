@@ -1,28 +1,31 @@
 //! `vramp devices`: the graphics adapters of this machine.
 //!
-//! Owns the command: the list for people and for programs, which adapter a run takes and why, and what to install
-//! where there is none.
-//! Does not open an adapter.
+//! Owns the command: the list for people and for programs, and what to install where there is none.
+//! Does not open an adapter, and does not choose: the library does, and says why.
 //!
-//! Always: drivers are asked anew, and what they say is what later runs begin with.
+//! Always: drivers are asked anew, and what they say is what later runs begin with; memory and load are readings of this
+//! moment or the reason why there is none.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use vramp::gpu::{Adapter, AdapterKind};
-use vramp::machine;
+use vramp::gpu::{Adapter, AdapterKind, Chosen, Device, Known, Reading};
+use vramp::machine::{self, Readings};
 
 use crate::failure::Failure;
 use crate::page;
 
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let adapters = machine::list_adapters();
-    let why = why(&adapters);
+    let readings = Readings::of_this_machine().read_all(&adapters);
+    let chosen = Device::choose().chosen_of(&adapters).ok();
+    let why = why(chosen.as_ref());
+    let read: Vec<(&Adapter, &Reading)> = adapters.iter().zip(&readings).collect();
     if !json {
-        return page::result(text(&adapters, &why, page::colour_on_stdout()).as_bytes());
+        return page::result(text(&read, &why, page::colour_on_stdout()).as_bytes());
     }
-    let chosen = adapters.first().map(|adapter| adapter.index);
-    let all = All { adapters: adapters.iter().map(Shown::of).collect(), chosen, why };
+    let shown = read.iter().map(|(adapter, reading)| Shown::of(adapter, reading)).collect();
+    let all = All { adapters: shown, chosen: chosen.map(|chosen| chosen.adapter.index), why };
     let mut line = serde_json::to_string(&all).map_err(|error| Failure::Failed(error.into()))?;
     line.push('\n');
     page::result(line.as_bytes())
@@ -43,28 +46,22 @@ pub(crate) fn what_to_install() -> &'static str {
 }
 
 /// Which one a run takes, and why.
-fn why(adapters: &[Adapter]) -> String {
-    let Some(best) = adapters.first() else {
+fn why(chosen: Option<&Chosen>) -> String {
+    let Some(Chosen { adapter, why, .. }) = chosen else {
         return format!("no adapter answers, so that everything runs on the cpu; to use a gpu, {}", what_to_install());
     };
-    let profile = machine::figures_of(Some(best));
-    let chosen = match best.kind {
-        AdapterKind::Software => "it is the only kind there is: the cpu, behind a graphics driver",
-        AdapterKind::Discrete => "it has its own memory, which comes before adapters that share the cpu's",
-        _ if adapters.iter().any(|other| other.kind == AdapterKind::Software) => "hardware comes before software",
-        _ => "it is the first of the list",
+    let profile = machine::figures_of(Some(adapter));
+    let used = match adapter.kind {
+        AdapterKind::Software => "plans rarely choose it over the cpu itself, --gpu insists",
+        _ => "a plan uses it where that is cheaper, --gpu insists",
     };
-    let used = match best.kind {
-        AdapterKind::Software => "; plans rarely choose it over the cpu itself, --gpu insists",
-        _ => "; a plan uses it where that is cheaper, --gpu insists",
-    };
-    format!("a run takes {}: {chosen}; its costs are those of {}{used}", best.index, profile.name())
+    format!("a run takes {}: {why}; its costs are those of {}; {used}", adapter.index, profile.name())
 }
 
-fn text(adapters: &[Adapter], why: &str, colour: bool) -> String {
+fn text(adapters: &[(&Adapter, &Reading)], why: &str, colour: bool) -> String {
     let mut out = String::new();
-    for adapter in adapters {
-        let Adapter { index, name, backend, kind, driver, driver_version, limits, .. } = adapter;
+    for (adapter, reading) in adapters {
+        let Adapter { index, name, backend, kind, driver, driver_version, limits, pci, .. } = adapter;
         let name = if colour { format!("\x1b[1m{name}\x1b[0m") } else { name.clone() };
         let _ = writeln!(out, "{index}  {name}");
         let mut fact = |label: &str, value: &str| {
@@ -73,6 +70,12 @@ fn text(adapters: &[Adapter], why: &str, colour: bool) -> String {
         let software = if *kind == AdapterKind::Software { ": computes on the cpu" } else { "" };
         fact("through", &format!("{backend}, {kind}{software}"));
         fact("driver", &format!("{driver} {driver_version}"));
+        if let Some(pci) = pci {
+            fact("pci", pci);
+        }
+        fact("memory", &told(&reading.memory_bytes, gigabytes));
+        fact("in use", &told(&reading.used_bytes, gigabytes));
+        fact("load", &told(&reading.load_percent, |percent| format!("{percent:.0} %")));
         let mb = |bytes: u64| format!("{} MB", bytes >> 20);
         fact(
             "limits",
@@ -96,6 +99,19 @@ fn text(adapters: &[Adapter], why: &str, colour: bool) -> String {
     out
 }
 
+/// A number with where it is from, or why there is none.
+fn told<T: Copy>(known: &Known<T>, show: impl Fn(T) -> String) -> String {
+    match known {
+        Known::Unavailable(why) => format!("unavailable: {why}"),
+        Known::Is { value, from, doubt: None } => format!("{} ({from})", show(*value)),
+        Known::Is { value, from, doubt: Some(doubt) } => format!("{} ({from}; {doubt})", show(*value)),
+    }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
 #[derive(Serialize)]
 struct All<'a> {
     adapters: Vec<Shown<'a>>,
@@ -114,6 +130,17 @@ struct Shown<'a> {
     driver_version: &'a str,
     vendor: u32,
     model: u32,
+    pci: Option<&'a str>,
+    /// Null where it cannot be read; why not, or why it may be wrong, stands beside it.
+    memory_bytes: Option<u64>,
+    memory_from: Option<&'a str>,
+    memory_why: Option<&'a str>,
+    used_bytes: Option<u64>,
+    used_from: Option<&'a str>,
+    used_why: Option<&'a str>,
+    load_percent: Option<f32>,
+    load_from: Option<&'a str>,
+    load_why: Option<&'a str>,
     timestamps: bool,
     mappable_buffers: bool,
     limits: Limits,
@@ -130,8 +157,9 @@ struct Limits {
     workgroup_bytes: u32,
 }
 
-impl Shown<'_> {
-    fn of(adapter: &Adapter) -> Shown<'_> {
+impl<'a> Shown<'a> {
+    fn of(adapter: &'a Adapter, reading: &'a Reading) -> Shown<'a> {
+        let Reading { memory_bytes, used_bytes, load_percent } = reading;
         let limits = &adapter.limits;
         Shown {
             index: adapter.index,
@@ -143,6 +171,16 @@ impl Shown<'_> {
             driver_version: &adapter.driver_version,
             vendor: adapter.vendor,
             model: adapter.model,
+            pci: adapter.pci.as_deref(),
+            memory_bytes: memory_bytes.value(),
+            memory_from: memory_bytes.from(),
+            memory_why: memory_bytes.why(),
+            used_bytes: used_bytes.value(),
+            used_from: used_bytes.from(),
+            used_why: used_bytes.why(),
+            load_percent: load_percent.value(),
+            load_from: load_percent.from(),
+            load_why: load_percent.why(),
             timestamps: adapter.has_timestamps,
             mappable_buffers: adapter.has_mappable_buffers,
             limits: Limits {
@@ -164,7 +202,16 @@ mod tests {
 
     #[test]
     fn without_an_adapter_it_says_what_to_install() {
-        let words = text(&[], &why(&[]), false);
+        let words = text(&[], &why(None), false);
         assert!(words.starts_with("no adapter answers") && words.contains("install"), "{words}");
+    }
+
+    #[test]
+    fn what_is_unknown_is_told_as_unavailable_and_what_is_doubtful_with_its_doubt() {
+        let unknown: Known<u64> = Known::unavailable("/a/b: permission denied");
+        assert_eq!(told(&unknown, gigabytes), "unavailable: /a/b: permission denied");
+        assert_eq!(told(&Known::is(2_500_000_000, "/a/c"), gigabytes), "2.5 GB (/a/c)");
+        let doubtful = Known::Is { value: 3.0, from: "/proc".to_owned(), doubt: Some("some are hidden".to_owned()) };
+        assert_eq!(told(&doubtful, |value: f32| value.to_string()), "3 (/proc; some are hidden)");
     }
 }

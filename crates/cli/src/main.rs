@@ -8,6 +8,7 @@
 mod args;
 mod demo;
 mod devices;
+mod doctor;
 mod failure;
 mod fmt;
 mod input;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => args.wishes.refuse_verify("demo").and_then(|()| demo::run(&args)),
         Command::Run(args) => run::run(&args),
         Command::Devices { json } => devices::run(json),
+        Command::Doctor { json } => doctor::run(json),
         Command::Plan(args) => args.wishes.refuse_verify("plan").and_then(|()| plan::run(&args)),
         Command::Inspect { handler, json } => inspect::run(handler.as_deref(), json),
         Command::Fmt { pipeline } => fmt::run(&pipeline),
@@ -71,7 +73,7 @@ fn hush_drivers(command: &Command) {
     let asks_drivers = match command {
         Command::Demo(args) => !args.wishes.cpu,
         Command::Run(args) => !args.wishes.cpu,
-        Command::Devices { .. } => true,
+        Command::Devices { .. } | Command::Doctor { .. } => true,
         Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
     };
     if !asks_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {

@@ -36,19 +36,25 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
 /// The figures to plan with, and what there is to say about them.
 fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), Failure> {
     let wishes = &args.wishes;
-    let picky = wishes.backend.is_some() || wishes.device.is_some();
+    let wants = wishes.prefer.is_some() || wishes.min_memory.is_some() || wishes.max_load.is_some();
     if let Some(word) = &wishes.profile {
-        let warning = picky.then(|| "--profile describes the device: --backend and --device change nothing".to_owned());
+        let unread = match (wants, wishes.backend.is_some() || wishes.device.is_some()) {
+            (true, _) => Some("--backend, --device, --prefer, --min-memory and --max-load"),
+            (false, true) => Some("--backend and --device"),
+            (false, false) => None,
+        };
+        let warning = unread.map(|options| format!("--profile describes the device: {options} change nothing"));
         return Ok((session::find_profile(word)?, warning));
     }
-    if let Some(profile) = session::remembered_figures(wishes)? {
-        return Ok((profile, None));
+    if let Some(remembered) = session::remembered_figures(wishes)? {
+        return Ok(remembered);
     }
     let profile = session::shipped(ASSUMED)?;
     let class = profile.name();
+    let judged = if wants { "; --prefer, --min-memory and --max-load can be judged after that" } else { "" };
     let warning = format!(
         "no profile given and this machine is not measured: using {class}, a class estimate; --profile FILE describes \
-         yours, `vramp devices` finds out what it has"
+         yours, `vramp devices` finds out what it has{judged}"
     );
     Ok((profile, Some(warning)))
 }

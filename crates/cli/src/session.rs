@@ -43,15 +43,7 @@ pub(crate) fn of<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a Kinds) -> Res
     if let Some(fps) = wishes.fps {
         session = session.pace(fps);
     }
-    if let Some(backend) = wishes.backend {
-        session = session.backend(backend);
-    }
-    match &wishes.device {
-        None => {}
-        Some(DeviceWord::At(index)) => session = session.device_at(*index),
-        Some(DeviceWord::Named(part)) => session = session.device_named(part),
-    }
-    Ok(session)
+    Ok(session.choice(choice(wishes)))
 }
 
 /// As `of`, with the figures of this machine: it may list adapters.
@@ -63,11 +55,15 @@ pub(crate) fn on_this_machine<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a 
     Ok(session)
 }
 
-/// The figures of the adapter that a run would take, as far as it is remembered; no driver is asked.
-pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<Profile>, Failure> {
+/// The figures of the adapter that a run would take, as far as it is remembered, and what there is to say about it; no
+/// driver is asked.
+pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<(Profile, Option<String>)>, Failure> {
     let Some(known) = machine::known_adapters() else { return Ok(None) };
-    let adapter = choice(wishes).of(&known).map_err(|why| Failure::NoPlan(why.into()))?;
-    Ok(Some(machine::figures_of(Some(&adapter))))
+    match choice(wishes).chosen_of(&known) {
+        Ok(chosen) => Ok(Some((machine::figures_of(Some(&chosen.adapter)), chosen.doubt))),
+        Err(why) if insists(wishes) => Err(Failure::NoPlan(why.into())),
+        Err(why) => Ok(Some((machine::figures_of(None), Some(format!("{why}; everything would run on the cpu"))))),
+    }
 }
 
 /// The device that a run would open, where it is there; none with `--cpu`. Where nobody insists on one, the reason for
@@ -76,19 +72,28 @@ pub(crate) fn open_device(wishes: &Wishes) -> Result<Result<Device, String>, Fai
     if wishes.cpu {
         return Ok(Err("--cpu opens none".to_owned()));
     }
-    let on_gpu = wishes.place.iter().any(|(_, space)| *space == Space::Gpu);
     match choice(wishes).open() {
         Ok(device) => Ok(Ok(device)),
-        Err(why) if wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() || on_gpu => {
-            Err(Failure::NoPlan(why.into()))
-        }
+        Err(why) if insists(wishes) => Err(Failure::NoPlan(why.into())),
         Err(why) => Ok(Err(why.to_string())),
     }
 }
 
-/// The adapter that options name; any where they name none.
+/// Whether options ask for a device, so that doing without it would be wrong.
+fn insists(wishes: &Wishes) -> bool {
+    let on_gpu = wishes.place.iter().any(|(_, space)| *space == Space::Gpu);
+    wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() || on_gpu
+}
+
+/// The adapter that options name or describe; any where they do neither.
 fn choice(wishes: &Wishes) -> Choice {
-    let mut choice = Device::choose();
+    let mut choice = machine::choose().prefer(wishes.prefer.unwrap_or_default());
+    if let Some(bytes) = wishes.min_memory {
+        choice = choice.least_memory_bytes(bytes);
+    }
+    if let Some(percent) = wishes.max_load {
+        choice = choice.most_load_percent(percent);
+    }
     if let Some(backend) = wishes.backend {
         choice = choice.backend(backend);
     }

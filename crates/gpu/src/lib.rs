@@ -50,7 +50,10 @@ pub use buffer::{Buffer, BufferError, DeviceMemory};
 #[cfg(not(target_arch = "wasm32"))]
 pub use calls::now;
 pub use calls::{Counters, DriverCounters};
-pub use device::{Adapter, AdapterKind, Backend, Choice, Device, DeviceLimits, LimitSet, OpenError};
+pub use device::{
+    Adapter, AdapterKind, Backend, Choice, Chosen, Device, DeviceLimits, Known, LimitSet, OpenError, Prefer, Reading,
+    Unmet,
+};
 pub use health::{Event, Lost};
 pub use kernel::Kernel;
 pub use memory::{

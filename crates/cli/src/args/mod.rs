@@ -4,6 +4,7 @@
 //! Does not act on any of them.
 
 mod budget;
+mod bytes;
 mod wishes;
 
 pub(crate) use budget::{Budget, DROPS};
@@ -34,6 +35,7 @@ Examples:
   vramp plan 'pattern size=1920x1080 ! blur sigma=2 ! png path=out-%04d.png'
   vramp plan pipeline.toml --format dot | dot -Tsvg -o plan.svg
   vramp inspect blur
+  vramp doctor
   vramp fmt 'pattern ! null' > pipeline.toml";
 
 const PIPELINES: &str = "\
@@ -71,6 +73,12 @@ While it runs:
   errors, `-v` adds the whole plan. Standard output is left to a sink with `path=-`
   and to `--json`. Ctrl-C ends a run cleanly: files are finished and the report is
   printed. A second Ctrl-C ends it at once.
+
+Which adapter:
+  The best one, hardware before software, if the plan uses any. `--prefer`, `--min-memory`
+  and `--max-load` pass over adapters that are not so; where none is left, everything runs
+  on the cpu and a warning says what each one lacks. With `--gpu`, or where `--device` or
+  `--backend` names one, that ends the run with exit code 3 instead.
 
 Budgets:
   `--budget downloads=1,submits=1,allocs=0` ends with exit code 4 if a frame of the
@@ -163,8 +171,19 @@ pub(crate) enum Command {
     },
     /// List the graphics adapters of this machine, and say which one a run takes
     ///
-    /// Asks every driver anew and remembers the answer, with which runs and plans begin.
+    /// Asks every driver anew and remembers the answer, with which runs and plans begin. Memory and load are those of
+    /// this moment; where nobody tells them, the reason stands in their place.
     Devices {
+        /// Print one line of JSON instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what works on this machine, and what to type where something does not
+    ///
+    /// Looks at drivers, variables, permissions and folders, opens the adapter that a run would take, and compares a
+    /// few frames of it with the cpu's. Ends with 0 where there is no problem (a warning is none), and with 1 where
+    /// there is one.
+    Doctor {
         /// Print one line of JSON instead
         #[arg(long)]
         json: bool,

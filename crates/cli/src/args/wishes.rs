@@ -8,11 +8,11 @@ use std::ffi::OsString;
 use anyhow::anyhow;
 use clap::ValueHint;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use vramp::gpu::Backend;
+use vramp::gpu::{Backend, Prefer};
 use vramp::plan::{Rate, Space, is_name};
 use vramp::runtime::OnLoss;
 
-use super::Budget;
+use super::{Budget, bytes};
 use crate::failure::Failure;
 
 /// The APIs that can be asked for.
@@ -21,13 +21,16 @@ const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
 /// What can be done when the device is lost.
 const ON_LOSS: [&str; 3] = ["reopen", "cpu", "stop"];
 
+/// What an adapter can be made of.
+const KINDS: [&str; 3] = ["hardware", "software", "any"];
+
 /// Where and how something is to run.
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Where and how")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub(crate) struct Wishes {
     /// Everything on the cpu; no device is opened
-    #[arg(long, conflicts_with_all = ["gpu", "backend", "device"])]
+    #[arg(long, conflicts_with_all = ["gpu", "backend", "device", "prefer", "min_memory", "max_load"])]
     pub(crate) cpu: bool,
     /// Everything on the gpu that can be there
     #[arg(long)]
@@ -38,6 +41,16 @@ pub(crate) struct Wishes {
     /// Which adapter: its number in `vramp devices` (among those of --backend), or a part of its name
     #[arg(long, value_name = "N|NAME", value_parser = device)]
     pub(crate) device: Option<DeviceWord>,
+    /// Only an adapter that is hardware, or only one that is software; without it, hardware first
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS).map(|word| prefer(&word)))]
+    pub(crate) prefer: Option<Prefer>,
+    /// Only an adapter with this much memory, such as 8G or 512M; one whose memory cannot be read does not count. Where
+    /// none has it, everything runs on the cpu with a warning, or not at all with --gpu
+    #[arg(long, value_name = "BYTES", value_parser = bytes::read)]
+    pub(crate) min_memory: Option<u64>,
+    /// Only an adapter that is at most this busy when the run starts, likewise
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) max_load: Option<f32>,
     /// Put one handler, by its name, on the cpu or the gpu; can be given several times
     #[arg(long, value_name = "NAME=cpu|gpu", value_parser = placement)]
     pub(crate) place: Vec<(String, Space)>,
@@ -134,6 +147,21 @@ fn on_loss(word: &str) -> OnLoss {
     }
 }
 
+/// The word is one of [`KINDS`].
+fn prefer(word: &str) -> Prefer {
+    match word {
+        "hardware" => Prefer::Hardware,
+        "software" => Prefer::Software,
+        _ => Prefer::Any,
+    }
+}
+
+fn percent(word: &str) -> Result<f32, String> {
+    let number = word.strip_suffix('%').unwrap_or(word).trim();
+    let percent = number.parse::<f32>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "expected a percentage from 0 to 100".to_owned())
+}
+
 fn placement(word: &str) -> Result<(String, Space), String> {
     let (name, space) = word.split_once('=').ok_or("expected NAME=cpu or NAME=gpu")?;
     if !is_name(name) {
@@ -152,6 +180,15 @@ mod tests {
         for word in ["", "blur0", "=cpu", "blur0=", "blur0=disk", "a b=cpu", "x=cpu=gpu"] {
             assert!(placement(word).is_err(), "{word}");
         }
+    }
+
+    #[test]
+    fn a_load_is_a_percentage() {
+        assert_eq!([percent("0"), percent("50%"), percent("99.5")], [Ok(0.0), Ok(50.0), Ok(99.5)]);
+        for word in ["", "-1", "101", "nan", "much"] {
+            assert!(percent(word).is_err(), "{word}");
+        }
+        assert_eq!(KINDS.map(prefer), [Prefer::Hardware, Prefer::Software, Prefer::Any]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod words;
 
 pub(crate) use budget::check as check_budget;
 pub(crate) use live::{Live, Total};
+pub(crate) use words::counted;
 
 use anyhow::anyhow;
 use serde::Serialize;

@@ -17,10 +17,10 @@ pub(super) fn plan_line(prepared: &Prepared) -> String {
     format!("plan: {}{device}", size_of_plan(&prepared.plan))
 }
 
-/// Which device it is.
+/// Which device it is, and why that one.
 pub(super) fn device_line(device: &Device) -> String {
     let adapter = device.adapter();
-    format!("device: {} ({}, {})", adapter.name, adapter.backend, adapter.kind)
+    format!("device: {} ({}, {}): {}", adapter.name, adapter.backend, adapter.kind, device.why())
 }
 
 /// Where handlers are, in how many kernels, and what a frame should cost.
@@ -55,7 +55,8 @@ fn ms(ns: u64) -> String {
     format!("{:.2} ms", ns as f64 / 1e6)
 }
 
-pub(super) fn counted(count: usize, what: &str) -> String {
+/// So many of a thing.
+pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 

@@ -149,6 +149,8 @@ pub struct Adapter {
     pub vendor: u32,
     /// Which model it is, likewise.
     pub model: u32,
+    /// Where it sits on the PCI bus, as in `0000:03:00.0`, where its driver tells.
+    pub pci: Option<String>,
     /// Whether it can measure its own time.
     pub has_timestamps: bool,
     /// Whether buffers that kernels use can be mapped.
@@ -204,6 +206,7 @@ fn facts(adapter: &wgpu::Adapter) -> Adapter {
         driver_version: about.driver_info,
         vendor: about.vendor,
         model: about.device,
+        pci: Some(about.device_pci_bus_id.to_lowercase()).filter(|address| !address.is_empty()),
         has_timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
         has_mappable_buffers: features.contains(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS),
         limits: DeviceLimits::of(&adapter.limits()),

@@ -1,12 +1,19 @@
 //! Choosing a device and opening it.
 //!
-//! Owns the wishes (which backend, which adapter, which limits) and what is said when they cannot be met.
+//! Owns what can be asked for (which backend, which adapter, which limits), the reason for what is taken, and what is
+//! said when nothing is.
 //! Does not fall back to the CPU: that is its caller's decision.
 //!
-//! Always: hardware is preferred to software; what was named exactly is opened or refused, never replaced.
+//! Always: hardware is preferred to software; what was named exactly is opened or refused, never replaced; an adapter
+//! that does not meet a wish is passed over for the next, and the reason for what is taken says so.
+
+use std::fmt;
+use std::sync::Arc;
 
 use super::Device;
 use super::adapters::{self, Adapter, AdapterKind, Backend, DeviceLimits};
+use super::reading::{Reader, Reading};
+use super::wish::{Prefer, Unmet, Wishes};
 use crate::memory::PoolRules;
 use crate::timing::StampPlaces;
 
@@ -26,7 +33,7 @@ pub enum LimitSet {
 }
 
 /// Why no device was opened.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
     /// There is no adapter at all.
     #[error(
@@ -44,6 +51,12 @@ pub enum OpenError {
         wanted: String,
         /// What there is.
         found: String,
+    },
+    /// There are such adapters, and none meets the wishes.
+    #[error("no adapter is as asked for: {}", sentence(unmet))]
+    Unmet {
+        /// Each with what stands against it.
+        unmet: Vec<(String, Unmet)>,
     },
     /// The adapter does not have the limits that were wanted.
     #[error("{adapter} has {has} {limit}, {wanted} were asked for; open it with its own limits")]
@@ -67,13 +80,30 @@ pub enum OpenError {
     },
 }
 
+/// What a choice comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The adapter that is taken.
+    pub adapter: Adapter,
+    /// Why, in words.
+    pub why: String,
+    /// What is doubtful in the readings by which it meets a wish.
+    pub doubt: Option<String>,
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.adapter.name, self.why)
+    }
+}
+
 /// The wishes for a device; [`Choice::open`] ends them.
 #[derive(Debug, Clone)]
 pub struct Choice {
     backends: Vec<Backend>,
     name: Option<String>,
     index: Option<usize>,
-    allow_software: bool,
+    wishes: Wishes,
     limits: LimitSet,
     direct_mapping: bool,
     stamps: StampPlaces,
@@ -86,7 +116,7 @@ impl Default for Choice {
             backends: Backend::REAL.to_vec(),
             name: None,
             index: None,
-            allow_software: true,
+            wishes: Wishes::default(),
             limits: LimitSet::default(),
             direct_mapping: true,
             stamps: StampPlaces::default(),
@@ -117,10 +147,32 @@ impl Choice {
         self
     }
 
-    /// Whether an adapter that is the CPU in disguise will do where there is no other; it will, unless told.
+    /// Only what is made of this; hardware first and then software, unless told.
     #[must_use]
-    pub fn allow_software(mut self, allow: bool) -> Self {
-        self.allow_software = allow;
+    pub fn prefer(mut self, prefer: Prefer) -> Self {
+        self.wishes.prefer = prefer;
+        self
+    }
+
+    /// Only an adapter with at least this much memory, by what [`Choice::readings`] says. One whose memory is unknown
+    /// will not do.
+    #[must_use]
+    pub fn least_memory_bytes(mut self, bytes: u64) -> Self {
+        self.wishes.least_memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Only an adapter that is at most this busy, likewise.
+    #[must_use]
+    pub fn most_load_percent(mut self, percent: f32) -> Self {
+        self.wishes.most_load_percent = Some(percent);
+        self
+    }
+
+    /// Who is asked for memory and load. Asked only where a wish needs it, for one adapter after the other, best first.
+    #[must_use]
+    pub fn readings(mut self, read: impl Fn(&Adapter) -> Reading + Send + Sync + 'static) -> Self {
+        self.wishes.reader = Some(Reader(Arc::new(read)));
         self
     }
 
@@ -159,6 +211,11 @@ impl Choice {
         self
     }
 
+    /// Whether a backend or an adapter was named, so that another one would be wrong.
+    pub fn names_one(&self) -> bool {
+        self.name.is_some() || self.index.is_some() || self.backends != Backend::REAL
+    }
+
     /// The adapters behind the chosen backends, best first.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn list(&self) -> Vec<Adapter> {
@@ -173,13 +230,18 @@ impl Choice {
     /// Of all adapters of a machine, as a choice without wishes lists them, the one that this choice would open. Its
     /// place is counted among those behind the chosen backends.
     pub fn of(&self, all: &[Adapter]) -> Result<Adapter, OpenError> {
+        Ok(self.chosen_of(all)?.adapter)
+    }
+
+    /// As `of`, with the reason.
+    pub fn chosen_of(&self, all: &[Adapter]) -> Result<Chosen, OpenError> {
         let behind = all.iter().filter(|adapter| self.backends.contains(&adapter.backend));
         let behind: Vec<Adapter> =
             behind.enumerate().map(|(index, adapter)| Adapter { index, ..adapter.clone() }).collect();
         if behind.is_empty() {
             return Err(OpenError::NoAdapter { backends: join(&self.backends) });
         }
-        Ok(behind[self.pick(&behind)?].clone())
+        self.pick(&behind)
     }
 
     /// Opens the best adapter that fits.
@@ -195,8 +257,8 @@ impl Choice {
             return Err(OpenError::NoAdapter { backends: join(&self.backends) });
         }
         let facts: Vec<Adapter> = found.iter().map(|(facts, _)| facts.clone()).collect();
-        let at = self.pick(&facts)?;
-        let (facts, adapter) = &found[at];
+        let chosen = self.pick(&facts)?;
+        let (facts, adapter) = &found[chosen.adapter.index];
         let limits = self.limits_for(facts, &adapter.limits())?;
         let maps_directly = self.direct_mapping && shares_memory(facts) && facts.has_mappable_buffers;
         let mut features = self.stamps.features(adapter.features());
@@ -214,24 +276,58 @@ impl Choice {
             problem: problem.to_string(),
         };
         let (device, queue) = adapter.request_device(&wanted).await.map_err(refused)?;
-        Ok(Device::opened(facts.clone(), DeviceLimits::of(&limits), maps_directly, self.rules, device, queue))
+        Ok(Device::opened(chosen, DeviceLimits::of(&limits), maps_directly, self.rules, device, queue))
     }
 
-    fn pick(&self, found: &[Adapter]) -> Result<usize, OpenError> {
-        let fits = |adapter: &&Adapter| {
+    /// The first that fits.
+    fn pick(&self, found: &[Adapter]) -> Result<Chosen, OpenError> {
+        let is_named = |adapter: &&Adapter| {
             self.index.is_none_or(|index| adapter.index == index)
                 && self.name.as_ref().is_none_or(|part| adapter.name.to_lowercase().contains(part))
-                && (self.allow_software || adapter.kind != AdapterKind::Software)
         };
-        let chosen = found.iter().find(fits).map(|adapter| adapter.index);
-        chosen.ok_or_else(|| OpenError::NoSuchAdapter { wanted: self.wanted(), found: join(found) })
+        let mut unmet = Vec::new();
+        for adapter in found.iter().filter(is_named) {
+            match self.wishes.judge(adapter) {
+                Ok(doubt) => {
+                    let why = self.reason(adapter, found, &unmet);
+                    return Ok(Chosen { adapter: adapter.clone(), why, doubt });
+                }
+                Err(against) => unmet.push((adapter.to_string(), against)),
+            }
+        }
+        if unmet.is_empty() {
+            return Err(OpenError::NoSuchAdapter { wanted: self.wanted(), found: join(found) });
+        }
+        Err(OpenError::Unmet { unmet })
     }
 
     fn wanted(&self) -> String {
         let name = self.name.as_ref().map(|part| format!("called `{part}`"));
         let index = self.index.map(|index| format!("number {index}"));
-        let hardware = (!self.allow_software).then(|| "hardware".to_owned());
-        [name, index, hardware].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+        [name, index].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    }
+
+    /// Why this one, where these came before it and will not do.
+    fn reason(&self, taken: &Adapter, found: &[Adapter], passed_over: &[(String, Unmet)]) -> String {
+        if !passed_over.is_empty() {
+            return format!("it is the first that is as asked for: {}", sentence(passed_over));
+        }
+        let is_software = |adapter: &Adapter| adapter.kind == AdapterKind::Software;
+        let others = || found.iter().filter(|other| other.index != taken.index);
+        let reason = match taken.kind {
+            _ if self.index.is_some() || self.name.is_some() => "it was asked for",
+            AdapterKind::Software if others().next().is_none() => {
+                "it is the only one there is: the cpu, behind a graphics driver"
+            }
+            _ if others().next().is_none() => "it is the only one there is",
+            AdapterKind::Software => "there is no hardware: it is the cpu, behind a graphics driver",
+            kind if others().all(is_software) || kind == AdapterKind::Other => "hardware comes before software",
+            AdapterKind::Discrete if others().all(|other| other.kind != AdapterKind::Discrete) => {
+                "it has its own memory, which comes before adapters that share the cpu's"
+            }
+            _ => "it is the first of the list, best first",
+        };
+        reason.to_owned()
     }
 
     fn limits_for(&self, adapter: &Adapter, own: &wgpu::Limits) -> Result<wgpu::Limits, OpenError> {
@@ -258,12 +354,18 @@ fn shares_memory(adapter: &Adapter) -> bool {
     matches!(adapter.kind, AdapterKind::Integrated | AdapterKind::Software) || adapter.backend == Backend::Noop
 }
 
+/// Each adapter with what stands against it.
+fn sentence(unmet: &[(String, Unmet)]) -> String {
+    unmet.iter().map(|(adapter, against)| format!("{adapter} {against}")).collect::<Vec<_>>().join("; ")
+}
+
 fn join(things: &[impl ToString]) -> String {
     things.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::reading::Known;
     use super::*;
 
     fn adapter(index: usize, name: &str, kind: AdapterKind) -> Adapter {
@@ -276,24 +378,143 @@ mod tests {
             driver_version: "1".into(),
             vendor: 0,
             model: 0,
+            pci: None,
             has_timestamps: false,
             has_mappable_buffers: false,
             limits: DeviceLimits::of(&wgpu::Limits::defaults()),
         }
     }
 
+    fn gb(of: u64) -> u64 {
+        of * 1_000_000_000
+    }
+
+    /// What a big and busy card, a small one and the CPU behind a driver tell.
+    fn read(adapter: &Adapter) -> Reading {
+        let (memory, load) = match adapter.kind {
+            AdapterKind::Discrete => (Known::is(gb(8), "a file"), Known::is(90.0, "a file")),
+            AdapterKind::Integrated => (Known::is(gb(2), "a file"), Known::is(10.0, "a file")),
+            _ => (Known::unavailable("nobody tells"), Known::unavailable("it is the cpu")),
+        };
+        Reading { memory_bytes: memory, used_bytes: Known::unavailable("not asked"), load_percent: load }
+    }
+
+    fn three() -> [Adapter; 3] {
+        [
+            adapter(0, "Big Card", AdapterKind::Discrete),
+            adapter(1, "Small", AdapterKind::Integrated),
+            adapter(2, "llvmpipe", AdapterKind::Software),
+        ]
+    }
+
     #[test]
     fn the_first_that_fits_is_picked_and_a_miss_lists_what_there_is() {
         let found = [adapter(0, "Big Card", AdapterKind::Discrete), adapter(1, "llvmpipe", AdapterKind::Software)];
-        assert_eq!(Choice::default().pick(&found), Ok(0));
-        assert_eq!(Choice::default().named("LLVM").pick(&found), Ok(1));
-        assert_eq!(Choice::default().index(1).pick(&found), Ok(1));
-        let error = Choice::default().named("llvm").allow_software(false).pick(&found).unwrap_err();
+        let at = |choice: Choice| choice.pick(&found).map(|chosen| chosen.adapter.index);
+        assert_eq!(at(Choice::default()), Ok(0));
+        assert_eq!(at(Choice::default().named("LLVM")), Ok(1));
+        assert_eq!(at(Choice::default().index(1)), Ok(1));
+        assert_eq!(at(Choice::default().prefer(Prefer::Software)), Ok(1));
+        let error = at(Choice::default().named("no such")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no adapter is called `llvm` and hardware; there are: 0: Big Card (vulkan, discrete, 1), \
+            "no adapter is called `no such`; there are: 0: Big Card (vulkan, discrete, 1), \
              1: llvmpipe (vulkan, software, 1)"
         );
+    }
+
+    #[test]
+    fn an_adapter_that_does_not_meet_a_wish_is_passed_over_and_the_reason_says_so() {
+        let choice = || Choice::default().readings(read);
+        let chosen = choice().most_load_percent(50.0).chosen_of(&three()).unwrap();
+        assert_eq!(chosen.adapter.index, 1);
+        assert_eq!(
+            chosen.why,
+            "it is the first that is as asked for: 0: Big Card (vulkan, discrete, 1) is 90 % busy, 50 % at most were \
+             asked for"
+        );
+        assert_eq!(choice().least_memory_bytes(gb(8)).of(&three()).unwrap().index, 0);
+    }
+
+    #[test]
+    fn where_no_adapter_meets_a_wish_each_says_why_with_numbers() {
+        let choice = || Choice::default().readings(read);
+        let error = choice().least_memory_bytes(gb(4)).most_load_percent(50.0).of(&three()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no adapter is as asked for: 0: Big Card (vulkan, discrete, 1) is 90 % busy, 50 % at most were asked for; \
+             1: Small (vulkan, integrated, 1) has 2.0 GB, 4.0 GB were asked for; 2: llvmpipe (vulkan, software, 1) \
+             should have 4.0 GB, and its memory is unknown: nobody tells"
+        );
+        let error = Choice::default().prefer(Prefer::Hardware).of(&three()[2..]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no adapter is as asked for: 0: llvmpipe (vulkan, software, 1) is software, hardware was asked for"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_meets_no_wish() {
+        let software = || Choice::default().prefer(Prefer::Software);
+        let unmet = |choice: Choice| match choice.of(&three()).unwrap_err() {
+            OpenError::Unmet { unmet } => unmet.into_iter().last().expect("the last one was asked").1,
+            other => panic!("{other}"),
+        };
+        let why = "it is the cpu".to_owned();
+        let load = unmet(software().readings(read).most_load_percent(100.0));
+        assert_eq!(load, Unmet::LoadUnknown { why, most_percent: 100.0 });
+        assert!(matches!(unmet(software().least_memory_bytes(0)), Unmet::MemoryUnknown { .. }), "nobody can be asked");
+    }
+
+    #[test]
+    fn a_doubtful_number_meets_a_wish_and_the_doubt_is_handed_on() {
+        let doubtful = |_: &Adapter| Reading {
+            memory_bytes: Known::is(gb(2), "a file"),
+            used_bytes: Known::unavailable("not asked"),
+            load_percent: Known::Is { value: 5.0, from: "a file".into(), doubt: Some("it may be more".into()) },
+        };
+        let choice = || Choice::default().readings(doubtful);
+        let chosen = choice().most_load_percent(50.0).chosen_of(&three()).unwrap();
+        assert_eq!(chosen.doubt.as_deref(), Some("its load is doubtful: it may be more"));
+        assert_eq!(choice().least_memory_bytes(gb(1)).chosen_of(&three()).unwrap().doubt, None, "nobody asked for it");
+    }
+
+    #[test]
+    fn what_was_named_is_never_replaced_whatever_else_is_wished() {
+        let choice = || Choice::default().readings(read);
+        let error = choice().index(0).most_load_percent(50.0).of(&three()).unwrap_err();
+        let OpenError::Unmet { unmet } = error else { panic!("{error}") };
+        assert_eq!(unmet.len(), 1, "the others were not even looked at");
+        assert_eq!(choice().named("small").least_memory_bytes(gb(2)).of(&three()).unwrap().index, 1);
+        assert!(choice().index(0).names_one() && choice().named("a").names_one());
+        assert!(choice().backend(Backend::Vulkan).names_one());
+        assert!(!choice().most_load_percent(1.0).prefer(Prefer::Hardware).names_one());
+    }
+
+    #[test]
+    fn nothing_is_read_unless_a_wish_needs_it() {
+        let choice = Choice::default().readings(|_| panic!("nobody asked"));
+        assert_eq!(choice.clone().of(&three()).unwrap().index, 0);
+        assert_eq!(choice.prefer(Prefer::Software).of(&three()).unwrap().index, 2);
+    }
+
+    #[test]
+    fn the_reason_fits_what_there_is() {
+        let why = |choice: Choice, all: &[Adapter]| choice.chosen_of(all).unwrap().why;
+        let [big, small, cpu] = three();
+        let any = Choice::default;
+        for (choice, all, words) in [
+            (any(), vec![big.clone(), small.clone()], "has its own memory"),
+            (any(), vec![big.clone(), cpu.clone()], "hardware comes before software"),
+            (any(), vec![small.clone(), small.clone()], "first of the list"),
+            (any(), vec![small.clone()], "it is the only one there is"),
+            (any(), vec![cpu.clone()], "only one there is: the cpu, behind"),
+            (any(), vec![cpu.clone(), cpu], "there is no hardware"),
+            (any().named("small"), vec![big, small], "it was asked for"),
+        ] {
+            let why = why(choice, &all);
+            assert!(why.contains(words), "{why}");
+        }
     }
 
     #[test]

@@ -7,9 +7,13 @@
 
 mod adapters;
 mod choice;
+mod reading;
+mod wish;
 
 pub use adapters::{Adapter, AdapterKind, Backend, DeviceLimits};
-pub use choice::{Choice, LimitSet, OpenError};
+pub use choice::{Choice, Chosen, LimitSet, OpenError};
+pub use reading::{Known, Reading};
+pub use wish::{Prefer, Unmet};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +41,7 @@ pub struct Device {
 struct Inner {
     id: u64,
     adapter: Adapter,
+    why: String,
     limits: DeviceLimits,
     maps_directly: bool,
     pool: Pool<DeviceMemory>,
@@ -57,7 +62,7 @@ impl Device {
     }
 
     fn opened(
-        adapter: Adapter,
+        Chosen { adapter, why, .. }: Chosen,
         limits: DeviceLimits,
         maps_directly: bool,
         rules: PoolRules,
@@ -68,7 +73,7 @@ impl Device {
         let calls = Calls::new(device, queue);
         let pool = Pool::new(rules, calls.progress.clone());
         let pipelines = Pipelines::new(id);
-        Self { inner: Arc::new(Inner { id, adapter, limits, maps_directly, pool, pipelines, calls }) }
+        Self { inner: Arc::new(Inner { id, adapter, why, limits, maps_directly, pool, pipelines, calls }) }
     }
 
     // ---- facts
@@ -76,6 +81,11 @@ impl Device {
     /// Which adapter it is.
     pub fn adapter(&self) -> &Adapter {
         &self.inner.adapter
+    }
+
+    /// Why it was taken and no other, in words.
+    pub fn why(&self) -> &str {
+        &self.inner.why
     }
 
     /// What it was opened with, which may be less than the adapter could.

@@ -1,0 +1,189 @@
+//! Drivers, the variables that steer them, and who may open the hardware.
+//!
+//! Owns these checks, over a tree of files and an environment that tests can make.
+//! Does not load a driver: which adapters answered comes from outside.
+//!
+//! Always: a variable that names what is not there is a problem, since nothing works until it is changed; a machine
+//! without a graphics card has none.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use vramp::gpu::{Adapter, AdapterKind, Backend};
+use vramp::machine::{Driver, Drivers};
+
+use super::Check;
+use super::fix::Fixes;
+
+/// Variables of wgpu that vramp does not read, and what does the same.
+const NOT_READ: [(&str, &str); 3] =
+    [("WGPU_BACKEND", "--backend API"), ("WGPU_ADAPTER_NAME", "--device NAME"), ("WGPU_POWER_PREF", "--device N")];
+/// Variables by which the Vulkan loader leaves drivers out.
+const FILTERS: [&str; 2] = ["VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"];
+
+/// What graphics depends on outside of the process.
+pub(super) struct Surroundings {
+    pub(super) drivers: Drivers,
+    /// Tries to open a device node.
+    may_open: fn(&Path) -> io::Result<()>,
+}
+
+impl Surroundings {
+    pub(super) fn of_this_machine() -> Surroundings {
+        let may_open = |node: &Path| std::fs::File::options().read(true).write(true).open(node).map(drop);
+        Surroundings { drivers: Drivers::of_this_machine(), may_open }
+    }
+
+    /// What can be opened to compute on hardware.
+    fn nodes(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.drivers.at("/dev/dri")).into_iter().flatten().flatten();
+        let is_node =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"renderD"));
+        let mut nodes: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_node).collect();
+        nodes.sort();
+        nodes
+    }
+}
+
+/// Variables that cannot work, or do not do what they seem to.
+pub(super) fn variables(here: &Surroundings) -> Vec<Check> {
+    let drivers = &here.drivers;
+    let mut checks = Vec::new();
+    for (name, files) in drivers.named() {
+        let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let missing: Vec<&str> =
+            files.iter().zip(&shown).filter(|(file, _)| !file.exists()).map(|(_, shown)| shown.as_str()).collect();
+        let unset = format!("unset {name}");
+        checks.push(match &missing[..] {
+            [] => Check::ok(name, format!("names {}", shown.join(", "))),
+            [one] => Check::problem(name, format!("names {one}, which is not there"), unset),
+            many => Check::problem(name, format!("names {}, which are not there", many.join(", ")), unset),
+        });
+    }
+    for (name, instead) in NOT_READ {
+        if let Some(value) = drivers.var(name) {
+            let words = format!("is set to `{}`; vramp does not read it, {instead} does that", value.display());
+            checks.push(Check::warning(name, words).fix(format!("unset {name}")));
+        }
+    }
+    for name in FILTERS {
+        if let Some(value) = drivers.var(name) {
+            let words = format!("is set to `{}`: the loader leaves drivers out", value.display());
+            checks.push(Check::warning(name, words).fix(format!("unset {name}")));
+        }
+    }
+    checks
+}
+
+/// The loader, the drivers that it would find, and device nodes.
+pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Vec<Check> {
+    let answers = adapters.iter().any(|adapter| adapter.backend == Backend::Vulkan);
+    let mut checks = vec![loader(here, answers, fixes)];
+    checks.extend(described(here, answers, fixes));
+    checks.extend(permission(here, adapters));
+    checks
+}
+
+/// Which adapters answered.
+pub(super) fn adapter(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Check {
+    let is_linux = cfg!(target_os = "linux");
+    let install = || if is_linux { fixes.vulkan() } else { crate::devices::what_to_install().to_owned() };
+    let sees_none = is_linux && here.nodes().is_empty();
+    let Some(first) = adapters.first() else {
+        return Check::warning("adapter", "none answers: everything runs on the cpu").fix(install());
+    };
+    if first.kind != AdapterKind::Software {
+        return Check::ok("adapter", first.to_string());
+    }
+    let words = format!("only software: {} ({}) computes on the cpu", first.name, first.backend);
+    if sees_none {
+        return Check::warning(
+            "adapter",
+            format!("{words}; this system shows no graphics hardware (no /dev/dri/renderD*)"),
+        );
+    }
+    Check::warning("adapter", words).fix(install())
+}
+
+fn loader(here: &Surroundings, answers: bool, fixes: &Fixes) -> Check {
+    match here.drivers.library("libvulkan.so.1") {
+        Some(file) => Check::ok("loader", file.display().to_string()),
+        None if answers => Check::ok("loader", "Vulkan answers"),
+        None => {
+            let folders: Vec<String> =
+                here.drivers.library_folders().iter().map(|folder| folder.display().to_string()).collect();
+            let words = format!("no libvulkan.so.1 in {}: no Vulkan driver can be loaded", folders.join(", "));
+            Check::warning("loader", words).fix(fixes.vulkan())
+        }
+    }
+}
+
+fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<Check> {
+    let drivers = here.drivers.vulkan();
+    let whole = drivers.iter().filter(|driver| driver.library.is_some()).count();
+    let mut checks = Vec::new();
+    if drivers.is_empty() && !answers {
+        // Where a variable names them, that has been said.
+        let named = here.drivers.named().iter().any(|(name, _)| *name != "VK_ADD_DRIVER_FILES");
+        let words =
+            if named { "none is left by the variables above" } else { "no driver is described in vulkan/icd.d" };
+        let check = Check::warning("drivers", words);
+        checks.push(if named { check } else { check.fix(fixes.vulkan()) });
+    } else if whole > 0 {
+        let name = |driver: &Driver| Some(driver.library.as_ref()?.file_name()?.to_string_lossy().into_owned());
+        let names: Vec<String> = drivers.iter().filter_map(name).collect();
+        checks.push(Check::ok("drivers", names.join(", ")));
+    }
+    for driver in drivers.iter().filter(|driver| driver.library.is_none()) {
+        let words = format!("{} names {}, which is not there", driver.description.display(), driver.names);
+        let again = fixes.vulkan_again();
+        let check =
+            if answers { Check::warning("drivers", words).fix(again) } else { Check::problem("drivers", words, again) };
+        checks.push(check);
+    }
+    checks
+}
+
+/// Whether hardware that is there may be opened.
+fn permission(here: &Surroundings, adapters: &[Adapter]) -> Option<Check> {
+    let nodes = here.nodes();
+    let refused: Vec<(&PathBuf, io::Error)> =
+        nodes.iter().filter_map(|node| Some((node, (here.may_open)(node).err()?))).collect();
+    let Some((node, error)) = refused.first() else {
+        let shown: Vec<String> = nodes.iter().map(|node| node.display().to_string()).collect();
+        return (!nodes.is_empty()).then(|| Check::ok("permission", format!("{} can be opened", shown.join(", "))));
+    };
+    let group = group_of(&here.drivers, node);
+    let (whose, fix) = match &group {
+        Some(group) if group != "root" => (
+            format!("; it is open to the group `{group}`"),
+            format!("sudo usermod -aG {group} $USER, and log in again"),
+        ),
+        _ => (String::new(), format!("sudo chmod a+rw {}", node.display())),
+    };
+    let words = format!("{}: {error}{whose}", node.display());
+    let answers = adapters.iter().any(|adapter| adapter.kind != AdapterKind::Software);
+    Some(match (error.kind(), answers) {
+        (io::ErrorKind::PermissionDenied, false) => Check::problem("permission", words, fix),
+        (io::ErrorKind::PermissionDenied, true) => Check::warning("permission", words).fix(fix),
+        _ => Check::warning("permission", words),
+    })
+}
+
+/// The group that a file belongs to, by name.
+#[cfg(unix)]
+fn group_of(drivers: &Drivers, file: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let id = std::fs::metadata(file).ok()?.gid().to_string();
+    let groups = std::fs::read_to_string(drivers.at("/etc/group")).ok()?;
+    let mut groups = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    groups.find_map(|group| (group.get(2) == Some(&id.as_str())).then(|| group[0].to_owned()))
+}
+
+#[cfg(not(unix))]
+fn group_of(_: &Drivers, _: &Path) -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! What vramp finds on the host: instructions, threads, a terminal, a cache folder, ffmpeg.
+//!
+//! Owns these checks.
+//! Does not look at graphics.
+
+use std::fs;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use vramp::kernels::Level;
+use vramp::machine;
+
+use super::Check;
+use super::fix::Fixes;
+use crate::page;
+
+/// Instructions and threads.
+pub(super) fn cpu() -> Check {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+    let levels: Vec<String> = Level::available().iter().map(ToString::to_string).collect();
+    Check::ok("cpu", format!("{threads}, vector instructions: {}", levels.join(", ")))
+}
+
+/// What is shown while a pipeline runs.
+pub(super) fn terminal() -> Check {
+    Check::ok(
+        "terminal",
+        match (page::is_watched(), io::stderr().is_terminal()) {
+            (true, _) => "standard error is one: a run shows a line that changes",
+            (false, true) => "TERM=dumb: a run shows no line that changes",
+            (false, false) => "standard error is none: a run shows no line that changes",
+        },
+    )
+}
+
+/// Whether anything can be remembered between runs.
+pub(super) fn cache() -> Check {
+    let Some(folder) = machine::cache_folder() else {
+        let words = "the system names no folder for caches, so that every run asks drivers anew (25 to 250 ms)";
+        return Check::warning("cache", words).fix("export XDG_CACHE_HOME=\"$PWD/cache\"");
+    };
+    let Err((at, error)) = try_to_write(&folder) else {
+        return Check::ok("cache", format!("{} can be written", folder.display()));
+    };
+    let at = at.display();
+    let fix = match error.kind() {
+        ErrorKind::PermissionDenied => format!("sudo chown -R \"$USER\" {at}"),
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => format!("rm {at}"),
+        _ if std::env::var_os("XDG_CACHE_HOME").is_some() => "unset XDG_CACHE_HOME".to_owned(),
+        _ => "export XDG_CACHE_HOME=\"$PWD/cache\"".to_owned(),
+    };
+    let words = format!("{}: {error}; every run asks drivers anew (25 to 250 ms)", folder.display());
+    Check::warning("cache", words).fix(fix)
+}
+
+/// What videos are read with.
+pub(super) fn ffmpeg(fixes: &Fixes) -> Check {
+    let missing: Vec<&str> = ["ffmpeg", "ffprobe"].into_iter().filter(|name| find_program(name).is_none()).collect();
+    if missing.is_empty() {
+        return Check::ok("ffmpeg", "ffmpeg and ffprobe are there");
+    }
+    let kinds = vramp::kinds();
+    let wanting: Vec<&str> = kinds
+        .catalog()
+        .entries()
+        .filter(|entry| ["video", "camera"].contains(&entry.name) && kinds.maker(entry).is_some())
+        .map(|entry| entry.name)
+        .collect();
+    let missing = if let [one] = missing[..] { format!("no {one}") } else { "neither ffmpeg nor ffprobe".to_owned() };
+    if wanting.is_empty() {
+        let words = format!("{missing} in PATH; optional: only the planning of `video` files asks ffprobe");
+        return Check::ok("ffmpeg", words).fix(fixes.ffmpeg());
+    }
+    Check::warning("ffmpeg", format!("{missing} in PATH, which {} want", wanting.join(" and "))).fix(fixes.ffmpeg())
+}
+
+/// Writes something there and takes it away again; where that fails, what stands in the way.
+fn try_to_write(folder: &Path) -> Result<(), (PathBuf, io::Error)> {
+    let existing = || folder.ancestors().find(|path| path.exists()).unwrap_or(folder).to_owned();
+    fs::create_dir_all(folder).map_err(|error| (existing(), error))?;
+    let file = folder.join(format!("doctor.{}.part", std::process::id()));
+    let written = fs::File::create(&file).and_then(|mut open| open.write_all(b"vramp"));
+    let _ = fs::remove_file(&file);
+    written.map_err(|error| (folder.to_owned(), error))
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(&file)).find(|path| path.is_file())
+}

@@ -1,0 +1,138 @@
+//! `vramp doctor`: what works on this machine, and what to type where something does not.
+//!
+//! Owns the command: which checks there are, their order, how they are told, and what they mean for the exit code.
+//! Does not repair anything.
+//!
+//! Always: a problem says what to type; a check that ends well was really made: the adapter is opened and its pixels are
+//! compared with the cpu's.
+
+mod fix;
+mod graphics;
+mod host;
+mod trial;
+
+use std::fmt::Write as _;
+
+use anyhow::anyhow;
+use serde::Serialize;
+use vramp::machine;
+
+use crate::failure::Failure;
+use crate::page;
+use fix::Fixes;
+use graphics::Surroundings;
+
+pub(crate) fn run(json: bool) -> Result<(), Failure> {
+    let checks = checks();
+    let count = |state: State| checks.iter().filter(|check| check.state == state).count();
+    let (warnings, problems) = (count(State::Warning), count(State::Problem));
+    if json {
+        let all = All { checks: &checks, warnings, problems };
+        let mut line = serde_json::to_string(&all).map_err(|error| Failure::Failed(error.into()))?;
+        line.push('\n');
+        page::result(line.as_bytes())?;
+    } else {
+        page::result(text(&checks, page::colour_on_stdout()).as_bytes())?;
+    }
+    match problems {
+        0 => Ok(()),
+        1 => Err(Failure::Failed(anyhow!("there is 1 problem"))),
+        _ => Err(Failure::Failed(anyhow!("there are {problems} problems"))),
+    }
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// As it should be, or as it may be.
+    Ok,
+    /// Something could be better; vramp works without it.
+    Warning,
+    /// Something is set up so that it cannot work.
+    Problem,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    words: String,
+    /// What to type.
+    fix: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, words: impl Into<String>) -> Check {
+        Check { name, state: State::Ok, words: words.into(), fix: None }
+    }
+
+    fn warning(name: &'static str, words: impl Into<String>) -> Check {
+        Check { name, state: State::Warning, words: words.into(), fix: None }
+    }
+
+    /// A problem cannot be told without what to type.
+    fn problem(name: &'static str, words: impl Into<String>, fix: impl Into<String>) -> Check {
+        Check { name, state: State::Problem, words: words.into(), fix: Some(fix.into()) }
+    }
+
+    fn fix(self, fix: impl Into<String>) -> Check {
+        Check { fix: Some(fix.into()), ..self }
+    }
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    checks: &'a [Check],
+    warnings: usize,
+    problems: usize,
+}
+
+fn checks() -> Vec<Check> {
+    let adapters = machine::list_adapters();
+    let here = Surroundings::of_this_machine();
+    let fixes = Fixes::of(&here.drivers);
+    let mut checks = vec![host::cpu(), host::terminal(), host::cache(), host::ffmpeg(&fixes)];
+    checks.extend(graphics::variables(&here));
+    if cfg!(target_os = "linux") {
+        checks.extend(graphics::files(&here, &adapters, &fixes));
+    }
+    checks.push(graphics::adapter(&here, &adapters, &fixes));
+    checks.extend(trial::checks(!adapters.is_empty()));
+    checks
+}
+
+fn text(checks: &[Check], colour: bool) -> String {
+    let wide = checks.iter().map(|check| check.name.len()).max().unwrap_or(0) + 2;
+    let mut out = String::new();
+    for Check { name, state, words, fix } in checks {
+        let (word, shade) = match state {
+            State::Ok => ("ok", "32"),
+            State::Warning => ("warning", "1;33"),
+            State::Problem => ("problem", "1;31"),
+        };
+        let word = format!("{word:9}");
+        let word = if colour { format!("\x1b[{shade}m{word}\x1b[0m") } else { word };
+        let _ = writeln!(out, "{word}{name:wide$}{words}");
+        if let Some(fix) = fix {
+            let _ = writeln!(out, "{:9}{:wide$}type: {fix}", "", "");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_is_a_line_and_what_to_type_another() {
+        let checks = [Check::ok("cpu", "2 threads"), Check::problem("VK_X", "names nothing", "unset VK_X")];
+        let lines: Vec<String> = text(&checks, false).lines().map(str::to_owned).collect();
+        assert_eq!(
+            lines,
+            ["ok       cpu   2 threads", "problem  VK_X  names nothing", "               type: unset VK_X"]
+        );
+    }
+}

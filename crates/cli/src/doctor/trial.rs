@@ -1,0 +1,60 @@
+//! The trial: a small pipeline on the cpu and on the device, compared.
+//!
+//! Owns which pipeline that is and what its results mean.
+//! Does not compare: the library does.
+
+use vramp::gpu::Device;
+use vramp::machine;
+use vramp::verify::{Options, Outcome, Verified, What, verify};
+
+use super::Check;
+use crate::run::counted;
+
+/// Small, with a kernel that looks at neighbours and one that is fused to it.
+const PIPELINE: &str = "pattern size=64x48 frames=2 ! blur ! invert ! null";
+
+/// Runs it: on the cpu, and where there are adapters, on the one that a run would take.
+pub(super) fn checks(has_adapters: bool) -> Vec<Check> {
+    let opened = has_adapters.then(|| machine::choose().open());
+    let (device, refused) = match opened {
+        None => (None, None),
+        Some(Ok(device)) => (Some(device), None),
+        Some(Err(why)) => {
+            let fix = "vramp devices, then vramp run PIPELINE --device N, or --cpu";
+            (None, Some(Check::problem("gpu", why.to_string(), fix)))
+        }
+    };
+    let verified = match tried(device.as_ref()) {
+        Ok(verified) => verified,
+        Err(why) => return vec![Check::problem("trial", why, format!("vramp run '{PIPELINE}' --cpu -v"))],
+    };
+    let mut checks = vec![told("trial on cpu", &verified, "the cpu", |what| what == What::FusedOnCpu)];
+    checks.extend(refused);
+    if let Some(device) = device {
+        let name = format!("{} ({})", device.adapter().name, device.adapter().backend);
+        checks.push(told("trial on gpu", &verified, &name, |what| what != What::FusedOnCpu));
+    }
+    checks
+}
+
+fn tried(device: Option<&Device>) -> Result<Verified, String> {
+    let kinds = vramp::kinds();
+    let spec = vramp::read(PIPELINE, kinds.catalog()).map_err(|mistakes| mistakes.render(false))?;
+    let options = Options { frames: 2, device: device.cloned(), ..Options::default() };
+    verify(&spec, &kinds, &options).map_err(|error| error.to_string())
+}
+
+/// What came of the comparisons of one kind.
+fn told(name: &'static str, verified: &Verified, on: &str, which: impl Fn(What) -> bool) -> Check {
+    let checks: Vec<_> = verified.checks.iter().filter(|check| which(check.what)).collect();
+    if let Some(different) = checks.iter().find(|check| matches!(check.result, Outcome::Different(_))) {
+        let fix = format!("vramp run '{PIPELINE}' --verify -v, and stay with --cpu until its driver is updated");
+        return Check::problem(name, format!("{on} computes something else: {different}"), fix);
+    }
+    let equal = checks.iter().filter(|check| matches!(check.result, Outcome::Equal { .. })).count();
+    if equal == 0 {
+        return Check::warning(name, format!("{on}: nothing could be compared"));
+    }
+    let against = if name == "trial on gpu" { "the cpu's" } else { "those of every handler by itself" };
+    Check::ok(name, format!("{on} ran `{PIPELINE}`; its pixels are {against} ({})", counted(equal, "comparison")))
+}

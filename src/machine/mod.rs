@@ -1,0 +1,118 @@
+//! The machine: which adapters it has, what they are doing, and the figures to plan with.
+//!
+//! Owns the list of adapters that is remembered between runs, where drivers are looked for ([`Drivers`]), and memory and
+//! load of adapters at this moment ([`Readings`]).
+//! Does not open an adapter, and does not pick among them: the device's room does, with the readings from here.
+//!
+//! Always: drivers are asked only where what is remembered is not enough; readings are taken only where somebody asks.
+
+mod drivers;
+mod kept;
+mod readings;
+
+pub use drivers::{Driver, Drivers};
+pub use readings::Readings;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use vramp_gpu::{Adapter, AdapterKind, Choice, Chosen, Device, OpenError, Reading};
+use vramp_plan::{Figure, Limits, Origin, Profile};
+
+/// Asks every driver for its adapters, best first, and remembers the answer.
+pub fn list_adapters() -> Vec<Adapter> {
+    let found = Device::choose().list();
+    kept::remember(&found);
+    found
+}
+
+/// The adapters as they are remembered, best first; none where they would have to be asked for. Nothing is opened or
+/// listed.
+pub fn known_adapters() -> Option<Vec<Adapter>> {
+    kept::known()
+}
+
+/// The folder in which things are remembered between runs; none where the system names none. It need not be there.
+pub fn cache_folder() -> Option<PathBuf> {
+    kept::folder()
+}
+
+/// A choice that knows this machine's readings. Each adapter is read at most once for it, so that what was planned for
+/// is what is opened, however its load changes in between.
+pub fn choose() -> Choice {
+    let readings = Readings::of_this_machine();
+    Device::choose().readings(once_each(move |adapter| readings.read(adapter)))
+}
+
+/// The adapter that a choice would open, from what is remembered where that is enough.
+pub fn adapter(choice: &Choice) -> Result<Adapter, OpenError> {
+    Ok(chosen(choice)?.adapter)
+}
+
+/// As `adapter`, with the reason.
+pub fn chosen(choice: &Choice) -> Result<Chosen, OpenError> {
+    let remembered = known_adapters().and_then(|known| choice.chosen_of(&known).ok());
+    remembered.map_or_else(|| choice.chosen_of(&list_adapters()), Ok)
+}
+
+/// The figures for an adapter: those of its class, with its own limits. Without one, those of a machine without a
+/// device.
+pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
+    let class = match adapter.map(|adapter| adapter.kind) {
+        None => "cpu",
+        Some(AdapterKind::Discrete | AdapterKind::Virtual) => "discrete",
+        Some(AdapterKind::Integrated | AdapterKind::Other) => "integrated",
+        Some(AdapterKind::Software) => "software",
+    };
+    let mut profile = Profile::shipped(class).expect("every class ships, tests/shipped.rs");
+    if let (Some(adapter), Some(gpu)) = (adapter, &mut profile.gpu) {
+        let own = |value: u64| Figure { value: value as f64, origin: Origin::From("the adapter".to_owned()) };
+        let limits = &adapter.limits;
+        gpu.limits = Limits {
+            storage_buffers_per_stage: own(limits.storage_buffers_per_stage.into()),
+            binding_bytes: own(limits.binding_bytes),
+            buffer_bytes: own(limits.buffer_bytes),
+            workgroups_per_dimension: own(limits.workgroups_per_dimension.into()),
+        };
+    }
+    profile
+}
+
+/// Asks once for each adapter, and then repeats the answer.
+fn once_each(read: impl Fn(&Adapter) -> Reading + Send + Sync) -> impl Fn(&Adapter) -> Reading + Send + Sync {
+    let taken = Mutex::new(Vec::<(Adapter, Reading)>::new());
+    move |adapter| {
+        // Its place depends on which others are listed beside it.
+        let adapter = Adapter { index: 0, ..adapter.clone() };
+        let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, reading)) = taken.iter().find(|(known, _)| *known == adapter) {
+            return reading.clone();
+        }
+        let reading = read(&adapter);
+        taken.push((adapter, reading.clone()));
+        reading
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use vramp_gpu::Known;
+
+    use super::*;
+
+    #[test]
+    fn an_adapter_is_read_once_wherever_it_stands_in_a_list() {
+        let asked = AtomicU64::new(0);
+        let read = once_each(|_| Reading {
+            memory_bytes: Known::is(asked.fetch_add(1, Ordering::Relaxed), "a count"),
+            ..Reading::unavailable("not asked")
+        });
+        let one = readings::an_adapter(AdapterKind::Discrete);
+        let elsewhere = Adapter { index: 7, ..one.clone() };
+        let other = Adapter { name: "Another".to_owned(), ..one.clone() };
+        let told: Vec<_> = [&one, &elsewhere, &other, &one].map(|adapter| read(adapter).memory_bytes.value()).into();
+        assert_eq!(told, [Some(0), Some(0), Some(1), Some(0)]);
+    }
+}

@@ -1,0 +1,45 @@
+//! Memory of Intel's cards: the files of the `i915` and `xe` kernel drivers.
+//!
+//! Owns their names. Not every version of these drivers has them.
+//! Does not know how busy a card is: its driver keeps that for every process.
+
+use std::fs;
+use std::path::PathBuf;
+
+use vramp_gpu::Known;
+
+use super::card::Card;
+use super::files;
+
+/// Memory of its own that a card has, and how much of it is in use where that is told too; none where no file tells
+/// either, as for chips that share the host's memory.
+pub(super) fn memory(card: &Card) -> Option<(Known<u64>, Option<Known<u64>>)> {
+    let (total, free) = (card.folder.join("lmem_total_bytes"), card.folder.join("lmem_avail_bytes"));
+    if total.exists() {
+        let used = files::number(&total).and_then(|all| Ok(all.saturating_sub(files::number(&free)?)));
+        let used = known(used, format!("what {} leaves", free.display()));
+        return Some((known(files::number(&total), total.display().to_string()), Some(used)));
+    }
+    let tiles = tiles(card);
+    let from = tiles.first()?.display().to_string();
+    let bytes = tiles.iter().map(|file| files::number(file)).sum();
+    Some((known(bytes, from), None))
+}
+
+fn known(bytes: Result<u64, String>, from: String) -> Known<u64> {
+    bytes.map_or_else(Known::Unavailable, |bytes| Known::is(bytes, from))
+}
+
+/// A file for each of a card's tiles.
+fn tiles(card: &Card) -> Vec<PathBuf> {
+    let entries = fs::read_dir(card.file("")).into_iter().flatten().flatten();
+    let is_tile = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(|name| name.strip_prefix("tile")).is_some_and(|rest| rest.parse::<u32>().is_ok())
+    };
+    let folders = entries.map(|entry| entry.path()).filter(is_tile);
+    let mut files: Vec<PathBuf> =
+        folders.map(|folder| folder.join("physical_vram_size_bytes")).filter(|file| file.exists()).collect();
+    files.sort();
+    files
+}

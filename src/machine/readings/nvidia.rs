@@ -1,0 +1,69 @@
+//! NVIDIA's cards: the management library that comes with NVIDIA's driver.
+//!
+//! Owns loading it, finding the card in it, and what is said where it is not there.
+//! Does not need it to build: it is looked for when somebody asks.
+//!
+//! Always: without the library, or without the feature `nvml`, the answer is a reason.
+
+use vramp_gpu::{Adapter, Reading};
+
+/// NVIDIA's own kernel driver, which shows nothing in files.
+pub(super) const DRIVER: &str = "nvidia";
+
+#[cfg(all(feature = "nvml", any(target_os = "linux", target_os = "windows")))]
+pub(super) fn read(adapter: &Adapter) -> Reading {
+    use nvml_wrapper::error::NvmlError;
+    use nvml_wrapper::{Device, Nvml};
+    use vramp_gpu::Known;
+
+    fn find<'n>(nvml: &'n Nvml, adapter: &Adapter) -> Result<Device<'n>, String> {
+        if let Some(pci) = &adapter.pci {
+            return nvml.device_by_pci_bus_id(pci.as_str()).map_err(|error| words(&error));
+        }
+        let ids = adapter.model << 16 | adapter.vendor;
+        let count = nvml.device_count().map_err(|error| words(&error))?;
+        let mut found = Vec::new();
+        for index in 0..count {
+            let device = nvml.device_by_index(index).map_err(|error| words(&error))?;
+            // OpenGL tells the maker and not the model.
+            if adapter.model == 0 || device.pci_info().is_ok_and(|info| info.pci_device_id == ids) {
+                found.push(device);
+            }
+        }
+        let one = if found.len() == 1 { found.pop() } else { None };
+        one.ok_or_else(|| {
+            format!("{} of {count} cards in NVIDIA's library could be it, and its driver does not say", found.len())
+        })
+    }
+
+    fn words(error: &NvmlError) -> String {
+        format!("NVIDIA's library says: {error}")
+    }
+
+    let nvml = match Nvml::init() {
+        Ok(nvml) => nvml,
+        Err(error) => {
+            return Reading::unavailable(format!(
+                "NVIDIA's management library, which comes with NVIDIA's driver, does not answer: {error}"
+            ));
+        }
+    };
+    let device = match find(&nvml, adapter) {
+        Ok(device) => device,
+        Err(why) => return Reading::unavailable(why),
+    };
+    let memory = device.memory_info().map_err(|error| words(&error));
+    let load = device.utilization_rates().map_err(|error| words(&error));
+    let from = "NVIDIA's management library";
+    let bytes = |bytes: Result<u64, String>| bytes.map_or_else(Known::Unavailable, |bytes| Known::is(bytes, from));
+    Reading {
+        memory_bytes: bytes(memory.as_ref().map(|memory| memory.total).map_err(Clone::clone)),
+        used_bytes: bytes(memory.map(|memory| memory.used)),
+        load_percent: load.map_or_else(Known::Unavailable, |load| Known::is(load.gpu as f32, from)),
+    }
+}
+
+#[cfg(not(all(feature = "nvml", any(target_os = "linux", target_os = "windows"))))]
+pub(super) fn read(_: &Adapter) -> Reading {
+    Reading::unavailable("NVIDIA's library tells it, and this vramp was built without asking it (feature `nvml`)")
+}

@@ -1,0 +1,94 @@
+//! Sessions that wish for a device by what is known of it: what they take, and what they say.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
+use vramp::gpu::{Known, OpenError, Reading, Unmet};
+use vramp::prelude::*;
+use vramp::{SessionError, machine};
+
+const GB: u64 = 1_000_000_000;
+const PIPELINE: &str = "pattern size=64x48 frames=3 ! blur ! null";
+
+/// A device with 2 GB that is 80 % busy, whatever it really is.
+fn told() -> Reading {
+    Reading {
+        memory_bytes: Known::is(2 * GB, "a test"),
+        used_bytes: Known::unavailable("nobody asks"),
+        load_percent: Known::is(80.0, "a test"),
+    }
+}
+
+/// What a session with this choice runs on, and the warnings of its plan.
+fn prepared(choice: vramp::gpu::Choice, only: Option<Space>) -> Result<(bool, Vec<String>), SessionError> {
+    let kinds = vramp::kinds();
+    let spec = vramp::read(PIPELINE, kinds.catalog()).unwrap();
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
+    let mut session = Session::of(&graph, &kinds).choice(choice);
+    if let Some(space) = only {
+        session = session.only(space);
+    }
+    let prepared = session.prepare()?;
+    Ok((prepared.device.is_some(), prepared.plan.warnings))
+}
+
+#[test]
+fn an_unmet_wish_falls_back_to_the_cpu_with_numbers_and_is_an_error_where_the_gpu_was_asked_for() {
+    let choice = || machine::choose().readings(|_| told()).least_memory_bytes(8 * GB);
+    let (on_device, warnings) = prepared(choice(), None).unwrap();
+    assert!(!on_device);
+    let said = warnings.iter().find(|words| words.contains("has 2.0 GB, 8.0 GB were asked for"));
+    assert!(said.is_some_and(|words| words.ends_with("everything runs on the cpu")), "{warnings:?}");
+    let error = prepared(choice(), Some(Space::Gpu)).unwrap_err();
+    let SessionError::NoDevice(OpenError::Unmet { unmet }) = error else { panic!("{error}") };
+    let wanted = Unmet::Memory { has_bytes: 2 * GB, wanted_bytes: 8 * GB };
+    assert!(!unmet.is_empty() && unmet.iter().all(|(_, unmet)| *unmet == wanted), "{unmet:?}");
+}
+
+#[test]
+fn a_busy_device_is_not_taken_and_one_that_is_idle_enough_is() {
+    let choice = |most| machine::choose().readings(|_| told()).most_load_percent(most);
+    let (on_device, warnings) = prepared(choice(50.0), None).unwrap();
+    assert!(!on_device && warnings.iter().any(|words| words.contains("is 80 % busy, 50 % at most")), "{warnings:?}");
+    let (on_device, warnings) = prepared(choice(80.0), Some(Space::Gpu)).unwrap();
+    assert!(on_device && !warnings.iter().any(|words| words.contains("busy")), "{warnings:?}");
+}
+
+#[test]
+fn what_is_unknown_meets_no_wish_and_says_so() {
+    let choice = machine::choose().readings(|_| Reading::unavailable("nobody tells")).most_load_percent(99.0);
+    let (on_device, warnings) = prepared(choice, None).unwrap();
+    assert!(
+        !on_device && warnings.iter().any(|words| words.contains("its load is unknown: nobody tells")),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn a_doubtful_reading_is_taken_with_a_warning() {
+    let doubt = Some("three processes are hidden".to_owned());
+    let reading = Reading { load_percent: Known::Is { value: 1.0, from: "a test".to_owned(), doubt }, ..told() };
+    let choice = machine::choose().readings(move |_| reading.clone()).most_load_percent(50.0);
+    let (on_device, warnings) = prepared(choice, Some(Space::Gpu)).unwrap();
+    assert!(on_device && warnings.iter().any(|words| words.contains("three processes are hidden")), "{warnings:?}");
+}
+
+#[test]
+fn no_device_is_read_without_a_wish() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counting = Arc::clone(&asked);
+    let choice = machine::choose().readings(move |_| {
+        counting.fetch_add(1, Ordering::Relaxed);
+        told()
+    });
+    prepared(choice, Some(Space::Gpu)).unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn an_open_device_knows_why_it_was_taken() {
+    let device = machine::choose().index(0).open().unwrap();
+    assert_eq!(device.why(), "it was asked for");
+    assert!(!machine::choose().open().unwrap().why().is_empty());
+}

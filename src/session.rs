@@ -59,6 +59,7 @@ pub struct Session<'a> {
     chosen: bool,
     nominal: bool,
     listener: Option<Listener>,
+    slowed: u32,
 }
 
 /// A run that is ready.
@@ -98,6 +99,7 @@ impl<'a> Session<'a> {
             chosen: false,
             nominal: false,
             listener: None,
+            slowed: 1,
         }
     }
 
@@ -213,6 +215,14 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Computes every band of rows on the host this many times: for tests of placement.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn slowed(mut self, times: u32) -> Self {
+        self.slowed = times.max(1);
+        self
+    }
+
     /// The figures it plans with: those given, or those of the class of the adapter that it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
         if let Some(profile) = &self.profile {
@@ -278,6 +288,8 @@ impl<'a> Session<'a> {
             .batch(self.batch as usize)
             .frames(self.frames)
             .pace(self.pace)
+            .slowed(self.slowed)
+            .variants(profile.gpu.as_ref().map(|gpu| gpu.variants).unwrap_or_default())
             .replan(self.replan(plan, profile));
         if let Some(threads) = self.threads {
             pipeline = pipeline.threads(threads);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use vramp_gpu::Device;
-use vramp_plan::{Graph, Plan, Rate};
+use vramp_plan::{Graph, Plan, Rate, Variants};
 
 use crate::bell::Bell;
 use crate::failure::Failure;
@@ -140,9 +140,26 @@ pub struct PipelineBuilder<'a> {
     nominal: bool,
     listener: Option<Listener>,
     replan: Option<Replan>,
+    variants: Variants,
+    slowed: u32,
 }
 
 impl PipelineBuilder<'_> {
+    /// Spreads kernels over the device like this; in the usual way unless told.
+    #[must_use]
+    pub fn variants(mut self, variants: Variants) -> Self {
+        self.variants = variants;
+        self
+    }
+
+    /// Computes every band on the host this many times: for tests of placement.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn slowed(mut self, times: u32) -> Self {
+        self.slowed = times.max(1);
+        self
+    }
+
     /// Runs what the plan puts on the gpu on this device.
     #[must_use]
     pub fn device(mut self, device: Device) -> Self {
@@ -335,6 +352,8 @@ impl Pipeline {
             nominal: false,
             listener: None,
             replan: None,
+            variants: Variants::default(),
+            slowed: 1,
         }
     }
 

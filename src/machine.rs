@@ -84,6 +84,11 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
 // ---- where and under which circumstances
 
 fn kept_at() -> Option<PathBuf> {
+    Some(cache_folder()?.join("adapters.json"))
+}
+
+/// Where what is known of the machine is kept.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = if cfg!(target_os = "windows") {
         var("LOCALAPPDATA")
@@ -92,7 +97,7 @@ fn kept_at() -> Option<PathBuf> {
     } else {
         var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|home| home.join(".cache")))
     };
-    Some(caches?.join("vramp").join("adapters.json"))
+    Some(caches?.join("vramp"))
 }
 
 /// Everything the list depends on, one fact a line.

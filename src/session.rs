@@ -12,7 +12,7 @@ use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
 use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, Outcome, Pipeline, PrepareError};
 
-use crate::machine;
+use crate::{calibrate, machine};
 
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]
@@ -223,18 +223,19 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// The figures it plans with: those given, or those of the class of the adapter that it would open.
+    /// The figures it plans with: those given, those measured on this machine, or those of the class of the adapter that
+    /// it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
         if let Some(profile) = &self.profile {
             return Ok(profile.clone());
         }
         if self.only == Some(Space::Cpu) {
-            return Ok(machine::figures_of(None));
+            return Ok(calibrate::figures_of(None));
         }
         match machine::adapter(&self.choice) {
-            Ok(adapter) => Ok(machine::figures_of(Some(&adapter))),
+            Ok(adapter) => Ok(calibrate::figures_of(Some(&adapter))),
             Err(why) if self.insists() => Err(why),
-            Err(_) => Ok(machine::figures_of(None)),
+            Err(_) => Ok(calibrate::figures_of(None)),
         }
     }
 

@@ -30,8 +30,8 @@ use measure::median;
 const PREDICTED_WITHIN: f64 = 2.0;
 /// How much the planner's choice may be slower than the better order.
 const CHOSEN_WITHIN: f64 = 1.10;
-const RUN_MS: f64 = 40.0;
-const ROUNDS: usize = 7;
+const RUN_MS: f64 = 30.0;
+const ROUNDS: usize = 5;
 
 /// Everything that has a kernel; `SIZE` stands for the size.
 const CATALOGUE: [&str; 36] = [

@@ -28,6 +28,7 @@ mod line;
 mod scratch;
 mod steps;
 mod stopwatch;
+mod taken;
 mod tune;
 
 use std::sync::Arc;

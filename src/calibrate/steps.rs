@@ -212,10 +212,11 @@ fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) 
 }
 
 fn ramps(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
-    let down = Piece::new(SOLID, Space::Gpu).pin("pattern0", Space::Gpu).pin("null0", Space::Cpu);
-    let there_and_back = "pattern kind=solid size=SIZE ! download ! upload ! null";
-    let up = Piece::new(there_and_back, Space::Gpu).pin("pattern0", Space::Gpu).pin("null0", Space::Gpu);
-    for (piece, is_up) in [(down, false), (up, true)] {
+    // With nothing else to do on the device: behind a kernel, a transfer hides.
+    let up = Piece::new(SOLID, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Gpu);
+    let there_and_back = "pattern kind=solid size=SIZE ! upload ! download ! null";
+    let down = Piece::new(there_and_back, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Cpu);
+    for (piece, is_up) in [(up, true), (down, false)] {
         let mut free = profile.clone();
         if let Some(gpu) = &mut free.gpu {
             let (us, gb_s) =

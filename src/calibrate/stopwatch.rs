@@ -1,7 +1,8 @@
 //! A sink that notes when frames come, and what that says about their time.
 //!
 //! Owns the notes of one run, and how a busy machine is seen through: the time is that of the quicker windows of a run,
-//! a few frames each, since whatever else runs only ever adds to it, and starting is not a part of it.
+//! a few frames each, since whatever else runs only ever adds to it, and starting is not a part of it; or that of the
+//! whole, without the time for which a software driver's threads were kept waiting.
 //! Does not look at a frame; like `null`, it takes them on either side.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,8 @@ use std::time::Instant;
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, EntryError, Input, Status, Work};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Setup, Worker};
+
+use super::taken::Accounts;
 
 static ENTRY: Entry = Entry {
     name: "stopwatch",
@@ -33,7 +36,15 @@ const LEAST_WINDOW: usize = 6;
 /// The notes of the run that goes on.
 #[derive(Debug, Clone, Default)]
 pub struct Stopwatch {
-    notes: Arc<Mutex<Vec<Instant>>>,
+    notes: Arc<Mutex<Noted>>,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// When each frame came.
+    at: Vec<Instant>,
+    /// The accounts of threads when the first one came.
+    before: Accounts,
 }
 
 impl Stopwatch {
@@ -43,8 +54,8 @@ impl Stopwatch {
         kinds.add(&ENTRY, move |_: &Setup<'_>| {
             let notes = Arc::clone(&notes);
             let mut all = notes.lock().unwrap_or_else(PoisonError::into_inner);
-            all.clear();
-            all.reserve(MOST);
+            all.at.clear();
+            all.at.reserve(MOST);
             drop(all);
             Ok(Worker::frames(Notes { notes }))
         })
@@ -53,9 +64,11 @@ impl Stopwatch {
     /// The time per frame of the run that was last, in nanoseconds; none where it had too few.
     pub fn frame_ns(&self) -> Option<f64> {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = *notes.first()?;
-        let at_ns: Vec<f64> = notes.iter().map(|note| note.duration_since(first).as_nanos() as f64).collect();
-        quick_ns(&at_ns)
+        let first = *notes.at.first()?;
+        let at_ns: Vec<f64> = notes.at.iter().map(|note| note.duration_since(first).as_nanos() as f64).collect();
+        let (elapsed_ns, frames) = (*at_ns.last()?, at_ns.len() - 1);
+        let share = Accounts::read().share_since(&notes.before, elapsed_ns);
+        Some(quick_ns(&at_ns)?.min(elapsed_ns * share / frames as f64))
     }
 }
 
@@ -74,15 +87,18 @@ fn quick_ns(at_ns: &[f64]) -> Option<f64> {
 }
 
 struct Notes {
-    notes: Arc<Mutex<Vec<Instant>>>,
+    notes: Arc<Mutex<Noted>>,
 }
 
 impl FrameHandler for Notes {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         drop(call.take(0));
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if notes.len() < MOST {
-            notes.push(Instant::now());
+        if notes.at.is_empty() {
+            notes.before = Accounts::read();
+        }
+        if notes.at.len() < MOST {
+            notes.at.push(Instant::now());
         }
         Ok(Flow::Produced)
     }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use vramp::gpu::{Adapter, AdapterKind};
-use vramp::machine;
+use vramp::{calibrate, machine};
 
 use crate::failure::Failure;
 use crate::page;
@@ -47,7 +47,7 @@ fn why(adapters: &[Adapter]) -> String {
     let Some(best) = adapters.first() else {
         return format!("no adapter answers, so that everything runs on the cpu; to use a gpu, {}", what_to_install());
     };
-    let profile = machine::figures_of(Some(best));
+    let profile = calibrate::figures_of(Some(best));
     let chosen = match best.kind {
         AdapterKind::Software => "it is the only kind there is: the cpu, behind a graphics driver",
         AdapterKind::Discrete => "it has its own memory, which comes before adapters that share the cpu's",
@@ -58,7 +58,8 @@ fn why(adapters: &[Adapter]) -> String {
         AdapterKind::Software => "; plans rarely choose it over the cpu itself, --gpu insists",
         _ => "; a plan uses it where that is cheaper, --gpu insists",
     };
-    format!("a run takes {}: {chosen}; its costs are those of {}{used}", best.index, profile.name())
+    let measured = crate::calibrate::when(Some(best));
+    format!("a run takes {}: {chosen}; its costs are those of {}, {measured}{used}", best.index, profile.name())
 }
 
 fn text(adapters: &[Adapter], why: &str, colour: bool) -> String {

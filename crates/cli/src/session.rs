@@ -10,10 +10,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::anyhow;
-use vramp::gpu::{Choice, Device};
+use vramp::gpu::{Backend, Choice, Device};
 use vramp::plan::{Graph, Profile, Space};
 use vramp::runtime::Kinds;
-use vramp::{Session, machine};
+use vramp::{Session, calibrate, machine};
 
 use crate::args::{DeviceWord, Wishes};
 use crate::failure::Failure;
@@ -66,7 +66,7 @@ pub(crate) fn on_this_machine<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a 
 pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<Profile>, Failure> {
     let Some(known) = machine::known_adapters() else { return Ok(None) };
     let adapter = choice(wishes).of(&known).map_err(|why| Failure::NoPlan(why.into()))?;
-    Ok(Some(machine::figures_of(Some(&adapter))))
+    Ok(Some(calibrate::figures_of(Some(&adapter))))
 }
 
 /// The device that a run would open, where it is there; none with `--cpu`. Where nobody insists on one, the reason for
@@ -87,11 +87,16 @@ pub(crate) fn open_device(wishes: &Wishes) -> Result<Result<Device, String>, Fai
 
 /// The adapter that options name; any where they name none.
 fn choice(wishes: &Wishes) -> Choice {
+    named_choice(wishes.backend, wishes.device.as_ref())
+}
+
+/// The adapter of this API and name; any where none is given.
+pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>) -> Choice {
     let mut choice = Device::choose();
-    if let Some(backend) = wishes.backend {
+    if let Some(backend) = backend {
         choice = choice.backend(backend);
     }
-    match &wishes.device {
+    match device {
         None => {}
         Some(DeviceWord::At(index)) => choice = choice.index(*index),
         Some(DeviceWord::Named(part)) => choice = choice.named(part),

@@ -4,9 +4,11 @@
 //! Does not act on any of them.
 
 mod budget;
+mod calibrate;
 mod wishes;
 
 pub(crate) use budget::{Budget, DROPS};
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use wishes::{DeviceWord, Wishes};
 
 use std::ffi::OsString;
@@ -159,6 +161,8 @@ pub(crate) enum Command {
         /// Print one line of JSON instead
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        measure: CalibrateArgs,
     },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  vramp completions fish > ~/.config/fish/completions/vramp.fish")]

@@ -12,7 +12,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Class, Settings};
 
@@ -23,7 +23,7 @@ pub use variants::Variants;
 pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
 /// What a machine can do, in figures.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     #[serde(skip)]
@@ -37,7 +37,7 @@ pub struct Profile {
 }
 
 /// The host in figures, all threads together.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
     /// Threads that share the work of a row loop.
@@ -57,7 +57,7 @@ pub struct CpuProfile {
 }
 
 /// The device in figures.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuProfile {
     /// Whether host and device share their memory, so that frames can be mapped instead of copied.
@@ -90,7 +90,7 @@ pub struct GpuProfile {
 /// Million units of work a second, one figure per [`Class`], and for handlers that were measured by themselves.
 /// On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, on which such handlers run; the others
 /// are of all threads together, and a handler that has no kernel gets one thread's share of them.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
     /// [`Class::Pixel`].
@@ -146,7 +146,7 @@ impl Rates {
 }
 
 /// Limits of a device.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Storage buffers a kernel may bind.

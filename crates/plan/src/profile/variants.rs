@@ -5,13 +5,13 @@
 //!
 //! Always: what is not said is the variant that every device takes.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::Class;
 use crate::words::Variant;
 
 /// One variant for each class of kernels that is composed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variants {
     /// Kernels that make a pixel, or read one in its place.

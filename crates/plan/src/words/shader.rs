@@ -20,7 +20,7 @@ pub enum Binding {
 }
 
 /// How a kernel is spread over a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// Invocations of a workgroup.

@@ -64,6 +64,11 @@ pub(crate) fn on_this_machine<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a 
 
 /// The figures of the adapter that a run would take, as far as it is remembered; no driver is asked.
 pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<Profile>, Failure> {
+    if wishes.cpu
+        && let Some(known) = calibrate::known(None)
+    {
+        return Ok(Some(known.profile));
+    }
     let Some(known) = machine::known_adapters() else { return Ok(None) };
     let adapter = choice(wishes).of(&known).map_err(|why| Failure::NoPlan(why.into()))?;
     Ok(Some(calibrate::figures_of(Some(&adapter))))

@@ -56,7 +56,8 @@ fn every_variant_makes_the_pixels_of_the_cpu_at_every_size() {
     let kinds = kinds(&caught);
     let mut profile = Profile::shipped("software").unwrap();
     let most = device.limits().invocations_per_workgroup;
-    let odd = [(1, 1), (3, 5), (7, 16)].map(|(workgroup, pixels_per_invocation)| Variant { workgroup, pixels_per_invocation });
+    let odd = [(1, 1), (3, 5), (7, 16)]
+        .map(|(workgroup, pixels_per_invocation)| Variant { workgroup, pixels_per_invocation });
     let variants: Vec<Variant> = vramp::calibrate::variants(most).chain(odd).collect();
     assert!(variants.len() > 4);
     for chain in CHAINS {

@@ -73,8 +73,7 @@ pub(super) fn processor() -> String {
 /// Everything the figures depend on, one fact a line.
 fn identity(adapter: Option<&Adapter>) -> Vec<String> {
     let build = if cfg!(debug_assertions) { ", a debug build" } else { "" };
-    let mut facts =
-        vec![format!("vramp {}{build}", env!("CARGO_PKG_VERSION")), format!("host: {}", processor())];
+    let mut facts = vec![format!("vramp {}{build}", env!("CARGO_PKG_VERSION")), format!("host: {}", processor())];
     facts.extend(adapter.map(|adapter| {
         let Adapter { name, backend, driver, driver_version, vendor, model, .. } = adapter;
         format!("device: {name} ({vendor:x}:{model:x}) through {backend}, {driver} {driver_version}")

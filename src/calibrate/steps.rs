@@ -34,7 +34,8 @@ const FILTERS: [(&[&str], &[&str]); 13] = [
 ];
 /// By itself: it takes longest.
 const BLUR: (&[&str], &[&str]) = (&["blur"], &["blur sigma=2"]);
-const MIX: &str = "pattern kind=solid size=SIZE ! m.a ; pattern kind=solid size=SIZE ! m.b ; mix mode=MODE name=m ! null";
+const MIX: &str =
+    "pattern kind=solid size=SIZE ! m.a ; pattern kind=solid size=SIZE ! m.b ; mix mode=MODE name=m ! null";
 const MODES: [(&str, &str); 6] = [
     ("mix", "mix"),
     ("mix.over", "over"),
@@ -212,27 +213,24 @@ fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) 
 }
 
 fn ramps(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
-    // With nothing else to do on the device: behind a kernel, a transfer hides.
+    // With nothing else to do on the device: behind a kernel, a transfer hides. What the host does for the source hides
+    // behind the transfer instead, so it must be little.
+    let bench = Bench { slowed: 1, ..*bench };
     let up = Piece::new(SOLID, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Gpu);
     let there_and_back = "pattern kind=solid size=SIZE ! upload ! download ! null";
     let down = Piece::new(there_and_back, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Cpu);
+    let submit_ns = profile.gpu.as_ref().map_or(0.0, |gpu| gpu.submit_us.value * 1e3);
+    let mut before = [submit_ns; 2];
     for (piece, is_up) in [(up, true), (down, false)] {
-        let mut free = profile.clone();
-        if let Some(gpu) = &mut free.gpu {
-            let (us, gb_s) =
-                if is_up { (&mut gpu.upload_us, &mut gpu.upload_gb_s) } else { (&mut gpu.download_us, &mut gpu.download_gb_s) };
-            (us.value, gb_s.value) = (1e-6, 1e9);
-        }
-        let mut points = Vec::new();
-        let mut words = Vec::new();
-        for size in [TINY, bench.effort.large] {
+        let (mut points, mut words) = (Vec::new(), Vec::new());
+        for (size, before) in [TINY, bench.effort.large].into_iter().zip(&mut before) {
             let ns = bench.frame_ns(&piece, size, profile, stopped)?;
-            let left = (ns - bench.cost_ns(&piece, size, &free)?).max(ns / 50.0);
-            points.push(((size.pixels() * 4) as f64, left));
-            words.push(format!("{size} in {:.1} us", left / 1e3));
+            points.push(((size.pixels() * 4) as f64, (ns - *before).max(ns / 50.0)));
+            words.push(format!("{size} in {:.1} us, {:.1} without what came before", ns / 1e3, (ns - *before) / 1e3));
+            *before = ns.max(*before);
         }
         let line = Line::through(points[0], points[1]);
-        let how = format!("what `{}` takes beyond its other figures, {}", piece.text.replace(" size=SIZE", ""), words.join(", "));
+        let how = format!("`{}` at {}", piece.text.replace(" size=SIZE", ""), words.join(", "));
         let Some(gpu) = &mut profile.gpu else { return Ok(()) };
         let (us, gb_s) = (measured(line.start / 1e3, how.clone()), measured(1.0 / line.slope, how));
         if is_up {

@@ -2,16 +2,17 @@
 //!
 //! Owns the notes of one run, and how a busy machine is seen through: the time is that of the quicker windows of a run,
 //! a few frames each, since whatever else runs only ever adds to it, and starting is not a part of it; or that of the
-//! whole, without the time for which a software driver's threads were kept waiting.
+//! whole, without the time for which busy threads were kept waiting, whichever is less.
 //! Does not look at a frame; like `null`, it takes them on either side.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, EntryError, Input, Status, Work};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Setup, Worker};
 
+use super::kept::threads;
 use super::taken::Accounts;
 
 static ENTRY: Entry = Entry {
@@ -43,9 +44,13 @@ pub struct Stopwatch {
 struct Noted {
     /// When each frame came.
     at: Vec<Instant>,
-    /// The accounts of threads when the first one came.
+    /// The accounts of threads when the first one came, and lately, with how many had come.
     before: Accounts,
+    lately: (usize, Accounts),
 }
+
+/// How often the accounts are read: it takes some 50 us.
+const READ_EVERY: Duration = Duration::from_millis(8);
 
 impl Stopwatch {
     /// Adds the kind `stopwatch`, whose notes these are.
@@ -66,9 +71,11 @@ impl Stopwatch {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *notes.at.first()?;
         let at_ns: Vec<f64> = notes.at.iter().map(|note| note.duration_since(first).as_nanos() as f64).collect();
-        let (elapsed_ns, frames) = (*at_ns.last()?, at_ns.len() - 1);
-        let share = Accounts::read().share_since(&notes.before, elapsed_ns);
-        Some(quick_ns(&at_ns)?.min(elapsed_ns * share / frames as f64))
+        let quick_ns = quick_ns(&at_ns)?;
+        let (frames, accounts) = &notes.lately;
+        let Some(elapsed_ns) = at_ns.get(*frames).filter(|_| *frames > LEAST_WINDOW) else { return Some(quick_ns) };
+        let share = accounts.share_since(&notes.before, *elapsed_ns, threads());
+        Some(quick_ns.min(elapsed_ns * share / *frames as f64))
     }
 }
 
@@ -96,9 +103,15 @@ impl FrameHandler for Notes {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.at.is_empty() {
             notes.before = Accounts::read();
+            notes.lately = (0, Accounts::default());
         }
         if notes.at.len() < MOST {
-            notes.at.push(Instant::now());
+            let now = Instant::now();
+            notes.at.push(now);
+            let (frames, _) = notes.lately;
+            if now.duration_since(notes.at[frames]) >= READ_EVERY {
+                notes.lately = (notes.at.len() - 1, Accounts::read());
+            }
         }
         Ok(Flow::Produced)
     }

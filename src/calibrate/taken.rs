@@ -1,6 +1,6 @@
-//! How much of the time the threads of a software driver were kept waiting by other programs.
+//! How much of the time threads were kept waiting by other programs.
 //!
-//! Owns the reading of Linux's own accounts; elsewhere, and for drivers whose threads do not compute, nobody waits.
+//! Owns the reading of Linux's own accounts; elsewhere, nobody is said to wait.
 //! Does not know what was measured.
 
 use std::collections::BTreeMap;
@@ -25,15 +25,17 @@ impl Accounts {
         )
     }
 
-    /// Of the time that threads wanted to run since then, the share in which they did. Only threads count that were
-    /// there before and are there now, which those of a run are not; and only where one of them never was idle: else it
-    /// was not they who were waited for.
-    pub fn share_since(&self, before: &Accounts, elapsed_ns: f64) -> f64 {
+    /// The share of the time since then that this process would have taken alone: that in which its busy threads, those
+    /// that never were idle, could run. They may have waited for each other, so it is no less than what all threads
+    /// together ran, on all processors. Only threads count that were there before and are there now.
+    pub fn share_since(&self, before: &Accounts, elapsed_ns: f64, processors: usize) -> f64 {
         let both = self.0.iter().filter_map(|(thread, now)| Some((now, before.0.get(thread)?)));
-        let spent = both.map(|(now, then)| ((now.0 - then.0).max(0.0), (now.1 - then.1).max(0.0)));
-        let busy = spent.filter(|(ran, waited)| *ran > elapsed_ns / 50.0 && ran + waited > elapsed_ns * 0.8);
+        let spent: Vec<(f64, f64)> =
+            both.map(|(now, then)| ((now.0 - then.0).max(0.0), (now.1 - then.1).max(0.0))).collect();
+        let all = spent.iter().map(|(ran, _)| ran).sum::<f64>() / (elapsed_ns * processors as f64).max(1.0);
+        let busy = spent.iter().filter(|(ran, waited)| *ran > elapsed_ns / 50.0 && ran + waited > elapsed_ns * 0.8);
         let (ran, waited) = busy.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        if ran > 0.0 { ran / (ran + waited) } else { 1.0 }
+        if ran > 0.0 { (ran / (ran + waited)).max(all).min(1.0) } else { 1.0 }
     }
 }
 
@@ -42,11 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_counts_for_busy_threads_that_stay() {
+    fn waiting_counts_for_busy_threads_that_stay_and_not_for_each_other() {
         let before = Accounts(BTreeMap::from([(1, (0.0, 0.0)), (2, (50.0, 0.0)), (9, (0.0, 0.0))]));
         let after = Accounts(BTreeMap::from([(1, (100.0, 300.0)), (2, (50.0, 0.0)), (3, (1e9, 1e9))]));
-        assert!((after.share_since(&before, 400.0) - 0.25).abs() < 1e-9);
-        assert!((after.share_since(&before, 1e6) - 1.0).abs() < 1e-9);
-        assert!((Accounts::default().share_since(&before, 400.0) - 1.0).abs() < 1e-9);
+        assert!((after.share_since(&before, 400.0, 2) - 0.25).abs() < 1e-9);
+        assert!((after.share_since(&before, 1e6, 2) - 1.0).abs() < 1e-9, "it was idle most of the time");
+        assert!((Accounts::default().share_since(&before, 400.0, 2) - 1.0).abs() < 1e-9);
+        // Two threads that only waited for each other, on one processor: nobody else took anything.
+        let both = Accounts(BTreeMap::from([(1, (200.0, 200.0)), (2, (250.0, 200.0))]));
+        assert!((both.share_since(&before, 400.0, 1) - 1.0).abs() < 1e-9);
     }
 }

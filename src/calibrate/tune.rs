@@ -10,14 +10,8 @@ use super::CalibrateError;
 use super::bench::{Bench, Piece};
 
 /// What is tried beside the usual one: fewer and more pixels each, and smaller and larger workgroups.
-const TRIED: [Variant; 6] = [
-    variant(64, 1),
-    variant(64, 2),
-    variant(64, 8),
-    variant(32, 4),
-    variant(128, 4),
-    variant(256, 1),
-];
+const TRIED: [Variant; 6] =
+    [variant(64, 1), variant(64, 2), variant(64, 8), variant(32, 4), variant(128, 4), variant(256, 1)];
 
 /// What another variant has to take at most, beside the usual one: less would be noise.
 const BETTER: f64 = 0.95;

@@ -122,7 +122,9 @@ fn figures(profile: &Profile) -> String {
         let _ = writeln!(out, "{key:44} {:>14}{estimated}", figure.value);
     }
     if let Some(gpu) = &profile.gpu {
-        for (what, variant) in [("pixel", gpu.variants.pixel), ("sample", gpu.variants.sample), ("tap", gpu.variants.tap)] {
+        for (what, variant) in
+            [("pixel", gpu.variants.pixel), ("sample", gpu.variants.sample), ("tap", gpu.variants.tap)]
+        {
             let (workgroup, pixels) = (variant.workgroup, variant.pixels_per_invocation);
             let _ = writeln!(out, "{:44} {workgroup:>8} x {pixels} pixels", format!("gpu.variants.{what}"));
         }

@@ -82,7 +82,9 @@ fn write_rates(out: &mut String, side: &str, rates: &Rates) {
 }
 
 fn lines(out: &mut String, all: &[(&str, &Figure)]) {
-    all.iter().for_each(|(key, figure)| line(out, key, figure));
+    for (key, figure) in all {
+        line(out, key, figure);
+    }
 }
 
 fn line(out: &mut String, key: &str, figure: &Figure) {

@@ -1,7 +1,8 @@
 //! Real-time video and ML pipelines that stay on the GPU.
 //!
 //! Owns the one name people depend on: it gathers the rooms of the house, and adds what joins them: sessions that take a
-//! graph to a finished run, what is known of the machine, a harness for people who write handlers, and verifying.
+//! graph to a finished run, what is known of the machine and measured on it, a harness for people who write
+//! handlers, and verifying.
 //! Does not plan, compute or talk to a device itself: the rooms do.
 //!
 //! A pipeline is written as text or built in Rust, checked against the catalogue of handlers, and planned: every
@@ -35,6 +36,8 @@ pub use vramp_runtime as runtime;
 
 pub use vramp_handlers::{FileProbe, catalog, kinds};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod calibrate;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod harness;
 #[cfg(not(target_arch = "wasm32"))]

@@ -12,7 +12,7 @@ use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError, Prefer};
 use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen, Trace};
 
-use crate::machine;
+use crate::{calibrate, machine};
 
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,7 @@ pub struct Session<'a> {
     away: Option<Duration>,
     lose_at: Vec<u64>,
     trace: Option<Trace>,
+    slowed: u32,
 }
 
 /// A run that is ready.
@@ -103,6 +104,7 @@ impl<'a> Session<'a> {
             away: None,
             lose_at: Vec::new(),
             trace: None,
+            slowed: 1,
         }
     }
 
@@ -274,7 +276,16 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// The figures it plans with: those given, or those of the class of the adapter that it would open.
+    /// Computes every band of rows on the host this many times: for tests of placement.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn slowed(mut self, times: u32) -> Self {
+        self.slowed = times.max(1);
+        self
+    }
+
+    /// The figures it plans with: those given, those measured on this machine, or those of the class of the adapter that
+    /// it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
         Ok(self.figures_and_warning()?.0)
     }
@@ -285,15 +296,15 @@ impl<'a> Session<'a> {
             return Ok((profile.clone(), None));
         }
         if self.only == Some(Space::Cpu) {
-            return Ok((machine::figures_of(None), None));
+            return Ok((calibrate::figures_of(None), None));
         }
         match machine::chosen(&self.choice) {
             Ok(chosen) => {
                 let warning = chosen.doubt.map(|doubt| format!("{}: {doubt}", chosen.adapter.name));
-                Ok((machine::figures_of(Some(&chosen.adapter)), warning))
+                Ok((calibrate::figures_of(Some(&chosen.adapter)), warning))
             }
             Err(why) if self.insists() => Err(why),
-            Err(why) => Ok((machine::figures_of(None), Some(without_device(&why)))),
+            Err(why) => Ok((calibrate::figures_of(None), Some(without_device(&why)))),
         }
     }
 
@@ -361,6 +372,8 @@ impl<'a> Session<'a> {
             .batch(self.batch as usize)
             .frames(self.frames)
             .pace(self.pace)
+            .slowed(self.slowed)
+            .variants(profile.gpu.as_ref().map(|gpu| gpu.variants).unwrap_or_default())
             .replan(self.replan(plan, profile))
             .on_loss(self.on_loss)
             .lose_device_at(&self.lose_at);

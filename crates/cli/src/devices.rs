@@ -9,6 +9,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use vramp::calibrate;
 use vramp::gpu::{Adapter, AdapterKind, Chosen, Device, Known, Reading};
 use vramp::machine::{self, Readings};
 
@@ -50,12 +51,13 @@ fn why(chosen: Option<&Chosen>) -> String {
     let Some(Chosen { adapter, why, .. }) = chosen else {
         return format!("no adapter answers, so that everything runs on the cpu; to use a gpu, {}", what_to_install());
     };
-    let profile = machine::figures_of(Some(adapter));
+    let profile = calibrate::figures_of(Some(adapter));
     let used = match adapter.kind {
         AdapterKind::Software => "plans rarely choose it over the cpu itself, --gpu insists",
         _ => "a plan uses it where that is cheaper, --gpu insists",
     };
-    format!("a run takes {}: {why}; its costs are those of {}; {used}", adapter.index, profile.name())
+    let measured = crate::calibrate::when(Some(adapter));
+    format!("a run takes {}: {why}; its costs are those of {}, {measured}; {used}", adapter.index, profile.name())
 }
 
 fn text(adapters: &[(&Adapter, &Reading)], why: &str, colour: bool) -> String {

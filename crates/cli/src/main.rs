@@ -6,6 +6,7 @@
 //! Always: results go to standard output, words for people to standard error; an error is printed once.
 
 mod args;
+mod calibrate;
 mod demo;
 mod devices;
 mod doctor;
@@ -41,7 +42,8 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Demo(args) => args.wishes.refuse_verify("demo").and_then(|()| demo::run(&args)),
         Command::Run(args) => run::run(&args),
-        Command::Devices { json } => devices::run(json),
+        Command::Devices { json, measure } if measure.calibrate => calibrate::run(&measure, json),
+        Command::Devices { json, .. } => devices::run(json),
         Command::Doctor { json } => doctor::run(json),
         Command::Plan(args) => args.wishes.refuse_verify("plan").and_then(|()| plan::run(&args)),
         Command::Inspect { handler, json } => inspect::run(handler.as_deref(), json),

@@ -10,10 +10,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::anyhow;
-use vramp::gpu::{Choice, Device};
+use vramp::gpu::{Backend, Choice, Device};
 use vramp::plan::{Graph, Profile, Space};
 use vramp::runtime::Kinds;
-use vramp::{Session, machine};
+use vramp::{Session, calibrate, machine};
 
 use crate::args::{DeviceWord, Wishes};
 use crate::failure::Failure;
@@ -58,11 +58,16 @@ pub(crate) fn on_this_machine<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a 
 /// The figures of the adapter that a run would take, as far as it is remembered, and what there is to say about it; no
 /// driver is asked.
 pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<(Profile, Option<String>)>, Failure> {
+    if wishes.cpu
+        && let Some(known) = calibrate::known(None)
+    {
+        return Ok(Some((known.profile, None)));
+    }
     let Some(known) = machine::known_adapters() else { return Ok(None) };
     match choice(wishes).chosen_of(&known) {
-        Ok(chosen) => Ok(Some((machine::figures_of(Some(&chosen.adapter)), chosen.doubt))),
+        Ok(chosen) => Ok(Some((calibrate::figures_of(Some(&chosen.adapter)), chosen.doubt))),
         Err(why) if insists(wishes) => Err(Failure::NoPlan(why.into())),
-        Err(why) => Ok(Some((machine::figures_of(None), Some(format!("{why}; everything would run on the cpu"))))),
+        Err(why) => Ok(Some((calibrate::figures_of(None), Some(format!("{why}; everything would run on the cpu"))))),
     }
 }
 
@@ -87,17 +92,23 @@ fn insists(wishes: &Wishes) -> bool {
 
 /// The adapter that options name or describe; any where they do neither.
 fn choice(wishes: &Wishes) -> Choice {
-    let mut choice = machine::choose().prefer(wishes.prefer.unwrap_or_default());
+    let mut choice = named_choice(wishes.backend, wishes.device.as_ref()).prefer(wishes.prefer.unwrap_or_default());
     if let Some(bytes) = wishes.min_memory {
         choice = choice.least_memory_bytes(bytes);
     }
     if let Some(percent) = wishes.max_load {
         choice = choice.most_load_percent(percent);
     }
-    if let Some(backend) = wishes.backend {
+    choice
+}
+
+/// The adapter of this API and name; any where none is given.
+pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>) -> Choice {
+    let mut choice = machine::choose();
+    if let Some(backend) = backend {
         choice = choice.backend(backend);
     }
-    match &wishes.device {
+    match device {
         None => {}
         Some(DeviceWord::At(index)) => choice = choice.index(*index),
         Some(DeviceWord::Named(part)) => choice = choice.named(part),

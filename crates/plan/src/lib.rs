@@ -19,10 +19,12 @@ pub use graph::{
     CheckError, End, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkSpec, Place, SettingSpec, is_name,
 };
 pub use plan::{Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PortAt, Ramp};
-pub use profile::{CpuProfile, Figure, GpuProfile, Limits, Origin, Profile, ProfileError, Rates};
+pub use profile::{
+    CpuProfile, Figure, GpuProfile, LEAST_BAND_PIXELS, Limits, Origin, Profile, ProfileError, Rates, Variants,
+};
 pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 pub use words::{
     ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError,
     Plane, Policy, PortType, Rate, Shader, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace,
-    UnknownWord, Until,
+    UnknownWord, Until, Variant,
 };

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Device, Kernel};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
-use vramp_plan::{Binding, Format, Rate, Shader, Size, Space};
+use vramp_plan::{Binding, Format, LEAST_BAND_PIXELS, Rate, Shader, Size, Space, Variant, Variants};
 
 use crate::frame::{Frame, Meta};
 use crate::handler::{
@@ -38,6 +38,8 @@ pub struct Group {
     failed: Option<usize>,
     /// A transparent picture, for inputs that have brought nothing yet.
     nothing: Option<Frame>,
+    /// How its kernels are spread over a device.
+    variant: Variant,
     kernels: Option<OnDevice>,
 }
 
@@ -70,9 +72,6 @@ struct OnDevice {
     small: Option<Buffer>,
     small_words: Vec<u32>,
 }
-
-/// A band of fewer pixels than this is not worth waking a thread for, about 10 us of work.
-const LEAST_BAND_PIXELS: usize = 32 * 1024;
 
 impl Group {
     /// Fuses these handlers, in order.
@@ -124,19 +123,29 @@ impl Group {
             scratch: Vec::new(),
             failed: None,
             nothing: None,
+            variant: Variant::default(),
             kernels: None,
         }
     }
 
     /// Compiles it for a device, on which it then runs.
-    pub async fn on(mut self, device: &Device) -> Result<Group, DeviceError> {
+    pub async fn on(self, device: &Device) -> Result<Group, DeviceError> {
+        self.tuned(device, &Variants::default()).await
+    }
+
+    /// As `on`, spread over the device like this; a workgroup that is too large for it is the usual one.
+    pub async fn tuned(mut self, device: &Device, variants: &Variants) -> Result<Group, DeviceError> {
+        self.variant = variants.of(self.recipe.class());
         self.compile(device).await?;
         Ok(self)
     }
 
     async fn compile(&mut self, device: &Device) -> Result<(), DeviceError> {
         let mut kernels = Vec::new();
-        for shader in self.recipe.shaders(&self.name) {
+        if self.variant.workgroup > device.limits().invocations_per_workgroup {
+            self.variant = Variant::default();
+        }
+        for shader in self.recipe.shaders_as(&self.name, self.variant) {
             kernels.push(device.prepare_async(&shader).await?);
         }
         let sides_before = self.recipe.before.iter().filter(|function| function.side).count();
@@ -251,7 +260,10 @@ impl Group {
             sides.iter().zip(&held).filter_map(|(side, bytes)| Picture::new(side.meta().size, pixels(bytes))).collect();
         let (small, words) = (self.params.small(), self.params.words());
         let threads = (call.workplace.thread_count(), &**call.workplace.tally());
-        if self.program.edits_in_place()
+        let times = call.workplace.times();
+        // Editing twice would not be the same; everything else can be computed again.
+        if times == 1
+            && self.program.edits_in_place()
             && let Some(frame) = source.take_if(|frame| frame.is_sole())
         {
             let mut edited = frame;
@@ -273,7 +285,7 @@ impl Group {
             let mut written = made.fill().expect("a frame that was just lent has one holder");
             let program = &self.program;
             bands(size, written.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, scratch| {
-                program.band(&frame, first, rows, scratch);
+                (0..times).for_each(|_| program.band(&frame, first, rows, scratch));
             });
         }
         Ok(made)
@@ -321,7 +333,7 @@ impl FrameHandler for Group {
     }
 
     fn shaders(&self) -> Vec<Shader> {
-        self.recipe.shaders(&self.name)
+        self.recipe.shaders_as(&self.name, self.variant)
     }
 
     fn computes(&self) -> bool {
@@ -400,7 +412,7 @@ fn bands(
     (threads, tally): (usize, &Tally),
     work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
 ) {
-    let most = pixels.len() / LEAST_BAND_PIXELS;
+    let most = pixels.len() / LEAST_BAND_PIXELS as usize;
     let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
     if scratch.len() < count {
         scratch.resize_with(count, Scratch::default);

@@ -26,6 +26,7 @@ pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 pub struct Workplace {
     pool: HostPool,
     threads: usize,
+    times: u32,
     desk: Option<Desk>,
     listener: Option<Listener>,
     tally: Arc<Tally>,
@@ -60,7 +61,16 @@ pub enum Sending {
 impl Workplace {
     /// A place with this pool, and one thread.
     pub fn new(pool: HostPool) -> Workplace {
-        Workplace { pool, threads: 1, desk: None, listener: None, tally: Arc::default(), progress: None, track: None }
+        Workplace {
+            pool,
+            threads: 1,
+            times: 1,
+            desk: None,
+            listener: None,
+            tally: Arc::default(),
+            progress: None,
+            track: None,
+        }
     }
 
     /// Lets bands of rows be spread over this many threads, where the lane runs in a pool that has them.
@@ -68,6 +78,18 @@ impl Workplace {
     pub fn threads(mut self, threads: usize) -> Workplace {
         self.threads = threads.max(1);
         self
+    }
+
+    /// Computes every band this many times, which changes nothing but how long it takes: for tests of placement.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn slowed(mut self, times: u32) -> Workplace {
+        self.times = times.max(1);
+        self
+    }
+
+    pub(crate) fn times(&self) -> u32 {
+        self.times
     }
 
     /// Puts it at a device.

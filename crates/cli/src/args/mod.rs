@@ -5,9 +5,11 @@
 
 mod budget;
 mod bytes;
+mod calibrate;
 mod wishes;
 
 pub(crate) use budget::{Budget, DROPS};
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use wishes::{DeviceWord, Wishes};
 
 use std::ffi::OsString;
@@ -177,6 +179,8 @@ pub(crate) enum Command {
         /// Print one line of JSON instead
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        measure: CalibrateArgs,
     },
     /// Say what works on this machine, and what to type where something does not
     ///

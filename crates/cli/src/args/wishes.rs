@@ -16,7 +16,7 @@ use super::{Budget, bytes};
 use crate::failure::Failure;
 
 /// The APIs that can be asked for.
-const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
+pub(super) const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
 
 /// What can be done when the device is lost.
 const ON_LOSS: [&str; 3] = ["reopen", "cpu", "stop"];
@@ -121,7 +121,7 @@ pub(crate) enum DeviceWord {
     Named(String),
 }
 
-fn device(word: &str) -> Result<DeviceWord, String> {
+pub(super) fn device(word: &str) -> Result<DeviceWord, String> {
     match word.trim() {
         "" => Err("expected a number or a part of a name".to_owned()),
         word => Ok(word.parse().map_or_else(|_| DeviceWord::Named(word.to_owned()), DeviceWord::At)),
@@ -129,7 +129,7 @@ fn device(word: &str) -> Result<DeviceWord, String> {
 }
 
 /// The word is one of [`APIS`].
-fn backend(word: &str) -> Backend {
+pub(super) fn backend(word: &str) -> Backend {
     match word {
         "vulkan" => Backend::Vulkan,
         "metal" => Backend::Metal,

@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry {
         "what to add; 1 is the whole range, 0 changes nothing",
     )],
     bare: Some("amount"),
+    folds: true,
     status: Status::Runs,
     ..Entry::FILTER
 };

@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry {
         defaults("pivot", number(0.0, 1.0), "0", Liveness::Live, "the value that stays as it is; 1 is full"),
     ],
     bare: Some("amount"),
+    folds: true,
     status: Status::Runs,
     ..Entry::FILTER
 };

@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! gamma value=2.2 ! null",
     settings: &[defaults("value", number(0.01, 100.0), "1", Liveness::Live, "the gamma; 1 changes nothing")],
     bare: Some("value"),
+    folds: true,
     status: Status::Runs,
     ..Entry::FILTER
 };

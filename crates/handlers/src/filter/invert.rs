@@ -16,6 +16,7 @@ pub static ENTRY: Entry = Entry {
     name: "invert",
     about: "turns red, green and blue into their negative",
     example: "pattern ! invert ! null",
+    folds: true,
     status: Status::Runs,
     ..Entry::FILTER
 };

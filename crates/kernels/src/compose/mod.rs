@@ -18,10 +18,12 @@ pub use layout::{Layout, Part};
 pub use params::Params;
 pub use rows::{Frame, Program, Scratch};
 
-use vramp_plan::Shader;
+use vramp_plan::catalog::Class;
+use vramp_plan::{Shader, Variant};
 
 use crate::function::PixelFn;
 use crate::head::Head;
+use crate::head::load_here::LOAD;
 
 /// A fused kernel: functions in front of the head, the head, functions behind it.
 #[derive(Debug, Clone)]
@@ -61,7 +63,21 @@ impl Recipe {
 
     /// The shaders, one per pass.
     pub fn shaders(&self, name: &str) -> Vec<Shader> {
-        wgsl::shaders(self, name)
+        self.shaders_as(name, Variant::default())
+    }
+
+    /// The shaders, one per pass, spread over invocations like this. Every variant makes the same pixels.
+    pub fn shaders_as(&self, name: &str, variant: Variant) -> Vec<Shader> {
+        wgsl::shaders(self, name, variant)
+    }
+
+    /// Which sort of work its reading is: a device is tuned by it.
+    pub fn class(&self) -> Class {
+        match self.head {
+            head if head.passes > 1 => Class::Tap,
+            head if head.source && head.name != LOAD.name => Class::Sample,
+            _ => Class::Pixel,
+        }
     }
 
     /// The loop over rows.

@@ -4,16 +4,14 @@
 //! Does not validate: the tests do for every kernel, and the device does when it compiles.
 //!
 //! Always: bindings are the source (or what the first pass kept), the side pictures in order, small data, the output,
-//! parameters last; an invocation writes four pixels of its own.
+//! parameters last; an invocation writes as many neighbouring pixels as its variant says, and nobody else does; every
+//! variant gives the same pixels.
 
 use std::fmt::Write as _;
 
-use vramp_plan::{Binding, Shader};
+use vramp_plan::{Binding, Shader, Variant};
 
 use super::{Layout, Part, Recipe};
-
-/// Pixels a workgroup covers: 64 invocations of four.
-const PER_WORKGROUP: u32 = 256;
 
 const PRELUDE: &str = "\
 fn word(i: u32) -> u32 { return params.words[i >> 2u][i & 3u]; }
@@ -35,31 +33,25 @@ BODY}
 fn next_to(at: vec2<i32>, width: i32) -> vec2<i32> {
     return select(vec2<i32>(at.x + 1, at.y), vec2<i32>(0, at.y + 1), at.x + 1 == width);
 }
-@compute @workgroup_size(64)
+@compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let size = SIZE();
     let count = u32(size.x) * u32(size.y);
-    let first = ((group.y * groups.x + group.x) * 64u + lane) * 4u;
-    // One division for four pixels, and no loop: software drivers divide one lane after another, and keep masks for
-    // every loop. 9.6 -> 7.4 ms of CPU time for a demo frame of 640x480.
+    let first = ((group.y * groups.x + group.x) * WORKGROUPu + lane) * PIXELSu;
+    // One division for all pixels of an invocation, and no loop: software drivers divide one lane after another, and
+    // keep masks for every loop. 9.6 -> 7.4 ms of CPU time for a demo frame of 640x480 with four.
     let at0 = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
-    let at1 = next_to(at0, size.x);
-    let at2 = next_to(at1, size.x);
-    let at3 = next_to(at2, size.x);
-    if (first < count) { pixel(first, at0); }
-    if (first + 1u < count) { pixel(first + 1u, at1); }
-    if (first + 2u < count) { pixel(first + 2u, at2); }
-    if (first + 3u < count) { pixel(first + 3u, at3); }
-}
+EACH}
 ";
 
-pub(super) fn shaders(recipe: &Recipe, name: &str) -> Vec<Shader> {
+pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shader> {
     let layout = recipe.layout();
     if recipe.head.passes < 2 {
-        return vec![shader(recipe, &layout, name, Pass::Only)];
+        return vec![shader(recipe, &layout, name, Pass::Only, variant)];
     }
-    vec![shader(recipe, &layout, &format!("{name}/1"), Pass::First), shader(recipe, &layout, name, Pass::Second)]
+    let first = shader(recipe, &layout, &format!("{name}/1"), Pass::First, variant);
+    vec![first, shader(recipe, &layout, name, Pass::Second, variant)]
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +94,7 @@ impl Text {
     }
 }
 
-fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass) -> Shader {
+fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Variant) -> Shader {
     let mut text = Text { bindings: Vec::new(), declared: String::new(), parts: String::new(), body: String::new() };
     let head = recipe.head;
     match pass {
@@ -169,9 +161,22 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass) -> Shader {
         text.body += "    output[p] = pack_pixel(c);\n";
     }
     let size = if pass == Pass::First { "source_size" } else { "frame_size" };
-    let entry = ENTRY.replace("SIZE", size).replace("BODY", &text.body);
+    let entry = entry(variant).replace("SIZE", size).replace("BODY", &text.body);
     let wgsl = format!("{}{PRELUDE}{}{entry}", text.declared, text.parts);
-    Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: PER_WORKGROUP }
+    Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }
+}
+
+/// The entry point of a variant: its pixels one after another, without a loop.
+fn entry(variant: Variant) -> String {
+    let mut each = String::new();
+    for at in 1..variant.pixels_per_invocation {
+        let _ = writeln!(each, "    let at{at} = next_to(at{}, size.x);", at - 1);
+    }
+    for at in 0..variant.pixels_per_invocation {
+        let _ = writeln!(each, "    if (first + {at}u < count) {{ pixel(first + {at}u, at{at}); }}");
+    }
+    let (workgroup, pixels) = (variant.workgroup.to_string(), variant.pixels_per_invocation.to_string());
+    ENTRY.replace("EACH", &each).replace("WORKGROUP", &workgroup).replace("PIXELS", &pixels)
 }
 
 /// The names that a text declares for everybody: functions and constants at the outermost level.

@@ -48,6 +48,8 @@ pub struct Entry {
     /// Whether its kernel reads small data of its own: a table, glyphs, a logo. All small data of a fused kernel share
     /// one buffer.
     pub small: bool,
+    /// Whether its function is a table of bytes: two such next to each other in a kernel become one.
+    pub folds: bool,
     /// Frames it holds back before the first one comes out.
     pub delay: Frames,
     /// It lets one frame in this many pass.
@@ -473,6 +475,7 @@ impl Entry {
         work_when: &[],
         check: |_| Ok(()),
         small: false,
+        folds: false,
         delay: Frames::Fixed(0),
         every: Frames::Fixed(1),
         stateful: false,

@@ -3,9 +3,14 @@
 //! Owns the model that turns a profile's figures into numbers, and nothing else does.
 //! Does not add anything up: the cut and the layout each do, independently.
 //!
+//! A cost is the time in which a frame gets through, one step after the other, each with all threads that it can use.
+//! Where lanes work at the same time, frames come faster than that; where host and device are the same cores, they do
+//! not.
+//!
 //! Always: every number is a weighted integer below 2^40 ns; a handler behind `every n=10` counts a tenth.
 
-use crate::profile::Profile;
+use crate::catalog::Class;
+use crate::profile::{LEAST_BAND_PIXELS, Profile, Rates};
 use crate::words::{Content, Rate, Space};
 
 use super::explain::NoPlan;
@@ -48,10 +53,20 @@ pub(super) struct Costs {
     pub pass: Vec<PerSpace>,
     /// What fusing a wire saves, by wire; filled in by the fusion rules.
     pub saving: Vec<PerSpace>,
+    /// What of the consumer's arithmetic goes away with that, by wire: two tables become one.
+    pub folded: Vec<PerSpace>,
     /// The ramp of each output of each node.
     pub ramp: Vec<Vec<RampCost>>,
     /// Using the device at all.
     pub submit: u64,
+}
+
+impl Costs {
+    /// All that fusing a wire spares: the pass over memory, and arithmetic that folds into what is before it.
+    pub fn spared(&self, wire: usize) -> PerSpace {
+        let (saving, folded) = (self.saving[wire], self.folded[wire]);
+        PerSpace { gpu: saving.gpu + folded.gpu, cpu: saving.cpu + folded.cpu }
+    }
 }
 
 /// Options that change prices.
@@ -81,6 +96,7 @@ impl<'a> Model<'a> {
             compute: Vec::with_capacity(net.nodes.len()),
             pass: Vec::with_capacity(net.nodes.len()),
             saving: vec![PerSpace::default(); net.wires.len()],
+            folded: vec![PerSpace::default(); net.wires.len()],
             ramp: Vec::with_capacity(net.nodes.len()),
             submit: self.submit(),
         };
@@ -121,17 +137,14 @@ impl<'a> Model<'a> {
         Ok(costs)
     }
 
-    /// What fusing a wire saves in a space: the store before it, the load behind it and, on the device, a dispatch;
-    /// less what is computed again where the consumer reads a place more than once.
+    /// What fusing a wire saves in a space: the store before it, the load behind it and a call or dispatch; less what is computed again where the consumer reads a place more than once.
     pub fn saving(&self, net: &Net<'_>, wire: usize, space: Space, run_ns: u64) -> u64 {
         let wire = &net.wires[wire];
         let consumer = &net.nodes[wire.to];
         let weight = self.weight(net, wire.to);
         let bytes = wire.content.bytes();
-        let mut saved = 2.0 * self.memory_ns(bytes, space);
-        if space == Space::Gpu {
-            saved += self.dispatch_ns();
-        }
+        let (before, behind) = (self.share(net, wire.from), self.share(net, wire.to));
+        let saved = self.memory_ns(bytes, space, before) + self.memory_ns(bytes, space, behind) + self.call_ns(space);
         let reads = consumer.kernel.map_or(1, |k| k.reads_per_pixel);
         let read = consumer.outputs.first().map_or(0, Content::elements) as f64 * f64::from(reads);
         let again = (read / (wire.content.elements() as f64).max(1.0) - 1.0).max(0.0);
@@ -141,13 +154,23 @@ impl<'a> Model<'a> {
     }
 
     fn compute(&self, net: &Net<'_>, at: usize, space: Space, weight: Weight) -> u64 {
-        let (class, units) = net.work(at);
-        let rate = match space {
-            Space::Cpu => self.profile.cpu.rates.of(class) * self.cpu_share(),
-            Space::Gpu => match &self.profile.gpu {
-                Some(gpu) => gpu.rates.of(class),
-                None => return 0,
-            },
+        let (class, mut units) = net.work(at);
+        let node = &net.nodes[at];
+        let rate = |rates: &Rates| rates.of_handler(node.entry.name, &node.settings, class);
+        let rate = match (space, &self.profile.gpu) {
+            // Codecs and pipes have one thread, and their rates are of one.
+            (Space::Cpu, _) if node.kernel.is_none() && matches!(class, Class::Codec | Class::Move) => {
+                rate(&self.profile.cpu.rates)
+            }
+            (Space::Cpu, _) => rate(&self.profile.cpu.rates) * self.share(net, at),
+            (Space::Gpu, None) => return 0,
+            (Space::Gpu, Some(gpu)) => {
+                // On the device every pixel asks whether it is drawn on.
+                if class == Class::Draw && node.kernel.is_some() {
+                    units = units.max(net.main_content(at).map_or(0, Content::elements) as f64);
+                }
+                rate(&gpu.rates)
+            }
         };
         // Million units a second are thousandths of a unit a nanosecond.
         weighted(units.max(0.0) / rate * 1e3, weight)
@@ -160,11 +183,10 @@ impl<'a> Model<'a> {
         let written = node.outputs.iter().filter(|_| !node.passes_on()).map(Content::bytes);
         let scratch = node.outputs.first().map_or(0, Content::elements) * u64::from(kernel.scratch_per_pixel);
         let passes = read.chain(written).chain([scratch, scratch]);
-        let mut ns: f64 = passes.map(|bytes| self.memory_ns(bytes, space)).sum();
-        if space == Space::Gpu {
-            ns += self.dispatch_ns() * f64::from(kernel.dispatches);
-        }
-        weighted(ns, weight)
+        let share = self.share(net, at);
+        let bytes_ns: f64 = passes.map(|bytes| self.memory_ns(bytes, space, share)).sum();
+        let calls = if space == Space::Gpu { kernel.dispatches } else { 1 };
+        weighted(bytes_ns + self.call_ns(space) * f64::from(calls), weight)
     }
 
     fn ramp(&self, content: &Content, offers_above: bool) -> RampCost {
@@ -182,18 +204,22 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn memory_ns(&self, bytes: u64, space: Space) -> f64 {
+    fn memory_ns(&self, bytes: u64, space: Space, share: f64) -> f64 {
         let cpu = &self.profile.cpu;
         let gb_s = match (space, &self.profile.gpu) {
             (Space::Gpu, Some(gpu)) => gpu.memory_gb_s.value,
-            _ if bytes <= cpu.cache_bytes.whole() => cpu.cache_gb_s.value,
+            _ if bytes <= cpu.cache_bytes.whole() => cpu.cache_gb_s.value * share,
             _ => cpu.memory_gb_s.value,
         };
         bytes as f64 / gb_s
     }
 
-    fn dispatch_ns(&self) -> f64 {
-        self.profile.gpu.as_ref().map_or(0.0, |gpu| gpu.dispatch_us.value * 1e3)
+    /// One more kernel.
+    fn call_ns(&self, space: Space) -> f64 {
+        match space {
+            Space::Cpu => self.profile.cpu.call_us.value * 1e3,
+            Space::Gpu => self.profile.gpu.as_ref().map_or(0.0, |gpu| gpu.dispatch_us.value * 1e3),
+        }
     }
 
     fn submit(&self) -> u64 {
@@ -201,10 +227,17 @@ impl<'a> Model<'a> {
         (us * 1e3 / f64::from(self.tuning.batch.max(1))).ceil() as u64
     }
 
-    /// How much of the profile's threads the user leaves.
-    fn cpu_share(&self) -> f64 {
+    /// How much of the profile's threads a handler has: as many as its rows are spread over and the user leaves, or the
+    /// one of its lane where it has no kernel.
+    fn share(&self, net: &Net<'_>, at: usize) -> f64 {
         let threads = self.profile.cpu.threads.value;
-        self.tuning.threads.map_or(1.0, |n| (f64::from(n.max(1)) / threads).min(1.0))
+        let left = self.tuning.threads.map_or(threads, |n| f64::from(n).min(threads)).max(1.0);
+        let node = &net.nodes[at];
+        let bands = match node.kernel {
+            None => 1,
+            Some(_) => node.outputs.first().map_or(0, Content::elements) / LEAST_BAND_PIXELS,
+        };
+        (bands as f64).clamp(1.0, left) / threads
     }
 
     /// How often a node runs, beside the fastest source.

@@ -60,6 +60,14 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
                     Space::Gpu => PerSpace { gpu: saving, ..*both },
                     Space::Cpu => PerSpace { cpu: saving, ..*both },
                 };
+                let from = net.wires[wire].from;
+                if net.nodes[from].entry.folds && net.nodes[at].entry.folds {
+                    let both = &mut costs.folded[wire];
+                    *both = match space {
+                        Space::Gpu => PerSpace { gpu: alone.compute_ns, ..*both },
+                        Space::Cpu => PerSpace { cpu: alone.compute_ns, ..*both },
+                    };
+                }
                 runs[at][slot] = joined;
             }
         }

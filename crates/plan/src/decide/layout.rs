@@ -19,6 +19,8 @@ pub(super) struct Layout {
     pub ramps: Vec<LayoutRamp>,
     /// The ramp each wire crosses.
     pub ramp_of: Vec<Option<usize>>,
+    /// The arithmetic of each node that is left, where some of it folds into the node before.
+    pub compute: Vec<u64>,
     pub cost_ns: u64,
 }
 
@@ -44,15 +46,20 @@ pub(super) struct LayoutRamp {
 pub(super) fn lay_out(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> Layout {
     let (groups, group_of) = form_groups(net, spaces, costs);
     let (ramps, ramp_of, resubmits) = form_ramps(net, spaces, costs);
-    let compute: u64 = (0..net.nodes.len())
-        .filter(|at| net.nodes[*at].entry.transfer.is_none())
-        .map(|at| costs.compute[at].of(spaces[at]))
-        .sum();
+    let left = |at: usize| {
+        if net.nodes[at].entry.transfer.is_some() {
+            return 0;
+        }
+        let joined = net.lead_wire(at).filter(|wire| spaces[net.wires[*wire].from] == spaces[at]);
+        costs.compute[at].of(spaces[at]) - joined.map_or(0, |wire| costs.folded[wire].of(spaces[at]))
+    };
+    let compute: Vec<u64> = (0..net.nodes.len()).map(left).collect();
     let passes: u64 = groups.iter().map(|g| g.pass_ns).sum();
     let carried: u64 = ramps.iter().map(|r| r.ns).sum();
     let device = spaces.contains(&Space::Gpu);
     let submits = resubmits + if device { costs.submit } else { 0 };
-    Layout { groups, group_of, ramps, ramp_of, cost_ns: compute + passes + carried + submits }
+    let cost_ns = compute.iter().sum::<u64>() + passes + carried + submits;
+    Layout { groups, group_of, ramps, ramp_of, compute, cost_ns }
 }
 
 fn form_groups(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<LayoutGroup>, Vec<Option<usize>>) {

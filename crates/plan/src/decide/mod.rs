@@ -195,7 +195,7 @@ impl<'a> Planner<'a> {
         let busiest = busiest_lane(&net, &spaces, &layout, &lanes.lane_of, &costs);
         let warnings = advice.warnings(self.pace.map(|pace| (pace, busiest)));
         Ok(Plan {
-            handlers: handlers(&net, &spaces, &layout, &lanes.lane_of, &costs),
+            handlers: handlers(&net, &spaces, &layout, &lanes.lane_of),
             links: links(&net, &spaces, &layout, &lanes.depth),
             ramps: ramps(&net, &layout),
             groups: groups(&layout),
@@ -232,7 +232,7 @@ impl<'a> Planner<'a> {
 fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize], costs: &Costs) -> u64 {
     let mut lanes = vec![0u64; net.nodes.len()];
     for at in 0..net.nodes.len() {
-        lanes[lane_of[at]] += costs.compute[at].of(spaces[at]);
+        lanes[lane_of[at]] += layout.compute[at];
     }
     for group in &layout.groups {
         lanes[lane_of[group.nodes[0]]] += group.pass_ns;
@@ -243,7 +243,7 @@ fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usi
     lanes.into_iter().max().unwrap_or(0)
 }
 
-fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize], costs: &Costs) -> Vec<PlannedHandler> {
+fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize]) -> Vec<PlannedHandler> {
     let one = |(at, node): (usize, &net::Node<'_>)| {
         let Entry { name: kind, family, .. } = *node.entry;
         PlannedHandler {
@@ -254,7 +254,7 @@ fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize],
             space: spaces[at],
             lane: lane_of[at],
             group: layout.group_of[at],
-            cost_ns: costs.compute[at].of(spaces[at]),
+            cost_ns: layout.compute[at],
         }
     };
     net.nodes.iter().enumerate().map(one).collect()

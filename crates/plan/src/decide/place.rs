@@ -37,7 +37,7 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
             continue;
         }
         let v = FIRST + at;
-        let saved = net.lead_wire(at).map_or_else(Default::default, |w| costs.saving[w]);
+        let saved = net.lead_wire(at).map_or_else(Default::default, |w| costs.spared(w));
         // Saving more than v's own cost is possible when a large prologue joins a shrinking gather: shift both sides.
         let full = |space: Space| costs.compute[at].of(space) + costs.pass[at].of(space);
         let shift = saved.gpu.max(saved.cpu);
@@ -51,7 +51,7 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
         }
     }
     for (at, wire) in net.wires.iter().enumerate() {
-        let saving = costs.saving[at];
+        let saving = costs.spared(at);
         network.edge(FIRST + wire.from, FIRST + wire.to, saving.cpu, saving.gpu);
     }
     for (at, node) in net.nodes.iter().enumerate() {
@@ -114,7 +114,8 @@ fn terminal(space: Space) -> usize {
 /// More than every finite capacity added up can reach.
 fn finite(costs: &Costs) -> u64 {
     let pairs = costs.compute.iter().chain(&costs.pass).map(|p| p.gpu + p.cpu);
-    let savings = costs.saving.iter().map(|p| 2 * p.gpu.max(p.cpu) + p.gpu + p.cpu);
+    let spared = (0..costs.saving.len()).map(|wire| costs.spared(wire));
+    let savings = spared.map(|p| 2 * p.gpu.max(p.cpu) + p.gpu + p.cpu);
     let ramps = costs.ramp.iter().flatten().map(|r| r.up + r.down + r.resubmit);
     pairs.chain(savings).chain(ramps).sum::<u64>() + costs.submit
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 /// A number and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +32,19 @@ impl Figure {
     /// The number, rounded to a whole one.
     pub fn whole(&self) -> u64 {
         self.value.round() as u64
+    }
+}
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("value", &self.value)?;
+        match &self.origin {
+            Origin::Unsaid => {}
+            Origin::From(text) => map.serialize_entry("from", text)?,
+            Origin::Estimate(text) => map.serialize_entry("estimate", text)?,
+        }
+        map.end()
     }
 }
 

@@ -7,15 +7,23 @@
 
 mod figure;
 mod shipped;
+mod variants;
+mod write;
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
 
-use crate::catalog::Class;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Class, Settings};
 
 pub use figure::{Figure, Origin};
+pub use variants::Variants;
+
+/// Pixels below which rows are not spread over one more thread: waking it takes about as long as their work.
+pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
 /// What a machine can do, in figures.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     #[serde(skip)]
@@ -29,7 +37,7 @@ pub struct Profile {
 }
 
 /// The host in figures, all threads together.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
     /// Threads that share the work of a row loop.
@@ -42,12 +50,14 @@ pub struct CpuProfile {
     pub memory_gb_s: Figure,
     /// Memory that pools may use.
     pub memory_bytes: Figure,
+    /// One more kernel on a frame: its call, its parameters, and waking threads for its rows.
+    pub call_us: Figure,
     /// Million units of work a second, by class.
     pub rates: Rates,
 }
 
 /// The device in figures.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuProfile {
     /// Whether host and device share their memory, so that frames can be mapped instead of copied.
@@ -72,10 +82,15 @@ pub struct GpuProfile {
     pub rates: Rates,
     /// What a kernel may ask for.
     pub limits: Limits,
+    /// How kernels are spread over invocations.
+    #[serde(default)]
+    pub variants: Variants,
 }
 
-/// Million units of work a second, one figure per [`Class`].
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// Million units of work a second, one figure per [`Class`], and for handlers that were measured by themselves.
+/// On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, on which such handlers run; the others
+/// are of all threads together, and a handler that has no kernel gets one thread's share of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
     /// [`Class::Pixel`].
@@ -95,12 +110,25 @@ pub struct Rates {
     /// [`Class::Move`].
     #[serde(rename = "move")]
     pub moved: Figure,
+    /// Handlers by kind (`blur`), or by kind and the word of a setting (`pattern.ball`), where known.
+    #[serde(default)]
+    pub handlers: BTreeMap<String, Figure>,
 }
 
 impl Rates {
     /// Million units a second of this class.
     pub fn of(&self, class: Class) -> f64 {
         self.figure(class).value
+    }
+
+    /// Million units a second of a handler of this kind, under these settings: its own figure where there is one, that
+    /// of its class otherwise.
+    pub fn of_handler(&self, kind: &str, settings: &Settings, class: Class) -> f64 {
+        if self.handlers.is_empty() {
+            return self.of(class);
+        }
+        let worded = settings.iter().find_map(|(key, _)| self.handlers.get(&format!("{kind}.{}", settings.word(key)?)));
+        worded.or_else(|| self.handlers.get(kind)).map_or_else(|| self.of(class), |figure| figure.value)
     }
 
     fn figure(&self, class: Class) -> &Figure {
@@ -118,7 +146,7 @@ impl Rates {
 }
 
 /// Limits of a device.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Storage buffers a kernel may bind.
@@ -176,7 +204,18 @@ impl Profile {
                 return Err(ProfileError::Figure { name: name.to_owned(), key, value: figure.value });
             }
         }
+        let variants = profile.gpu.as_ref().map(|gpu| gpu.variants).unwrap_or_default();
+        if let Err(problem) = variants.check() {
+            return Err(ProfileError::Shape { name: name.to_owned(), problem });
+        }
         Ok(profile)
+    }
+
+    /// The same figures under another name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Profile {
+        self.name = name.into();
+        self
     }
 
     /// What plans call it.
@@ -193,8 +232,10 @@ impl Profile {
             ("cpu.cache_gb_s".to_owned(), &cpu.cache_gb_s),
             ("cpu.memory_gb_s".to_owned(), &cpu.memory_gb_s),
             ("cpu.memory_bytes".to_owned(), &cpu.memory_bytes),
+            ("cpu.call_us".to_owned(), &cpu.call_us),
         ];
         all.extend(Class::ALL.map(|c| (format!("cpu.rates.{}", c.name()), cpu.rates.figure(c))));
+        all.extend(cpu.rates.handlers.iter().map(|(kind, f)| (format!("cpu.rates.handlers.\"{kind}\""), f)));
         if let Some(gpu) = &self.gpu {
             all.extend([
                 ("gpu.upload_us".to_owned(), &gpu.upload_us),
@@ -211,6 +252,7 @@ impl Profile {
                 ("gpu.limits.workgroups_per_dimension".to_owned(), &gpu.limits.workgroups_per_dimension),
             ]);
             all.extend(Class::ALL.map(|c| (format!("gpu.rates.{}", c.name()), gpu.rates.figure(c))));
+            all.extend(gpu.rates.handlers.iter().map(|(kind, f)| (format!("gpu.rates.handlers.\"{kind}\""), f)));
         }
         all
     }

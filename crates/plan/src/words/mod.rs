@@ -15,6 +15,6 @@ pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Media, PortType, Span};
 pub use content::{Content, DType, FrameDesc, TensorDesc};
 pub use format::{Format, Plane, UnknownFormat};
 pub use policy::{OnError, Policy, UnknownWord, Until};
-pub use shader::{Binding, Shader};
+pub use shader::{Binding, Shader, Variant};
 pub use size::{BadRate, BadSize, Rate, Size};
 pub use space::{Space, SpaceSet, UnknownSpace};

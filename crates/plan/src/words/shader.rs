@@ -19,6 +19,30 @@ pub enum Binding {
     },
 }
 
+/// How a kernel is spread over a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Invocations of a workgroup.
+    pub workgroup: u32,
+    /// Neighbouring pixels that each of them computes.
+    pub pixels_per_invocation: u32,
+}
+
+impl Variant {
+    /// Pixels that a workgroup covers.
+    pub const fn per_workgroup(self) -> u32 {
+        self.workgroup * self.pixels_per_invocation
+    }
+}
+
+impl Default for Variant {
+    /// What every device takes: 64 invocations of four pixels.
+    fn default() -> Self {
+        Variant { workgroup: 64, pixels_per_invocation: 4 }
+    }
+}
+
 /// A compute shader: text, bindings, workgroup.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shader {

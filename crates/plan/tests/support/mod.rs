@@ -102,7 +102,7 @@ pub static ENTRIES: &[Entry] = &[
     filter("stencil", BOTH, Kernel::separable(5)),
     filter("reduce", BOTH, Kernel::REDUCTION),
     filter("opaque", BOTH, Kernel::OPAQUE),
-    Entry { small: true, ..filter("tabled", BOTH, Kernel::POINTWISE) },
+    Entry { small: true, folds: true, ..filter("tabled", BOTH, Kernel::POINTWISE) },
     Entry {
         outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
         settings: SOURCE_SETTINGS,
@@ -228,13 +228,14 @@ pub fn random_profile(random: &mut Random) -> Profile {
     let (cpu, gpu) = (rates(), rates());
     let text = format!(
         "about = \"random\"\n[cpu]\nthreads = 4\ncache_bytes = {}\ncache_gb_s = {}\nmemory_gb_s = {}\n\
-         memory_bytes = 1e15\n[cpu.rates]\n{cpu}\n[gpu]\nunified = {}\nupload_us = {}\nupload_gb_s = {}\n\
+         memory_bytes = 1e15\ncall_us = {}\n[cpu.rates]\n{cpu}\n[gpu]\nunified = {}\nupload_us = {}\nupload_gb_s = {}\n\
          download_us = {}\ndownload_gb_s = {}\ndispatch_us = {}\nsubmit_us = {}\nmemory_gb_s = {}\n\
          memory_bytes = 1e15\n[gpu.rates]\n{gpu}\n[gpu.limits]\nstorage_buffers_per_stage = {}\n\
          binding_bytes = 134217728\nbuffer_bytes = 268435456\nworkgroups_per_dimension = 65535\n",
         random.scale(1e3, 1e6),
         random.scale(0.1, 50.0),
         random.scale(0.05, 10.0),
+        random.scale(0.01, 100.0),
         random.chance(50),
         random.scale(0.1, 300.0),
         random.scale(0.02, 5.0),

@@ -119,7 +119,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let Wiring { joined, crossing, links, .. } = wiring;
 
     let workplace = || {
-        let place = Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally));
+        let place = Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally)).slowed(wishes.slowed);
         let place = place.passing(Arc::clone(&passed));
         match &wishes.listener {
             Some(listener) => place.listener(Arc::clone(listener)),
@@ -441,7 +441,7 @@ async fn make_node(
             let group = Group::fuse(&names.join("+"), pixels, planned[last].rate(), ports);
             Box::new(match &wishes.device {
                 Some(device) if plan.handlers[first].space == Space::Gpu => {
-                    group.on(device).await.map_err(|error| PrepareError::Device { handler: names.join("+"), error })?
+                    group.tuned(device, &wishes.variants).await.map_err(|error| PrepareError::Device { handler: names.join("+"), error })?
                 }
                 _ => group,
             })

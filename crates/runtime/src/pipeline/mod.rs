@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use vramp_gpu::Device;
-use vramp_plan::{Graph, Plan, Rate};
+use vramp_plan::{Graph, Plan, Rate, Variants};
 
 use crate::bell::Bell;
 use crate::devices::Devices;
@@ -147,9 +147,26 @@ pub struct PipelineBuilder<'a> {
     away: Option<Duration>,
     lose_at: Vec<u64>,
     trace: Option<Trace>,
+    variants: Variants,
+    slowed: u32,
 }
 
 impl PipelineBuilder<'_> {
+    /// Spreads kernels over the device like this; in the usual way unless told.
+    #[must_use]
+    pub fn variants(mut self, variants: Variants) -> Self {
+        self.variants = variants;
+        self
+    }
+
+    /// Computes every band on the host this many times: for tests of placement.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn slowed(mut self, times: u32) -> Self {
+        self.slowed = times.max(1);
+        self
+    }
+
     /// Runs what the plan puts on the gpu on this device.
     #[must_use]
     pub fn device(mut self, device: Device) -> Self {
@@ -390,6 +407,8 @@ impl Pipeline {
             away: None,
             lose_at: Vec::new(),
             trace: None,
+            variants: Variants::default(),
+            slowed: 1,
         }
     }
 

@@ -1,0 +1,122 @@
+//! One measurement: a pipeline's time per frame, beside what the planner makes of it.
+//!
+//! Owns how a pipeline is run to be measured, and what its plan costs under given figures.
+//! Does not know which pipelines are worth it.
+//!
+//! Always: what is timed and what is priced is the same plan of the same graph.
+
+use vramp_gpu::Device;
+use vramp_handlers::FileProbe;
+use vramp_plan::{Graph, Profile, Size, Space};
+use vramp_runtime::Kinds;
+
+use super::stopwatch::Stopwatch;
+use super::{CalibrateError, Effort};
+use crate::Session;
+
+/// What every measurement shares.
+pub(super) struct Bench<'a> {
+    pub kinds: &'a Kinds,
+    pub device: Option<&'a Device>,
+    pub effort: Effort,
+    pub slowed: u32,
+    pub stopwatch: &'a Stopwatch,
+}
+
+/// More frames than this make no run any better.
+const MOST_FRAMES: u64 = 20_000;
+
+/// A pipeline to be measured; `SIZE` stands for its size, and `null` for a sink that takes the time.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub text: String,
+    pub space: Space,
+    /// Handlers that are elsewhere.
+    pub pins: Vec<(&'static str, Space)>,
+    pub fusion: bool,
+    /// Frames beyond which nothing is run, where each leaves something behind.
+    pub most_frames: u64,
+}
+
+impl Piece {
+    pub fn new(text: impl Into<String>, space: Space) -> Piece {
+        Piece { text: text.into(), space, pins: Vec::new(), fusion: true, most_frames: u64::MAX }
+    }
+
+    pub fn unfused(mut self) -> Piece {
+        self.fusion = false;
+        self
+    }
+
+    pub fn pin(mut self, handler: &'static str, space: Space) -> Piece {
+        self.pins.push((handler, space));
+        self
+    }
+
+    fn is_watched(&self) -> bool {
+        self.text.contains("! null")
+    }
+
+    pub fn most_frames(mut self, frames: u64) -> Piece {
+        self.most_frames = frames;
+        self
+    }
+}
+
+impl Bench<'_> {
+    /// The time per frame, in nanoseconds: the quickest of several runs.
+    pub fn frame_ns(
+        &self,
+        piece: &Piece,
+        size: Size,
+        profile: &Profile,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<f64, CalibrateError> {
+        let graph = self.graph(piece, size)?;
+        let wanted_ns = self.effort.run_ms * 1e6;
+        let (mut frames, mut best, mut runs) = (8.min(piece.most_frames), f64::MAX, 0);
+        while runs < self.effort.runs {
+            if stopped() {
+                return Err(CalibrateError::Interrupted);
+            }
+            let session = self.session(&graph, piece, profile).frames(frames);
+            let prepared = match (self.device, piece.space) {
+                (Some(device), Space::Gpu) => session.prepare_on(device)?,
+                _ => session.prepare()?,
+            };
+            let report = prepared.run(None)?.into_result()?;
+            let whole_ns = report.seconds * 1e9 / frames as f64;
+            let ns = if piece.is_watched() { self.stopwatch.frame_ns().unwrap_or(whole_ns) } else { whole_ns };
+            let is_long = ns * frames as f64 >= wanted_ns / 2.0 || frames >= piece.most_frames.min(MOST_FRAMES);
+            if is_long {
+                best = best.min(ns);
+                runs += 1;
+            } else {
+                let factor = (wanted_ns / (ns * frames as f64).max(1.0)).clamp(2.0, 64.0);
+                frames = ((frames as f64 * factor) as u64).min(piece.most_frames).min(MOST_FRAMES);
+            }
+        }
+        Ok(best)
+    }
+
+    /// What its plan costs under these figures, in nanoseconds.
+    pub fn cost_ns(&self, piece: &Piece, size: Size, profile: &Profile) -> Result<f64, CalibrateError> {
+        let graph = self.graph(piece, size)?;
+        Ok(self.session(&graph, piece, profile).plan()?.cost_ns as f64)
+    }
+
+    fn graph(&self, piece: &Piece, size: Size) -> Result<Graph, CalibrateError> {
+        let text = piece.text.replace("SIZE", &size.to_string()).replace("! null", "! stopwatch name=null0");
+        let spec = crate::read(&text, self.kinds.catalog())?;
+        Ok(Graph::check(&spec, self.kinds.catalog(), &FileProbe)?)
+    }
+
+    fn session<'g>(&'g self, graph: &'g Graph, piece: &Piece, profile: &Profile) -> Session<'g> {
+        let session = Session::of(graph, self.kinds).profile(profile.clone()).slowed(self.slowed);
+        let session = session.fusion(piece.fusion);
+        if piece.pins.is_empty() {
+            return session.only(piece.space);
+        }
+        piece.pins.iter().fold(session, |session, (name, space)| session.place(*name, *space))
+    }
+}

@@ -1,0 +1,313 @@
+//! The steps of a calibration: which pipelines show which figures.
+//!
+//! Owns the list, and the few figures that are not the rate of a handler: calls, memory, dispatches, submits, ramps.
+//! Does not run or price a pipeline itself.
+//!
+//! Always: a figure is used only behind the step that measured it.
+
+use vramp_plan::catalog::Class;
+use vramp_plan::{Figure, Profile, Size, Space};
+
+use super::bench::{Bench, Piece};
+use super::line::{Line, measured};
+use super::scratch::Folder;
+use super::{CalibrateError, cost_of, size, tune};
+
+const SOLID: &str = "pattern kind=solid size=SIZE ! null";
+const PATTERNS: [&str; 6] = ["bars", "ball", "checker", "noise", "gradient", "disc"];
+
+/// Kinds that share a kernel, and what is put behind a solid picture to measure it.
+const FILTERS: [(&[&str], &[&str]); 13] = [
+    (&["brightness", "contrast", "gamma", "invert"], &["gamma 2.2"]),
+    (&["colormatrix", "hue", "saturation"], &["saturation 0.7"]),
+    (&["grayscale"], &["grayscale"]),
+    (&["threshold"], &["threshold"]),
+    (&["markers"], &["markers"]),
+    (&["waveform"], &["waveform"]),
+    (&["text"], &["text \"{frame} hello\""]),
+    (&["fps"], &["fps"]),
+    (&["flip"], &["flip h"]),
+    (&["flip.v"], &["flip v"]),
+    (&["flip.both"], &["flip both"]),
+    (&["resize"], &["resize scale=0.5", "resize scale=2"]),
+    (&["resize.nearest"], &["resize scale=0.5 filter=nearest", "resize scale=2 filter=nearest"]),
+];
+/// By itself: it takes longest.
+const BLUR: (&[&str], &[&str]) = (&["blur"], &["blur sigma=2"]);
+const MIX: &str =
+    "pattern kind=solid size=SIZE ! m.a ; pattern kind=solid size=SIZE ! m.b ; mix mode=MODE name=m ! null";
+const MODES: [(&str, &str); 6] = [
+    ("mix", "mix"),
+    ("mix.over", "over"),
+    ("mix.add", "add"),
+    ("mix.multiply", "multiply"),
+    ("mix.screen", "screen"),
+    ("mix.difference", "difference"),
+];
+/// What has no kernel, and computes on one thread of the host.
+const CONVERSIONS: [(&str, &str); 4] = [
+    ("convert.i420", "convert i420"),
+    ("convert.nv12", "convert nv12"),
+    ("convert.gray8", "convert gray8"),
+    ("convert.rgba8", "convert i420 ! convert rgba8"),
+];
+
+/// A picture so small that only the way to the device takes time.
+const TINY: Size = size(32, 32);
+
+pub(super) enum Step {
+    /// Calls, cache and memory of the host.
+    Host,
+    /// Dispatches, submits and memory of the device.
+    Device,
+    /// Both ramps.
+    Ramps,
+    /// A class's variant.
+    Tune(Class),
+    /// The rate of some kinds.
+    Handler { keys: Vec<&'static str>, pieces: Vec<Piece> },
+    /// Drawing a picture from a file.
+    Overlay(Space),
+    /// Writing files.
+    Files,
+}
+
+/// All steps, in order.
+pub(super) fn all(device: bool) -> Vec<Step> {
+    let mut steps = vec![Step::Host];
+    handlers(&mut steps, Space::Cpu);
+    for (key, text) in CONVERSIONS {
+        steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, Space::Cpu)] });
+    }
+    steps.push(Step::Files);
+    if device {
+        steps.extend([Class::Pixel, Class::Sample, Class::Tap].map(Step::Tune));
+        steps.push(Step::Device);
+        steps.push(Step::Handler { keys: vec!["pattern.solid"], pieces: vec![Piece::new(SOLID, Space::Gpu)] });
+        steps.push(Step::Ramps);
+        handlers(&mut steps, Space::Gpu);
+    }
+    steps
+}
+
+fn handlers(steps: &mut Vec<Step>, space: Space) {
+    for (kind, key) in PATTERNS.into_iter().zip(PATTERN_KEYS) {
+        let piece = Piece::new(SOLID.replace("solid", kind), space);
+        steps.push(Step::Handler { keys: vec![key], pieces: vec![piece] });
+    }
+    for (keys, texts) in FILTERS.into_iter().chain([BLUR]) {
+        let pieces = texts.iter().map(|text| behind_solid(text, space)).collect();
+        steps.push(Step::Handler { keys: keys.to_vec(), pieces });
+    }
+    for (key, mode) in MODES {
+        steps.push(Step::Handler { keys: vec![key], pieces: vec![Piece::new(MIX.replace("MODE", mode), space)] });
+    }
+    steps.push(Step::Overlay(space));
+}
+
+const PATTERN_KEYS: [&str; 6] =
+    ["pattern.bars", "pattern.ball", "pattern.checker", "pattern.noise", "pattern.gradient", "pattern.disc"];
+
+fn behind_solid(text: &str, space: Space) -> Piece {
+    Piece::new(format!("pattern kind=solid size=SIZE ! {text} ! null"), space)
+}
+
+impl Step {
+    /// What it measures, in words.
+    pub fn what(&self) -> String {
+        match self {
+            Step::Host => "calls and memory on the cpu".to_owned(),
+            Step::Device => "dispatches, submits and memory on the gpu".to_owned(),
+            Step::Ramps => "uploads and downloads".to_owned(),
+            Step::Tune(class) => format!("variants of {} kernels", class.name()),
+            Step::Handler { keys, pieces } => {
+                let space = pieces.first().map_or(Space::Cpu, |piece| piece.space);
+                format!("{} on the {space}", keys[0])
+            }
+            Step::Overlay(space) => format!("overlay on the {space}"),
+            Step::Files => "files".to_owned(),
+        }
+    }
+
+    pub fn take(
+        &self,
+        bench: &Bench<'_>,
+        profile: &mut Profile,
+        folder: Option<&Folder>,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<(), CalibrateError> {
+        match (self, folder) {
+            (Step::Host, _) => host(bench, profile, stopped),
+            (Step::Device, _) => device(bench, profile, stopped),
+            (Step::Ramps, _) => ramps(bench, profile, stopped),
+            (Step::Tune(class), _) => tune::tune(bench, *class, profile, stopped),
+            (Step::Handler { keys, pieces }, _) => cost_of::handler(bench, keys, pieces, profile, stopped),
+            (Step::Overlay(space), Some(folder)) => overlay(bench, *space, profile, folder, stopped),
+            (Step::Files, Some(folder)) => files(bench, profile, folder, stopped),
+            // Without a place for files their figures stay those of the class.
+            (Step::Overlay(_) | Step::Files, None) => Ok(()),
+        }
+    }
+}
+
+/// A solid picture is one pass over memory and nothing else.
+fn host(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
+    let piece = Piece::new(SOLID, Space::Cpu);
+    let how = "a solid picture is one pass over memory".to_owned();
+    profile.cpu.rates.handlers.insert("pattern.solid".to_owned(), measured(1e7, how));
+    // Bytes as the planner sees them: more for each thread where rows are not spread over all of them.
+    let mut unit = profile.clone();
+    (unit.cpu.call_us.value, unit.cpu.cache_gb_s.value, unit.cpu.memory_gb_s.value) = (1e-6, 1.0, 1.0);
+    unit.cpu.cache_bytes.value = 1e15;
+    let point = |size: Size| -> Result<(f64, f64, f64), CalibrateError> {
+        let ns = bench.frame_ns(&piece, size, profile, stopped)?;
+        Ok((bench.cost_ns(&piece, size, &unit)?, ns, (size.pixels() * 4) as f64))
+    };
+    let (small, large) = (point(bench.effort.small)?, point(bench.effort.large)?);
+    let line = Line::through((small.0, small.1), (large.0, large.1));
+    let mut passes = vec![(large.2, 1.0 / line.slope)];
+    for size in bench.effort.beyond {
+        let (bytes, ns, _) = point(*size)?;
+        passes.push(((size.pixels() * 4) as f64, bytes / (ns - line.start).max(ns / 50.0)));
+    }
+    let how = format!(
+        "`{SOLID}` at {} in {:.1} us and {} in {:.1} us",
+        bench.effort.small,
+        small.1 / 1e3,
+        bench.effort.large,
+        large.1 / 1e3
+    );
+    let cpu = &mut profile.cpu;
+    cpu.call_us = measured(line.start / 1e3, how.clone());
+    cpu.cache_gb_s = measured(passes[0].1, how);
+    // Beyond the cache is what is no quicker than the middle between the quickest and the largest picture.
+    let (largest, slowest) = *passes.last().unwrap_or(&passes[0]);
+    let middle = (passes[0].1 * slowest).sqrt();
+    let within = passes.iter().filter(|(_, gb_s)| *gb_s >= middle).map(|(bytes, _)| *bytes).fold(passes[0].0, f64::max);
+    let seen: Vec<String> = passes.iter().map(|(bytes, gb_s)| format!("{:.1} MB at {gb_s:.1}", bytes / 1e6)).collect();
+    let how = format!("solid pictures of {} GB/s", seen.join(", "));
+    cpu.cache_bytes = measured(within, how.clone());
+    cpu.memory_gb_s = measured(if largest > within { slowest } else { passes[0].1.min(slowest) }, how);
+    Ok(())
+}
+
+fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
+    let chain = |grays: usize| {
+        Piece::new(format!("pattern kind=solid size=SIZE {}! null", "! grayscale ".repeat(grays)), Space::Gpu)
+    };
+    let one = bench.frame_ns(&chain(0), TINY, profile, stopped)?;
+    let nine = bench.frame_ns(&chain(8).unfused(), TINY, profile, stopped)?;
+    let line = Line::through((1.0, one), (9.0, nine));
+    let large = bench.effort.large;
+    let fused = bench.frame_ns(&chain(4), large, profile, stopped)?;
+    let unfused = bench.frame_ns(&chain(4).unfused(), large, profile, stopped)?;
+    // Four wires, each a store, a load and a dispatch.
+    let pass_ns = ((unfused - fused) / 4.0 - line.slope).max(unfused / 400.0) / 2.0;
+    let Some(gpu) = &mut profile.gpu else { return Ok(()) };
+    let how = format!("{TINY} with 1 dispatch in {:.1} us, with 9 in {:.1} us", one / 1e3, nine / 1e3);
+    gpu.dispatch_us = measured(line.slope / 1e3, how.clone());
+    gpu.submit_us = measured(line.start / 1e3, how);
+    let how = format!("5 kernels at {large} in {:.1} us, fused in {:.1} us", unfused / 1e3, fused / 1e3);
+    gpu.memory_gb_s = measured((large.pixels() * 4) as f64 / pass_ns, how);
+    Ok(())
+}
+
+fn ramps(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
+    // With nothing else to do on the device: behind a kernel, a transfer hides. What the host does for the source hides
+    // behind the transfer instead, so it must be little.
+    let bench = Bench { slowed: 1, ..*bench };
+    let up = Piece::new(SOLID, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Gpu);
+    let there_and_back = "pattern kind=solid size=SIZE ! upload ! download ! null";
+    let down = Piece::new(there_and_back, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Cpu);
+    let submit_ns = profile.gpu.as_ref().map_or(0.0, |gpu| gpu.submit_us.value * 1e3);
+    let mut before = [submit_ns; 2];
+    for (piece, is_up) in [(up, true), (down, false)] {
+        let (mut points, mut words) = (Vec::new(), Vec::new());
+        for (size, before) in [TINY, bench.effort.large].into_iter().zip(&mut before) {
+            let ns = bench.frame_ns(&piece, size, profile, stopped)?;
+            points.push(((size.pixels() * 4) as f64, (ns - *before).max(ns / 50.0)));
+            words.push(format!("{size} in {:.1} us, {:.1} without what came before", ns / 1e3, (ns - *before) / 1e3));
+            *before = ns.max(*before);
+        }
+        let line = Line::through(points[0], points[1]);
+        let how = format!("`{}` at {}", piece.text.replace(" size=SIZE", ""), words.join(", "));
+        let Some(gpu) = &mut profile.gpu else { return Ok(()) };
+        let (us, gb_s) = (measured(line.start / 1e3, how.clone()), measured(1.0 / line.slope, how));
+        if is_up {
+            (gpu.upload_us, gpu.upload_gb_s) = (us, gb_s);
+        } else {
+            (gpu.download_us, gpu.download_gb_s) = (us, gb_s);
+        }
+    }
+    Ok(())
+}
+
+fn overlay(
+    bench: &Bench<'_>,
+    space: Space,
+    profile: &mut Profile,
+    folder: &Folder,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), CalibrateError> {
+    let path = folder.file("logo.png");
+    let make = Piece::new(format!("pattern kind=disc size=256x256 frames=1 ! png path={path}"), Space::Cpu);
+    bench.frame_ns(&make.most_frames(1), TINY, profile, stopped)?;
+    let piece = behind_solid(&format!("overlay path={path}"), space);
+    cost_of::handler(bench, &["overlay"], &[piece], profile, stopped)
+}
+
+/// One codec and one pipe stand for all of them.
+fn files(
+    bench: &Bench<'_>,
+    profile: &mut Profile,
+    folder: &Folder,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), CalibrateError> {
+    let png = format!("pattern kind=ball size=SIZE ! png path={}", folder.file("out-%04d.png"));
+    cost_of::handler(bench, &["png"], &[Piece::new(png, Space::Cpu).most_frames(6)], profile, stopped)?;
+    let raw = format!("pattern kind=solid size=SIZE ! raw path={}", folder.file("out.raw"));
+    cost_of::handler(bench, &["raw"], &[Piece::new(raw, Space::Cpu).most_frames(8)], profile, stopped)?;
+    let rates = &mut profile.cpu.rates;
+    if let Some(figure) = rates.handlers.get("png") {
+        rates.codec = figure.clone();
+    }
+    // The source of that name is another one.
+    if let Some(figure) = rates.handlers.remove("raw") {
+        rates.moved = figure;
+    }
+    Ok(())
+}
+
+/// Gives each class the rate of the kind that stands for it.
+pub(super) fn classes(profile: &mut Profile) {
+    for space in Space::RANKED {
+        let Some(rates) = cost_of::rates(profile, space) else { continue };
+        let of = |kind: &str| rates.handlers.get(kind).cloned();
+        let (pixel, draw, tap, sample) = (of("saturation"), of("markers"), of("blur"), of("resize"));
+        for (figure, found) in
+            [(&mut rates.pixel, pixel), (&mut rates.draw, draw), (&mut rates.tap, tap), (&mut rates.sample, sample)]
+        {
+            if let Some(found) = found {
+                *figure = found;
+            }
+        }
+    }
+}
+
+/// Shows every rate of a class to somebody.
+pub(super) fn each_rate(profile: &mut Profile, mut look: impl FnMut(&mut Figure)) {
+    for space in Space::RANKED {
+        let Some(rates) = cost_of::rates(profile, space) else { continue };
+        let all = [
+            &mut rates.pixel,
+            &mut rates.draw,
+            &mut rates.tap,
+            &mut rates.sample,
+            &mut rates.sort,
+            &mut rates.reduce,
+            &mut rates.codec,
+            &mut rates.moved,
+        ];
+        all.into_iter().for_each(&mut look);
+    }
+}

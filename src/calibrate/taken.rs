@@ -1,0 +1,57 @@
+//! How much of the time threads were kept waiting by other programs.
+//!
+//! Owns the reading of Linux's own accounts; elsewhere, nobody is said to wait.
+//! Does not know what was measured.
+
+use std::collections::BTreeMap;
+
+/// What the threads of this process ran and waited for a processor so far, in nanoseconds, by thread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Accounts(BTreeMap<u64, (f64, f64)>);
+
+impl Accounts {
+    /// As they are now.
+    pub fn read() -> Accounts {
+        let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        Accounts(
+            tasks
+                .filter_map(|task| {
+                    let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+                    let mut fields = text.split_whitespace().map(str::parse::<f64>);
+                    let account = (fields.next()?.ok()?, fields.next()?.ok()?);
+                    Some((task.file_name().to_str()?.parse().ok()?, account))
+                })
+                .collect(),
+        )
+    }
+
+    /// The share of the time since then that this process would have taken alone: that in which its busy threads, those
+    /// that never were idle, could run. They may have waited for each other, so it is no less than what all threads
+    /// together ran, on all processors. Only threads count that were there before and are there now.
+    pub fn share_since(&self, before: &Accounts, elapsed_ns: f64, processors: usize) -> f64 {
+        let both = self.0.iter().filter_map(|(thread, now)| Some((now, before.0.get(thread)?)));
+        let spent: Vec<(f64, f64)> =
+            both.map(|(now, then)| ((now.0 - then.0).max(0.0), (now.1 - then.1).max(0.0))).collect();
+        let all = spent.iter().map(|(ran, _)| ran).sum::<f64>() / (elapsed_ns * processors as f64).max(1.0);
+        let busy = spent.iter().filter(|(ran, waited)| *ran > elapsed_ns / 50.0 && ran + waited > elapsed_ns * 0.8);
+        let (ran, waited) = busy.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        if ran > 0.0 { (ran / (ran + waited)).max(all).min(1.0) } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_counts_for_busy_threads_that_stay_and_not_for_each_other() {
+        let before = Accounts(BTreeMap::from([(1, (0.0, 0.0)), (2, (50.0, 0.0)), (9, (0.0, 0.0))]));
+        let after = Accounts(BTreeMap::from([(1, (100.0, 300.0)), (2, (50.0, 0.0)), (3, (1e9, 1e9))]));
+        assert!((after.share_since(&before, 400.0, 2) - 0.25).abs() < 1e-9);
+        assert!((after.share_since(&before, 1e6, 2) - 1.0).abs() < 1e-9, "it was idle most of the time");
+        assert!((Accounts::default().share_since(&before, 400.0, 2) - 1.0).abs() < 1e-9);
+        // Two threads that only waited for each other, on one processor: nobody else took anything.
+        let both = Accounts(BTreeMap::from([(1, (200.0, 200.0)), (2, (250.0, 200.0))]));
+        assert!((both.share_since(&before, 400.0, 1) - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,70 @@
+//! Calibration of whatever device there is: its figures are figures, and plans work with them.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use vramp::calibrate::{CalibrateError, Calibration, Progress};
+use vramp::gpu::Device;
+use vramp::plan::catalog::Class;
+use vramp::plan::{Graph, Origin, Profile, Space};
+use vramp::{FileProbe, Session};
+
+#[test]
+fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
+    let device = Device::choose().open().unwrap();
+    let heard = RefCell::new(Vec::<Progress>::new());
+    let listen = |progress: &Progress| heard.borrow_mut().push(progress.clone());
+    let profile = Calibration::on(Some(&device)).hasty().listener(listen).measure().unwrap();
+    assert_eq!(profile.name(), format!("calibrated:{}", device.adapter().name));
+    let mut measured = 0;
+    for (key, figure) in profile.figures() {
+        assert!(figure.value.is_finite() && figure.value > 0.0, "{key} is {}", figure.value);
+        assert_ne!(figure.origin, Origin::Unsaid, "{key} does not say where it comes from");
+        measured += usize::from(matches!(&figure.origin, Origin::From(words) if words.starts_with("measured")));
+    }
+    assert!(measured > 60, "only {measured} figures were measured");
+    let is_estimate = |figure: &vramp::plan::Figure| matches!(figure.origin, Origin::Estimate(_));
+    let gpu = profile.gpu.as_ref().unwrap();
+    assert!(is_estimate(&gpu.rates.sort) && !is_estimate(&gpu.rates.tap), "what cannot run is not measured");
+    assert!(gpu.rates.of(Class::Tap) > 0.0);
+    // What is written is what was measured.
+    assert_eq!(Profile::read(profile.name(), &profile.write()), Ok(profile.clone()));
+
+    let heard = heard.borrow();
+    assert!(heard.iter().enumerate().all(|(at, progress)| progress.done == at && progress.of == heard.len() - 1));
+
+    let kinds = vramp::kinds();
+    for text in ["pattern ! blur ! null", "pattern kind=ball ! markers ! waveform ! fps ! null"] {
+        let spec = vramp::read(text, kinds.catalog()).unwrap();
+        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
+        let session = Session::of(&graph, &kinds).profile(profile.clone());
+        let auto = session.plan().unwrap();
+        assert_eq!(auto.profile, profile.name());
+        for space in [Space::Cpu, Space::Gpu] {
+            let order = session.clone().only(space).plan().unwrap();
+            assert!(auto.cost_ns <= order.cost_ns, "{text}: {} against {} on the {space}", auto.cost_ns, order.cost_ns);
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_calibration_says_so_and_gives_nothing() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    let at_third = move |progress: &Progress| asked.store(progress.done >= 2, Ordering::Release);
+    let calibration = Calibration::on(None).hasty().stop_when(stop).listener(at_third);
+    assert!(matches!(calibration.measure(), Err(CalibrateError::Interrupted)));
+}
+
+#[test]
+fn a_host_that_computes_everything_again_and_again_measures_slower() {
+    let plain = Calibration::on(None).hasty().measure().unwrap();
+    let slowed = Calibration::on(None).hasty().slowed(64).measure().unwrap();
+    // Sixty-four times the work: no noise makes it look like less than four.
+    let rate = |profile: &Profile| profile.cpu.rates.handlers["blur"].value;
+    assert!(rate(&plain) > 4.0 * rate(&slowed), "{} against {}", rate(&plain), rate(&slowed));
+    assert!(plain.gpu.is_none() && plain.name() == "calibrated:cpu");
+}

@@ -1,0 +1,95 @@
+//! Variants change no pixel: however a kernel is spread over a device, it makes the bytes that the CPU makes.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
+use std::sync::{Arc, Mutex};
+
+use vramp::gpu::Device;
+use vramp::plan::catalog::{Entry, Input};
+use vramp::plan::{Graph, Profile, Space, Variant, Variants};
+use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Setup, Worker};
+use vramp::{FileProbe, Session};
+
+static CATCH: Entry = Entry {
+    name: "catch",
+    about: "keeps the bytes of every frame",
+    example: "pattern ! catch",
+    inputs: &[Input::VIDEO],
+    blocking: false,
+    ..Entry::SINK
+};
+
+/// A generator, pixel functions, drawing with small data, a gather, a resampling, a stencil of two passes with functions
+/// on both sides, and a second picture.
+const CHAINS: [&str; 7] = [
+    "pattern kind=noise size=SIZE frames=2 ! catch",
+    "pattern kind=noise size=SIZE frames=2 ! saturation 0.3 ! gamma 2.2 ! threshold 0.4 ! catch",
+    "pattern kind=ball size=SIZE frames=2 ! markers ! waveform ! text \"{frame}\" ! catch",
+    "pattern kind=noise size=SIZE frames=2 ! invert ! flip both ! hue 40 ! catch",
+    "pattern kind=noise size=SIZE frames=2 ! resize size=31x7 ! catch",
+    "pattern kind=noise size=SIZE frames=2 ! contrast 1.4 ! blur sigma=1.5 ! grayscale ! catch",
+    "pattern kind=noise size=SIZE frames=2 ! blur ! m.a ; pattern kind=bars size=SIZE ! m.b ; mix name=m mode=screen ! catch",
+];
+
+type Caught = Arc<Mutex<Vec<Vec<u8>>>>;
+
+struct Catch(Caught);
+
+impl FrameHandler for Catch {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = call.take(0).ok_or_else(|| HandlerError::failed("a frame"))?;
+        self.0.lock().unwrap().push(frame.bytes().to_vec());
+        Ok(Flow::Produced)
+    }
+}
+
+fn kinds(caught: &Caught) -> Kinds {
+    let (mut kinds, caught) = (vramp::kinds(), Arc::clone(caught));
+    kinds.add(&CATCH, move |_: &Setup<'_>| Ok(Worker::frames(Catch(Arc::clone(&caught))))).unwrap();
+    kinds
+}
+
+#[test]
+fn every_variant_makes_the_pixels_of_the_cpu_at_every_size() {
+    let device = Device::choose().open().unwrap();
+    let caught = Caught::default();
+    let kinds = kinds(&caught);
+    let mut profile = Profile::shipped("software").unwrap();
+    let most = device.limits().invocations_per_workgroup;
+    let odd = [(1, 1), (3, 5), (7, 16)]
+        .map(|(workgroup, pixels_per_invocation)| Variant { workgroup, pixels_per_invocation });
+    let variants: Vec<Variant> = vramp::calibrate::variants(most).chain(odd).collect();
+    assert!(variants.len() > 4);
+    for chain in CHAINS {
+        for size in ["1x1", "5x3", "17x9", "67x41"] {
+            let spec = vramp::read(&chain.replace("SIZE", size), kinds.catalog()).unwrap();
+            let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
+            let run = |session: Session<'_>| {
+                session.prepare_on(&device).unwrap().run(None).unwrap().into_result().unwrap();
+                std::mem::take(&mut *caught.lock().unwrap())
+            };
+            let truth = run(Session::of(&graph, &kinds).profile(profile.clone()).only(Space::Cpu).nominal_time());
+            assert_eq!(truth.len(), 2);
+            for variant in &variants {
+                profile.gpu.as_mut().unwrap().variants = Variants::all(*variant);
+                let session = Session::of(&graph, &kinds).profile(profile.clone()).only(Space::Gpu).nominal_time();
+                assert_eq!(run(session), truth, "{chain} at {size} as {variant:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_workgroup_that_is_too_large_for_the_device_is_the_usual_one() {
+    let device = Device::choose().open().unwrap();
+    let caught = Caught::default();
+    let kinds = kinds(&caught);
+    let mut profile = Profile::shipped("software").unwrap();
+    let workgroup = device.limits().invocations_per_workgroup + 1;
+    profile.gpu.as_mut().unwrap().variants = Variants::all(Variant { workgroup, pixels_per_invocation: 4 });
+    let spec = vramp::read("pattern kind=bars size=16x8 frames=1 ! catch", kinds.catalog()).unwrap();
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
+    let prepared = Session::of(&graph, &kinds).profile(profile).only(Space::Gpu).prepare_on(&device).unwrap();
+    prepared.run(None).unwrap().into_result().unwrap();
+    assert_eq!(caught.lock().unwrap().len(), 1);
+}

@@ -58,6 +58,8 @@ pub struct Session<'a> {
     choice: Choice,
     chosen: bool,
     nominal: bool,
+    watch: bool,
+    time_limit: Option<Duration>,
     listener: Option<Listener>,
 }
 
@@ -97,6 +99,8 @@ impl<'a> Session<'a> {
             choice: Device::choose(),
             chosen: false,
             nominal: false,
+            watch: false,
+            time_limit: None,
             listener: None,
         }
     }
@@ -206,6 +210,20 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Lets handlers follow changes of the files that they are made from, such as shaders.
+    #[must_use]
+    pub fn watch(mut self, watch: bool) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Says how long the device may take for one submission before it counts as hung; 10 s unless told.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
     /// Tells somebody what happens while it happens.
     #[must_use]
     pub fn listener(mut self, listener: Listener) -> Self {
@@ -278,7 +296,11 @@ impl<'a> Session<'a> {
             .batch(self.batch as usize)
             .frames(self.frames)
             .pace(self.pace)
-            .replan(self.replan(plan, profile));
+            .replan(self.replan(plan, profile))
+            .watch(self.watch);
+        if let Some(limit) = self.time_limit {
+            pipeline = pipeline.time_limit(limit);
+        }
         if let Some(threads) = self.threads {
             pipeline = pipeline.threads(threads);
         }

@@ -229,7 +229,7 @@ pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Veri
             let there =
                 Trial { up_to: Some(&handler.name), device: Some(device), on: On::DeviceFor(&handler.name), ..alone };
             let tried = subject.run(there)?;
-            if handler.entry.kernel.under(&handler.settings).is_some() && tried.report.counters.dispatches == 0 {
+            if handler.kernel().is_some() && tried.report.counters.dispatches == 0 {
                 return Err(VerifyError::NotOnDevice { handler: handler.name.clone() });
             }
             let levels = levels(handler.entry, &handler.settings);
@@ -365,7 +365,7 @@ fn apart(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Apart> {
         let own = handler.filter(|_| there).map_or(0, |handler| levels(handler.entry, &handler.settings));
         // A converter between formats computes too, without a kernel of its own.
         let computes = handler.is_none_or(|handler| {
-            let kernel = handler.entry.kernel.under(&handler.settings);
+            let kernel = handler.kernel();
             kernel.is_some_and(|kernel| kernel.kind != KernelKind::Gather)
                 || handler.entry.family == vramp_plan::catalog::Family::Convert && handler.entry.transfer.is_none()
         });

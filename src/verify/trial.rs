@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vramp_gpu::Device;
-use vramp_plan::catalog::{Entry, KernelKind, Probe, ProbeError, Probed, Settings};
+use vramp_handlers::FileProbe;
+use vramp_plan::catalog::{DeclareError, Declared, Entry, KernelKind, Probe, ProbeError, Probed, Settings};
 use vramp_plan::{
     Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Policy, PortAt, Rate,
     Space,
@@ -31,6 +32,11 @@ impl Probe for Known<'_> {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
         let same = |handler: &&Handler| std::ptr::eq(handler.entry, entry) && handler.settings == *settings;
         Ok(self.0.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed))
+    }
+
+    /// A shader's text is asked anew: its settings are typed by it.
+    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {
+        FileProbe.declared(entry, settings)
     }
 }
 
@@ -265,7 +271,7 @@ impl<'a> Subject<'a> {
 
 /// Whether a source reads its frames from outside instead of computing them.
 fn is_read(handler: &Handler) -> bool {
-    let kernel = handler.entry.kernel.under(&handler.settings);
+    let kernel = handler.kernel();
     handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)
 }
 

@@ -301,6 +301,13 @@ impl Calls {
         }
     }
 
+    /// Leaves the device behind: from now on it counts as lost, and it is never freed, since freeing one that hangs
+    /// would wait for it.
+    pub(crate) fn leave_behind(&self, reason: String) {
+        self.health.lose(reason);
+        std::mem::forget((self.device.clone(), self.queue.clone()));
+    }
+
     /// Runs `act` and gives what wgpu has to say against it.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn scoped<R>(&self, act: impl FnOnce() -> R) -> Result<R, Refusal> {

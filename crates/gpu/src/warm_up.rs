@@ -15,20 +15,23 @@ use crate::pipelines::{Compiled, PrepareError};
 /// Sizes of scratch buffers to try: a shader may ask for more than a few bytes, such as a whole table.
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
 
-#[cfg(not(target_arch = "wasm32"))]
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
-
-/// Runs a kernel once; waits for it where waiting is possible.
+/// Runs a kernel once; waits for it where waiting is possible, so long at most.
 pub(crate) fn run_once(
     calls: &Calls,
     limits: &DeviceLimits,
     kernel: &Kernel,
     compiled: &Compiled,
+    most: std::time::Duration,
 ) -> Result<(), PrepareError> {
     let mut last = None;
     for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= limits.binding_bytes) {
-        match try_once(calls, kernel, compiled, bytes) {
-            Ok(()) => return calls.health.check().map_err(PrepareError::from),
+        match try_once(calls, kernel, compiled, bytes, most) {
+            Ok(true) => return calls.health.check().map_err(PrepareError::from),
+            Ok(false) => {
+                let (name, waited_ms) = (kernel.name().to_string(), most.as_millis() as u64);
+                calls.leave_behind(format!("{name} did not end within {waited_ms} ms"));
+                return Err(PrepareError::Overdue { name, waited_ms });
+            }
             Err(refusal) => last = Some(refusal),
         }
         calls.health.check()?;
@@ -40,7 +43,14 @@ pub(crate) fn run_once(
     Err(PrepareError::Refused { name: kernel.name().to_string(), problem })
 }
 
-fn try_once(calls: &Calls, kernel: &Kernel, compiled: &Compiled, bytes: u64) -> Result<(), Refusal> {
+/// Says whether it came to its end.
+fn try_once(
+    calls: &Calls,
+    kernel: &Kernel,
+    compiled: &Compiled,
+    bytes: u64,
+    most: std::time::Duration,
+) -> Result<bool, Refusal> {
     let bindings = kernel.bindings();
     let mut buffers = Vec::with_capacity(bindings.len());
     for binding in bindings {
@@ -70,10 +80,12 @@ fn try_once(calls: &Calls, kernel: &Kernel, compiled: &Compiled, bytes: u64) -> 
         calls.submit(encoder)
     });
     let (_, index) = submitted?;
+    // A loss is found by the caller's check.
     #[cfg(not(target_arch = "wasm32"))]
-    // A loss is found by the caller's check; a kernel that takes longer than this will be found by its player.
-    let _ = calls.wait(index, PATIENCE);
+    return Ok(calls.wait(index, most).unwrap_or(true));
     #[cfg(target_arch = "wasm32")]
-    let _ = index;
-    Ok(())
+    {
+        let _ = (index, most);
+        Ok(true)
+    }
 }

@@ -74,7 +74,7 @@ impl Playing {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.asked.is_empty()
+        self.asked.is_empty() && self.player.under_way() == 0
     }
 
     /// Plays what was recorded and could not be played before; says whether it went through.
@@ -187,7 +187,10 @@ impl Playing {
         self.asked.clear();
         #[cfg(not(target_arch = "wasm32"))]
         {
-            let _ = self.player.wait(std::time::Duration::from_secs(1));
+            // Whoever still works after that may do so for ever, and freeing its device would wait for it.
+            if let Ok(false) = self.player.wait(std::time::Duration::from_secs(1)) {
+                self.player.device().clone().abandon();
+            }
             while let Ok(Some(arrived)) = self.player.readbacks().take() {
                 drop(arrived);
             }

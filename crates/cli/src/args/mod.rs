@@ -194,6 +194,12 @@ pub(crate) struct RunArgs {
     /// End every source after this time
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
+    /// Follow the files of shaders: what is saved is compiled meanwhile and takes effect between two frames
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Milliseconds that the device may take for one submission before it counts as hung; 10000 if not given
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub(crate) time_limit: Option<u64>,
     /// Print what the run did as one line of JSON on standard output, after everything else
     #[arg(long)]
     pub(crate) json: bool,

@@ -162,6 +162,10 @@ fn wording(event: &Event) -> Option<String> {
             };
             Some(format!("{handler} failed on frame {frame}: {error}; {then}, and so are later ones, without a word"))
         }
+        Event::Reloaded { handler } => Some(format!("{handler}: reloaded")),
+        Event::NotReloaded { handler, problem } => {
+            Some(format!("{handler}: what was saved cannot be used, it stays as it was: {problem}"))
+        }
         Event::Slow { handler, frame, took, budget, count } => {
             let more = if *count > 1 { format!("; {count} such frames in a second") } else { String::new() };
             let (took, budget) = (ms(took), ms(budget));

@@ -15,6 +15,8 @@ mod words;
 pub(crate) use budget::check as check_budget;
 pub(crate) use live::{Live, Total};
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use serde::Serialize;
 use vramp::plan::Graph;
@@ -41,6 +43,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut session = session::on_this_machine(wishes, &graph, &kinds)?;
     if let Some(frames) = args.frames {
         session = session.frames(frames);
+    }
+    session = session.watch(args.watch);
+    if let Some(limit_ms) = args.time_limit {
+        session = session.time_limit(Duration::from_millis(limit_ms));
     }
     let live = Live::new(wishes.quiet, Total::of(&graph, args.frames, args.seconds));
     let prepared = session.listener(live.listener()).prepare()?;

@@ -41,7 +41,12 @@ struct Inner {
     pool: Pool<DeviceMemory>,
     pipelines: Pipelines,
     calls: Calls,
+    /// Milliseconds that one submission may take.
+    time_limit_ms: AtomicU64,
 }
+
+/// How long one submission may take before the device counts as hung, unless told.
+const TIME_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -67,7 +72,8 @@ impl Device {
         let calls = Calls::new(device, queue);
         let pool = Pool::new(rules, calls.progress.clone());
         let pipelines = Pipelines::new(id);
-        Self { inner: Arc::new(Inner { id, adapter, limits, maps_directly, pool, pipelines, calls }) }
+        let time_limit_ms = AtomicU64::new(TIME_LIMIT.as_millis() as u64);
+        Self { inner: Arc::new(Inner { id, adapter, limits, maps_directly, pool, pipelines, calls, time_limit_ms }) }
     }
 
     // ---- facts
@@ -95,6 +101,18 @@ impl Device {
     /// What wgpu counts by itself; none where it does not.
     pub fn driver_counters(&self) -> Option<DriverCounters> {
         self.inner.calls.driver_counters()
+    }
+
+    /// How long one submission may take before the device counts as hung; 10 s unless told.
+    pub fn time_limit(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.inner.time_limit_ms.load(Ordering::Relaxed))
+    }
+
+    /// Says how long one submission may take. It holds for kernels that are prepared and players that are made from now
+    /// on.
+    pub fn set_time_limit(&self, limit: std::time::Duration) {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.inner.time_limit_ms.store(limit_ms, Ordering::Relaxed);
     }
 
     // ---- memory
@@ -141,7 +159,7 @@ impl Device {
         let Inner { calls, limits, pipelines, .. } = &*self.inner;
         let (kernel, is_new) = pipelines.compile(calls, limits, shader).await?;
         if let Some(compiled) = pipelines.find(kernel.id).filter(|_| is_new) {
-            warm_up::run_once(calls, limits, &kernel, &compiled)?;
+            warm_up::run_once(calls, limits, &kernel, &compiled, self.time_limit())?;
         }
         Ok(kernel)
     }
@@ -182,7 +200,7 @@ impl Device {
 
     /// Leaves the device behind without freeing it: dropping one that hangs would hang as well.
     pub fn abandon(self) {
-        self.inner.calls.health.lose("it was abandoned".into());
+        self.inner.calls.leave_behind("it was abandoned".into());
         std::mem::forget(self);
     }
 

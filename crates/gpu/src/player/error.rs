@@ -57,7 +57,7 @@ pub enum PlayError {
     },
     /// The oldest submission does not end.
     #[error(
-        "{kernel} did not end within {waited_ms} ms; the device hangs: abandon it, since dropping it may hang as well"
+        "{kernel} did not end within {waited_ms} ms; the device hangs and is left behind"
     )]
     Overdue {
         /// Its first kernel.

@@ -27,10 +27,6 @@ use crate::upload::{Staging, Uploads};
 /// Frames under way at once unless told: one that the device works on, one that waits for it.
 const DEFAULT_IN_FLIGHT: usize = 2;
 
-/// How long the device may take for one submission before it counts as hung.
-#[cfg(not(target_arch = "wasm32"))]
-const DEFAULT_OVERDUE: std::time::Duration = std::time::Duration::from_secs(10);
-
 /// What became of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Played {
@@ -65,7 +61,7 @@ impl PlayerBuilder {
         self
     }
 
-    /// How long one submission may take before the device counts as hung.
+    /// How long one submission may take before the device counts as hung; the device's time limit unless told.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn overdue(mut self, after: std::time::Duration) -> Self {
@@ -162,7 +158,7 @@ impl Player {
             in_flight: DEFAULT_IN_FLIGHT,
             readback_slots: None,
             #[cfg(not(target_arch = "wasm32"))]
-            overdue: DEFAULT_OVERDUE,
+            overdue: device.time_limit(),
         }
     }
 
@@ -200,6 +196,8 @@ impl Player {
     /// Whether a recording could be played without waiting; hears what has finished.
     pub fn has_room(&mut self) -> Result<bool, PlayError> {
         self.device.check()?;
+        #[cfg(not(target_arch = "wasm32"))]
+        self.check_overdue()?;
         self.make_room()
     }
 
@@ -279,11 +277,19 @@ impl Player {
     /// Complains where the oldest submission has taken longer than one may.
     #[cfg(not(target_arch = "wasm32"))]
     fn check_overdue(&self) -> Result<(), PlayError> {
-        let Some(oldest) = self.under_way.front().filter(|oldest| oldest.since.elapsed() >= self.overdue) else {
+        let unfinished = self.under_way.iter().find(|one| !self.has_finished(one.submission));
+        let Some(oldest) = unfinished.filter(|oldest| oldest.since.elapsed() >= self.overdue) else {
             return Ok(());
         };
-        let kernel = oldest.kernel.clone().unwrap_or_else(|| "a transfer".into());
-        Err(PlayError::Overdue { kernel, waited_ms: oldest.since.elapsed().as_millis() as u64 })
+        Err(self.overdue(oldest.kernel.clone(), oldest.since.elapsed()))
+    }
+
+    /// A device that hangs is left behind: whoever touches it from now on hears that it is lost.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn overdue(&self, kernel: Option<Arc<str>>, waited: std::time::Duration) -> PlayError {
+        let (kernel, waited_ms) = (kernel.unwrap_or_else(|| "a transfer".into()), waited.as_millis() as u64);
+        self.device.calls().leave_behind(format!("{kernel} did not end within {waited_ms} ms"));
+        PlayError::Overdue { kernel, waited_ms }
     }
 
     #[cfg(not(target_arch = "wasm32"))]
@@ -295,8 +301,7 @@ impl Player {
         if self.has_finished(submission) || started.elapsed() < self.overdue {
             return Ok(());
         }
-        let kernel = kernel.unwrap_or_else(|| "a transfer".into());
-        Err(PlayError::Overdue { kernel, waited_ms: started.elapsed().as_millis() as u64 })
+        Err(self.overdue(kernel, started.elapsed()))
     }
 
     /// What a recording cannot know about its device.

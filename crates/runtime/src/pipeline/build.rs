@@ -89,6 +89,9 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         finishing: Arc::default(),
         bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
     };
+    if let (Some(device), Some(limit)) = (&wishes.device, wishes.time_limit) {
+        device.set_time_limit(limit);
+    }
     let held_before = wishes.device.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
     let (mut units, unit_of) = units(plan, &planned);
     let ramps = add_ramps(plan, &planned, &mut units, &unit_of);
@@ -453,6 +456,8 @@ fn make(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>], at: usize) -> Res
         space: handler.space,
         rate: own.rate(),
         handlers: wishes.graph.handlers().len(),
+        declared: own.written.and_then(|written| written.declared.as_ref()),
+        watch: wishes.watch,
     };
     let handler = || handler.name.clone();
     make(&setup).map_err(|error| match error {

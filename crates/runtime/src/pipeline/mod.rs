@@ -140,6 +140,8 @@ pub struct PipelineBuilder<'a> {
     nominal: bool,
     listener: Option<Listener>,
     replan: Option<Replan>,
+    time_limit: Option<Duration>,
+    watch: bool,
 }
 
 impl PipelineBuilder<'_> {
@@ -210,6 +212,20 @@ impl PipelineBuilder<'_> {
     #[must_use]
     pub fn replan(mut self, replan: Replan) -> Self {
         self.replan = Some(replan);
+        self
+    }
+
+    /// Says how long the device may take for one submission before it counts as hung; 10 s unless told.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
+    /// Lets handlers follow changes of the files that they are made from.
+    #[must_use]
+    pub fn watch(mut self, watch: bool) -> Self {
+        self.watch = watch;
         self
     }
 
@@ -335,6 +351,8 @@ impl Pipeline {
             nominal: false,
             listener: None,
             replan: None,
+            time_limit: None,
+            watch: false,
         }
     }
 

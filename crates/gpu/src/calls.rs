@@ -98,6 +98,9 @@ pub(crate) struct Calls {
     queue: wgpu::Queue,
     tally: Tally,
     submitting: Mutex<()>,
+    /// The submission that a thread is in right now, and since when: some drivers run kernels in that very call.
+    #[cfg(not(target_arch = "wasm32"))]
+    inside: Mutex<Option<(std::time::Instant, Option<Arc<str>>)>>,
     pub(crate) progress: Progress,
     pub(crate) health: Arc<Health>,
 }
@@ -126,6 +129,8 @@ impl Calls {
             queue,
             tally: Tally::default(),
             submitting: Mutex::new(()),
+            #[cfg(not(target_arch = "wasm32"))]
+            inside: Mutex::new(None),
             progress: Progress::default(),
             health,
         }
@@ -182,17 +187,43 @@ impl Calls {
         pass.dispatch_workgroups(x, y, z);
     }
 
-    /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished.
-    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> (u64, wgpu::SubmissionIndex) {
+    /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished. `kernel` is whom to
+    /// name if the driver does not come back.
+    pub(crate) fn submit(
+        &self,
+        encoder: wgpu::CommandEncoder,
+        kernel: Option<&Arc<str>>,
+    ) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
         // One at a time, so that numbers grow in the queue's order.
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
         add(&self.tally.submits, 1);
         let number = self.progress.submit();
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            *self.inside() = Some((std::time::Instant::now(), kernel.cloned()));
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = kernel;
         let index = self.queue.submit([commands]);
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            *self.inside() = None;
+        }
         let progress = self.progress.clone();
         self.queue.on_submitted_work_done(move || progress.finish(number));
         (number, index)
+    }
+
+    /// How long a thread has been inside a submission, and of which kernel.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Option<Arc<str>>)> {
+        self.inside().as_ref().map(|(since, kernel)| (since.elapsed(), kernel.clone()))
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn inside(&self) -> std::sync::MutexGuard<'_, Option<(std::time::Instant, Option<Arc<str>>)>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for a mapping; `mapping` hears of it during a later submit, poll or wait.

@@ -213,6 +213,6 @@ impl SegmentCount {
     }
 }
 
-fn failure(error: DeviceError) -> Failure {
+pub(crate) fn failure(error: DeviceError) -> Failure {
     Failure { handler: "device".to_owned(), frame: 0, error: HandlerError::Device(error) }
 }

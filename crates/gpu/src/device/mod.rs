@@ -159,7 +159,7 @@ impl Device {
         let Inner { calls, limits, pipelines, .. } = &*self.inner;
         let (kernel, is_new) = pipelines.compile(calls, limits, shader).await?;
         if let Some(compiled) = pipelines.find(kernel.id).filter(|_| is_new) {
-            warm_up::run_once(calls, limits, &kernel, &compiled, self.time_limit())?;
+            warm_up::run_once(self, &kernel, &compiled)?;
         }
         Ok(kernel)
     }
@@ -184,6 +184,20 @@ impl Device {
     /// An error unless the device is there.
     pub fn check(&self) -> Result<(), Lost> {
         self.inner.calls.health.check()
+    }
+
+    /// Complains where the driver has not come back from a submission for longer than one may take, and leaves the
+    /// device behind. For a thread that does not play: some drivers run kernels in the very call that submits them.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn check_overdue(&self) -> Result<(), crate::PlayError> {
+        match self.inner.calls.stuck_for() {
+            Some((waited, kernel)) if waited >= self.time_limit() => {
+                let (kernel, waited_ms) = (kernel.unwrap_or_else(|| "a transfer".into()), waited.as_millis() as u64);
+                self.inner.calls.leave_behind(format!("{kernel} did not end within {waited_ms} ms"));
+                Err(crate::PlayError::Overdue { kernel, waited_ms })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the device reported by itself since the last call, and how many events more than are kept.

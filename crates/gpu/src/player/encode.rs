@@ -3,6 +3,8 @@
 //! Owns the finding of everything that a recording names, the filling of its staging memory, and the encoding.
 //! Does not keep anything between two recordings but scratch lists.
 
+use std::sync::Arc;
+
 use crate::buffer::Buffer;
 use crate::calls::Refusal;
 use crate::memory::Resource;
@@ -144,7 +146,7 @@ impl Player {
                     _ => {}
                 }
             }
-            calls.submit(encoder)
+            calls.submit(encoder, first_kernel(recording))
         })
     }
 
@@ -158,6 +160,14 @@ impl Player {
         pass.set_bind_group(0, group, offset.as_slice());
         self.device.calls().dispatch(pass, *grid);
     }
+}
+
+/// Who is named if a recording does not end.
+pub(super) fn first_kernel<H: HostSource>(recording: &Recording<Buffer, H>) -> Option<&Arc<str>> {
+    recording.acts().iter().find_map(|act| match act {
+        Act::Dispatch { kernel, .. } => Some(kernel.name()),
+        _ => None,
+    })
 }
 
 /// Whether a download can map the buffer itself: nobody but this recording holds it, so nobody can use it meanwhile.

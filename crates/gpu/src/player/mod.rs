@@ -397,10 +397,7 @@ impl Player {
             #[cfg(not(target_arch = "wasm32"))]
             since: std::time::Instant::now(),
             #[cfg(not(target_arch = "wasm32"))]
-            kernel: recording.acts().iter().find_map(|act| match act {
-                Act::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
-                _ => None,
-            }),
+            kernel: encode::first_kernel(recording).cloned(),
         });
         calls.count_in_flight(self.under_way() as u64);
         self.scratch.steps.clear();

@@ -54,6 +54,17 @@ pub struct DriverCounters {
     pub memory_allocations: i64,
 }
 
+/// The first kernels of a submission, to be named if it does not end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kernels(pub(crate) [Option<Arc<str>>; 4]);
+
+impl std::fmt::Display for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.0.iter().flatten().map(|name| &**name).collect();
+        f.write_str(&if names.is_empty() { "a transfer".to_owned() } else { names.join(", ") })
+    }
+}
+
 /// Why wgpu did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -100,7 +111,7 @@ pub(crate) struct Calls {
     submitting: Mutex<()>,
     /// The submission that a thread is in right now, and since when: some drivers run kernels in that very call.
     #[cfg(not(target_arch = "wasm32"))]
-    inside: Mutex<Option<(std::time::Instant, Option<Arc<str>>)>>,
+    inside: Mutex<Option<(std::time::Instant, Kernels)>>,
     pub(crate) progress: Progress,
     pub(crate) health: Arc<Health>,
 }
@@ -187,12 +198,12 @@ impl Calls {
         pass.dispatch_workgroups(x, y, z);
     }
 
-    /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished. `kernel` is whom to
-    /// name if the driver does not come back.
+    /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished. `kernels` are whom
+    /// to name if the driver does not come back.
     pub(crate) fn submit(
         &self,
         encoder: wgpu::CommandEncoder,
-        kernel: Option<&Arc<str>>,
+        kernels: Kernels,
     ) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
         // One at a time, so that numbers grow in the queue's order.
@@ -201,10 +212,10 @@ impl Calls {
         let number = self.progress.submit();
         #[cfg(not(target_arch = "wasm32"))]
         {
-            *self.inside() = Some((std::time::Instant::now(), kernel.cloned()));
+            *self.inside() = Some((std::time::Instant::now(), kernels));
         }
         #[cfg(target_arch = "wasm32")]
-        let _ = kernel;
+        let _ = kernels;
         let index = self.queue.submit([commands]);
         #[cfg(not(target_arch = "wasm32"))]
         {
@@ -215,14 +226,14 @@ impl Calls {
         (number, index)
     }
 
-    /// How long a thread has been inside a submission, and of which kernel.
+    /// How long a thread has been inside a submission, and of which kernels.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Option<Arc<str>>)> {
-        self.inside().as_ref().map(|(since, kernel)| (since.elapsed(), kernel.clone()))
+    pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Kernels)> {
+        self.inside().as_ref().map(|(since, kernels)| (since.elapsed(), kernels.clone()))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn inside(&self) -> std::sync::MutexGuard<'_, Option<(std::time::Instant, Option<Arc<str>>)>> {
+    fn inside(&self) -> std::sync::MutexGuard<'_, Option<(std::time::Instant, Kernels)>> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use vramp_plan::Binding;
 
-use crate::calls::{Calls, Refusal};
+use crate::calls::{Calls, Kernels, Refusal};
 use crate::device::Device;
 use crate::kernel::Kernel;
 use crate::pipelines::{Compiled, PrepareError};
@@ -100,7 +100,7 @@ fn try_once(
             pass.set_bind_group(0, &group, offsets);
             calls.dispatch(&mut pass, [1, 1, 1]);
         }
-        calls.submit(encoder, Some(kernel.name()))
+        calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]))
     });
     let (_, index) = submitted?;
     // A loss is found by the caller's check.

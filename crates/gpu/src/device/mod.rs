@@ -191,8 +191,8 @@ impl Device {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn check_overdue(&self) -> Result<(), crate::PlayError> {
         match self.inner.calls.stuck_for() {
-            Some((waited, kernel)) if waited >= self.time_limit() => {
-                let (kernel, waited_ms) = (kernel.unwrap_or_else(|| "a transfer".into()), waited.as_millis() as u64);
+            Some((waited, kernels)) if waited >= self.time_limit() => {
+                let (kernel, waited_ms): (Arc<str>, _) = (kernels.to_string().into(), waited.as_millis() as u64);
                 self.inner.calls.leave_behind(format!("{kernel} did not end within {waited_ms} ms"));
                 Err(crate::PlayError::Overdue { kernel, waited_ms })
             }

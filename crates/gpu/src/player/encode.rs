@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
-use crate::calls::Refusal;
+use crate::calls::{Kernels, Refusal};
 use crate::memory::Resource;
 use crate::readback::Claimed;
 use crate::recording::{Act, COPY_BYTES, HostSource, Recording};
@@ -146,7 +146,7 @@ impl Player {
                     _ => {}
                 }
             }
-            calls.submit(encoder, first_kernel(recording))
+            calls.submit(encoder, named(recording))
         })
     }
 
@@ -162,12 +162,13 @@ impl Player {
     }
 }
 
-/// Who is named if a recording does not end.
-pub(super) fn first_kernel<H: HostSource>(recording: &Recording<Buffer, H>) -> Option<&Arc<str>> {
-    recording.acts().iter().find_map(|act| match act {
-        Act::Dispatch { kernel, .. } => Some(kernel.name()),
+/// Who is named if a recording does not end: its first kernels.
+pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels {
+    let mut kernels = recording.acts().iter().filter_map(|act| match act {
+        Act::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
         _ => None,
-    })
+    });
+    Kernels(std::array::from_fn(|_| kernels.next()))
 }
 
 /// Whether a download can map the buffer itself: nobody but this recording holds it, so nobody can use it meanwhile.

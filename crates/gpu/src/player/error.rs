@@ -60,7 +60,7 @@ pub enum PlayError {
         "{kernel} did not end within {waited_ms} ms; the device hangs and is left behind"
     )]
     Overdue {
-        /// Its first kernel.
+        /// Its kernels, the first four.
         kernel: Arc<str>,
         /// How long was waited for it.
         waited_ms: u64,

@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use crate::bind_groups::BindGroups;
 use crate::buffer::Buffer;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::calls::Kernels;
 use crate::calls::Refusal;
 use crate::device::Device;
 use crate::pipelines::Compiled;
@@ -112,9 +114,9 @@ struct UnderWay {
     index: wgpu::SubmissionIndex,
     #[cfg(not(target_arch = "wasm32"))]
     since: std::time::Instant,
-    /// Its first kernel, to be named if it hangs.
+    /// Its kernels, to be named if it hangs.
     #[cfg(not(target_arch = "wasm32"))]
-    kernel: Option<Arc<str>>,
+    kernels: Kernels,
 }
 
 /// Lists that each play needs and that keep their room.
@@ -281,13 +283,13 @@ impl Player {
         let Some(oldest) = unfinished.filter(|oldest| oldest.since.elapsed() >= self.overdue) else {
             return Ok(());
         };
-        Err(self.overdue(oldest.kernel.clone(), oldest.since.elapsed()))
+        Err(self.overdue(&oldest.kernels, oldest.since.elapsed()))
     }
 
     /// A device that hangs is left behind: whoever touches it from now on hears that it is lost.
     #[cfg(not(target_arch = "wasm32"))]
-    fn overdue(&self, kernel: Option<Arc<str>>, waited: std::time::Duration) -> PlayError {
-        let (kernel, waited_ms) = (kernel.unwrap_or_else(|| "a transfer".into()), waited.as_millis() as u64);
+    fn overdue(&self, kernels: &Kernels, waited: std::time::Duration) -> PlayError {
+        let (kernel, waited_ms): (Arc<str>, _) = (kernels.to_string().into(), waited.as_millis() as u64);
         self.device.calls().leave_behind(format!("{kernel} did not end within {waited_ms} ms"));
         PlayError::Overdue { kernel, waited_ms }
     }
@@ -296,12 +298,12 @@ impl Player {
     fn wait_until_overdue(&mut self, started: std::time::Instant) -> Result<(), PlayError> {
         let Some(oldest) = self.under_way.front() else { return Ok(()) };
         let (index, left) = (oldest.index.clone(), self.overdue.saturating_sub(started.elapsed()));
-        let (submission, kernel) = (oldest.submission, oldest.kernel.clone());
+        let (submission, kernels) = (oldest.submission, oldest.kernels.clone());
         self.device.calls().wait(index, left)?;
         if self.has_finished(submission) || started.elapsed() < self.overdue {
             return Ok(());
         }
-        Err(self.overdue(kernel, started.elapsed()))
+        Err(self.overdue(&kernels, started.elapsed()))
     }
 
     /// What a recording cannot know about its device.
@@ -397,7 +399,7 @@ impl Player {
             #[cfg(not(target_arch = "wasm32"))]
             since: std::time::Instant::now(),
             #[cfg(not(target_arch = "wasm32"))]
-            kernel: encode::first_kernel(recording).cloned(),
+            kernels: encode::named(recording),
         });
         calls.count_in_flight(self.under_way() as u64);
         self.scratch.steps.clear();

@@ -17,10 +17,14 @@ use crate::pipelines::{Compiled, PrepareError};
 /// Sizes of scratch buffers to try: a shader may ask for more than a few bytes, such as a whole table.
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
 
+/// What a first run may take beyond the time limit, since drivers compile in it.
+const COMPILING: std::time::Duration = std::time::Duration::from_secs(1);
+
 #[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 16 << 20;
 
-/// Runs a kernel once; waits for it where waiting is possible, as long as the device's time limit says.
+/// Runs a kernel once; waits for it where waiting is possible, a little longer than the device's time
+/// limit says.
 pub(crate) fn run_once(device: &Device, kernel: &Kernel, compiled: &Arc<Compiled>) -> Result<(), PrepareError> {
     #[cfg(target_arch = "wasm32")]
     return try_sizes(device, kernel, compiled).map(|_| ());
@@ -29,7 +33,7 @@ pub(crate) fn run_once(device: &Device, kernel: &Kernel, compiled: &Arc<Compiled
     {
         let (send, ended) = std::sync::mpsc::sync_channel(1);
         let (running, what, with) = (device.clone(), kernel.clone(), Arc::clone(compiled));
-        let most = device.time_limit();
+        let most = device.time_limit() + COMPILING;
         // Drivers compile here, which nests as deep as the text that they are given.
         let named = std::thread::Builder::new().name("vramp first run".to_owned()).stack_size(STACK_BYTES);
         let spawned = named.spawn(move || drop(send.send(try_sizes(&running, &what, &with))));
@@ -50,7 +54,8 @@ pub(crate) fn run_once(device: &Device, kernel: &Kernel, compiled: &Arc<Compiled
 
 /// Tries sizes until one is accepted; says whether the kernel came to its end.
 fn try_sizes(device: &Device, kernel: &Kernel, compiled: &Compiled) -> Result<bool, PrepareError> {
-    let (calls, most) = (device.calls(), device.time_limit());
+    // Whoever waits for this thread gives up a little earlier.
+    let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);
     let mut last = None;
     for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= device.limits().binding_bytes) {
         match try_once(calls, kernel, compiled, bytes, most) {

@@ -139,14 +139,24 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
 /// Parses; what lies beyond `own_bytes` is vramp's, and no place for a mistake.
 fn parsed(text: &str, own_bytes: usize) -> Result<Module, OwnError> {
     naga::front::wgsl::parse_str(text).map_err(|error| {
+        let is_ours = error.labels().all(|(span, _)| !is_own(span, own_bytes)) && error.labels().len() > 0;
+        if is_ours && own_bytes < text.len() {
+            // Something is not closed, and what is vramp's was taken for more of it: by itself it ends too early.
+            if let Err(error) = parsed(&text[..own_bytes], own_bytes) {
+                return error;
+            }
+        }
         let mut problem = error.message().to_owned();
         let label = error.labels().find(|(span, _)| is_own(*span, own_bytes)).map(|(span, label)| (span, label.to_owned()));
-        if let Some((_, label)) = label.as_ref().filter(|(_, label)| !label.is_empty() && !problem.contains(label)) {
+        let says_more = |label: &str| !label.is_empty() && label != "see msg" && !problem.contains(label);
+        if let Some((_, label)) = label.as_ref().filter(|(_, label)| says_more(label)) {
             problem = format!("{problem} ({label})");
         }
         let notes: Vec<&str> = error.notes().take(4).collect();
-        let at = label.and_then(|(span, _)| span.to_range()).map_or(0, |range| range.start);
-        let error = OwnError::at(&text[..own_bytes], at, one_line(&problem));
+        let error = match label.and_then(|(span, _)| span.to_range()) {
+            Some(range) => OwnError::at(&text[..own_bytes], range.start, one_line(&problem)),
+            None => OwnError::whole(one_line(&problem)),
+        };
         if notes.is_empty() { error } else { error.help(notes.join("; ")) }
     })
 }

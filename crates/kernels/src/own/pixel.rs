@@ -154,7 +154,8 @@ fn refuse_what_needs_a_kernel(text: &str, tokens: &[Token<'_>], names: &[(&str, 
         "workgroupBarrier", "storageBarrier", "textureBarrier", "workgroupUniformLoad", "enable", "requires",
         "diagnostic", "discard",
     ];
-    match tokens.iter().find(|token| NOT_HERE.contains(&token.text)) {
+    let is_derivative = |word: &str| ["dpdx", "dpdy", "fwidth"].iter().any(|start| word.starts_with(start));
+    match tokens.iter().find(|token| NOT_HERE.contains(&token.text) || is_derivative(token.text)) {
         None => Ok(()),
         Some(token) => {
             let problem = format!("a pixel function cannot use `{}`", token.text);

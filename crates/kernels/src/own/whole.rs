@@ -151,7 +151,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnErr
         (1, 1, None) if bound.len() <= 3 => None,
         (1, 1, Some((at, (is, _, name)))) => Some(format!("`{name}` is binding {is}, and nothing or something else is binding {at}")),
         (1, 1, None) => Some("it has more than one uniform".to_owned()),
-        _ => Some(format!("it binds {reads} pictures to read and {writes} to write; expected one of each")),
+        _ => Some(format!("pictures that it binds: {reads} to read, {writes} to write; expected one of each")),
     };
     if let Some(problem) = problem {
         return Err(OwnError::whole(problem).help(
@@ -204,12 +204,6 @@ pub(super) fn check_memory(text: &str, module: &Module) -> Result<(), OwnError> 
         let problem = format!("`{name}` makes it {has} bytes; at most {most} are allowed");
         Err(OwnError::at(text, at.map_or(0, |at| at.start), problem))
     };
-    for (handle, ty) in module.types.iter() {
-        let has = bytes(handle);
-        if has > MAX_PRIVATE_BYTES {
-            return refuse(module.types.get_span(handle).to_range(), ty.name.as_deref().unwrap_or("this type"), has, MAX_PRIVATE_BYTES);
-        }
-    }
     let (mut private, mut shared) = (0_u32, 0_u32);
     for (handle, variable) in module.global_variables.iter() {
         let at = module.global_variables.get_span(handle).to_range();
@@ -237,6 +231,12 @@ pub(super) fn check_memory(text: &str, module: &Module) -> Result<(), OwnError> 
                 let at = function.local_variables.get_span(handle).to_range();
                 return refuse(at, variable.name.as_deref().unwrap_or(""), private, MAX_PRIVATE_BYTES);
             }
+        }
+    }
+    for (handle, ty) in module.types.iter() {
+        let has = bytes(handle);
+        if has > MAX_PRIVATE_BYTES {
+            return refuse(module.types.get_span(handle).to_range(), ty.name.as_deref().unwrap_or("this type"), has, MAX_PRIVATE_BYTES);
         }
     }
     Ok(())

@@ -181,7 +181,10 @@ fn a_whole_kernel_is_its_formula() {
     };
     let mean = |byte: i32| {
         let (x, y, channel) = (byte / 4 % width, byte / 4 / width, byte % 4);
-        (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy))).map(|(dx, dy)| at(x + dx, y + dy, channel)).sum::<f64>()
+        (-1..=1)
+            .flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)))
+            .map(|(dx, dy)| at(x + dx, y + dy, channel))
+            .sum::<f64>()
             / 9.0
     };
     within_a_level(&found, (0..4 * width * height).map(mean));
@@ -200,7 +203,8 @@ fn a_kernel_is_given_its_frame_and_its_settings_and_may_bind_in_any_order() {
             let at = id.y * known.size.x + id.x;
             output[at] = input[at] + known.number + known.add + u32(known.time * 30.0 + 0.5); }}"
         );
-        let (frames, dispatches) = made(&format!("invert ! wgsl code=\"{code}\" add=5 ! invert"), size, &pictures, true);
+        let (frames, dispatches) =
+            made(&format!("invert ! wgsl code=\"{code}\" add=5 ! invert"), size, &pictures, true);
         assert_eq!(dispatches, 3, "a whole kernel is fused with nothing");
         for (number, (frame, picture)) in (0..).zip(frames.iter().zip(&pictures)) {
             let words = |bytes: &[u8]| -> Vec<u32> {

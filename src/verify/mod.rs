@@ -240,6 +240,11 @@ pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Veri
                 checks.push(Check { what: What::Twins, port: port.clone(), made_by, result });
             }
         }
+        for handler in subject.device_only() {
+            let port = format!("{}.{}", handler.name, handler.entry.outputs[0].name);
+            let result = Outcome::Left("it has no version for the cpu, so that the gpu's is taken as it is".to_owned());
+            checks.push(Check { what: What::Twins, port, made_by: vec![handler.name.clone()], result });
+        }
         let fused = Trial { device: Some(device), on: On::Device, ..fused };
         compare_sinks(&subject, &truth, fused, What::FusedOnDevice, &mut checks)?;
     }

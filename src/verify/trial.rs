@@ -144,6 +144,14 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// Handlers that compute on the device and nowhere else.
+    pub(super) fn device_only(&self) -> impl Iterator<Item = &'a Handler> {
+        self.graph.handlers().iter().filter(|handler| {
+            let entry = handler.entry;
+            entry.transfer.is_none() && !entry.outputs.is_empty() && !entry.offers(Space::Cpu)
+        })
+    }
+
     /// Names of everything in front of a handler, and its own.
     pub(super) fn names_up_to(&self, name: &str) -> impl Iterator<Item = &str> {
         self.up_to(name).into_iter().map(|at| self.plan.handlers[at].name.as_str())

@@ -200,11 +200,7 @@ impl Calls {
 
     /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished. `kernels` are whom
     /// to name if the driver does not come back.
-    pub(crate) fn submit(
-        &self,
-        encoder: wgpu::CommandEncoder,
-        kernels: Kernels,
-    ) -> (u64, wgpu::SubmissionIndex) {
+    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder, kernels: Kernels) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
         // One at a time, so that numbers grow in the queue's order.
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -56,9 +56,7 @@ pub enum PlayError {
         problem: String,
     },
     /// The oldest submission does not end.
-    #[error(
-        "{kernel} did not end within {waited_ms} ms; the device hangs and is left behind"
-    )]
+    #[error("{kernel} did not end within {waited_ms} ms; the device hangs and is left behind")]
     Overdue {
         /// Its kernels, the first four.
         kernel: Arc<str>,

@@ -99,7 +99,9 @@ pub(super) fn of(
         let at = place.map_or(0, |place| place.name.at);
         let Some(kind) = MemberKind::of(&module.types[member.ty]) else {
             let problem = format!("`{own}`: a setting cannot have this type");
-            return Err(OwnError::at(text, at, problem).help("settings are f32, i32, u32, bool, vec2f, vec3f and vec4f"));
+            return Err(
+                OwnError::at(text, at, problem).help("settings are f32, i32, u32, bool, vec2f, vec3f and vec4f")
+            );
         };
         let default = place.and_then(|place| place.default).map(str::to_owned);
         let shown = OwnError::at(text, at, "");

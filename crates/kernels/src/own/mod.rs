@@ -121,7 +121,8 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
         let problem = format!("`{}`: nothing can override it here", constant.text);
         return Err(OwnError::at(text, constant.at, problem).help("write `const`, or make it a member of `Settings`"));
     }
-    let is_kernel = tokens.windows(2).any(|pair| pair[0].text == "@" && ["compute", "vertex", "fragment"].contains(&pair[1].text));
+    let is_kernel =
+        tokens.windows(2).any(|pair| pair[0].text == "@" && ["compute", "vertex", "fragment"].contains(&pair[1].text));
     let has_pixel = names.iter().any(|(keyword, name)| *keyword == "fn" && name.text == "pixel");
     match (is_kernel, has_pixel) {
         (true, _) => Ok(Own::Whole(Arc::new(whole::read(text, &tokens)?))),
@@ -129,9 +130,8 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
         (false, false) => {
             // What the compiler has to say comes first: a slip before `fn` hides the function.
             parsed(text, text.len())?;
-            Err(OwnError::whole("there is neither a `fn pixel` nor a `@compute` entry point in it").help(
-                "a pixel function is `fn pixel(color: vec4f) -> vec4f { return color; }`",
-            ))
+            Err(OwnError::whole("there is neither a `fn pixel` nor a `@compute` entry point in it")
+                .help("a pixel function is `fn pixel(color: vec4f) -> vec4f { return color; }`"))
         }
     }
 }
@@ -147,7 +147,8 @@ fn parsed(text: &str, own_bytes: usize) -> Result<Module, OwnError> {
             }
         }
         let mut problem = error.message().to_owned();
-        let label = error.labels().find(|(span, _)| is_own(*span, own_bytes)).map(|(span, label)| (span, label.to_owned()));
+        let label =
+            error.labels().find(|(span, _)| is_own(*span, own_bytes)).map(|(span, label)| (span, label.to_owned()));
         let says_more = |label: &str| !label.is_empty() && label != "see msg" && !problem.contains(label);
         if let Some((_, label)) = label.as_ref().filter(|(_, label)| says_more(label)) {
             problem = format!("{problem} ({label})");

@@ -151,15 +151,22 @@ fn refuse_what_needs_a_kernel(text: &str, tokens: &[Token<'_>], names: &[(&str, 
         return Err(OwnError::at(text, name.at, problem).help("leave this out, or call it something else"));
     }
     const NOT_HERE: [&str; 8] = [
-        "workgroupBarrier", "storageBarrier", "textureBarrier", "workgroupUniformLoad", "enable", "requires",
-        "diagnostic", "discard",
+        "workgroupBarrier",
+        "storageBarrier",
+        "textureBarrier",
+        "workgroupUniformLoad",
+        "enable",
+        "requires",
+        "diagnostic",
+        "discard",
     ];
     let is_derivative = |word: &str| ["dpdx", "dpdy", "fwidth"].iter().any(|start| word.starts_with(start));
     match tokens.iter().find(|token| NOT_HERE.contains(&token.text) || is_derivative(token.text)) {
         None => Ok(()),
         Some(token) => {
             let problem = format!("a pixel function cannot use `{}`", token.text);
-            Err(OwnError::at(text, token.at, problem).help("a whole kernel can: `@compute @workgroup_size(8, 8) fn main`"))
+            Err(OwnError::at(text, token.at, problem)
+                .help("a whole kernel can: `@compute @workgroup_size(8, 8) fn main`"))
         }
     }
 }

@@ -102,7 +102,9 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnErr
     let invocations = workgroup.iter().try_fold(1_u32, |all, side| all.checked_mul(*side)).unwrap_or(u32::MAX);
     if invocations > MAX_INVOCATIONS || workgroup[2] > 1 {
         let [x, y, z] = workgroup;
-        let problem = format!("a workgroup of {x}x{y}x{z} is {invocations} invocations; expected at most {MAX_INVOCATIONS} in two dimensions");
+        let problem = format!(
+            "a workgroup of {x}x{y}x{z} is {invocations} invocations; expected at most {MAX_INVOCATIONS} in two dimensions"
+        );
         return Err(OwnError::at(text, place("workgroup_size"), problem));
     }
     let mut kernel = OwnKernel {
@@ -127,18 +129,27 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnErr
         };
         let Some(place) = variable.binding else { continue };
         if place.group != 0 || place.binding > 2 {
-            let problem = format!("`{name}` is binding {} of group {}, where nothing is bound", place.binding, place.group);
+            let problem =
+                format!("`{name}` is binding {} of group {}, where nothing is bound", place.binding, place.group);
             return Err(wrong(problem));
         }
         let ty = &module.types[variable.ty];
         let binding = match variable.space {
             AddressSpace::Storage { access } if is_words(&module, ty) => {
-                if access.contains(StorageAccess::STORE) { Binding::Write } else { Binding::Read }
+                if access.contains(StorageAccess::STORE) {
+                    Binding::Write
+                } else {
+                    Binding::Read
+                }
             }
             AddressSpace::Storage { .. } => {
-                return Err(wrong(format!("`{name}` is not an `array<u32>`, one word for each pixel: r, g, b, a from the lowest byte")));
+                return Err(wrong(format!(
+                    "`{name}` is not an `array<u32>`, one word for each pixel: r, g, b, a from the lowest byte"
+                )));
             }
-            AddressSpace::Uniform => Binding::Params { bytes: uniform((text, tokens), &module, variable.ty, &mut kernel)? },
+            AddressSpace::Uniform => {
+                Binding::Params { bytes: uniform((text, tokens), &module, variable.ty, &mut kernel)? }
+            }
             _ => return Err(wrong(format!("`{name}`: nothing of this kind can be bound"))),
         };
         bound.push((place.binding, binding, name));
@@ -149,7 +160,9 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnErr
     let gap = (0..).zip(&bound).find(|(at, (is, ..))| at != is);
     let problem = match (reads, writes, gap) {
         (1, 1, None) if bound.len() <= 3 => None,
-        (1, 1, Some((at, (is, _, name)))) => Some(format!("`{name}` is binding {is}, and nothing or something else is binding {at}")),
+        (1, 1, Some((at, (is, _, name)))) => {
+            Some(format!("`{name}` is binding {is}, and nothing or something else is binding {at}"))
+        }
         (1, 1, None) => Some("it has more than one uniform".to_owned()),
         _ => Some(format!("pictures that it binds: {reads} to read, {writes} to write; expected one of each")),
     };
@@ -172,7 +185,9 @@ fn uniform(
 ) -> Result<u32, OwnError> {
     let ty = &module.types[ty];
     let (TypeInner::Struct { members, span }, Some(name)) = (&ty.inner, &ty.name) else {
-        return Err(OwnError::whole("its uniform is not a structure").help("`struct Settings { size: vec2u, strength: f32 }`"));
+        return Err(
+            OwnError::whole("its uniform is not a structure").help("`struct Settings { size: vec2u, strength: f32 }`")
+        );
     };
     let word = |offset: u32| offset as usize / 4;
     let mut own = Vec::new();
@@ -236,7 +251,12 @@ pub(super) fn check_memory(text: &str, module: &Module) -> Result<(), OwnError> 
     for (handle, ty) in module.types.iter() {
         let has = bytes(handle);
         if has > MAX_PRIVATE_BYTES {
-            return refuse(module.types.get_span(handle).to_range(), ty.name.as_deref().unwrap_or("this type"), has, MAX_PRIVATE_BYTES);
+            return refuse(
+                module.types.get_span(handle).to_range(),
+                ty.name.as_deref().unwrap_or("this type"),
+                has,
+                MAX_PRIVATE_BYTES,
+            );
         }
     }
     Ok(())

@@ -196,7 +196,16 @@ impl<'a> Check<'a> {
                     .at(spec.place.0.clone()),
             );
         }
-        Handler { name, entry, settings, on_error: spec.on_error, lead, until, probed: Probed::default(), declared: None }
+        Handler {
+            name,
+            entry,
+            settings,
+            on_error: spec.on_error,
+            lead,
+            until,
+            probed: Probed::default(),
+            declared: None,
+        }
     }
 
     fn missing_settings(&mut self, name: &str, spec: &HandlerSpec, entry: &'static Entry) {

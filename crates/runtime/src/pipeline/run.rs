@@ -99,7 +99,8 @@ impl Pipeline {
                 last = self.tell_second(started.elapsed(), &last);
             }
         }
-        let missing: Vec<usize> = (0..count).filter(|number| lanes[*number].is_none() && hangs != Some(*number)).collect();
+        let missing: Vec<usize> =
+            (0..count).filter(|number| lanes[*number].is_none() && hangs != Some(*number)).collect();
         let waited = asked_at.map_or(PATIENCE, |asked| asked.elapsed());
         let unresponsive: Vec<String> = missing
             .iter()

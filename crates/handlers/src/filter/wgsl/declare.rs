@@ -10,9 +10,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use vramp_kernels::own::{MAX_BYTES, Member, MemberKind, Own, OwnError};
-use vramp_plan::catalog::{
-    DeclareError, Declared, DeclaredSetting, Kernel, ProbeError, Settings, Value, ValueType,
-};
+use vramp_plan::catalog::{DeclareError, Declared, DeclaredSetting, Kernel, ProbeError, Settings, Value, ValueType};
 
 /// Settings that every handler has, besides its own.
 const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];
@@ -93,9 +91,9 @@ pub(super) fn default(member: &Member) -> Result<Value, String> {
     let Some(written) = &member.default else { return Ok(zero) };
     let value = value_type(member.kind);
     let setting = DeclaredSetting { name: member.name.clone(), value, default: zero };
-    setting.read(written).ok_or_else(|| {
-        format!("`// = {written}` does not fit `{}`; expected {}", member.name, value.expects())
-    })
+    setting
+        .read(written)
+        .ok_or_else(|| format!("`// = {written}` does not fit `{}`; expected {}", member.name, value.expects()))
 }
 
 /// A value as the words of its type; none where it is of another.

@@ -174,7 +174,7 @@ fn a_whole_kernel_is_its_formula() {
     let picture = noise(size, 3);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shaders/box3.wgsl");
     let found = one(&format!("wgsl {path}"), size, &picture);
-    let (width, height) = (size.width as i32, size.height as i32);
+    let (width, height) = (size.width.cast_signed(), size.height.cast_signed());
     let at = |x: i32, y: i32, channel: i32| {
         let (x, y) = (x.clamp(0, width - 1), y.clamp(0, height - 1));
         f64::from(picture[(4 * (y * width + x) + channel) as usize]) / 255.0

@@ -62,6 +62,12 @@ impl From<&'static PixelFn> for Function {
     }
 }
 
+impl From<&&'static PixelFn> for Function {
+    fn from(function: &&'static PixelFn) -> Function {
+        Function::Both(function)
+    }
+}
+
 impl From<&Arc<OwnFunction>> for Function {
     fn from(function: &Arc<OwnFunction>) -> Function {
         Function::Own(Arc::clone(function))

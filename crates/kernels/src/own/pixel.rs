@@ -144,22 +144,24 @@ fn settings(members: &[Member]) -> String {
     format!("Settings{MARK}({})", values.join(", "))
 }
 
+/// What belongs to a kernel.
+const NOT_HERE: [&str; 8] = [
+    "workgroupBarrier",
+    "storageBarrier",
+    "textureBarrier",
+    "workgroupUniformLoad",
+    "enable",
+    "requires",
+    "diagnostic",
+    "discard",
+];
+
 /// Bindings, barriers and directives belong to a kernel: a pixel function stands in somebody else's.
 fn refuse_what_needs_a_kernel(text: &str, tokens: &[Token<'_>], names: &[(&str, Token<'_>)]) -> Result<(), OwnError> {
     if let Some((_, name)) = names.iter().find(|(_, name)| name.text == "Frame") {
         let problem = "`Frame` is declared already: size, number and time of the frame";
         return Err(OwnError::at(text, name.at, problem).help("leave this out, or call it something else"));
     }
-    const NOT_HERE: [&str; 8] = [
-        "workgroupBarrier",
-        "storageBarrier",
-        "textureBarrier",
-        "workgroupUniformLoad",
-        "enable",
-        "requires",
-        "diagnostic",
-        "discard",
-    ];
     let is_derivative = |word: &str| ["dpdx", "dpdy", "fwidth"].iter().any(|start| word.starts_with(start));
     match tokens.iter().find(|token| NOT_HERE.contains(&token.text) || is_derivative(token.text)) {
         None => Ok(()),

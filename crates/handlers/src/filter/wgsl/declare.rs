@@ -115,8 +115,8 @@ pub(super) fn words(kind: MemberKind, value: &Value) -> Option<Vec<u32>> {
 fn value_type(kind: MemberKind) -> ValueType {
     match kind {
         MemberKind::Float => ValueType::Number { min: f64::MIN, max: f64::MAX },
-        MemberKind::Int => ValueType::Int { min: i32::MIN as i64, max: i32::MAX as i64 },
-        MemberKind::Unsigned => ValueType::Int { min: 0, max: u32::MAX as i64 },
+        MemberKind::Int => ValueType::Int { min: i64::from(i32::MIN), max: i64::from(i32::MAX) },
+        MemberKind::Unsigned => ValueType::Int { min: 0, max: i64::from(u32::MAX) },
         MemberKind::Bool => ValueType::Bool,
         MemberKind::Floats(2) => ValueType::Numbers { counts: &[2] },
         MemberKind::Floats(3) => ValueType::Numbers { counts: &[3] },

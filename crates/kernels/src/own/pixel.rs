@@ -167,8 +167,12 @@ fn refuse_what_needs_a_kernel(text: &str, tokens: &[Token<'_>], names: &[(&str, 
         None => Ok(()),
         Some(token) => {
             let problem = format!("a pixel function cannot use `{}`", token.text);
-            Err(OwnError::at(text, token.at, problem)
-                .help("a whole kernel can: `@compute @workgroup_size(8, 8) fn main`"))
+            let help = if is_derivative(token.text) || token.text == "discard" {
+                "that is for fragment shaders"
+            } else {
+                "a whole kernel may: `@compute @workgroup_size(8, 8) fn main`"
+            };
+            Err(OwnError::at(text, token.at, problem).help(help))
         }
     }
 }
@@ -181,11 +185,15 @@ fn check_composed(text: &str, function: OwnFunction) -> Result<OwnFunction, OwnE
         let checked = naga::front::wgsl::parse_str(&shader.wgsl).map_err(|error| error.message().to_owned());
         let module = checked.map_err(|problem| OwnError::whole(super::one_line(&problem)))?;
         validated(&shader.wgsl, shader.wgsl.len(), &module).map_err(|error| {
-            let before = shader.wgsl.find(text.lines().next().unwrap_or("")).unwrap_or(0);
-            let before = shader.wgsl[..before].matches('\n').count() as u32;
-            let line = error.line.saturating_sub(before);
-            let shown = text.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").to_owned();
-            OwnError { line, shown, ..error }
+            // Part 0 is the head, part 1 this one. Names have grown, so that columns are not those of the user.
+            let begin = shader.wgsl.find(&function.wgsl(1)).unwrap_or(0);
+            let before = shader.wgsl[..begin].matches('\n').count() as u32;
+            match text.lines().nth(error.line.saturating_sub(before + 1) as usize) {
+                Some(shown) if error.line > before => {
+                    OwnError { line: error.line - before, column: 1, shown: shown.to_owned(), ..error }
+                }
+                _ => OwnError::whole(error.problem),
+            }
         })?;
     }
     drop(recipe);

@@ -23,6 +23,7 @@ use crate::heap::{Tally, counted};
 use crate::joined::Joined;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::monitor::Event;
+#[cfg(not(target_arch = "wasm32"))]
 use crate::renewing::Renewing;
 use crate::workplace::Desk;
 
@@ -44,6 +45,7 @@ pub struct Group {
     nothing: Option<Frame>,
     kernels: Option<OnDevice>,
     /// What is compiled meanwhile, where a member has changed.
+    #[cfg(not(target_arch = "wasm32"))]
     renewing: Option<Renewing>,
 }
 
@@ -101,6 +103,7 @@ impl Group {
             failed: None,
             nothing: None,
             kernels: None,
+            #[cfg(not(target_arch = "wasm32"))]
             renewing: None,
         }
     }

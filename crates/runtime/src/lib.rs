@@ -31,6 +31,7 @@ mod passed;
 mod pipeline;
 mod playing;
 mod pool;
+#[cfg(not(target_arch = "wasm32"))]
 mod renewing;
 mod report;
 mod ring;

@@ -5,13 +5,12 @@
 //!
 //! Always: the group goes on as it is until the answer is there, and for good where it is no.
 
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+
 use vramp_gpu::{Device, Kernel};
 
 use crate::handler::{Part, PixelHandler};
 use crate::joined::Joined;
-
-#[cfg(not(target_arch = "wasm32"))]
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 /// A group in the making.
 pub(crate) struct Renewing {
@@ -22,15 +21,12 @@ pub(crate) struct Renewing {
     pub(crate) handler: Box<dyn PixelHandler>,
     /// How many parts that one has.
     pub(crate) parts: usize,
-    #[cfg(not(target_arch = "wasm32"))]
     answer: Receiver<Result<Vec<Kernel>, String>>,
 }
 
 /// Compilers nest as deep as the text they are given.
-#[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 16 << 20;
 
-#[cfg(not(target_arch = "wasm32"))]
 impl Renewing {
     /// Begins to compile what the parts of all members become, one of which is new.
     pub(crate) fn begin(

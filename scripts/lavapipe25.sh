@@ -17,7 +17,7 @@ mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/packages"
 
 # The mirror of Debian that this machine uses, asked for another suite.
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 || true)
-mirror=${mirror:-http://deb.debian.org/debian}
+: "${mirror:?there is no mirror of Debian in /etc/apt}"
 key=/usr/share/keyrings/debian-archive-keyring.gpg
 echo "deb [signed-by=$key] $mirror bookworm-backports main" > "$work/backports.list"
 

@@ -37,10 +37,13 @@ pub(crate) fn run_once(device: &Device, kernel: &Kernel, compiled: &Arc<Compiled
         // Drivers compile here, which nests as deep as the text that they are given.
         let named = std::thread::Builder::new().name("vramp first run".to_owned()).stack_size(STACK_BYTES);
         let spawned = named.spawn(move || drop(send.send(try_sizes(&running, &what, &with))));
-        if spawned.is_err() {
-            return try_sizes(device, kernel, compiled).map(|_| ());
+        let Ok(thread) = spawned else { return try_sizes(device, kernel, compiled).map(|_| ()) };
+        let answer = ended.recv_timeout(most);
+        if answer.is_ok() {
+            // It holds on to the device and the kernel until it has ended.
+            let _ = thread.join();
         }
-        match ended.recv_timeout(most) {
+        match answer {
             Ok(Ok(true)) => Ok(()),
             Ok(Err(problem)) => Err(problem),
             Ok(Ok(false)) | Err(_) => {

@@ -128,7 +128,6 @@ impl Group {
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
     #[cfg(not(target_arch = "wasm32"))]
     fn renew(&mut self, call: &mut Call<'_>) {
-        let Some(device) = call.workplace.desk().map(|desk| desk.device().clone()) else { return };
         if let Some(renewing) = &mut self.renewing {
             let Some(compiled) = renewing.compiled() else { return };
             let Some(Renewing { joined, member, handler, parts, .. }) = self.renewing.take() else { return };
@@ -151,6 +150,7 @@ impl Group {
             match successor {
                 Err(problem) => call.workplace.report(&Event::NotReloaded { handler: named(), problem }),
                 Ok(handler) => {
+                    let Some(device) = call.workplace.desk().map(|desk| desk.device().clone()) else { return };
                     let mut parts: Vec<Vec<Part>> = self.members.iter().map(|member| member.handler.parts()).collect();
                     parts[at] = handler.parts();
                     self.renewing = Some(Renewing::begin(&self.name, &device, &parts, at, handler));

@@ -92,7 +92,7 @@ impl Playing {
             return Ok(false);
         }
         let free = self.player.readbacks().pending() < self.player.readbacks().slots();
-        Ok(free && foreign(|| self.player.has_room()).map_err(|error| failure(DeviceError::Play(error)))?)
+        Ok(foreign(|| self.player.has_room()).map_err(|error| self.refused(error))? && free)
     }
 
     /// Notes whose recording is played next, and how many frames its first node has been given in all.
@@ -127,8 +127,16 @@ impl Playing {
                 Ok(())
             }
             Err(PlayError::Busy { .. } | PlayError::NotTaken { .. }) => Ok(()),
-            Err(error) => Err(failure(DeviceError::Play(error))),
+            Err(error) => Err(self.refused(error)),
         }
+    }
+
+    /// A device that hangs is left behind: freeing it, or waiting for it, might never end.
+    fn refused(&self, error: PlayError) -> Failure {
+        if matches!(error, PlayError::Overdue { .. }) {
+            self.player.device().clone().abandon();
+        }
+        failure(DeviceError::Play(error))
     }
 
     /// Brings what has come down to the nodes that wait for it; says whether anything did.

@@ -186,16 +186,12 @@ impl Device {
         self.inner.calls.health.check()
     }
 
-    /// Complains where the driver has not come back from a submission for longer than one may take, and leaves the
-    /// device behind. For a thread that does not play: some drivers run kernels in the very call that submits them.
+    /// Complains where the driver has not come back from a submission for longer than one may take. For a thread that does
+    /// not play: some drivers run kernels in the very call that submits them.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn check_overdue(&self) -> Result<(), crate::PlayError> {
         match self.inner.calls.stuck_for() {
-            Some((waited, kernels)) if waited >= self.time_limit() => {
-                let (kernel, waited_ms): (Arc<str>, _) = (kernels.to_string().into(), waited.as_millis() as u64);
-                self.inner.calls.leave_behind(format!("{kernel} did not end within {waited_ms} ms"));
-                Err(crate::PlayError::Overdue { kernel, waited_ms })
-            }
+            Some((waited, kernels)) if waited >= self.time_limit() => Err(crate::PlayError::overdue(&kernels, waited)),
             _ => Ok(()),
         }
     }

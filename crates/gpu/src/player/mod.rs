@@ -283,15 +283,7 @@ impl Player {
         let Some(oldest) = unfinished.filter(|oldest| oldest.since.elapsed() >= self.overdue) else {
             return Ok(());
         };
-        Err(self.overdue(&oldest.kernels, oldest.since.elapsed()))
-    }
-
-    /// A device that hangs is left behind: whoever touches it from now on hears that it is lost.
-    #[cfg(not(target_arch = "wasm32"))]
-    fn overdue(&self, kernels: &Kernels, waited: std::time::Duration) -> PlayError {
-        let (kernel, waited_ms): (Arc<str>, _) = (kernels.to_string().into(), waited.as_millis() as u64);
-        self.device.calls().leave_behind(format!("{kernel} did not end within {waited_ms} ms"));
-        PlayError::Overdue { kernel, waited_ms }
+        Err(PlayError::overdue(&oldest.kernels, oldest.since.elapsed()))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
@@ -303,7 +295,7 @@ impl Player {
         if self.has_finished(submission) || started.elapsed() < self.overdue {
             return Ok(());
         }
-        Err(self.overdue(&kernels, started.elapsed()))
+        Err(PlayError::overdue(&kernels, started.elapsed()))
     }
 
     /// What a recording cannot know about its device.

@@ -53,6 +53,9 @@ impl Pipeline {
             // The device's lane cannot say so itself while the driver keeps it.
             if let (None, Some(Err(overdue))) = (hangs, self.watched.device.as_ref().map(Device::check_overdue)) {
                 hangs = device_lane;
+                if let Some(device) = &self.watched.device {
+                    device.clone().abandon();
+                }
                 let failure = failure(DeviceError::Play(overdue));
                 self.failed = Some(failure.drops());
                 error.get_or_insert(RunError::Failed(failure));

@@ -88,7 +88,7 @@ fn naive(device: &Device, size: Size, steps: fn(Size, u64) -> Vec<Step>) -> f64 
         let mut source = None;
         for step in steps(size, frame) {
             let mut recipe = Recipe::of(step.head);
-            recipe.after.extend(step.functions.iter().map(|(function, ..)| *function));
+            recipe.after.extend(step.functions.iter().map(|(function, ..)| function.into()));
             let layout = recipe.layout();
             let mut params = Params::new();
             params.begin(&layout, size, size, frame);

@@ -56,6 +56,8 @@ pub struct Session<'a> {
     frames: Option<u64>,
     choice: Choice,
     nominal: bool,
+    watch: bool,
+    time_limit: Option<Duration>,
     listener: Option<Listener>,
     on_loss: OnLoss,
     away: Option<Duration>,
@@ -99,6 +101,8 @@ impl<'a> Session<'a> {
             frames: None,
             choice: machine::choose(),
             nominal: false,
+            watch: false,
+            time_limit: None,
             listener: None,
             on_loss: OnLoss::default(),
             away: None,
@@ -241,6 +245,20 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Lets handlers follow changes of the files that they are made from, such as shaders.
+    #[must_use]
+    pub fn watch(mut self, watch: bool) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Says how long the device may take for one submission before it counts as hung; 10 s unless told.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
     /// Tells somebody what happens while it happens.
     #[must_use]
     pub fn listener(mut self, listener: Listener) -> Self {
@@ -376,7 +394,11 @@ impl<'a> Session<'a> {
             .variants(profile.gpu.as_ref().map(|gpu| gpu.variants).unwrap_or_default())
             .replan(self.replan(plan, profile))
             .on_loss(self.on_loss)
-            .lose_device_at(&self.lose_at);
+            .lose_device_at(&self.lose_at)
+            .watch(self.watch);
+        if let Some(limit) = self.time_limit {
+            pipeline = pipeline.time_limit(limit);
+        }
         if let Some(reopen) = reopen {
             pipeline = pipeline.reopen(reopen);
         }

@@ -152,8 +152,8 @@ fn case(
     after: &[&Given<PixelFn>],
 ) -> Case {
     let mut recipe = Recipe::of(head.kernel);
-    recipe.before.extend(before.iter().map(|f| f.kernel));
-    recipe.after.extend(after.iter().map(|f| f.kernel));
+    recipe.before.extend(before.iter().map(|f| f.kernel.into()));
+    recipe.after.extend(after.iter().map(|f| f.kernel.into()));
     let layout = recipe.layout();
     let mut params = Params::new();
     params.begin(&layout, size, source_size, 7);
@@ -217,7 +217,7 @@ impl Rig {
         let kept = lend(case.source_size.pixels() * 8);
         let shaders = case.recipe.shaders("twin");
         let passes = shaders.len();
-        let in_front = case.recipe.before.iter().filter(|f| f.side).count();
+        let in_front = case.recipe.before.iter().filter(|f| f.side()).count();
         for (pass, shader) in shaders.iter().enumerate() {
             let kernel = self.device.prepare(shader).unwrap_or_else(|e| panic!("{e}\n{}", shader.wgsl));
             let (first, second) = (passes == 2 && pass == 0, passes == 2 && pass == 1);

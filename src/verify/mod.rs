@@ -229,7 +229,7 @@ pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Veri
             let there =
                 Trial { up_to: Some(&handler.name), device: Some(device), on: On::DeviceFor(&handler.name), ..alone };
             let tried = subject.run(there)?;
-            if handler.entry.kernel.under(&handler.settings).is_some() && tried.report.counters.dispatches == 0 {
+            if handler.kernel().is_some() && tried.report.counters.dispatches == 0 {
                 return Err(VerifyError::NotOnDevice { handler: handler.name.clone() });
             }
             let levels = levels(handler.entry, &handler.settings);
@@ -239,6 +239,11 @@ pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Veri
                 let made_by = vec![handler.name.clone()];
                 checks.push(Check { what: What::Twins, port: port.clone(), made_by, result });
             }
+        }
+        for handler in subject.device_only() {
+            let port = format!("{}.{}", handler.name, handler.entry.outputs[0].name);
+            let result = Outcome::Left("it has no version for the cpu, so that the gpu's is taken as it is".to_owned());
+            checks.push(Check { what: What::Twins, port, made_by: vec![handler.name.clone()], result });
         }
         let fused = Trial { device: Some(device), on: On::Device, ..fused };
         compare_sinks(&subject, &truth, fused, What::FusedOnDevice, &mut checks)?;
@@ -365,7 +370,7 @@ fn apart(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Apart> {
         let own = handler.filter(|_| there).map_or(0, |handler| levels(handler.entry, &handler.settings));
         // A converter between formats computes too, without a kernel of its own.
         let computes = handler.is_none_or(|handler| {
-            let kernel = handler.entry.kernel.under(&handler.settings);
+            let kernel = handler.kernel();
             kernel.is_some_and(|kernel| kernel.kind != KernelKind::Gather)
                 || handler.entry.family == vramp_plan::catalog::Family::Convert && handler.entry.transfer.is_none()
         });

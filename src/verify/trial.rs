@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vramp_gpu::Device;
-use vramp_plan::catalog::{Entry, KernelKind, Probe, ProbeError, Probed, Settings};
+use vramp_handlers::FileProbe;
+use vramp_plan::catalog::{DeclareError, Declared, Entry, KernelKind, Probe, ProbeError, Probed, Settings};
 use vramp_plan::{
     Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Policy, PortAt, Rate,
     Space,
@@ -31,6 +32,11 @@ impl Probe for Known<'_> {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
         let same = |handler: &&Handler| std::ptr::eq(handler.entry, entry) && handler.settings == *settings;
         Ok(self.0.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed))
+    }
+
+    /// A shader's text is asked anew: its settings are typed by it.
+    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {
+        FileProbe.declared(entry, settings)
     }
 }
 
@@ -135,6 +141,14 @@ impl<'a> Subject<'a> {
             let entry = handler.entry;
             let both = entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
             both && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
+        })
+    }
+
+    /// Handlers that compute on the device and nowhere else.
+    pub(super) fn device_only(&self) -> impl Iterator<Item = &'a Handler> {
+        self.graph.handlers().iter().filter(|handler| {
+            let entry = handler.entry;
+            entry.transfer.is_none() && !entry.outputs.is_empty() && !entry.offers(Space::Cpu)
         })
     }
 
@@ -265,7 +279,7 @@ impl<'a> Subject<'a> {
 
 /// Whether a source reads its frames from outside instead of computing them.
 fn is_read(handler: &Handler) -> bool {
-    let kernel = handler.entry.kernel.under(&handler.settings);
+    let kernel = handler.kernel();
     handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)
 }
 

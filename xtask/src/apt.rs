@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use crate::shell;
 
@@ -77,7 +77,7 @@ fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
 pub(crate) fn provide() -> anyhow::Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|needed| !needed.what.is_there()).collect();
     if missing.is_empty() {
-        return Ok(());
+        return second_driver();
     }
     for Needed { what, package, why } in &missing {
         eprintln!("xtask: `{}` (package {package}) is missing: {why}", what.name());
@@ -87,7 +87,19 @@ pub(crate) fn provide() -> anyhow::Result<()> {
         bail!("install {} and try again: that takes apt-get, and root or sudo, which are not here", packages.join(" "));
     };
     shell::run(apt_get(prefix, &["update", "-q"]))?;
-    shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))
+    shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))?;
+    second_driver()
+}
+
+/// Users' shaders are also tried on a driver that runs kernels inside of submitting them, unpacked beside the build.
+fn second_driver() -> anyhow::Result<()> {
+    let folder = shell::root().join("target/mesa25");
+    if !cfg!(target_os = "linux") || folder.join("env.sh").is_file() {
+        return Ok(());
+    }
+    let mut script = shell::command(shell::root().join("scripts/lavapipe25.sh"));
+    script.arg(&folder);
+    shell::run(script).context("no second driver for the tests of users' shaders")
 }
 
 /// The words before `apt-get` that let it install, or none where it cannot.

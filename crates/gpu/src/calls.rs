@@ -84,6 +84,17 @@ pub struct DriverCounters {
     pub memory_allocations: i64,
 }
 
+/// The first kernels of a submission, to be named if it does not end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kernels(pub(crate) [Option<Arc<str>>; 4]);
+
+impl std::fmt::Display for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.0.iter().flatten().map(|name| &**name).collect();
+        f.write_str(&if names.is_empty() { "a transfer".to_owned() } else { names.join(", ") })
+    }
+}
+
 /// Why wgpu did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -128,6 +139,9 @@ pub(crate) struct Calls {
     queue: wgpu::Queue,
     tally: Tally,
     submitting: Mutex<()>,
+    /// The submission that a thread is in right now, and since when: some drivers run kernels in that very call.
+    #[cfg(not(target_arch = "wasm32"))]
+    inside: Mutex<Option<(std::time::Instant, Kernels)>>,
     pub(crate) progress: Progress,
     pub(crate) times: Arc<Times>,
     pub(crate) health: Arc<Health>,
@@ -157,6 +171,8 @@ impl Calls {
             queue,
             tally: Tally::default(),
             submitting: Mutex::new(()),
+            #[cfg(not(target_arch = "wasm32"))]
+            inside: Mutex::new(None),
             progress: Progress::default(),
             times: Arc::default(),
             health,
@@ -218,21 +234,43 @@ impl Calls {
         pass.dispatch_workgroups(x, y, z);
     }
 
-    /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished.
-    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) -> (u64, wgpu::SubmissionIndex) {
+    /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished. `kernels` are whom
+    /// to name if the driver does not come back.
+    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder, kernels: Kernels) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
         // One at a time, so that numbers grow in the queue's order.
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
         add(&self.tally.submits, 1);
         let number = self.progress.submit();
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            *self.inside() = Some((std::time::Instant::now(), kernels));
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = kernels;
         self.times.submit(number);
         let index = self.queue.submit([commands]);
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            *self.inside() = None;
+        }
         let (progress, times) = (self.progress.clone(), Arc::clone(&self.times));
         self.queue.on_submitted_work_done(move || {
             times.finish(number);
             progress.finish(number);
         });
         (number, index)
+    }
+
+    /// How long a thread has been inside a submission, and of which kernels.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Kernels)> {
+        self.inside().as_ref().map(|(since, kernels)| (since.elapsed(), kernels.clone()))
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn inside(&self) -> std::sync::MutexGuard<'_, Option<(std::time::Instant, Kernels)>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for a mapping; `mapping` hears of it during a later submit, poll or wait.
@@ -345,6 +383,13 @@ impl Calls {
                 self.health.check().map(|()| false)
             }
         }
+    }
+
+    /// Leaves the device behind: from now on it counts as lost, and it is never freed, since freeing one that hangs
+    /// would wait for it.
+    pub(crate) fn leave_behind(&self, reason: String) {
+        self.health.lose(reason);
+        std::mem::forget((self.device.clone(), self.queue.clone()));
     }
 
     /// Runs `act` and gives what wgpu has to say against it.

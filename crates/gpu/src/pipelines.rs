@@ -64,6 +64,14 @@ pub enum PrepareError {
         /// What is allowed.
         most: u64,
     },
+    /// Its first run does not end.
+    #[error("{name} did not end within {waited_ms} ms in its first run; the device hangs and is left behind")]
+    Overdue {
+        /// Which shader.
+        name: String,
+        /// How long was waited for it.
+        waited_ms: u64,
+    },
     /// The device is gone.
     #[error(transparent)]
     Lost(#[from] Lost),

@@ -5,30 +5,64 @@
 //!
 //! Why: drivers compile for real at the first dispatch; on llvmpipe that took 14 to 60 ms.
 
+use std::sync::Arc;
+
 use vramp_plan::Binding;
 
-use crate::calls::{Calls, Refusal};
-use crate::device::DeviceLimits;
+use crate::calls::{Calls, Kernels, Refusal};
+use crate::device::Device;
 use crate::kernel::Kernel;
 use crate::pipelines::{Compiled, PrepareError};
 
 /// Sizes of scratch buffers to try: a shader may ask for more than a few bytes, such as a whole table.
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
 
-#[cfg(not(target_arch = "wasm32"))]
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+/// What a first run may take beyond the time limit, since drivers compile in it.
+const COMPILING: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Runs a kernel once; waits for it where waiting is possible.
-pub(crate) fn run_once(
-    calls: &Calls,
-    limits: &DeviceLimits,
-    kernel: &Kernel,
-    compiled: &Compiled,
-) -> Result<(), PrepareError> {
+#[cfg(not(target_arch = "wasm32"))]
+const STACK_BYTES: usize = 16 << 20;
+
+/// Runs a kernel once; waits for it where waiting is possible, a little longer than the device's time
+/// limit says.
+pub(crate) fn run_once(device: &Device, kernel: &Kernel, compiled: &Arc<Compiled>) -> Result<(), PrepareError> {
+    #[cfg(target_arch = "wasm32")]
+    return try_sizes(device, kernel, compiled).map(|_| ());
+    // Some drivers run a kernel in the very call that submits it, so somebody else makes that call.
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        let (send, ended) = std::sync::mpsc::sync_channel(1);
+        let (running, what, with) = (device.clone(), kernel.clone(), Arc::clone(compiled));
+        let most = device.time_limit() + COMPILING;
+        // Drivers compile here, which nests as deep as the text that they are given.
+        let named = std::thread::Builder::new().name("vramp first run".to_owned()).stack_size(STACK_BYTES);
+        let spawned = named.spawn(move || drop(send.send(try_sizes(&running, &what, &with))));
+        let Ok(thread) = spawned else { return try_sizes(device, kernel, compiled).map(|_| ()) };
+        let answer = ended.recv_timeout(most);
+        if answer.is_ok() {
+            // It holds on to the device and the kernel until it has ended.
+            let _ = thread.join();
+        }
+        match answer {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Err(problem)) => Err(problem),
+            Ok(Ok(false)) | Err(_) => {
+                let (name, waited_ms) = (kernel.name().to_string(), most.as_millis() as u64);
+                device.calls().leave_behind(format!("{name} did not end within {waited_ms} ms"));
+                Err(PrepareError::Overdue { name, waited_ms })
+            }
+        }
+    }
+}
+
+/// Tries sizes until one is accepted; says whether the kernel came to its end.
+fn try_sizes(device: &Device, kernel: &Kernel, compiled: &Compiled) -> Result<bool, PrepareError> {
+    // Whoever waits for this thread gives up a little earlier.
+    let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);
     let mut last = None;
-    for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= limits.binding_bytes) {
-        match try_once(calls, kernel, compiled, bytes) {
-            Ok(()) => return calls.health.check().map_err(PrepareError::from),
+    for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= device.limits().binding_bytes) {
+        match try_once(calls, kernel, compiled, bytes, most) {
+            Ok(ended) => return calls.health.check().map(|()| ended).map_err(PrepareError::from),
             Err(refusal) => last = Some(refusal),
         }
         calls.health.check()?;
@@ -40,7 +74,14 @@ pub(crate) fn run_once(
     Err(PrepareError::Refused { name: kernel.name().to_string(), problem })
 }
 
-fn try_once(calls: &Calls, kernel: &Kernel, compiled: &Compiled, bytes: u64) -> Result<(), Refusal> {
+/// Says whether it came to its end.
+fn try_once(
+    calls: &Calls,
+    kernel: &Kernel,
+    compiled: &Compiled,
+    bytes: u64,
+    most: std::time::Duration,
+) -> Result<bool, Refusal> {
     let bindings = kernel.bindings();
     let mut buffers = Vec::with_capacity(bindings.len());
     for binding in bindings {
@@ -67,13 +108,15 @@ fn try_once(calls: &Calls, kernel: &Kernel, compiled: &Compiled, bytes: u64) -> 
             pass.set_bind_group(0, &group, offsets);
             calls.dispatch(&mut pass, [1, 1, 1]);
         }
-        calls.submit(encoder)
+        calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]))
     });
     let (_, index) = submitted?;
+    // A loss is found by the caller's check.
     #[cfg(not(target_arch = "wasm32"))]
-    // A loss is found by the caller's check; a kernel that takes longer than this will be found by its player.
-    let _ = calls.wait(index, PATIENCE);
+    return Ok(calls.wait(index, most).unwrap_or(true));
     #[cfg(target_arch = "wasm32")]
-    let _ = index;
-    Ok(())
+    {
+        let _ = (index, most);
+        Ok(true)
+    }
 }

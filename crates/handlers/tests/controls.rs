@@ -24,7 +24,17 @@ fn node(name: &str, settings: &Settings) -> Node {
     let entry = entry(name);
     let kinds = kinds();
     let make = kinds.maker(entry).unwrap_or_else(|| panic!("{name} cannot be made"));
-    let setup = Setup { name, settings, inputs: &[None], outputs: &[None], space: Space::Cpu, rate: None, handlers: 3 };
+    let setup = Setup {
+        name,
+        settings,
+        inputs: &[None],
+        outputs: &[None],
+        space: Space::Cpu,
+        rate: None,
+        handlers: 3,
+        declared: None,
+        watch: false,
+    };
     let Worker::Frames(handler) = make(&setup).unwrap_or_else(|error| panic!("{name}: {error}")) else {
         panic!("{name} works on whole frames");
     };

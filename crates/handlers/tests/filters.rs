@@ -99,6 +99,8 @@ fn try_make(text: &str) -> Result<Box<dyn PixelHandler>, HandlerError> {
         space: Space::Cpu,
         rate: None,
         handlers: 3,
+        declared: None,
+        watch: false,
     };
     match make(&setup)? {
         Worker::Pixels(handler) => Ok(handler),

@@ -7,8 +7,11 @@
 //! Always: both sides see whole numbers 0..=255 and give the same ones; parameters are 32-bit words that were computed
 //! once per frame on the host.
 
+use std::sync::Arc;
+
 use vramp_plan::Size;
 
+use crate::own::OwnFunction;
 use crate::picture::{Picture, Pixel};
 use crate::simd::Level;
 
@@ -31,6 +34,77 @@ pub struct PixelFn {
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
     /// Which parts of a row it can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
+}
+
+/// A function in a recipe: one with both sides, or a user's own, which has the device's only.
+#[derive(Debug, Clone)]
+pub enum Function {
+    /// On both sides.
+    Both(&'static PixelFn),
+    /// On the device only.
+    Own(Arc<OwnFunction>),
+}
+
+/// Stands for a user's function on the host, where nobody runs it: its entry offers the device only.
+static NO_TWIN: PixelFn = PixelFn {
+    name: OwnFunction::NAME,
+    wgsl: "",
+    words: 0,
+    side: false,
+    small: false,
+    row: |_, _| {},
+    spans: |_, _| Spans::NONE,
+};
+
+impl From<&'static PixelFn> for Function {
+    fn from(function: &'static PixelFn) -> Function {
+        Function::Both(function)
+    }
+}
+
+impl From<&&'static PixelFn> for Function {
+    fn from(function: &&'static PixelFn) -> Function {
+        Function::Both(function)
+    }
+}
+
+impl From<&Arc<OwnFunction>> for Function {
+    fn from(function: &Arc<OwnFunction>) -> Function {
+        Function::Own(Arc::clone(function))
+    }
+}
+
+impl Function {
+    /// Its side on the host; for a user's own, one that changes nothing.
+    pub(crate) fn on_host(&self) -> &'static PixelFn {
+        match self {
+            Function::Both(function) => function,
+            Function::Own(_) => &NO_TWIN,
+        }
+    }
+
+    /// The name of its WGSL function.
+    pub fn name(&self) -> &'static str {
+        self.on_host().name
+    }
+
+    /// Parameter words it takes.
+    pub fn words(&self) -> usize {
+        match self {
+            Function::Both(function) => function.words,
+            Function::Own(function) => function.words(),
+        }
+    }
+
+    /// Whether it reads another picture at the same place.
+    pub fn side(&self) -> bool {
+        self.on_host().side
+    }
+
+    /// Whether it reads small data of its own.
+    pub fn small(&self) -> bool {
+        self.on_host().small
+    }
 }
 
 /// What a function was given for this frame.

@@ -250,7 +250,7 @@ proptest! {
         for (place, step) in folded.after.iter().zip(&steps) {
             place.set(&layout.after, &step.words, &step.small, &mut short);
         }
-        let names: Vec<_> = folded.recipe.after.iter().map(|f| f.name).collect();
+        let names: Vec<_> = folded.recipe.after.iter().map(vramp_kernels::Function::name).collect();
         prop_assert!(names.windows(2).all(|two| two != ["table", "table"]), "{:?}", names);
         let count = size.pixels() as u32;
         let (a, b) = (noise(count, 1), noise(count, 2));

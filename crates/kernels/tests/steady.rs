@@ -103,8 +103,9 @@ fn second_time(
 ) -> usize {
     let recipe = Recipe {
         head,
-        before: before.iter().map(|(function, _)| *function).collect(),
-        after: after.iter().map(|(function, _)| *function).collect(),
+        before: before.iter().map(|(function, _)| function.into()).collect(),
+        after: after.iter().map(|(function, _)| function.into()).collect(),
+        whole: None,
     };
     let layout = recipe.layout();
     let mut params = Params::new();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Device, Kernel};
-use vramp_kernels::head::load_here::LOAD;
+use vramp_kernels::own::OwnKernel;
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
 use vramp_plan::{Binding, Format, LEAST_BAND_PIXELS, Rate, Shader, Size, Space, Variant, Variants};
 
@@ -20,6 +20,11 @@ use crate::handler::{
     Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Part, PixelHandler, PixelInfo,
 };
 use crate::heap::{Tally, counted};
+use crate::joined::Joined;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::monitor::Event;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::renewing::Renewing;
 use crate::workplace::Desk;
 
 /// Pixel handlers that run as one.
@@ -41,6 +46,9 @@ pub struct Group {
     /// How its kernels are spread over a device.
     variant: Variant,
     kernels: Option<OnDevice>,
+    /// What is compiled meanwhile, where a member has changed.
+    #[cfg(not(target_arch = "wasm32"))]
+    renewing: Option<Renewing>,
 }
 
 /// Which inputs of a group are what.
@@ -58,8 +66,6 @@ struct Member {
     handler: Box<dyn PixelHandler>,
     /// How many parts it has.
     parts: usize,
-    /// Whether it stands in front of the head.
-    before: bool,
 }
 
 /// A group's kernels on the device, one per pass.
@@ -67,6 +73,8 @@ struct OnDevice {
     kernels: Vec<Kernel>,
     /// Pictures that functions in front of the head read.
     sides_before: usize,
+    /// The user's kernel that it is, where it is one.
+    whole: Option<Arc<OwnKernel>>,
     /// The small data as they are on the device. One buffer for the whole run: the queue keeps a new content behind
     /// the kernels that read the old one, and the bind groups stay the same.
     small: Option<Buffer>,
@@ -77,44 +85,14 @@ impl Group {
     /// Fuses these handlers, in order.
     pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: Ports) -> Group {
         let parts: Vec<Vec<Part>> = handlers.iter().map(|handler| handler.parts()).collect();
-        let head_at = parts.iter().position(|parts| parts.iter().any(|part| matches!(part, Part::Head(_))));
-        let mut recipe = Recipe::of(&LOAD);
-        let mut members = Vec::with_capacity(handlers.len());
-        for (at, (handler, parts)) in handlers.into_iter().zip(&parts).enumerate() {
-            let before = head_at.is_some_and(|head| at < head);
-            for part in parts {
-                match part {
-                    Part::Head(head) => recipe.head = head,
-                    Part::Function(function) if before => recipe.before.push(function),
-                    Part::Function(function) => recipe.after.push(function),
-                }
-            }
-            members.push(Member { handler, parts: parts.len(), before });
-        }
-        let folded = recipe.folded();
-        let layout = folded.recipe.layout();
-        let place = |parts: &[vramp_kernels::Part], to: &vramp_kernels::Place| GivenPlace {
-            part: parts[to.function],
-            folds: !to.first,
-        };
-        let mut before = folded.before.iter().map(|to| place(&layout.before, to));
-        let mut after = folded.after.iter().map(|to| place(&layout.after, to));
-        let mut places = Vec::new();
-        for (parts, member) in parts.iter().zip(&members) {
-            for part in parts {
-                places.extend(match part {
-                    Part::Head(_) => Some(GivenPlace { part: layout.head, folds: false }),
-                    Part::Function(_) if member.before => before.next(),
-                    Part::Function(_) => after.next(),
-                });
-            }
-        }
-        drop((before, after));
+        let Joined { recipe, layout, program, places, .. } = Joined::of(&parts);
+        let members = handlers.into_iter().zip(&parts);
+        let members = members.map(|(handler, parts)| Member { handler, parts: parts.len() }).collect();
         Group {
             name: name.into(),
             members,
-            program: folded.recipe.program(),
-            recipe: folded.recipe,
+            program,
+            recipe,
             layout,
             places,
             params: Params::new(),
@@ -125,6 +103,8 @@ impl Group {
             nothing: None,
             variant: Variant::default(),
             kernels: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            renewing: None,
         }
     }
 
@@ -148,10 +128,57 @@ impl Group {
         for shader in self.recipe.shaders_as(&self.name, self.variant) {
             kernels.push(device.prepare_async(&shader).await?);
         }
-        let sides_before = self.recipe.before.iter().filter(|function| function.side).count();
-        self.kernels = Some(OnDevice { kernels, sides_before, small: None, small_words: Vec::new() });
+        self.put_kernels(kernels);
         self.nothing = None;
         Ok(())
+    }
+
+    /// Runs on the device with these from now on.
+    fn put_kernels(&mut self, kernels: Vec<Kernel>) {
+        let sides_before = self.recipe.before.iter().filter(|function| function.side()).count();
+        let whole = self.recipe.whole.clone();
+        self.kernels = Some(OnDevice { kernels, sides_before, whole, small: None, small_words: Vec::new() });
+    }
+
+    /// Lets a member be followed by another one, once its kernels are there; between two frames.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn renew(&mut self, call: &mut Call<'_>) {
+        if let Some(renewing) = &mut self.renewing {
+            let Some(compiled) = renewing.compiled() else { return };
+            let Some(Renewing { joined, member, handler, parts, .. }) = self.renewing.take() else { return };
+            let name = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
+            match compiled {
+                Ok(kernels) => {
+                    let Joined { recipe, layout, program, places, .. } = joined;
+                    (self.recipe, self.layout, self.program, self.places) = (recipe, layout, program, places);
+                    self.members[member] = Member { handler, parts };
+                    self.put_kernels(kernels);
+                    call.workplace.report(&Event::Reloaded { handler: name });
+                }
+                Err(problem) => call.workplace.report(&Event::NotReloaded { handler: name, problem }),
+            }
+            return;
+        }
+        for at in 0..self.members.len() {
+            let Some(successor) = self.members[at].handler.successor() else { continue };
+            let named = || self.name.split('+').nth(at).unwrap_or(&self.name).to_owned();
+            match successor {
+                Err(problem) => call.workplace.report(&Event::NotReloaded { handler: named(), problem }),
+                Ok(handler) => {
+                    let Some(device) = call.workplace.desk().map(|desk| desk.device().clone()) else { return };
+                    self.begin_renewing(&device, at, handler);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Begins to compile what it becomes with another member at this place.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn begin_renewing(&mut self, device: &Device, at: usize, handler: Box<dyn PixelHandler>) {
+        let mut parts: Vec<Vec<Part>> = self.members.iter().map(|member| member.handler.parts()).collect();
+        parts[at] = handler.parts();
+        self.renewing = Some(Renewing::begin(&self.name, device, &parts, self.variant, (at, handler)));
     }
 
     /// Asks every member for its parameters; hands back the sizes of source and output.
@@ -206,7 +233,7 @@ impl Group {
     /// The pictures beside the source, each of the size of what reads it.
     fn sides(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Sides, HandlerError> {
         let mut sides = Sides::new();
-        let before = self.recipe.before.iter().filter(|function| function.side).count();
+        let before = self.recipe.before.iter().filter(|function| function.side()).count();
         for at in 0..self.ports.sides.len() {
             let wanted = if at < before { sizes.0 } else { sizes.1 };
             let frame = match call.input(self.ports.sides[at]) {
@@ -304,6 +331,8 @@ impl FrameHandler for Group {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         self.failed = None;
+        #[cfg(not(target_arch = "wasm32"))]
+        self.renew(call);
         match self.fill_params(call)? {
             Err(flow) => Ok(flow),
             Ok(sizes) => {
@@ -324,12 +353,17 @@ impl FrameHandler for Group {
 
     fn leave_device(&mut self) -> bool {
         (self.kernels, self.nothing) = (None, None);
-        true
+        self.recipe.has_twin()
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
-        Ok(vramp_gpu::now(self.compile(device))?)
+        vramp_gpu::now(self.compile(device))?;
+        // What was being compiled was for the device before.
+        if let Some(Renewing { member, handler, .. }) = self.renewing.take() {
+            self.begin_renewing(device, member, handler);
+        }
+        Ok(())
     }
 
     fn shaders(&self) -> Vec<Shader> {
@@ -379,7 +413,15 @@ impl OnDevice {
             }
             let pixels = if first { source_size.pixels() } else { size.pixels() };
             bound.extend(if first { kept.as_ref() } else { made.buffer() });
-            let grid = kernel.cover(pixels, device.limits());
+            let mut grid = kernel.cover(pixels, device.limits());
+            if let Some(whole) = &self.whole {
+                grid = whole.grid(size);
+                if whole.writes_first() {
+                    bound.reverse();
+                }
+                // It may leave pixels out, and what another frame left there is nobody's business.
+                made.buffer().into_iter().for_each(|buffer| desk.recording.zero(buffer));
+            }
             desk.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
         }
         Ok(())

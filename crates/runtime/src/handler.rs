@@ -8,8 +8,10 @@
 //! per output and call.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use vramp_kernels::head::Head;
+use vramp_kernels::own::{OwnFunction, OwnKernel};
 use vramp_kernels::{Params, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
@@ -259,12 +261,16 @@ impl Call<'_> {
 }
 
 /// Which kernel a pixel handler is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Part {
     /// Where pixels come from.
     Head(&'static Head),
     /// What changes them.
     Function(&'static PixelFn),
+    /// What a user's own text does to them, on the device only.
+    Own(Arc<OwnFunction>),
+    /// A user's kernel for the whole frame, which is a part by itself.
+    Whole(Arc<OwnKernel>),
 }
 
 /// What a pixel handler's parameters may depend on.
@@ -293,6 +299,13 @@ pub trait PixelHandler: Send {
     /// Called once before the first frame.
     fn start(&mut self) -> Result<(), HandlerError> {
         Ok(())
+    }
+
+    /// Who takes its place, where what it was made from has changed: asked before every frame, answered once for each
+    /// change. Until the new one's kernels are compiled, the old one goes on. What is wrong with the change comes in
+    /// words instead.
+    fn successor(&mut self) -> Option<Result<Box<dyn PixelHandler>, String>> {
+        None
     }
 
     /// Gives every part its parameters for a frame, in order. Other flows than `Produced` make no frame.

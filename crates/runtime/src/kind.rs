@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use vramp_plan::catalog::{Catalog, Entry, EntryError, Settings};
+use vramp_plan::catalog::{Catalog, Declared, Entry, EntryError, Settings};
 use vramp_plan::{Content, Rate, Space};
 
 use crate::handler::{FrameHandler, HandlerError, PixelHandler};
@@ -50,6 +50,10 @@ pub struct Setup<'a> {
     pub rate: Option<Rate>,
     /// Handlers in the whole graph, as the user wrote it.
     pub handlers: usize,
+    /// What the user's text that it is made from turned out to be.
+    pub declared: Option<&'a Declared>,
+    /// Whether it should follow changes of the file that it is made from.
+    pub watch: bool,
 }
 
 /// Makes a handler.

@@ -22,6 +22,7 @@ mod handler;
 mod heap;
 mod holding;
 mod inputs;
+mod joined;
 mod kind;
 mod lane;
 mod link;
@@ -33,6 +34,8 @@ mod passed;
 mod pipeline;
 mod playing;
 mod pool;
+#[cfg(not(target_arch = "wasm32"))]
+mod renewing;
 mod report;
 mod ring;
 mod sync;

@@ -205,6 +205,18 @@ impl NodeStats {
 /// Something worth saying while it happens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// A handler was made anew from its file, and its kernels were compiled meanwhile.
+    Reloaded {
+        /// Which handler.
+        handler: String,
+    },
+    /// A handler's file has changed, and what is in it now cannot be used: it stays as it was.
+    NotReloaded {
+        /// Which handler.
+        handler: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// A handler failed on a frame; said once per handler, later failures are counted.
     Failed {
         /// Which handler.

@@ -109,7 +109,7 @@ impl Playing {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.asked.is_empty()
+        self.asked.is_empty() && self.player.under_way() == 0
     }
 
     /// Plays what was recorded and could not be played before; says whether it went through.
@@ -131,7 +131,7 @@ impl Playing {
             return Ok(false);
         }
         let free = self.player.readbacks().pending() < self.player.readbacks().slots();
-        Ok(free && foreign(|| self.player.has_room()).map_err(|error| failure(DeviceError::Play(error)))?)
+        Ok(foreign(|| self.player.has_room()).map_err(|error| self.refused(error))? && free)
     }
 
     /// Notes whose recording is played next, and how many frames its first node has been given in all.
@@ -172,8 +172,16 @@ impl Playing {
                 Ok(())
             }
             Err(PlayError::Busy { .. } | PlayError::NotTaken { .. }) => Ok(()),
-            Err(error) => Err(failure(DeviceError::Play(error))),
+            Err(error) => Err(self.refused(error)),
         }
+    }
+
+    /// A device that hangs is left behind: freeing it, or waiting for it, might never end.
+    fn refused(&self, error: PlayError) -> Failure {
+        if matches!(error, PlayError::Overdue { .. }) {
+            self.player.device().clone().abandon();
+        }
+        failure(DeviceError::Play(error))
     }
 
     fn played(&mut self, played: Played) {
@@ -249,7 +257,6 @@ impl Playing {
             segments[asked.segment][asked.node].lose_awaited();
         }
         if hangs {
-            self.player.device().clone().abandon();
             std::mem::forget(self.player);
         }
         self.times.forget();
@@ -280,7 +287,10 @@ impl Playing {
         self.asked.clear();
         #[cfg(not(target_arch = "wasm32"))]
         if self.player.device().check().is_ok() {
-            let _ = self.player.wait(Duration::from_secs(1));
+            // Whoever still works after that may do so for ever, and freeing its device would wait for it.
+            if let Ok(false) = self.player.wait(Duration::from_secs(1)) {
+                self.player.device().clone().abandon();
+            }
             self.hear_times();
             while let Ok(Some(arrived)) = self.player.readbacks().take() {
                 drop(arrived);
@@ -313,6 +323,6 @@ impl SegmentCount {
     }
 }
 
-fn failure(error: DeviceError) -> Failure {
+pub(crate) fn failure(error: DeviceError) -> Failure {
     Failure { handler: "device".to_owned(), frame: 0, error: HandlerError::Device(error) }
 }

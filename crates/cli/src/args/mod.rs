@@ -105,8 +105,16 @@ Verifying:
   compared. What was compared stands on standard error, all of it with `-v`; `--json`
   prints it. The first difference is told with its handler, frame and pixel.
 
+Your own shaders:
+  `wgsl FILE` runs a pixel function, `fn pixel(color: vec4f, at: vec2u, frame: Frame,
+  settings: Settings) -> vec4f`, of which all but the colour may be left out, or a
+  `@compute` kernel. Members of `struct Settings` are settings of the handler. With
+  `--watch` a file that is saved takes effect between two frames. A kernel that does
+  not end ends the run after `--time-limit`.
+
 Examples:
   vramp run 'pattern frames=60 ! blur sigma=2 ! png path=out-%04d.png'
+  vramp run 'pattern ! wgsl glow.wgsl strength=0.5 ! null' --watch
   vramp run 'y4m path=- ! blur ! y4m path=-' < in.y4m > out.y4m
   vramp run 'pattern size=1920x1080 ! markers ! null' --seconds 5 --json
   vramp run pipeline.toml --gpu --budget downloads=0,allocs=0
@@ -226,6 +234,12 @@ pub(crate) struct RunArgs {
     /// End every source after this time
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
+    /// Follow the files of shaders: what is saved is compiled meanwhile and takes effect between two frames
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Milliseconds that the device may take for one submission before it counts as hung; 10000 if not given
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub(crate) time_limit: Option<u64>,
     /// Print what the run did as one line of JSON on standard output, after everything else
     #[arg(long)]
     pub(crate) json: bool,

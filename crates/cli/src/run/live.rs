@@ -163,6 +163,10 @@ fn wording(event: &Event) -> Option<String> {
             };
             Some(format!("{handler} failed on frame {frame}: {error}; {then}, and so are later ones, without a word"))
         }
+        Event::Reloaded { handler } => Some(format!("{handler}: reloaded")),
+        Event::NotReloaded { handler, problem } => {
+            Some(format!("{handler}: what was saved cannot be used, it stays as it was: {problem}"))
+        }
         Event::Slow { handler, own, frame, took, budget, count } => {
             let more =
                 if *count > 1 { format!(", {count} such frames since this was last said") } else { String::new() };

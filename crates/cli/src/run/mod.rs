@@ -16,6 +16,8 @@ pub(crate) use budget::check as check_budget;
 pub(crate) use live::{Live, Total};
 pub(crate) use words::counted;
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use serde::Serialize;
 use vramp::plan::Graph;
@@ -51,6 +53,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     if let Some(frames) = args.frames {
         session = session.frames(frames);
+    }
+    session = session.watch(args.watch);
+    if let Some(limit_ms) = args.time_limit {
+        session = session.time_limit(Duration::from_millis(limit_ms));
     }
     let live = Live::new(wishes.quiet, Total::of(&graph, args.frames, args.seconds));
     let prepared = session.listener(live.listener()).prepare()?;

@@ -30,6 +30,9 @@ pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, kinds: &Kinds
         });
     }
     let device = device.ok();
+    if let (Some(device), Some(limit_ms)) = (&device, args.time_limit) {
+        device.set_time_limit(std::time::Duration::from_millis(limit_ms));
+    }
     let usual = Options::default();
     let frames = args.frames.unwrap_or(usual.frames);
     let verified = vramp::verify::verify(spec, kinds, &Options { frames, device: device.clone(), ..usual })?;
@@ -45,6 +48,9 @@ pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, kinds: &Kinds
 fn warn(args: &RunArgs) {
     if args.seconds.is_some() {
         page::warning("--seconds has no effect on a verification; --frames says how much is compared");
+    }
+    if args.watch {
+        page::warning("--watch has no effect on a verification; a run follows files");
     }
     if !args.wishes.budget.is_empty() {
         page::warning("--budget has no effect on a verification; a run measures it");

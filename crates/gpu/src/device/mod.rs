@@ -47,7 +47,12 @@ struct Inner {
     pool: Pool<DeviceMemory>,
     pipelines: Pipelines,
     calls: Calls,
+    /// Milliseconds that one submission may take.
+    time_limit_ms: AtomicU64,
 }
+
+/// How long one submission may take before the device counts as hung, unless told.
+const TIME_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,7 +78,9 @@ impl Device {
         let calls = Calls::new(device, queue);
         let pool = Pool::new(rules, calls.progress.clone());
         let pipelines = Pipelines::new(id);
-        Self { inner: Arc::new(Inner { id, adapter, why, limits, maps_directly, pool, pipelines, calls }) }
+        let time_limit_ms = AtomicU64::new(TIME_LIMIT.as_millis() as u64);
+        let inner = Inner { id, adapter, why, limits, maps_directly, pool, pipelines, calls, time_limit_ms };
+        Self { inner: Arc::new(inner) }
     }
 
     // ---- facts
@@ -116,6 +123,18 @@ impl Device {
     /// Nanoseconds since it was opened, on the host's clock: what device times are given in.
     pub fn now_ns(&self) -> u64 {
         self.inner.calls.times.now_ns()
+    }
+
+    /// How long one submission may take before the device counts as hung; 10 s unless told.
+    pub fn time_limit(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.inner.time_limit_ms.load(Ordering::Relaxed))
+    }
+
+    /// Says how long one submission may take. It holds for kernels that are prepared and players that are made from now
+    /// on.
+    pub fn set_time_limit(&self, limit: std::time::Duration) {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.inner.time_limit_ms.store(limit_ms, Ordering::Relaxed);
     }
 
     // ---- memory
@@ -162,7 +181,7 @@ impl Device {
         let Inner { calls, limits, pipelines, .. } = &*self.inner;
         let (kernel, is_new) = pipelines.compile(calls, limits, shader).await?;
         if let Some(compiled) = pipelines.find(kernel.id).filter(|_| is_new) {
-            warm_up::run_once(calls, limits, &kernel, &compiled)?;
+            warm_up::run_once(self, &kernel, &compiled)?;
         }
         Ok(kernel)
     }
@@ -189,6 +208,16 @@ impl Device {
         self.inner.calls.health.check()
     }
 
+    /// Complains where the driver has not come back from a submission for longer than one may take. For a thread that does
+    /// not play: some drivers run kernels in the very call that submits them.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn check_overdue(&self) -> Result<(), crate::PlayError> {
+        match self.inner.calls.stuck_for() {
+            Some((waited, kernels)) if waited >= self.time_limit() => Err(crate::PlayError::overdue(&kernels, waited)),
+            _ => Ok(()),
+        }
+    }
+
     /// What the device reported by itself since the last call, and how many events more than are kept.
     pub fn take_events(&self) -> (Vec<Event>, u64) {
         self.inner.calls.health.take()
@@ -203,7 +232,7 @@ impl Device {
 
     /// Leaves the device behind without freeing it: dropping one that hangs would hang as well.
     pub fn abandon(self) {
-        self.inner.calls.health.lose("it was abandoned".into());
+        self.inner.calls.leave_behind("it was abandoned".into());
         std::mem::forget(self);
     }
 

@@ -3,8 +3,10 @@
 //! Owns the finding of everything that a recording names, the filling of its staging memory, and the encoding.
 //! Does not keep anything between two recordings but scratch lists.
 
+use std::sync::Arc;
+
 use crate::buffer::Buffer;
-use crate::calls::Refusal;
+use crate::calls::{Kernels, Refusal};
 use crate::memory::Resource;
 use crate::readback::Claimed;
 use crate::recording::{Act, COPY_BYTES, HostSource, Recording};
@@ -158,7 +160,7 @@ impl Player {
             if let Some(stamps) = &stamps {
                 stamps.finish(&mut encoder);
             }
-            calls.submit(encoder)
+            calls.submit(encoder, named(recording))
         })
     }
 
@@ -181,6 +183,15 @@ impl Player {
             stamps.dispatched(at, pass);
         }
     }
+}
+
+/// Who is named if a recording does not end: its first kernels.
+pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels {
+    let mut kernels = recording.acts().iter().filter_map(|act| match act {
+        Act::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
+        _ => None,
+    });
+    Kernels(std::array::from_fn(|_| kernels.next()))
 }
 
 /// Whether a download can map the buffer itself: nobody but this recording holds it, so nobody can use it meanwhile.

@@ -56,11 +56,9 @@ pub enum PlayError {
         problem: String,
     },
     /// The oldest submission does not end.
-    #[error(
-        "{kernel} did not end within {waited_ms} ms; the device hangs: abandon it, since dropping it may hang as well"
-    )]
+    #[error("{kernel} did not end within {waited_ms} ms; the device hangs")]
     Overdue {
-        /// Its first kernel.
+        /// Its kernels, the first four.
         kernel: Arc<str>,
         /// How long was waited for it.
         waited_ms: u64,
@@ -71,6 +69,11 @@ pub enum PlayError {
 }
 
 impl PlayError {
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn overdue(kernels: &crate::calls::Kernels, waited: std::time::Duration) -> Self {
+        Self::Overdue { kernel: kernels.to_string().into(), waited_ms: waited.as_millis() as u64 }
+    }
+
     pub(super) fn refused(refusal: Refusal) -> Self {
         match refusal {
             Refusal::OutOfMemory => Self::OutOfMemory,

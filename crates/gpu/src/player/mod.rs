@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use crate::bind_groups::BindGroups;
 use crate::buffer::Buffer;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::calls::Kernels;
 use crate::calls::Refusal;
 use crate::device::Device;
 use crate::pipelines::Compiled;
@@ -27,10 +29,6 @@ use crate::upload::{Staging, Uploads};
 
 /// Frames under way at once unless told: one that the device works on, one that waits for it.
 const DEFAULT_IN_FLIGHT: usize = 2;
-
-/// How long the device may take for one submission before it counts as hung.
-#[cfg(not(target_arch = "wasm32"))]
-const DEFAULT_OVERDUE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// What became of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +74,7 @@ impl PlayerBuilder {
         self
     }
 
-    /// How long one submission may take before the device counts as hung.
+    /// How long one submission may take before the device counts as hung; the device's time limit unless told.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn overdue(mut self, after: std::time::Duration) -> Self {
@@ -130,9 +128,9 @@ struct UnderWay {
     index: wgpu::SubmissionIndex,
     #[cfg(not(target_arch = "wasm32"))]
     since: std::time::Instant,
-    /// Its first kernel, to be named if it hangs.
+    /// Its kernels, to be named if it hangs.
     #[cfg(not(target_arch = "wasm32"))]
-    kernel: Option<Arc<str>>,
+    kernels: Kernels,
 }
 
 /// Lists that each play needs and that keep their room.
@@ -177,7 +175,7 @@ impl Player {
             readback_slots: None,
             timed: Timed::Never,
             #[cfg(not(target_arch = "wasm32"))]
-            overdue: DEFAULT_OVERDUE,
+            overdue: device.time_limit(),
         }
     }
 
@@ -317,21 +315,19 @@ impl Player {
         // Nobody may have asked for a while.
         self.device.poll()?;
         let Some(oldest) = overdue() else { return Ok(()) };
-        let kernel = oldest.kernel.clone().unwrap_or_else(|| "a transfer".into());
-        Err(PlayError::Overdue { kernel, waited_ms: oldest.since.elapsed().as_millis() as u64 })
+        Err(PlayError::overdue(&oldest.kernels, oldest.since.elapsed()))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     fn wait_until_overdue(&mut self, started: std::time::Instant) -> Result<(), PlayError> {
         let Some(oldest) = self.under_way.front() else { return Ok(()) };
         let (index, left) = (oldest.index.clone(), self.overdue.saturating_sub(started.elapsed()));
-        let (submission, kernel) = (oldest.submission, oldest.kernel.clone());
+        let (submission, kernels) = (oldest.submission, oldest.kernels.clone());
         self.device.calls().wait(index, left)?;
         if self.has_finished(submission) || started.elapsed() < self.overdue {
             return Ok(());
         }
-        let kernel = kernel.unwrap_or_else(|| "a transfer".into());
-        Err(PlayError::Overdue { kernel, waited_ms: started.elapsed().as_millis() as u64 })
+        Err(PlayError::overdue(&kernels, started.elapsed()))
     }
 
     /// What a recording cannot know about its device.
@@ -439,10 +435,7 @@ impl Player {
             #[cfg(not(target_arch = "wasm32"))]
             since: std::time::Instant::now(),
             #[cfg(not(target_arch = "wasm32"))]
-            kernel: recording.acts().iter().find_map(|act| match act {
-                Act::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
-                _ => None,
-            }),
+            kernels: encode::named(recording),
         });
         calls.count_in_flight(self.under_way() as u64);
         self.scratch.steps.clear();

@@ -24,7 +24,7 @@ pub(super) fn head(head: &'static Head, words: &[u32]) -> Worker {
 
 impl PixelHandler for Fixed {
     fn parts(&self) -> Vec<Part> {
-        vec![self.part]
+        vec![self.part.clone()]
     }
 
     fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {

@@ -46,6 +46,7 @@ pub(crate) fn register(kinds: &mut Kinds) {
     kinds.makes(&blur::ENTRY, blur::make);
     kinds.makes(&resize::ENTRY, resize::make);
     kinds.makes(&flip::ENTRY, flip::make);
+    kinds.makes(&wgsl::ENTRY, wgsl::make);
 }
 
 /// A number that the entry gives a default.

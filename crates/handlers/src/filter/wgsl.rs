@@ -3,28 +3,106 @@
 //! Owns the shader's text and whatever settings it declares.
 //! Does not have a twin on the host, so it needs the device.
 //!
-//! Always: the shader is checked before the first frame, and a mistake is shown with its line.
+//! Always: the shader is checked before the first frame, and a mistake is shown with its line; a file that is followed
+//! takes effect between two frames, or not at all.
 
+mod declare;
+mod follow;
+
+use std::sync::Arc;
+
+use vramp_kernels::own::Own;
 use vramp_plan::Space;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Status, Units, Value, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::optional;
+
+pub(crate) use declare::declared;
+use follow::Following;
 
 /// What `wgsl` declares.
 pub static ENTRY: Entry = Entry {
     name: "wgsl",
     about: "runs your own WGSL pixel function or kernel",
-    example: "pattern ! wgsl path=glow.wgsl strength=0.5 ! null",
+    example: "pattern ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return vec4f(1 - c.rgb, c.a); }\" ! null",
     settings: &[
-        optional("path", ValueType::Path, Liveness::Fixed, "a file with the shader"),
-        optional("code", ValueType::Text, Liveness::Rebuild, "the shader itself"),
+        optional("path", ValueType::Path, Liveness::Rebuild, "a file with the shader"),
+        optional("code", ValueType::Text, Liveness::Fixed, "the shader itself"),
     ],
     bare: Some("path"),
     one_of: &[&["path", "code"]],
     open_settings: true,
     spaces: &[Space::Gpu],
+    // Until the text has been looked at: then the graph knows whether it is a pixel function.
     kernel: KernelRule::Always(Kernel::OPAQUE),
     // What it computes is not known here; a handful of pixel functions is a middling guess.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+/// What is the same for every frame, and who says that it has changed.
+struct OwnShader {
+    own: Own,
+    words: Vec<u32>,
+    following: Option<Arc<Following>>,
+}
+
+impl OwnShader {
+    /// A shader with the settings that `value` knows by name; its own defaults otherwise.
+    fn of<'v>(own: Own, value: impl Fn(&str) -> Option<&'v Value>) -> Result<OwnShader, String> {
+        let count = match &own {
+            Own::Pixel(function) => function.words(),
+            Own::Whole(kernel) => kernel.words(),
+        };
+        let mut words = vec![0; count];
+        for member in own.members() {
+            let default = declare::default(member)?;
+            let value = value(&member.name).unwrap_or(&default);
+            let Some(given) = declare::words(member.kind, value) else {
+                return Err(format!("`{}` is {} now, and was given something else", member.name, member.kind.name()));
+            };
+            member.put(&given, &mut words);
+        }
+        Ok(OwnShader { own, words, following: None })
+    }
+}
+
+impl PixelHandler for OwnShader {
+    fn parts(&self) -> Vec<Part> {
+        vec![match &self.own {
+            Own::Pixel(function) => Part::Own(Arc::clone(function)),
+            Own::Whole(kernel) => Part::Whole(Arc::clone(kernel)),
+        }]
+    }
+
+    fn successor(&mut self) -> Option<Result<Box<dyn PixelHandler>, String>> {
+        let changed = self.following.as_ref()?.changed()?;
+        let following = self.following.clone();
+        Some(changed.map(|shader| Box::new(OwnShader { following, ..shader }) as Box<dyn PixelHandler>))
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let seconds = (info.now.pts_ns as f64 / 1e9) as f32;
+        match &self.own {
+            Own::Pixel(function) => function.put_time(seconds, &mut self.words),
+            Own::Whole(kernel) => kernel.put_frame(info.size, info.now.number, seconds, &mut self.words),
+        }
+        give.part(&self.words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let (name, text) = match setup.declared {
+        Some(declared) => (declare::name(setup.settings), declared.text.to_string()),
+        None => declare::text(setup.settings).map_err(HandlerError::failed)?,
+    };
+    let own = Own::read(&text).map_err(|error| HandlerError::failed(format!("{name}:{error}")))?;
+    let mut shader = OwnShader::of(own, |key| setup.settings.get(key)).map_err(HandlerError::failed)?;
+    if let (true, Some(path)) = (setup.watch, setup.settings.text("path")) {
+        shader.following = Following::begin(path, &text, &shader.own, setup.settings).map(Some).unwrap_or_default();
+    }
+    Ok(Worker::pixels(shader))
+}

@@ -1,4 +1,5 @@
-//! Looks into the headers of sources, so that sizes, rates and formats are known before anything runs.
+//! Looks into the headers of sources and the texts of shaders, so that sizes, rates, formats and kernels are known before
+//! anything runs.
 //!
 //! Owns the reading of headers, one file per kind of source.
 //! Does not decode, and does not open cameras: what a camera delivers is what was set, or unknown.
@@ -17,7 +18,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use vramp_plan::catalog::{Entry, Family, Probe, ProbeError, Probed, Settings};
+use vramp_plan::catalog::{DeclareError, Declared, Entry, Family, Probe, ProbeError, Probed, Settings};
+
+use crate::filter::wgsl;
 
 /// Answers from the files, streams and tools of this machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,6 +39,10 @@ impl Probe for FileProbe {
             "video" => video::probe(path),
             _ => Ok(Probed::default()),
         }
+    }
+
+    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {
+        if entry.name == wgsl::ENTRY.name { wgsl::declared(settings).map(Some) } else { Ok(None) }
     }
 }
 

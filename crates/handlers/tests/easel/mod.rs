@@ -85,6 +85,8 @@ pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
         space: Space::Cpu,
         rate: Rate::new(30, 1),
         handlers: 5,
+        declared: None,
+        watch: false,
     };
     match maker(&setup) {
         Ok(Worker::Pixels(handler)) => Ok(handler),

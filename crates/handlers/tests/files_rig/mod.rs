@@ -83,6 +83,8 @@ pub fn make(
         space: Space::Cpu,
         rate,
         handlers: 2,
+        declared: None,
+        watch: false,
     };
     let kinds = kinds();
     let maker = kinds.maker(entry).unwrap_or_else(|| panic!("{} can be made", entry.name));

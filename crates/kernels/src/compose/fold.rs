@@ -5,7 +5,7 @@
 //!
 //! Always: folded or not, the result is the same; a setting that changes between frames changes words only.
 
-use crate::function::PixelFn;
+use crate::function::Function;
 use crate::pixel::table::TABLE;
 
 use super::{Params, Part, Recipe};
@@ -48,18 +48,19 @@ impl Recipe {
     pub fn folded(&self) -> Folded {
         let (front, before) = folded(&self.before);
         let (behind, after) = folded(&self.after);
-        Folded { recipe: Recipe { head: self.head, before: front, after: behind }, before, after }
+        let recipe = Recipe { head: self.head, before: front, after: behind, whole: self.whole.clone() };
+        Folded { recipe, before, after }
     }
 }
 
-fn folded(functions: &[&'static PixelFn]) -> (Vec<&'static PixelFn>, Vec<Place>) {
-    let mut kept: Vec<&'static PixelFn> = Vec::new();
+fn folded(functions: &[Function]) -> (Vec<Function>, Vec<Place>) {
+    let mut kept: Vec<Function> = Vec::new();
     let mut places = Vec::new();
     for function in functions {
-        let is_table = |f: &PixelFn| std::ptr::eq(f, &raw const TABLE);
-        let first = !(is_table(function) && kept.last().is_some_and(|last| is_table(last)));
+        let is_table = |f: &Function| matches!(f, Function::Both(f) if std::ptr::eq(*f, &raw const TABLE));
+        let first = !(is_table(function) && kept.last().is_some_and(is_table));
         if first {
-            kept.push(function);
+            kept.push(function.clone());
         }
         places.push(Place { function: kept.len() - 1, first });
     }

@@ -32,10 +32,16 @@ pub struct Layout {
     pub after: Vec<Part>,
     /// Words in all; a multiple of four.
     pub words: usize,
+    /// Words of the header in front; none where a user's kernel says itself what it wants to know.
+    pub(super) header: usize,
 }
 
 impl Layout {
     pub(super) fn of(recipe: &Recipe) -> Layout {
+        if let Some(kernel) = &recipe.whole {
+            let head = Part { start: 0, words: kernel.words(), small: None };
+            return Layout { head, before: Vec::new(), after: Vec::new(), words: kernel.words(), header: 0 };
+        }
         let mut next = HEADER_WORDS;
         let mut part = |words: usize, small: bool| {
             let part = Part { start: next, words, small: small.then_some(next + words) };
@@ -44,9 +50,10 @@ impl Layout {
         };
         Layout {
             head: part(recipe.head.words, recipe.head.small),
-            before: recipe.before.iter().map(|f| part(f.words, f.small)).collect(),
-            after: recipe.after.iter().map(|f| part(f.words, f.small)).collect(),
+            before: recipe.before.iter().map(|f| part(f.words(), f.small())).collect(),
+            after: recipe.after.iter().map(|f| part(f.words(), f.small())).collect(),
             words: next,
+            header: HEADER_WORDS,
         }
     }
 }

@@ -18,12 +18,16 @@ pub use layout::{Layout, Part};
 pub use params::Params;
 pub use rows::{Frame, Program, Scratch};
 
-use vramp_plan::catalog::Class;
-use vramp_plan::{Shader, Variant};
+use std::sync::Arc;
 
-use crate::function::PixelFn;
+use vramp_plan::catalog::Class;
+
+use vramp_plan::{Shader, Size, Variant};
+
+use crate::function::Function;
 use crate::head::Head;
 use crate::head::load_here::LOAD;
+use crate::own::OwnKernel;
 
 /// A fused kernel: functions in front of the head, the head, functions behind it.
 #[derive(Debug, Clone)]
@@ -31,28 +35,40 @@ pub struct Recipe {
     /// Where pixels come from.
     pub head: &'static Head,
     /// Applied to source pixels before the head reads them.
-    pub before: Vec<&'static PixelFn>,
+    pub before: Vec<Function>,
     /// Applied to what the head made.
-    pub after: Vec<&'static PixelFn>,
+    pub after: Vec<Function>,
+    /// A user's kernel in place of everything above: it can be joined with nothing.
+    pub whole: Option<Arc<OwnKernel>>,
 }
 
 impl Recipe {
     /// A head by itself.
     pub fn of(head: &'static Head) -> Recipe {
-        Recipe { head, before: Vec::new(), after: Vec::new() }
+        Recipe { head, before: Vec::new(), after: Vec::new(), whole: None }
+    }
+
+    /// A user's kernel, which is one by itself.
+    pub fn whole(kernel: &Arc<OwnKernel>) -> Recipe {
+        Recipe { whole: Some(Arc::clone(kernel)), ..Recipe::of(&LOAD) }
+    }
+
+    /// Workgroups that cover a frame, where the kernel says so itself.
+    pub fn grid(&self, size: Size) -> Option<[u32; 3]> {
+        self.whole.as_ref().map(|kernel| kernel.grid(size))
     }
 
     /// Also this function, behind what is there.
     #[must_use]
-    pub fn then(mut self, function: &'static PixelFn) -> Recipe {
-        self.after.push(function);
+    pub fn then(mut self, function: impl Into<Function>) -> Recipe {
+        self.after.push(function.into());
         self
     }
 
     /// Also this function, in front of the head.
     #[must_use]
-    pub fn behind(mut self, function: &'static PixelFn) -> Recipe {
-        self.before.push(function);
+    pub fn behind(mut self, function: impl Into<Function>) -> Recipe {
+        self.before.push(function.into());
         self
     }
 
@@ -66,9 +82,19 @@ impl Recipe {
         self.shaders_as(name, Variant::default())
     }
 
-    /// The shaders, one per pass, spread over invocations like this. Every variant makes the same pixels.
+    /// The shaders, one per pass, spread over invocations like this. Every variant makes the same pixels; a user's own
+    /// kernel is spread as it says itself.
     pub fn shaders_as(&self, name: &str, variant: Variant) -> Vec<Shader> {
-        wgsl::shaders(self, name, variant)
+        match &self.whole {
+            Some(kernel) => vec![kernel.shader(name)],
+            None => wgsl::shaders(self, name, variant),
+        }
+    }
+
+    /// Whether the host can make the same pixels.
+    pub fn has_twin(&self) -> bool {
+        let both = |function: &Function| matches!(function, Function::Both(_));
+        self.whole.is_none() && self.before.iter().chain(&self.after).all(both)
     }
 
     /// Which sort of work its reading is: a device is tuned by it.

@@ -31,8 +31,8 @@ impl Params {
         self.words.resize(layout.words, 0);
         self.small.clear();
         let [low, high] = [number as u32, (number >> 32) as u32];
-        let header = [size.width, size.height, source.width, source.height, low, high, 0, 0];
-        self.words[..HEADER_WORDS].copy_from_slice(&header);
+        let header: [u32; HEADER_WORDS] = [size.width, size.height, source.width, source.height, low, high, 0, 0];
+        self.words[..layout.header].copy_from_slice(&header[..layout.header]);
     }
 
     /// Gives one part its words and its small data.

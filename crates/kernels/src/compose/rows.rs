@@ -8,7 +8,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::PixelFn;
+use crate::function::Function;
 use crate::head::load_here::LOAD;
 use crate::head::{ChangedRows, Head, HeadArgs, Kept, SourceRows};
 use crate::picture::{Picture, Pixel};
@@ -54,12 +54,12 @@ impl Program {
     pub(super) fn of(recipe: &Recipe) -> Program {
         let layout = recipe.layout();
         let mut sides = 0..;
-        let mut steps = |functions: &[&'static PixelFn], parts: &[Part]| {
+        let mut steps = |functions: &[Function], parts: &[Part]| {
             let both = functions.iter().zip(parts);
-            let step = |(function, part): (&&'static PixelFn, &Part)| Step {
-                function,
+            let step = |(function, part): (&Function, &Part)| Step {
+                function: function.on_host(),
                 part: *part,
-                side: if function.side { sides.next() } else { None },
+                side: if function.side() { sides.next() } else { None },
             };
             both.map(step).collect::<Vec<_>>()
         };

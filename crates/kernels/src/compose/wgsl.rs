@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 
 use vramp_plan::{Binding, Shader, Variant};
 
+use crate::function::Function;
+
 use super::{Layout, Part, Recipe};
 
 const PRELUDE: &str = "\
@@ -81,17 +83,18 @@ impl Text {
         self.bindings.push(binding);
     }
 
-    /// A part's own text, with everything that it names made its own.
-    /// To a function in front of the head, the frame is the source.
-    fn part(&mut self, wgsl: &str, index: usize, place: Part, in_front: bool) {
-        let mut own: Vec<&str> = declared_names(wgsl);
-        own.extend(["side", "small"]);
-        let text = renamed(wgsl, &own, index);
-        self.parts += &if in_front { text.replace("frame_size()", "source_size()") } else { text };
+    /// A part's own text. To a function in front of the head, the frame is the source.
+    fn part(&mut self, text: &str, index: usize, place: Part, in_front: bool) {
+        self.parts += &if in_front { text.replace("frame_size()", "source_size()") } else { text.to_owned() };
         if let Some(at) = place.small {
             let _ = writeln!(self.parts, "fn small_{index}(i: u32) -> u32 {{ return small_words[word({at}u) + i]; }}");
         }
     }
+}
+
+/// A text with everything that it names made its own.
+fn own_names(wgsl: &str, index: usize) -> String {
+    renamed(wgsl, &[declared_names(wgsl), vec!["side", "small"]].concat(), index)
 }
 
 fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Variant) -> Shader {
@@ -105,15 +108,15 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     let before: &[_] = if pass == Pass::Second { &[] } else { &recipe.before };
     let after: &[_] = if pass == Pass::First { &[] } else { &recipe.after };
     // Part 0 is the head, then come the functions in front, then those behind.
-    let functions = before.iter().zip(&layout.before).enumerate().map(|(i, (f, at))| (1 + i, *f, *at));
+    let functions = before.iter().zip(&layout.before).enumerate().map(|(i, (f, at))| (1 + i, f, *at));
     let later = 1 + recipe.before.len();
     let functions: Vec<_> =
-        functions.chain(after.iter().zip(&layout.after).enumerate().map(|(i, (f, at))| (later + i, *f, *at))).collect();
-    for (index, _, _) in functions.iter().filter(|(_, f, _)| f.side) {
+        functions.chain(after.iter().zip(&layout.after).enumerate().map(|(i, (f, at))| (later + i, f, *at))).collect();
+    for (index, _, _) in functions.iter().filter(|(_, f, _)| f.side()) {
         text.bind(Binding::Read, &format!("side_words_{index}"), "array<u32>");
         let _ = writeln!(text.parts, "fn side_{index}(i: u32) -> u32 {{ return side_words_{index}[i]; }}");
     }
-    if head.small || functions.iter().any(|(_, f, _)| f.small) {
+    if head.small || functions.iter().any(|(_, f, _)| f.small()) {
         text.bind(Binding::Read, "small_words", "array<u32>");
     }
     let output = if pass == Pass::First { "array<vec2<u32>>" } else { "array<u32>" };
@@ -122,9 +125,13 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     let _ = writeln!(text.declared, "struct Params {{ words: array<vec4<u32>, {}> }}", layout.words / 4);
     text.bind(Binding::Params { bytes }, "params", "Params");
 
-    text.part(head.wgsl, 0, layout.head, false);
+    text.part(&own_names(head.wgsl, 0), 0, layout.head, false);
     for (index, function, place) in &functions {
-        text.part(function.wgsl, *index, *place, *index <= before.len());
+        let wgsl = match function {
+            Function::Both(function) => own_names(function.wgsl, *index),
+            Function::Own(function) => function.wgsl(*index),
+        };
+        text.part(&wgsl, *index, *place, *index <= before.len());
     }
     if pass == Pass::Second {
         text.parts += "fn kept(at: vec2<i32>) -> vec4<u32> {
@@ -138,7 +145,7 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
 "
         .to_owned();
         for (index, function, place) in functions.iter().take(before.len()) {
-            let _ = writeln!(load, "    c = {}_{index}(c, at, {}u);", function.name, place.start);
+            let _ = writeln!(load, "    c = {}_{index}(c, at, {}u);", function.name(), place.start);
         }
         text.parts += &(load + "    return c;\n}\n");
     }
@@ -156,7 +163,7 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     } else {
         let _ = writeln!(text.body, "    var c = {}_0(at, {start}u);", head.name);
         for (index, function, place) in functions.iter().skip(before.len()) {
-            let _ = writeln!(text.body, "    c = {}_{index}(c, at, {}u);", function.name, place.start);
+            let _ = writeln!(text.body, "    c = {}_{index}(c, at, {}u);", function.name(), place.start);
         }
         text.body += "    output[p] = pack_pixel(c);\n";
     }

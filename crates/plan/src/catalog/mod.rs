@@ -12,7 +12,7 @@ pub use entry::{
     Class, Direction, Entry, Family, FormatRule, Frames, Input, Kernel, KernelKind, KernelRule, Output, PortMedia,
     RateRule, SizeRule, Status, Units, Work,
 };
-pub use probe::{NoProbe, Probe, ProbeError, Probed};
+pub use probe::{DeclareError, Declared, DeclaredSetting, NoProbe, Probe, ProbeError, Probed};
 pub(crate) use registry::nearest;
 pub use registry::{Catalog, EntryError};
 pub use setting::{Fallback, Liveness, Setting, Settings, Value, ValueType};

@@ -1,11 +1,13 @@
-//! Probing: how the planner learns what a source holds without opening it.
+//! Probing: how the planner learns what a source holds, and what a user's shader is, without opening a device.
 //!
 //! Owns the question and the shape of its answer.
 //! Does not read anything: whoever has the handlers answers.
 
+use std::sync::Arc;
+
 use crate::words::{Format, Rate, Size};
 
-use super::{Entry, Settings};
+use super::{Entry, Kernel, Settings, Value, ValueType};
 
 /// What a look at a source's header told. What it did not tell may come from settings, or be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,10 +30,65 @@ pub struct ProbeError {
     pub help: String,
 }
 
-/// Answers what a source holds.
+/// What a text of the user's turned out to be: a shader that a handler is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declared {
+    /// What it computes on each frame.
+    pub kernel: Kernel,
+    /// The settings it declares.
+    pub settings: Vec<DeclaredSetting>,
+    /// The text as it was read: what is planned is what runs, whatever becomes of the file.
+    pub text: Arc<str>,
+}
+
+/// A setting that a text declares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredSetting {
+    /// The key.
+    pub name: String,
+    /// What values it takes.
+    pub value: ValueType,
+    /// What holds when it is not given.
+    pub default: Value,
+}
+
+impl DeclaredSetting {
+    /// Reads a value; a whole number that counts from 0 also takes `true` and `false`, since shaders have no other way
+    /// to be given them.
+    pub fn read(&self, text: &str) -> Option<Value> {
+        self.value.read(text).or(match (self.value, text) {
+            (ValueType::Int { min: 0, .. }, "true") => Some(Value::Int(1)),
+            (ValueType::Int { min: 0, .. }, "false") => Some(Value::Int(0)),
+            _ => None,
+        })
+    }
+}
+
+/// Why there is no answer to what a text declares.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeclareError {
+    /// It could not be read.
+    #[error(transparent)]
+    Unreadable(#[from] ProbeError),
+    /// It is wrong.
+    #[error("{problem}")]
+    Wrong {
+        /// What is wrong, with the file, the line and the column.
+        problem: String,
+        /// The line and the way out, as far as they are known.
+        help: String,
+    },
+}
+
+/// Answers what a source holds, and what a user's text is.
 pub trait Probe {
     /// Looks at the header of what a source with these settings would read.
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError>;
+
+    /// Looks at the text that a handler with open settings is made from; none where nobody can.
+    fn declared(&self, _entry: &Entry, _settings: &Settings) -> Result<Option<Declared>, DeclareError> {
+        Ok(None)
+    }
 }
 
 /// Answers nothing: for graphs whose sources say all in their settings.

@@ -84,7 +84,7 @@ impl<'g> Negotiation<'g> {
             entry: handler.entry,
             settings: Cow::Borrowed(&handler.settings),
             inserted: false,
-            kernel: handler.entry.kernel.under(&handler.settings),
+            kernel: handler.kernel(),
             lead: handler.lead,
             inputs: vec![None; handler.entry.inputs.len()],
             fans: vec![Vec::new(); outputs.len()],

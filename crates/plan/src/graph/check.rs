@@ -17,6 +17,7 @@ use crate::text::{Mistake, clip};
 use crate::words::{PortType, Until};
 
 use super::checked::{Graph, Handler, Link};
+use super::declare;
 use super::order::running_order;
 use super::spec::{End, GraphSpec, HandlerSpec, LinkSpec, is_name};
 
@@ -55,6 +56,7 @@ impl Graph {
         }
         let mut handlers: Vec<Handler> = check.handlers.into_iter().flatten().collect();
         probe_sources(spec, &mut handlers, probe)?;
+        declare::settings(spec, &mut handlers, probe)?;
         Ok(Graph { handlers, links: check.links, order, catalog: catalog.clone() })
     }
 }
@@ -194,7 +196,16 @@ impl<'a> Check<'a> {
                     .at(spec.place.0.clone()),
             );
         }
-        Handler { name, entry, settings, on_error: spec.on_error, lead, until, probed: Probed::default() }
+        Handler {
+            name,
+            entry,
+            settings,
+            on_error: spec.on_error,
+            lead,
+            until,
+            probed: Probed::default(),
+            declared: None,
+        }
     }
 
     fn missing_settings(&mut self, name: &str, spec: &HandlerSpec, entry: &'static Entry) {

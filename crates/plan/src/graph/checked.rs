@@ -5,7 +5,7 @@
 //!
 //! Always: acyclic; every required input is fed once; every source knows its size.
 
-use crate::catalog::{Catalog, Entry, Probed, Settings};
+use crate::catalog::{Catalog, Declared, Entry, Kernel, Probed, Settings};
 use crate::words::{OnError, Policy, Size, Until};
 
 /// A checked handler.
@@ -25,6 +25,8 @@ pub struct Handler {
     pub until: Until,
     /// What its source was found to hold.
     pub probed: Probed,
+    /// What the user's text that it is made from turned out to be.
+    pub declared: Option<Declared>,
 }
 
 /// A checked link.
@@ -86,6 +88,11 @@ impl Graph {
 }
 
 impl Handler {
+    /// What it computes on each frame: what its text says, or its entry.
+    pub fn kernel(&self) -> Option<Kernel> {
+        self.declared.as_ref().map(|declared| declared.kernel).or_else(|| self.entry.kernel.under(&self.settings))
+    }
+
     /// Its input ports by name.
     pub fn inputs(&self) -> impl Iterator<Item = &'static str> {
         self.entry.inputs.iter().map(|p| p.name)

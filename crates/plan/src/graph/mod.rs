@@ -5,6 +5,7 @@
 
 mod check;
 mod checked;
+mod declare;
 mod order;
 mod spec;
 

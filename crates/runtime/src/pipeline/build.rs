@@ -25,7 +25,7 @@ use crate::group::{Group, Ports};
 use crate::handler::{DeviceError, FrameHandler, HandlerError};
 use crate::heap::Tally;
 use crate::kind::{Setup, Worker};
-use crate::lane::{Lane, MakePlayer, Recovery};
+use crate::lane::{Lane, MakePlayer, Recovery, Reopen};
 use crate::node::Node;
 use crate::passed::Passed;
 use crate::playing::Playing;
@@ -93,6 +93,9 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         finishing: Arc::default(),
         bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
     };
+    if let (Some(device), Some(limit)) = (&wishes.device, wishes.time_limit) {
+        device.set_time_limit(limit);
+    }
     let uses_device = plan.lanes.iter().any(|lane| lane.device);
     let devices = Arc::new(Devices::new(wishes.device.clone().filter(|_| uses_device)));
     let (mut units, unit_of) = units(plan, &planned);
@@ -119,7 +122,8 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let Wiring { joined, crossing, links, .. } = wiring;
 
     let workplace = || {
-        let place = Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally)).slowed(wishes.slowed);
+        let place =
+            Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally)).slowed(wishes.slowed);
         let place = place.passing(Arc::clone(&passed));
         match &wishes.listener {
             Some(listener) => place.listener(Arc::clone(listener)),
@@ -183,7 +187,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
                     let names = own.iter().map(Node::name).collect::<Vec<_>>().join(", ");
                     together.push(Together { names, lane: number, time: Arc::clone(time) });
                 }
-                let (reopen, lose_at) = (wishes.reopen.clone(), wishes.lose_at.clone().into());
+                let (reopen, lose_at) = (limited(&wishes), wishes.lose_at.clone().into());
                 let mut recovery = Recovery::new(wishes.on_loss, reopen, make, Arc::clone(&devices), lose_at);
                 recovery.first_pause = wishes.away.unwrap_or(recovery.first_pause);
                 let lane = Lane::on_device(segments, gates, bell, place, Playing::new(player, shares, times));
@@ -247,6 +251,18 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         listener: wishes.listener,
         failed: None,
     })
+}
+
+/// How the device is opened again, with the same limit on its time.
+fn limited(wishes: &PipelineBuilder<'_>) -> Option<Reopen> {
+    let (open, limit) = (wishes.reopen.clone()?, wishes.time_limit);
+    Some(Arc::new(move || {
+        let device = open()?;
+        if let Some(limit) = limit {
+            device.set_time_limit(limit);
+        }
+        Ok(device)
+    }))
 }
 
 /// Makes the host's frames before the first is wanted: those that can wait in a link, one in each end's hands.
@@ -440,9 +456,10 @@ async fn make_node(
             let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
             let group = Group::fuse(&names.join("+"), pixels, planned[last].rate(), ports);
             Box::new(match &wishes.device {
-                Some(device) if plan.handlers[first].space == Space::Gpu => {
-                    group.tuned(device, &wishes.variants).await.map_err(|error| PrepareError::Device { handler: names.join("+"), error })?
-                }
+                Some(device) if plan.handlers[first].space == Space::Gpu => group
+                    .tuned(device, &wishes.variants)
+                    .await
+                    .map_err(|error| PrepareError::Device { handler: names.join("+"), error })?,
                 _ => group,
             })
         }
@@ -516,6 +533,8 @@ fn make(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>], at: usize) -> Res
         space: handler.space,
         rate: own.rate(),
         handlers: wishes.graph.handlers().len(),
+        declared: own.written.and_then(|written| written.declared.as_ref()),
+        watch: wishes.watch,
     };
     let handler = || handler.name.clone();
     make(&setup).map_err(|error| match error {

@@ -149,6 +149,8 @@ pub struct PipelineBuilder<'a> {
     trace: Option<Trace>,
     variants: Variants,
     slowed: u32,
+    time_limit: Option<Duration>,
+    watch: bool,
 }
 
 impl PipelineBuilder<'_> {
@@ -270,6 +272,20 @@ impl PipelineBuilder<'_> {
     #[must_use]
     pub fn lose_device_at(mut self, frames: &[u64]) -> Self {
         self.lose_at = frames.to_vec();
+        self
+    }
+
+    /// Says how long the device may take for one submission before it counts as hung; 10 s unless told.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
+    /// Lets handlers follow changes of the files that they are made from.
+    #[must_use]
+    pub fn watch(mut self, watch: bool) -> Self {
+        self.watch = watch;
         self
     }
 
@@ -409,6 +425,8 @@ impl Pipeline {
             trace: None,
             variants: Variants::default(),
             slowed: 1,
+            time_limit: None,
+            watch: false,
         }
     }
 

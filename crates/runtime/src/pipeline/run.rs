@@ -11,9 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use vramp_gpu::Device;
+
 use crate::failure::Failure;
+use crate::handler::DeviceError;
 use crate::lane::{Busy, Lane};
 use crate::monitor::{Event, Progress};
+use crate::playing::failure;
 
 use super::{Outcome, Pipeline, PrepareError, RunError, Stopper};
 
@@ -39,13 +43,28 @@ impl Pipeline {
         let started = Instant::now();
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
+        let device_lane = self.lanes.iter().position(|lane| lane.playing().is_some());
         let back = self.spawn(started)?;
         let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
         let mut error = None;
         let (mut asked_at, mut finished_at) = (None::<Instant>, None::<Instant>);
         let (mut second, mut last) = (1, Progress::default());
-        while lanes.iter().any(Option::is_none) {
+        let mut hangs = None;
+        while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
+            // The device's lane cannot say so itself while the driver keeps it.
+            if let (None, Some(Err(overdue))) =
+                (hangs, self.watched.devices.current().as_ref().map(Device::check_overdue))
+            {
+                hangs = device_lane;
+                if let Some(device) = self.watched.devices.current() {
+                    device.abandon();
+                }
+                let failure = failure(DeviceError::Play(overdue));
+                self.failed = Some(failure.drops());
+                error.get_or_insert(RunError::Failed(failure));
+                self.stop.stop();
+            }
             if finished_at.is_none() && longest.is_some_and(|longest| started.elapsed() >= longest) {
                 self.stop.finish();
                 finished_at = Some(now);
@@ -89,7 +108,8 @@ impl Pipeline {
                 last = self.tell_second(started.elapsed(), &last);
             }
         }
-        let missing: Vec<usize> = (0..count).filter(|number| lanes[*number].is_none()).collect();
+        let missing: Vec<usize> =
+            (0..count).filter(|number| lanes[*number].is_none() && hangs != Some(*number)).collect();
         let waited = asked_at.map_or(PATIENCE, |asked| asked.elapsed());
         let unresponsive: Vec<String> = missing
             .iter()

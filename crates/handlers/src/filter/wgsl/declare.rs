@@ -1,0 +1,139 @@
+//! What a user's shader declares, before anything is planned.
+//!
+//! Owns the reading of the file, the words for what is wrong with it, and settings as values.
+//! Does not know WGSL: the room of kernels does.
+//!
+//! Always: a bounded number of bytes is read; an error names the file, the line and the column.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use vramp_kernels::own::{MAX_BYTES, Member, MemberKind, Own, OwnError};
+use vramp_plan::catalog::{DeclareError, Declared, DeclaredSetting, Kernel, ProbeError, Settings, Value, ValueType};
+
+/// Settings that every handler has, besides its own.
+const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];
+
+/// What the shader of a handler with these settings is.
+pub(crate) fn declared(settings: &Settings) -> Result<Declared, DeclareError> {
+    let (name, text) = text(settings)?;
+    let own = Own::read(&text).map_err(|error| wrong(&name, &error))?;
+    let mut found = Vec::new();
+    for member in own.members() {
+        let at = |problem: String| {
+            let shown = text.lines().nth(member.at.0.saturating_sub(1) as usize).unwrap_or("").to_owned();
+            let (line, column) = member.at;
+            wrong(&name, &OwnError { line, column, problem, help: None, shown })
+        };
+        if TAKEN.contains(&member.name.as_str()) {
+            return Err(at(format!("`{}` is a setting of every shader; call this one something else", member.name)));
+        }
+        let default = default(member).map_err(at)?;
+        found.push(DeclaredSetting { name: member.name.clone(), value: value_type(member.kind), default });
+    }
+    let kernel = match own {
+        Own::Pixel(_) => Kernel::POINTWISE,
+        Own::Whole(_) => Kernel::OPAQUE,
+    };
+    Ok(Declared { kernel, settings: found, text: text.into() })
+}
+
+/// What a shader is called in messages, and its text.
+pub(super) fn text(settings: &Settings) -> Result<(String, String), ProbeError> {
+    match settings.text("path") {
+        Some(path) => Ok((path.to_owned(), read(Path::new(path))?)),
+        None => Ok((name(settings), settings.text("code").unwrap_or_default().to_owned())),
+    }
+}
+
+/// What a shader is called in messages.
+pub(super) fn name(settings: &Settings) -> String {
+    settings.text("path").unwrap_or("code").to_owned()
+}
+
+/// A file of text that is not too long.
+pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
+    let refuse = |problem: String, help: &str| ProbeError { problem, help: help.to_owned() };
+    let shown = path.display();
+    let cannot = |error: std::io::Error| {
+        let help = match error.kind() {
+            std::io::ErrorKind::NotFound => "check the path; it counts from the directory you are in",
+            _ => "check who may read it, and that it is a file",
+        };
+        refuse(format!("`{shown}` cannot be read: {error}"), help)
+    };
+    let file = File::open(path).map_err(cannot)?;
+    if !file.metadata().map_err(cannot)?.is_file() {
+        return Err(refuse(format!("`{shown}` is no file"), "name a file with WGSL in it"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() > MAX_BYTES {
+        return Err(refuse(format!("`{shown}` has more than {MAX_BYTES} bytes"), "a shader is a text for one kernel"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
+        let problem = format!("`{shown}` is not UTF-8 text: the byte at offset {at}, in line {line}, does not belong");
+        refuse(problem, "name a file with WGSL in it")
+    })
+}
+
+/// The default of a setting; zero where the text gives none.
+pub(super) fn default(member: &Member) -> Result<Value, String> {
+    let zero = match member.kind {
+        MemberKind::Float => Value::Number(0.0),
+        MemberKind::Int | MemberKind::Unsigned => Value::Int(0),
+        MemberKind::Bool => Value::Bool(false),
+        MemberKind::Floats(count) => Value::Numbers(vec![0.0; count]),
+    };
+    let Some(written) = &member.default else { return Ok(zero) };
+    let value = value_type(member.kind);
+    let setting = DeclaredSetting { name: member.name.clone(), value, default: zero };
+    setting
+        .read(written)
+        .ok_or_else(|| format!("`// = {written}` does not fit `{}`; expected {}", member.name, value.expects()))
+}
+
+/// A value as the words of its type; none where it is of another.
+pub(super) fn words(kind: MemberKind, value: &Value) -> Option<Vec<u32>> {
+    let float = |number: f64| (number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32).to_bits();
+    Some(match (kind, value) {
+        (MemberKind::Float, Value::Number(number)) => vec![float(*number)],
+        (MemberKind::Float, Value::Int(number)) => vec![float(*number as f64)],
+        (MemberKind::Int, Value::Int(number)) => vec![i32::try_from(*number).ok()?.cast_unsigned()],
+        (MemberKind::Unsigned, Value::Int(number)) => vec![u32::try_from(*number).ok()?],
+        (MemberKind::Unsigned | MemberKind::Bool, Value::Bool(flag)) => vec![u32::from(*flag)],
+        (MemberKind::Floats(count), Value::Numbers(numbers)) if numbers.len() == count => {
+            numbers.iter().map(|number| float(*number)).collect()
+        }
+        _ => return None,
+    })
+}
+
+fn value_type(kind: MemberKind) -> ValueType {
+    match kind {
+        MemberKind::Float => ValueType::Number { min: f64::MIN, max: f64::MAX },
+        MemberKind::Int => ValueType::Int { min: i64::from(i32::MIN), max: i64::from(i32::MAX) },
+        MemberKind::Unsigned => ValueType::Int { min: 0, max: i64::from(u32::MAX) },
+        MemberKind::Bool => ValueType::Bool,
+        MemberKind::Floats(2) => ValueType::Numbers { counts: &[2] },
+        MemberKind::Floats(3) => ValueType::Numbers { counts: &[3] },
+        MemberKind::Floats(_) => ValueType::Numbers { counts: &[4] },
+    }
+}
+
+/// What is wrong, with the line it stands in.
+fn wrong(name: &str, error: &OwnError) -> DeclareError {
+    let mut help = Vec::new();
+    if error.line > 0 {
+        help.push(format!("line {} is `{}`", error.line, error.shown.trim()));
+    }
+    help.extend(error.help.clone());
+    if help.is_empty() {
+        help.push("the shader as a whole is wrong".to_owned());
+    }
+    let separator = if error.line > 0 { ":" } else { ": " };
+    DeclareError::Wrong { problem: format!("{name}{separator}{error}"), help: help.join("; ") }
+}

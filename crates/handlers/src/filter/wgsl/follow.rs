@@ -1,0 +1,122 @@
+//! Following a shader's file while it is edited.
+//!
+//! Owns a thread that looks at the file's age several times a second, and reads it when it has changed. Looking costs
+//! less than any library that would be told, and works on every file system.
+//! Does not compile for a device and swaps nothing: the group does.
+//!
+//! Always: a file that is replaced by another one, as editors do, is found; the thread ends with the handler.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use vramp_kernels::own::Own;
+use vramp_plan::catalog::{Settings, Value};
+
+use super::{OwnShader, declare};
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// What is known of a file that is followed.
+pub(super) struct Following {
+    changed: AtomicBool,
+    found: Mutex<Option<Result<OwnShader, String>>>,
+}
+
+impl Following {
+    /// Follows a file from now on, whose text was this. None where there is no thread for it.
+    pub(super) fn begin(path: &str, text: &str, own: &Own, settings: &Settings) -> Option<Arc<Following>> {
+        let following = Arc::new(Following { changed: AtomicBool::new(false), found: Mutex::new(None) });
+        // A value that is the default of the text may change with it; any other was given.
+        let is_given = |key: &str, value: &Value| {
+            let member = own.members().iter().find(|member| member.name == key);
+            member.is_some_and(|member| declare::default(member).as_ref() != Ok(value))
+        };
+        let given = settings.iter().filter(|(key, value)| is_given(key, value));
+        let given: Vec<(String, Value)> = given.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        let eye = Eye {
+            path: PathBuf::from(path),
+            text: text.to_owned(),
+            whole: matches!(own, Own::Whole(_)),
+            given,
+            tell: Arc::downgrade(&following),
+        };
+        let watching = std::thread::Builder::new().name("vramp watch".to_owned());
+        watching.spawn(move || eye.watch()).ok().map(|_| following)
+    }
+
+    /// What the file has become, once for each change.
+    pub(super) fn changed(&self) -> Option<Result<OwnShader, String>> {
+        if !self.changed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.changed.store(false, Ordering::Release);
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Looks at a file.
+struct Eye {
+    path: PathBuf,
+    text: String,
+    whole: bool,
+    given: Vec<(String, Value)>,
+    tell: Weak<Following>,
+}
+
+impl Eye {
+    fn watch(mut self) {
+        // The text may have changed since it was read: the first look counts as a change.
+        let (mut seen, mut read) = (None, None);
+        loop {
+            std::thread::sleep(PERIOD);
+            let Some(following) = self.tell.upgrade() else { return };
+            let now = stamp(&self.path);
+            let settled = now.is_some() && now == seen;
+            seen = now;
+            if settled && read != seen {
+                read = seen;
+                if let Some(found) = self.look() {
+                    *following.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+                    following.changed.store(true, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// What the file is now; none where it says the same as before.
+    fn look(&mut self) -> Option<Result<OwnShader, String>> {
+        let text = match declare::read(&self.path) {
+            Ok(text) if text == self.text => return None,
+            Ok(text) => text,
+            Err(problem) => return Some(Err(problem.to_string())),
+        };
+        self.text.clone_from(&text);
+        Some(self.made(&text).map_err(|problem| format!("{}:{problem}", self.path.display())))
+    }
+
+    fn made(&self, text: &str) -> Result<OwnShader, String> {
+        let own = Own::read(text).map_err(|error| error.to_string())?;
+        if matches!(own, Own::Whole(_)) != self.whole {
+            let words = ["a pixel function", "a kernel"];
+            let (is, was) = if self.whole { (words[0], words[1]) } else { (words[1], words[0]) };
+            return Err(format!(" it was {was} and is {is} now, which needs another plan; start again"));
+        }
+        if let Some((gone, _)) = self.given.iter().find(|(key, _)| own.members().iter().all(|m| m.name != *key)) {
+            return Err(format!(" it no longer declares `{gone}`, which was given; start again without it"));
+        }
+        OwnShader::of(own, |key| self.given.iter().find(|(own, _)| own == key).map(|(_, value)| value))
+            .map_err(|problem| format!(" {problem}"))
+    }
+}
+
+/// What changes with every save, also where a file takes another one's place.
+fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64, u64)> {
+    let found = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    let number = std::os::unix::fs::MetadataExt::ino(&found);
+    #[cfg(not(unix))]
+    let number = 0;
+    Some((found.modified().ok()?, found.len(), number))
+}

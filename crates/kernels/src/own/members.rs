@@ -1,0 +1,154 @@
+//! Settings: the members of a structure that a user's shader declares.
+//!
+//! Owns which types a setting may have, its default, and its form as parameter words.
+//! Does not know where values come from.
+//!
+//! Always: a default fits its type; a value takes exactly the words of its type.
+
+use naga::{Module, ScalarKind, StructMember, Type, TypeInner, VectorSize};
+
+use super::OwnError;
+use super::tokens::{Kind, Token};
+
+/// The type of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberKind {
+    /// `f32`.
+    Float,
+    /// `i32`.
+    Int,
+    /// `u32`, where `true` is 1 and `false` is 0.
+    Unsigned,
+    /// `bool`, in pixel functions only.
+    Bool,
+    /// `vec2f`, `vec3f` or `vec4f`, by its length.
+    Floats(usize),
+}
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: MemberKind,
+    /// Its default, as it would be written on a command line; none for zero.
+    pub default: Option<String>,
+    /// The first of its words within the parameters.
+    pub(super) word: usize,
+    /// Where it stands in the text.
+    pub at: (u32, u32),
+}
+
+impl MemberKind {
+    /// Its name in WGSL.
+    pub fn name(self) -> &'static str {
+        match self {
+            MemberKind::Float => "f32",
+            MemberKind::Int => "i32",
+            MemberKind::Unsigned => "u32",
+            MemberKind::Bool => "bool",
+            MemberKind::Floats(2) => "vec2f",
+            MemberKind::Floats(3) => "vec3f",
+            MemberKind::Floats(_) => "vec4f",
+        }
+    }
+
+    /// The words that it takes.
+    pub fn words(self) -> usize {
+        if let MemberKind::Floats(count) = self { count } else { 1 }
+    }
+
+    pub(super) fn of(ty: &Type) -> Option<MemberKind> {
+        match ty.inner {
+            TypeInner::Scalar(scalar) if scalar.width == 4 || scalar.kind == ScalarKind::Bool => match scalar.kind {
+                ScalarKind::Float => Some(MemberKind::Float),
+                ScalarKind::Sint => Some(MemberKind::Int),
+                ScalarKind::Uint => Some(MemberKind::Unsigned),
+                ScalarKind::Bool => Some(MemberKind::Bool),
+                ScalarKind::AbstractInt | ScalarKind::AbstractFloat => None,
+            },
+            TypeInner::Vector { size, scalar } if scalar.kind == ScalarKind::Float && scalar.width == 4 => {
+                Some(MemberKind::Floats(size as usize))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Member {
+    /// Puts a value's words where they belong.
+    pub fn put(&self, value: &[u32], words: &mut [u32]) {
+        words[self.word..self.word + value.len()].copy_from_slice(value);
+    }
+}
+
+/// The members of a structure as settings; `word` says where each one's words begin.
+pub(super) fn of(
+    (text, tokens): (&str, &[Token<'_>]),
+    module: &Module,
+    name: &str,
+    members: &[StructMember],
+    mut word: impl FnMut(MemberKind, &StructMember) -> usize,
+) -> Result<Vec<Member>, OwnError> {
+    let written = written(tokens, name);
+    let mut found = Vec::new();
+    for member in members {
+        let own = member.name.as_deref().unwrap_or("");
+        let place = written.iter().find(|place| place.name.text == own);
+        let at = place.map_or(0, |place| place.name.at);
+        let Some(kind) = MemberKind::of(&module.types[member.ty]) else {
+            let problem = format!("`{own}`: a setting cannot have this type");
+            return Err(
+                OwnError::at(text, at, problem).help("settings are f32, i32, u32, bool, vec2f, vec3f and vec4f")
+            );
+        };
+        let default = place.and_then(|place| place.default).map(str::to_owned);
+        let shown = OwnError::at(text, at, "");
+        let word = word(kind, member);
+        found.push(Member { name: own.to_owned(), kind, default, word, at: (shown.line, shown.column) });
+    }
+    Ok(found)
+}
+
+/// A member as it is written, and the comment `// = VALUE` behind it.
+struct Written<'a> {
+    name: Token<'a>,
+    default: Option<&'a str>,
+}
+
+fn written<'a>(tokens: &[Token<'a>], name: &str) -> Vec<Written<'a>> {
+    let mut found: Vec<Written<'a>> = Vec::new();
+    let solid = |at: usize| tokens[at..].iter().find(|token| token.kind != Kind::Gap).map_or("", |token| token.text);
+    let begins = |at: &usize| tokens[*at].text == "struct" && solid(at + 1) == name;
+    let Some(start) = (0..tokens.len()).find(begins) else { return found };
+    let (mut depth, mut on_this_line) = (0, false);
+    for (at, token) in tokens.iter().enumerate().skip(start) {
+        match token.text {
+            "{" | "(" | "<" => depth += 1,
+            "}" if depth == 1 => break,
+            "}" | ")" | ">" => depth -= 1,
+            _ if token.kind == Kind::Word && depth == 1 && solid(at + 1) == ":" => {
+                found.push(Written { name: *token, default: None });
+                on_this_line = true;
+            }
+            gap if token.kind == Kind::Gap => {
+                let value = gap.strip_prefix("//").and_then(|words| words.trim_start().strip_prefix('='));
+                if let (Some(value), true, Some(last)) = (value, on_this_line, found.last_mut()) {
+                    last.default = Some(value.trim());
+                }
+                on_this_line = on_this_line && !gap.contains('\n');
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+pub(super) fn is_vector(ty: &Type, length: VectorSize, kind: ScalarKind) -> bool {
+    matches!(ty.inner, TypeInner::Vector { size, scalar } if size == length && scalar.kind == kind && scalar.width == 4)
+}
+
+pub(super) fn is_scalar(ty: &Type, kind: ScalarKind) -> bool {
+    matches!(ty.inner, TypeInner::Scalar(scalar) if scalar.kind == kind && scalar.width == 4)
+}

@@ -1,0 +1,190 @@
+//! Users' own shaders: a pixel function, which is fused like any other, or a whole kernel.
+//!
+//! Owns the reading of a text that anybody may have written: what it is, which settings it declares, what is wrong with
+//! it and where; and its wrapping into a kernel.
+//! Does not read files, and does not run anything.
+//!
+//! Always: whatever the text is, the answer is a shader that compiles or an error with its line; the compiler is given
+//! no text that could exhaust its stack.
+
+mod bounds;
+mod members;
+mod pixel;
+mod tokens;
+mod whole;
+
+pub use members::{Member, MemberKind};
+pub use pixel::OwnFunction;
+pub use whole::OwnKernel;
+
+use std::fmt;
+use std::sync::Arc;
+
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use naga::{Module, Span};
+
+/// The longest text that is read.
+pub const MAX_BYTES: usize = 256 << 10;
+
+/// What a user's text turned out to be.
+#[derive(Debug, Clone)]
+pub enum Own {
+    /// One pixel in, one out.
+    Pixel(Arc<OwnFunction>),
+    /// A kernel over the whole frame.
+    Whole(Arc<OwnKernel>),
+}
+
+/// What is wrong with a text, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnError {
+    /// The line, counted from 1; 0 where it is about the whole text.
+    pub line: u32,
+    /// Where in that line, counted from 1.
+    pub column: u32,
+    /// What is wrong there.
+    pub problem: String,
+    /// The way out, where one is known.
+    pub help: Option<String>,
+    /// The line itself, cut to a readable length.
+    pub shown: String,
+}
+
+impl fmt::Display for OwnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.problem),
+            line => write!(f, "{line}:{}: {}", self.column, self.problem),
+        }
+    }
+}
+
+impl std::error::Error for OwnError {}
+
+impl OwnError {
+    fn whole(problem: impl Into<String>) -> OwnError {
+        OwnError { line: 0, column: 0, problem: problem.into(), help: None, shown: String::new() }
+    }
+
+    /// At this byte of the text.
+    fn at(text: &str, byte: usize, problem: impl Into<String>) -> OwnError {
+        let byte = byte.min(text.len());
+        let start = text[..byte].rfind('\n').map_or(0, |at| at + 1);
+        let line = text[..byte].matches('\n').count() as u32 + 1;
+        let column = text[start..byte].chars().count() as u32 + 1;
+        let shown: String = text[start..].lines().next().unwrap_or("").chars().take(160).collect();
+        OwnError { line, column, problem: problem.into(), help: None, shown: shown.replace('\t', " ") }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> OwnError {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Own {
+    /// Reads a text.
+    pub fn read(text: &str) -> Result<Own, OwnError> {
+        bounds::check(text)?;
+        #[cfg(target_arch = "wasm32")]
+        return read_here(text);
+        // The compiler walks nested text by recursion: the bounds above and this stack belong together.
+        #[cfg(not(target_arch = "wasm32"))]
+        std::thread::scope(|scope| {
+            let reading = std::thread::Builder::new().name("vramp shader".to_owned()).stack_size(bounds::STACK_BYTES);
+            match reading.spawn_scoped(scope, || read_here(text)) {
+                Ok(reading) => {
+                    reading.join().unwrap_or_else(|_| Err(OwnError::whole("the shader compiler itself failed on it")))
+                }
+                Err(problem) => Err(OwnError::whole(format!("there is no thread for the compiler: {problem}"))),
+            }
+        })
+    }
+
+    /// The settings it declares, in its order.
+    pub fn members(&self) -> &[Member] {
+        match self {
+            Own::Pixel(function) => function.members(),
+            Own::Whole(kernel) => kernel.members(),
+        }
+    }
+}
+
+fn read_here(text: &str) -> Result<Own, OwnError> {
+    let tokens = tokens::cut(text);
+    let names = tokens::declared(&tokens);
+    if let Some((_, taken)) = names.iter().find(|(_, name)| name.text.starts_with("vramp_")) {
+        let problem = format!("`{}`: names that begin with vramp_ are vramp's own", taken.text);
+        return Err(OwnError::at(text, taken.at, problem).help("call it something else"));
+    }
+    if let Some((_, constant)) = names.iter().find(|(keyword, _)| *keyword == "override") {
+        let problem = format!("`{}`: nothing can override it here", constant.text);
+        return Err(OwnError::at(text, constant.at, problem).help("write `const`, or make it a member of `Settings`"));
+    }
+    let is_kernel =
+        tokens.windows(2).any(|pair| pair[0].text == "@" && ["compute", "vertex", "fragment"].contains(&pair[1].text));
+    let has_pixel = names.iter().any(|(keyword, name)| *keyword == "fn" && name.text == "pixel");
+    match (is_kernel, has_pixel) {
+        (true, _) => Ok(Own::Whole(Arc::new(whole::read(text, &tokens)?))),
+        (false, true) => Ok(Own::Pixel(Arc::new(pixel::read(text, &tokens, &names)?))),
+        (false, false) => {
+            // What the compiler has to say comes first: a slip before `fn` hides the function.
+            parsed(text, text.len())?;
+            Err(OwnError::whole("there is neither a `fn pixel` nor a `@compute` entry point in it")
+                .help("a pixel function is `fn pixel(color: vec4f) -> vec4f { return color; }`"))
+        }
+    }
+}
+
+/// Parses; what lies beyond `own_bytes` is vramp's, and no place for a mistake.
+fn parsed(text: &str, own_bytes: usize) -> Result<Module, OwnError> {
+    naga::front::wgsl::parse_str(text).map_err(|error| {
+        let is_ours = error.labels().all(|(span, _)| !is_own(span, own_bytes)) && error.labels().len() > 0;
+        if is_ours && own_bytes < text.len() {
+            // Something is not closed, and what is vramp's was taken for more of it: by itself it ends too early.
+            if let Err(error) = parsed(&text[..own_bytes], own_bytes) {
+                return error;
+            }
+        }
+        let mut problem = error.message().to_owned();
+        let label =
+            error.labels().find(|(span, _)| is_own(*span, own_bytes)).map(|(span, label)| (span, label.to_owned()));
+        let says_more = |label: &str| !label.is_empty() && label != "see msg" && !problem.contains(label);
+        if let Some((_, label)) = label.as_ref().filter(|(_, label)| says_more(label)) {
+            problem = format!("{problem} ({label})");
+        }
+        let notes: Vec<&str> = error.notes().take(4).collect();
+        let error = match label.and_then(|(span, _)| span.to_range()) {
+            Some(range) => OwnError::at(&text[..own_bytes], range.start, one_line(&problem)),
+            None => OwnError::whole(one_line(&problem)),
+        };
+        if notes.is_empty() { error } else { error.help(notes.join("; ")) }
+    })
+}
+
+/// Validates what was parsed; hands back what the compiler found out.
+fn validated(text: &str, own_bytes: usize, module: &Module) -> Result<(), OwnError> {
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+    validator.validate(module).map(|_| ()).map_err(|error| {
+        let own = error.spans().filter(|(span, _)| is_own(*span, own_bytes)).last().map(|(span, _)| *span);
+        let mut words = error.as_inner().to_string();
+        let mut cause = std::error::Error::source(error.as_inner());
+        while let Some(deeper) = cause {
+            words = deeper.to_string();
+            cause = deeper.source();
+        }
+        match own.and_then(Span::to_range) {
+            Some(range) => OwnError::at(&text[..own_bytes], range.start, one_line(&words)),
+            None => OwnError::whole(one_line(&words)),
+        }
+    })
+}
+
+fn is_own(span: Span, own_bytes: usize) -> bool {
+    span.to_range().is_some_and(|range| range.start <= own_bytes)
+}
+
+fn one_line(words: &str) -> String {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    words.join(" ")
+}

@@ -1,0 +1,181 @@
+//! The words of a shader's text.
+//!
+//! Owns the cutting into words, numbers, comments and signs, what is declared for everybody, and the renaming.
+//! Does not know what anything means: the compiler does.
+//!
+//! Always: put together again, the tokens are the text.
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name or keyword.
+    Word,
+    /// A number with its suffix.
+    Number,
+    /// A comment, or the space between two tokens.
+    Gap,
+    /// Any other character by itself.
+    Sign,
+}
+
+/// A piece of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+    /// Where it begins, in bytes.
+    pub(super) at: usize,
+}
+
+/// Stands behind every name that is to become a part's own, until the part has its number.
+pub(super) const MARK: char = '\u{1}';
+
+/// Cuts a text.
+pub(super) fn cut(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let (kind, length) = if first.is_whitespace() {
+            (Kind::Gap, run(rest, char::is_whitespace))
+        } else if rest.starts_with("//") {
+            (Kind::Gap, rest.find('\n').unwrap_or(rest.len()))
+        } else if rest.starts_with("/*") {
+            (Kind::Gap, block_comment(rest))
+        } else if first.is_ascii_digit() {
+            // The suffix and a point belong to it; a sign in an exponent may stand apart, which changes nothing here.
+            (Kind::Number, run(rest, |c| is_word(c) || c == '.'))
+        } else if is_word(first) {
+            (Kind::Word, run(rest, is_word))
+        } else {
+            (Kind::Sign, first.len_utf8())
+        };
+        tokens.push(Token { kind, text: &rest[..length], at });
+        at += length;
+    }
+    tokens
+}
+
+/// What a text declares at its outermost level: keyword, name, and where the name stands.
+pub(super) fn declared<'a>(tokens: &[Token<'a>]) -> Vec<(&'a str, Token<'a>)> {
+    let mut found = Vec::new();
+    let mut depth = 0_i32;
+    let mut after: Option<&str> = None;
+    for token in tokens.iter().filter(|token| token.kind != Kind::Gap) {
+        match token.text {
+            "{" | "(" | "[" => depth += 1,
+            "}" | ")" | "]" => depth -= 1,
+            _ => {}
+        }
+        match after {
+            _ if depth > 0 => {}
+            // `var<storage, read> name`: what stands in the list is no name.
+            Some("var<") => {
+                if token.text == ">" {
+                    after = Some("var");
+                }
+            }
+            Some("var") if token.text == "<" => after = Some("var<"),
+            Some(keyword) if token.kind == Kind::Word => {
+                found.push((keyword, *token));
+                after = None;
+            }
+            _ => {
+                after = ["fn", "struct", "alias", "const", "override", "var"].into_iter().find(|k| *k == token.text);
+            }
+        }
+    }
+    found
+}
+
+/// The text with a mark behind each of these names, where it is one of them and not a member of something.
+pub(super) fn marked(tokens: &[Token<'_>], names: &[&str]) -> String {
+    let mut out = String::with_capacity(tokens.len() * 8);
+    let mut struct_depth: Option<i32> = None;
+    let mut depth = 0_i32;
+    let mut before = "";
+    let solid: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].kind != Kind::Gap).collect();
+    let mut next = solid.iter().skip(1);
+    for token in tokens {
+        out.push_str(token.text);
+        if token.kind == Kind::Gap {
+            continue;
+        }
+        let behind = next.next().map_or("", |at| tokens[*at].text);
+        match token.text {
+            "{" | "(" | "[" => depth += 1,
+            "}" | ")" | "]" => {
+                depth -= 1;
+                struct_depth = struct_depth.filter(|at| depth > *at);
+            }
+            "struct" => struct_depth = Some(depth),
+            _ => {}
+        }
+        let member = struct_depth.is_some_and(|at| depth == at + 1) && behind == ":";
+        if token.kind == Kind::Word && names.contains(&token.text) && !matches!(before, "." | "@") && !member {
+            out.push(MARK);
+        }
+        before = token.text;
+    }
+    out
+}
+
+fn run(text: &str, fits: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !fits(c)).unwrap_or(text.len())
+}
+
+/// Block comments can stand in one another.
+fn block_comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while let Some(next) = text[at..].find(['/', '*']) {
+        at += next;
+        if text[at..].starts_with("/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if text[at..].starts_with("*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    text.len()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "/* a /* b */ fn no() {} */ const x = 1.0f; // fn nor() {}\n\
+        struct S { x: f32, @align(16) f: vec2<f32> }\nvar<private> kept: array<S, 2>;\n\
+        fn f(c: vec4f) -> f32 { let x_ = c.x + x; return x_ * kept[0].f.x + f32(x); }\n";
+
+    #[test]
+    fn tokens_are_the_text() {
+        for text in [TEXT, "", "/*", "1.e5", "ä + ö // ß", "\r\n\t"] {
+            assert_eq!(cut(text).iter().map(|token| token.text).collect::<String>(), text);
+        }
+    }
+
+    #[test]
+    fn only_what_stands_outermost_is_declared() {
+        let tokens = cut(TEXT);
+        let names: Vec<_> = declared(&tokens).into_iter().map(|(keyword, name)| (keyword, name.text)).collect();
+        assert_eq!(names, [("const", "x"), ("struct", "S"), ("var", "kept"), ("fn", "f")]);
+    }
+
+    #[test]
+    fn names_are_marked_and_members_are_not() {
+        let tokens = cut(TEXT);
+        let marked = marked(&tokens, &["x", "S", "kept", "f"]).replace(MARK, "_7");
+        assert!(marked.starts_with("/* a /* b */ fn no() {} */ const x_7 = 1.0f; // fn nor() {}\n"), "{marked}");
+        assert!(marked.contains("struct S_7 { x: f32, @align(16) f: vec2<f32> }"), "{marked}");
+        assert!(marked.contains("var<private> kept_7: array<S_7, 2>;"), "{marked}");
+        assert!(marked.contains("let x_ = c.x + x_7; return x_ * kept_7[0].f.x + f32(x_7);"), "{marked}");
+    }
+}

@@ -1,0 +1,61 @@
+//! What the parts of several handlers become when they are joined into one kernel.
+//!
+//! Owns the order of the parts: functions in front of the head, the head, functions behind it; and where each finds its
+//! parameters.
+//! Does not hold handlers, and compiles nothing.
+//!
+//! Always: places are in the order in which handlers give their parameters.
+
+use vramp_kernels::head::load_here::LOAD;
+use vramp_kernels::{Layout, Program, Recipe};
+
+use crate::handler::{GivenPlace, Part};
+
+/// Parts that were joined.
+pub(crate) struct Joined {
+    pub(crate) recipe: Recipe,
+    pub(crate) layout: Layout,
+    pub(crate) program: Program,
+    pub(crate) places: Vec<GivenPlace>,
+}
+
+impl Joined {
+    /// Joins the parts of handlers, in order.
+    pub(crate) fn of(parts: &[Vec<Part>]) -> Joined {
+        let is_head = |part: &Part| matches!(part, Part::Head(_) | Part::Whole(_));
+        let head_at = parts.iter().position(|parts| parts.iter().any(is_head));
+        let is_before = |at: usize| head_at.is_some_and(|head| at < head);
+        let mut recipe = Recipe::of(&LOAD);
+        for (at, parts) in parts.iter().enumerate() {
+            let functions = if is_before(at) { &mut recipe.before } else { &mut recipe.after };
+            for part in parts {
+                match part {
+                    Part::Head(head) => recipe.head = head,
+                    Part::Whole(kernel) => recipe.whole = Some(kernel.clone()),
+                    Part::Function(function) => functions.push((*function).into()),
+                    Part::Own(function) => functions.push(function.into()),
+                }
+            }
+        }
+        let folded = recipe.folded();
+        let layout = folded.recipe.layout();
+        let place = |parts: &[vramp_kernels::Part], to: &vramp_kernels::Place| GivenPlace {
+            part: parts[to.function],
+            folds: !to.first,
+        };
+        let mut before = folded.before.iter().map(|to| place(&layout.before, to));
+        let mut after = folded.after.iter().map(|to| place(&layout.after, to));
+        let mut places = Vec::new();
+        for (at, parts) in parts.iter().enumerate() {
+            for part in parts {
+                places.extend(match part {
+                    Part::Head(_) | Part::Whole(_) => Some(GivenPlace { part: layout.head, folds: false }),
+                    Part::Function(_) | Part::Own(_) if is_before(at) => before.next(),
+                    Part::Function(_) | Part::Own(_) => after.next(),
+                });
+            }
+        }
+        drop((before, after));
+        Joined { program: folded.recipe.program(), recipe: folded.recipe, layout, places }
+    }
+}

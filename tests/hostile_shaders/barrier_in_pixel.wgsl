@@ -1,0 +1,4 @@
+fn pixel(color: vec4f) -> vec4f {
+    workgroupBarrier();
+    return color;
+}

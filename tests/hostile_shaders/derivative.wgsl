@@ -1,0 +1,3 @@
+fn pixel(color: vec4f) -> vec4f {
+    return color + dpdx(color);
+}

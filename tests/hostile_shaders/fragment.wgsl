@@ -1,0 +1,3 @@
+@fragment fn main() -> @location(0) vec4f {
+    return vec4f(1.0);
+}

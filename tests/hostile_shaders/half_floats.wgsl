@@ -1,0 +1,4 @@
+enable f16;
+fn pixel(color: vec4f) -> vec4f {
+    return vec4f(vec4h(color));
+}

@@ -1,0 +1,3 @@
+fn shade(color: vec4f) -> vec4f {
+    return color;
+}

@@ -1,0 +1,3 @@
+fn pixel() -> vec4f {
+    return vec4f(1.0);
+}

@@ -1,0 +1,3 @@
+fn pixel(virtual: vec4f) -> vec4f {
+    return virtual;
+}

@@ -1,0 +1,4 @@
+@group(0) @binding(0) var<storage, read> input: array<u32>;
+@group(0) @binding(1) var<storage, read_write> output: array<u32>;
+@compute @workgroup_size(8) fn main() { output[0] = input[0]; }
+@compute @workgroup_size(8) fn other() { output[1] = input[1]; }

@@ -1,0 +1,3 @@
+fn pixel(color: vec4f, speed: f32) -> vec4f {
+    return color * speed;
+}

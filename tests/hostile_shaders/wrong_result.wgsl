@@ -1,0 +1,3 @@
+fn pixel(color: vec4f) -> vec3f {
+    return color.rgb;
+}

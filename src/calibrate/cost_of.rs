@@ -33,7 +33,7 @@ pub(super) fn handler(
     let value = rate(&points);
     let space = pieces.first().map_or(Space::Cpu, |piece| piece.space);
     for key in keys {
-        let figure = measured(value, how.clone());
+        let figure = measured(value, &how);
         rates(profile, space).map(|rates| rates.handlers.insert((*key).to_owned(), figure));
     }
     Ok(())
@@ -51,7 +51,7 @@ fn point(
     let priced = |value: f64| {
         let mut trial = profile.clone();
         for key in keys {
-            let figure = measured(value, String::new());
+            let figure = measured(value, "");
             rates(&mut trial, piece.space).map(|rates| rates.handlers.insert((*key).to_owned(), figure));
         }
         bench.cost_ns(piece, size, &trial)

@@ -104,8 +104,8 @@ fn put(profile: &Profile, facts: &[String]) -> Option<PathBuf> {
 
 fn written(profile: &Profile, facts: &[String], at: SystemTime) -> String {
     let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let facts: String = facts.iter().map(|fact| format!("# {fact}\n")).collect();
-    format!("{FORM}\n# measured {seconds} s after 1970 began\n{facts}\n{}{END}\n", profile.write())
+    let facts = facts.join("\n# ");
+    format!("{FORM}\n# measured {seconds} s after 1970 began\n# {facts}\n\n{}{END}\n", profile.write())
 }
 
 fn read(text: &str, facts: &[String], name: &str) -> Option<Calibrated> {

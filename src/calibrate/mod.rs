@@ -33,6 +33,7 @@ mod tune;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use vramp_gpu::Device;
 use vramp_plan::catalog::EntryError;
@@ -125,6 +126,9 @@ const THOROUGH: Effort = Effort {
     beyond: &[size(1920, 1080), size(2560, 1440), size(3840, 2160)],
 };
 
+/// After this long, it hurries.
+const LONG: Duration = Duration::from_secs(10);
+
 const HASTY: Effort = Effort {
     small: size(64, 48),
     large: size(256, 192),
@@ -178,19 +182,24 @@ impl<'a> Calibration<'a> {
             None => format!("this machine without a device: {}", kept::processor()),
             Some(adapter) => format!("{} ({}) and {}", adapter.name, adapter.driver_version, kept::processor()),
         };
-        profile.cpu.threads = measured(threads as f64, "asked of the system".to_owned());
+        profile.cpu.threads = measured(threads as f64, "asked of the system");
         inherit(&mut profile);
         let (mut kinds, stopwatch) = (crate::kinds(), Stopwatch::default());
         stopwatch.add_to(&mut kinds)?;
         let (device, effort, slowed) = (self.device, self.effort, self.slowed);
-        let bench = Bench { kinds: &kinds, device, effort, slowed, stopwatch: &stopwatch };
+        let mut bench = Bench { kinds: &kinds, device, effort, slowed, stopwatch: &stopwatch };
         let steps = steps::all(self.device.is_some());
         let of = steps.len();
         let folder = scratch::Folder::make();
+        let started = Instant::now();
         for (done, step) in steps.iter().enumerate() {
             (self.hear)(&Progress { done, of, what: step.what() });
             if self.stop.load(Ordering::Acquire) {
                 return Err(CalibrateError::Interrupted);
+            }
+            // A machine that is slow or busy is not kept for minutes: what is left is measured once.
+            if started.elapsed() > LONG {
+                (bench.effort.runs, bench.effort.run_ms) = (1, effort.run_ms / 2.0);
             }
             step.take(&bench, &mut profile, folder.as_ref(), &|| self.stop.load(Ordering::Acquire))?;
         }

@@ -153,7 +153,7 @@ impl Step {
 /// A solid picture is one pass over memory and nothing else.
 fn host(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
     let piece = Piece::new(SOLID, Space::Cpu);
-    let how = "a solid picture is one pass over memory".to_owned();
+    let how = "a solid picture is one pass over memory";
     profile.cpu.rates.handlers.insert("pattern.solid".to_owned(), measured(1e7, how));
     // Bytes as the planner sees them: more for each thread where rows are not spread over all of them.
     let mut unit = profile.clone();
@@ -178,16 +178,16 @@ fn host(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) ->
         large.1 / 1e3
     );
     let cpu = &mut profile.cpu;
-    cpu.call_us = measured(line.start / 1e3, how.clone());
-    cpu.cache_gb_s = measured(passes[0].1, how);
+    cpu.call_us = measured(line.start / 1e3, &how);
+    cpu.cache_gb_s = measured(passes[0].1, &how);
     // Beyond the cache is what is no quicker than the middle between the quickest and the largest picture.
     let (largest, slowest) = *passes.last().unwrap_or(&passes[0]);
     let middle = (passes[0].1 * slowest).sqrt();
     let within = passes.iter().filter(|(_, gb_s)| *gb_s >= middle).map(|(bytes, _)| *bytes).fold(passes[0].0, f64::max);
     let seen: Vec<String> = passes.iter().map(|(bytes, gb_s)| format!("{:.1} MB at {gb_s:.1}", bytes / 1e6)).collect();
     let how = format!("solid pictures of {} GB/s", seen.join(", "));
-    cpu.cache_bytes = measured(within, how.clone());
-    cpu.memory_gb_s = measured(if largest > within { slowest } else { passes[0].1.min(slowest) }, how);
+    cpu.cache_bytes = measured(within, &how);
+    cpu.memory_gb_s = measured(if largest > within { slowest } else { passes[0].1.min(slowest) }, &how);
     Ok(())
 }
 
@@ -205,10 +205,10 @@ fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) 
     let pass_ns = ((unfused - fused) / 4.0 - line.slope).max(unfused / 400.0) / 2.0;
     let Some(gpu) = &mut profile.gpu else { return Ok(()) };
     let how = format!("{TINY} with 1 dispatch in {:.1} us, with 9 in {:.1} us", one / 1e3, nine / 1e3);
-    gpu.dispatch_us = measured(line.slope / 1e3, how.clone());
-    gpu.submit_us = measured(line.start / 1e3, how);
+    gpu.dispatch_us = measured(line.slope / 1e3, &how);
+    gpu.submit_us = measured(line.start / 1e3, &how);
     let how = format!("5 kernels at {large} in {:.1} us, fused in {:.1} us", unfused / 1e3, fused / 1e3);
-    gpu.memory_gb_s = measured((large.pixels() * 4) as f64 / pass_ns, how);
+    gpu.memory_gb_s = measured((large.pixels() * 4) as f64 / pass_ns, &how);
     Ok(())
 }
 
@@ -232,7 +232,7 @@ fn ramps(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -
         let line = Line::through(points[0], points[1]);
         let how = format!("`{}` at {}", piece.text.replace(" size=SIZE", ""), words.join(", "));
         let Some(gpu) = &mut profile.gpu else { return Ok(()) };
-        let (us, gb_s) = (measured(line.start / 1e3, how.clone()), measured(1.0 / line.slope, how));
+        let (us, gb_s) = (measured(line.start / 1e3, &how), measured(1.0 / line.slope, &how));
         if is_up {
             (gpu.upload_us, gpu.upload_gb_s) = (us, gb_s);
         } else {

@@ -18,7 +18,9 @@ pub use decide::{Claim, Conflict, NoPlan, Planner};
 pub use graph::{
     CheckError, End, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkSpec, Place, SettingSpec, is_name,
 };
-pub use plan::{Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PortAt, Ramp};
+pub use plan::{
+    Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PooledFrames, PortAt, Ramp,
+};
 pub use profile::{CpuProfile, Figure, GpuProfile, Limits, Origin, Profile, ProfileError, Rates};
 pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 pub use words::{

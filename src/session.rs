@@ -9,10 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError};
-use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
+use vramp_plan::{Graph, Memory, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, Outcome, Pipeline, PrepareError};
 
 use crate::machine;
+
+/// The device's pool may hold this much more than planned: small data are not known when planning.
+const SPARE_BYTES: u64 = 1 << 30;
 
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +58,8 @@ pub struct Session<'a> {
     batch: u32,
     pace: Option<Rate>,
     frames: Option<u64>,
+    cpu_memory_bytes: Option<u64>,
+    gpu_memory_bytes: Option<u64>,
     choice: Choice,
     chosen: bool,
     nominal: bool,
@@ -94,6 +99,8 @@ impl<'a> Session<'a> {
             batch: 1,
             pace: None,
             frames: None,
+            cpu_memory_bytes: None,
+            gpu_memory_bytes: None,
             choice: Device::choose(),
             chosen: false,
             nominal: false,
@@ -168,6 +175,18 @@ impl<'a> Session<'a> {
     #[must_use]
     pub fn frames(mut self, frames: u64) -> Self {
         self.frames = Some(frames);
+        self
+    }
+
+    /// Lets the frames of a space take at most this many bytes. A run that would need more waits for memory as long as
+    /// that can help, and ends with an error that names who holds it where it cannot. Staging memory for transfers is
+    /// no part of it.
+    #[must_use]
+    pub fn memory_bytes(mut self, space: Space, bytes: u64) -> Self {
+        match space {
+            Space::Cpu => self.cpu_memory_bytes = Some(bytes),
+            Space::Gpu => self.gpu_memory_bytes = Some(bytes),
+        }
         self
     }
 
@@ -248,7 +267,9 @@ impl<'a> Session<'a> {
             let pipeline = self.pipeline(&plan, &profile, None)?;
             return Ok(Prepared { plan, device: None, pipeline });
         }
-        match self.choice.open() {
+        // As on the host: a little more than planned, unless told.
+        let most = self.gpu_memory_bytes.unwrap_or_else(|| plan.memory.gpu_bytes.saturating_add(SPARE_BYTES));
+        match self.choice.clone().budget_bytes(most).open() {
             Ok(device) => {
                 let pipeline = self.pipeline(&plan, &profile, Some(&device))?;
                 Ok(Prepared { plan, device: Some(device), pipeline })
@@ -264,7 +285,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Makes a plan that was decided by this session ready, on a device that is open already.
+    /// Makes a plan that was decided by this session ready, on a device that is open already. What its pool may hold
+    /// was said when it was opened.
     pub fn prepare_on(&self, device: &Device) -> Result<Prepared, SessionError> {
         let profile = self.figures()?;
         let plan = self.planner(self.graph, &profile).decide()?;
@@ -285,6 +307,9 @@ impl<'a> Session<'a> {
         if let Some(device) = device {
             pipeline = pipeline.device(device.clone());
         }
+        if let Some(bytes) = self.cpu_memory_bytes {
+            pipeline = pipeline.budget_bytes(bytes);
+        }
         if self.nominal {
             pipeline = pipeline.nominal_time();
         }
@@ -300,6 +325,7 @@ impl<'a> Session<'a> {
     fn replan(&self, plan: &Plan, profile: &Profile) -> vramp_runtime::Replan {
         let (graph, profile) = (Mutex::new(self.graph.clone()), profile.clone());
         let (in_flight, batch, fusion) = (self.in_flight, self.batch, self.fusion);
+        let budgets: Vec<(Space, u64)> = self.budgets().collect();
         let places: Vec<(String, Space)> = plan
             .handlers
             .iter()
@@ -311,8 +337,10 @@ impl<'a> Session<'a> {
             *graph = graph.with_source_size(source, size);
             let planner = Planner::new(&graph, &profile).in_flight(in_flight).batch(batch).fusion(fusion);
             let planner = places.iter().fold(planner, |planner, (name, at)| planner.place(name, *at));
+            let planner = budgets.iter().fold(planner, |planner, (space, bytes)| planner.budget(*space, *bytes));
             match planner.decide() {
-                Ok(_) | Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(()),
+                Ok(plan) => Ok(plan.memory),
+                Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(Memory::default()),
                 Err(why) => Err(why.to_string()),
             }
         })
@@ -336,6 +364,11 @@ impl<'a> Session<'a> {
         if let Some(pace) = self.pace {
             planner = planner.pace(pace);
         }
-        planner
+        self.budgets().fold(planner, |planner, (space, bytes)| planner.budget(space, bytes))
+    }
+
+    fn budgets(&self) -> impl Iterator<Item = (Space, u64)> {
+        let each = [(Space::Cpu, self.cpu_memory_bytes), (Space::Gpu, self.gpu_memory_bytes)];
+        each.into_iter().filter_map(|(space, bytes)| Some((space, bytes?)))
     }
 }

@@ -38,6 +38,8 @@ pub struct Group {
     failed: Option<usize>,
     /// A transparent picture, for inputs that have brought nothing yet.
     nothing: Option<Frame>,
+    /// The sizes of a frame whose parameters are filled in and that waits for memory.
+    filled: Option<(u64, (Size, Size))>,
     kernels: Option<OnDevice>,
 }
 
@@ -124,6 +126,7 @@ impl Group {
             scratch: Vec::new(),
             failed: None,
             nothing: None,
+            filled: None,
             kernels: None,
         }
     }
@@ -177,7 +180,7 @@ impl Group {
                 frame
             }
             _ => {
-                let mut frame = call.pool().lend(meta)?;
+                let mut frame = call.lend(meta.format, meta.size)?;
                 if let Some(mut bytes) = frame.fill() {
                     bytes.fill(0);
                 }
@@ -206,45 +209,60 @@ impl Group {
             };
             sides.push(frame);
         }
+        if !self.ports.sides.iter().chain(&self.ports.source).any(|port| call.input(*port).is_none()) {
+            self.nothing = None;
+        }
         Ok(sides)
     }
 
     fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
+        // All memory before the source is taken: where it is short, the call is repeated.
         let sides = self.sides(call, sizes)?;
-        let source = match self.ports.source {
-            None => None,
-            Some(port) => match call.take(port) {
-                Some(frame) => Some(frame),
-                None => Some(self.nothing(call, sizes.0)?),
-            },
+        let nothing = match self.ports.source {
+            Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
+            _ => None,
         };
-        match &mut self.kernels {
-            None => self.compute_on_host(call, sizes, source, &sides),
+        let on_device = match &mut self.kernels {
+            None => None,
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
                 let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
-                kernels.record(desk, &self.name, &self.params, sizes, source.as_ref(), &sides, &made)?;
-                Ok(made)
+                let kept = kernels.keep(desk, &self.name, sizes.0)?;
+                kernels.send_small(desk, &self.name, self.params.small())?;
+                Some((made, kept))
             }
-        }
+        };
+        let port = self.ports.source;
+        let in_place = self.program.edits_in_place()
+            && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);
+        let on_host = match &on_device {
+            None if !in_place => Some(call.lend(Format::Rgba8, sizes.1)?),
+            _ => None,
+        };
+        let source = port.and_then(|port| call.take(port)).or(nothing);
+        let (Some((made, kept)), Some(kernels)) = (on_device, &mut self.kernels) else {
+            return Ok(self.compute_on_host(call, sizes, source, &sides, on_host));
+        };
+        let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
+        kernels.record(desk, &self.params, sizes, source.as_ref(), &sides, (&made, kept.as_ref()))?;
+        Ok(made)
     }
 
     fn compute_on_host(
         &mut self,
         call: &mut Call<'_>,
         (source_size, size): (Size, Size),
-        mut source: Option<Frame>,
+        source: Option<Frame>,
         sides: &Sides,
-    ) -> Result<Frame, HandlerError> {
+        made: Option<Frame>,
+    ) -> Frame {
         let held: SmallVec<[_; 4]> = sides.iter().map(Frame::bytes).collect();
         let pictures: SmallVec<[Picture<'_>; 4]> =
             sides.iter().zip(&held).filter_map(|(side, bytes)| Picture::new(side.meta().size, pixels(bytes))).collect();
         let (small, words) = (self.params.small(), self.params.words());
         let threads = (call.workplace.thread_count(), &**call.workplace.tally());
-        if self.program.edits_in_place()
-            && let Some(frame) = source.take_if(|frame| frame.is_sole())
-        {
-            let mut edited = frame;
+        let Some(mut made) = made else {
+            let mut edited = source.expect("what is edited in place is there");
             {
                 let mut bytes = edited.fill().expect("its only holder may change it");
                 let frame = KernelFrame { size, source: None, sides: &pictures, small, words };
@@ -253,9 +271,8 @@ impl Group {
                     program.edit(&frame, first, rows);
                 });
             }
-            return Ok(edited);
-        }
-        let mut made = call.lend(Format::Rgba8, size)?;
+            return edited;
+        };
         {
             let bytes = source.as_ref().map(Frame::bytes);
             let source = bytes.as_ref().and_then(|bytes| Picture::new(source_size, pixels(bytes)));
@@ -266,7 +283,7 @@ impl Group {
                 program.band(&frame, first, rows, scratch);
             });
         }
-        Ok(made)
+        made
     }
 }
 
@@ -282,14 +299,20 @@ impl FrameHandler for Group {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         self.failed = None;
-        match self.fill_params(call)? {
-            Err(flow) => Ok(flow),
-            Ok(sizes) => {
-                let made = self.compute(call, sizes)?;
-                call.send(0, made);
-                Ok(Flow::Produced)
-            }
-        }
+        let number = call.now().number;
+        let sizes = match self.filled.take().filter(|(filled, _)| *filled == number) {
+            Some((_, sizes)) => sizes,
+            None => match self.fill_params(call)? {
+                Err(flow) => return Ok(flow),
+                Ok(sizes) => sizes,
+            },
+        };
+        let made = self.compute(call, sizes).inspect_err(|error| {
+            // Members have been asked for this frame, and may not be asked twice.
+            self.filled = error.missing().map(|_| (number, sizes));
+        })?;
+        call.send(0, made);
+        Ok(Flow::Produced)
     }
 
     fn stop(&mut self) -> Result<(), HandlerError> {
@@ -304,32 +327,36 @@ impl FrameHandler for Group {
         true
     }
 
+    fn can_repeat(&self) -> bool {
+        true
+    }
+
     fn failed_member(&self) -> usize {
         self.failed.unwrap_or(0)
     }
 }
 
 impl OnDevice {
-    #[expect(clippy::too_many_arguments, reason = "everything that one frame's dispatches name")]
+    /// Memory between two passes: 16-bit sums of four channels, one set for each pixel of the source.
+    fn keep(&self, desk: &Desk, owner: &Arc<str>, source: Size) -> Result<Option<Buffer>, DeviceError> {
+        Ok(if self.kernels.len() == 2 { Some(desk.device().lend(source.pixels() * 8, owner)?) } else { None })
+    }
+
     fn record(
-        &mut self,
+        &self,
         desk: &mut Desk,
-        owner: &Arc<str>,
         params: &Params,
         (source_size, size): (Size, Size),
         source: Option<&Frame>,
         sides: &Sides,
-        made: &Frame,
+        (made, kept): (&Frame, Option<&Buffer>),
     ) -> Result<(), DeviceError> {
-        self.send_small(desk, owner, params.small())?;
         let device = desk.device().clone();
         let two = self.kernels.len() == 2;
-        // 16-bit sums of four channels, one set for each pixel of the source.
-        let kept = if two { Some(device.lend(source_size.pixels() * 8, owner)?) } else { None };
         for (pass, kernel) in self.kernels.iter().enumerate() {
             let (first, second) = (two && pass == 0, two && pass == 1);
             let mut bound: SmallVec<[&Buffer; 8]> = SmallVec::new();
-            bound.extend(if second { kept.as_ref() } else { source.and_then(Frame::buffer) });
+            bound.extend(if second { kept } else { source.and_then(Frame::buffer) });
             // Each pass binds the pictures of its own functions: those in front first, those behind last.
             let sides = match (first, second) {
                 (true, _) => &sides[..self.sides_before],
@@ -342,7 +369,7 @@ impl OnDevice {
                 bound.extend(self.small.as_ref());
             }
             let pixels = if first { source_size.pixels() } else { size.pixels() };
-            bound.extend(if first { kept.as_ref() } else { made.buffer() });
+            bound.extend(if first { kept } else { made.buffer() });
             let grid = kernel.cover(pixels, device.limits());
             desk.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
         }

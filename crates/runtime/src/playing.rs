@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use vramp_gpu::{Counters, PlayError, Player, ReadError};
+use vramp_gpu::{Arrived, Counters, PlayError, Player, ReadError};
 
 use crate::failure::Failure;
 use crate::frame::Meta;
@@ -15,6 +15,7 @@ use crate::handler::{DeviceError, HandlerError};
 use crate::heap::foreign;
 use crate::milestones::Milestones;
 use crate::node::Node;
+use crate::shortage::Shortage;
 use crate::workplace::Workplace;
 
 /// Plays what one lane records.
@@ -25,6 +26,9 @@ pub struct Playing {
     segments: Vec<SegmentCount>,
     /// The segment whose recording waits to be played, and the frames that its first node has been given.
     recorded: Option<(usize, u64)>,
+    /// What has come down and waits for memory on the host, from this download on.
+    come: Option<(Arrived, usize)>,
+    short: Option<Shortage>,
 }
 
 /// What one segment has asked of the device. Counted where it is played, so that a figure per frame is exact however
@@ -53,7 +57,7 @@ impl Playing {
         let count =
             |share| SegmentCount { share, frames: 0, counters: Counters::default(), milestones: Milestones::default() };
         let segments = shares.into_iter().map(count).collect();
-        Playing { player, asked: VecDeque::with_capacity(16), segments, recorded: None }
+        Playing { player, asked: VecDeque::with_capacity(16), segments, recorded: None, come: None, short: None }
     }
 
     /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
@@ -132,28 +136,54 @@ impl Playing {
     }
 
     /// Brings what has come down to the nodes that wait for it; says whether anything did.
-    pub(crate) fn receive(&mut self, segments: &mut [Vec<Node>], workplace: &Workplace) -> Result<bool, Failure> {
+    pub(crate) fn receive(&mut self, segments: &mut [Vec<Node>], workplace: &mut Workplace) -> Result<bool, Failure> {
         let mut any = false;
         while self.asked.front().is_some_and(|asked| asked.ticket.is_some()) {
-            let (ticket, arrived) = match foreign(|| self.player.readbacks().take()) {
+            let waiting = self.come.take();
+            let mut download = waiting.as_ref().map_or(0, |(_, next)| *next);
+            let next = |player: &Player| match waiting {
+                Some((arrived, _)) => Ok(Some(arrived)),
+                None => foreign(|| player.readbacks().take()),
+            };
+            let (ticket, arrived) = match next(&self.player) {
                 Ok(None) => break,
                 Ok(Some(arrived)) => (arrived.ticket(), Ok(arrived)),
                 Err(error @ ReadError::NotMapped { ticket, .. }) => (ticket, Err(error)),
                 Err(error) => return Err(failure(DeviceError::Read(error))),
             };
-            any = true;
-            let mut download = 0;
             while let Some(asked) = self.asked.front().copied().filter(|asked| asked.ticket == Some(ticket)) {
-                self.asked.pop_front();
+                let node = &segments[asked.segment][asked.node];
+                let (owner, leave_bytes) = node.memory();
+                workplace.serve(owner, asked.meta.number);
                 let made = match &arrived {
-                    Ok(arrived) => workplace.pool().lend(asked.meta).map_err(HandlerError::from).map(|mut frame| {
-                        if let Some(mut bytes) = frame.fill() {
-                            bytes.copy_from_slice(arrived.bytes(download));
-                        }
-                        frame
-                    }),
                     Err(error) => Err(HandlerError::Device(DeviceError::Read(error.clone()))),
+                    Ok(there) => match workplace.pool().lend_leaving(asked.meta, leave_bytes) {
+                        Ok(mut frame) => {
+                            if let Some(mut bytes) = frame.fill() {
+                                bytes.copy_from_slice(there.bytes(download));
+                            }
+                            Ok(frame)
+                        }
+                        Err(error) => {
+                            // It stays where it is until there is memory for it.
+                            if self.short.is_none() {
+                                workplace.count_wait();
+                            }
+                            self.short = Some(Shortage {
+                                handler: node.name(),
+                                frame: asked.meta.number,
+                                space: vramp_plan::Space::Cpu,
+                                needed_bytes: error.needed,
+                                available_bytes: error.available,
+                                budget_bytes: error.budget,
+                            });
+                            self.come = arrived.ok().map(|arrived| (arrived, download));
+                            return Ok(any);
+                        }
+                    },
                 };
+                (any, self.short) = (true, None);
+                self.asked.pop_front();
                 download += 1;
                 if let Some(failure) = segments[asked.segment][asked.node].deliver(made, workplace) {
                     return Err(failure);
@@ -164,10 +194,20 @@ impl Playing {
         Ok(any)
     }
 
+    /// What it cannot deliver for lack of memory.
+    pub(crate) fn shortage(&self) -> Option<&Shortage> {
+        self.short.as_ref()
+    }
+
+    /// Whether the device works on something of its.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.player.under_way() > 0
+    }
+
     /// Whether only the device can make something move again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn waits_for_device(&self) -> bool {
-        !self.asked.is_empty() || self.player.under_way() > 0 || self.recorded.is_some()
+        self.is_at_work() || self.come.is_none() && (!self.asked.is_empty() || self.recorded.is_some())
     }
 
     /// Waits for the device, at most this long and never so long that stopping would be noticed.
@@ -185,6 +225,7 @@ impl Playing {
             desk.downloads.clear();
         }
         self.asked.clear();
+        (self.come, self.short) = (None, None);
         #[cfg(not(target_arch = "wasm32"))]
         {
             let _ = self.player.wait(std::time::Duration::from_secs(1));

@@ -25,9 +25,11 @@ impl Upload {
 
 impl FrameHandler for Upload {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
+        let Some(meta) = call.input(0).map(|frame| *frame.meta()) else { return Ok(Flow::Filtered) };
         let Some(desk) = call.workplace.desk() else { return Ok(Flow::Filtered) };
-        let there = desk.lend(*frame.meta(), &self.owner)?;
+        // Lent before the frame is taken: where memory is short, it is called again.
+        let there = desk.lend(meta, &self.owner)?;
+        let Some(frame) = call.inputs[0].take() else { return Ok(Flow::Filtered) };
         if let Some(buffer) = there.buffer() {
             desk.recording.upload(buffer, Sending::Frame(frame)).map_err(DeviceError::Record)?;
         }

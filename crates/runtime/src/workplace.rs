@@ -5,6 +5,7 @@
 //!
 //! Always: there is one workplace per lane, so nothing in it is waited for.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use vramp_gpu::{Buffer, Device, Recording};
@@ -14,7 +15,7 @@ use crate::handler::DeviceError;
 use crate::heap::Tally;
 use crate::monitor::Event;
 use crate::passed::Passed;
-use crate::pool::HostPool;
+use crate::pool::{HostPool, Owner, PoolError};
 
 /// Who hears what happens while it happens.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
@@ -27,6 +28,8 @@ pub struct Workplace {
     listener: Option<Listener>,
     tally: Arc<Tally>,
     progress: Option<Arc<Passed>>,
+    /// A frame that was lent ahead for whoever is called next.
+    aside: Cell<Option<Frame>>,
 }
 
 /// A lane's desk at the device: what it records lies here until it is played.
@@ -47,7 +50,7 @@ pub enum Sending {
 impl Workplace {
     /// A place with this pool, and one thread.
     pub fn new(pool: HostPool) -> Workplace {
-        Workplace { pool, threads: 1, desk: None, listener: None, tally: Arc::default(), progress: None }
+        Workplace { pool, threads: 1, desk: None, listener: None, tally: Arc::default(), progress: None, aside: Cell::default() }
     }
 
     /// Lets bands of rows be spread over this many threads, where the lane runs in a pool that has them.
@@ -100,6 +103,39 @@ impl Workplace {
     /// The host's pool.
     pub fn pool(&self) -> &HostPool {
         &self.pool
+    }
+
+    /// Lends in this name from now on, for a frame of this number.
+    #[inline]
+    pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
+        self.pool.serve(owner, frame);
+    }
+
+    /// Lends a frame ahead, for whoever is called next, where this many bytes can still be lent to others afterwards.
+    pub(crate) fn set_aside(&self, meta: Meta, leave_bytes: u64) -> Result<(), PoolError> {
+        self.aside.set(None);
+        self.aside.set(Some(self.pool.lend_leaving(meta, leave_bytes)?));
+        Ok(())
+    }
+
+    /// Gives back what was lent ahead and not taken.
+    pub(crate) fn clear_aside(&self) {
+        self.aside.set(None);
+    }
+
+    /// The frame that was lent ahead, where it is of this size; otherwise it makes room for another.
+    pub(crate) fn take_aside(&self, meta: Meta) -> Option<Frame> {
+        let bytes = |meta: &Meta| meta.format.frame_bytes(meta.size);
+        let mut frame = self.aside.take().filter(|frame| bytes(frame.meta()) == bytes(&meta))?;
+        frame.set_meta(meta);
+        Some(frame)
+    }
+
+    /// Counts a wait for memory.
+    pub(crate) fn count_wait(&self) {
+        if let Some(passed) = &self.progress {
+            passed.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
     }
 
     /// Threads that bands may be spread over.

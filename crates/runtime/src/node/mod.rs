@@ -7,13 +7,14 @@
 //! Always: one frame out per frame of the lead; a node that cannot fire passes on what it knows, so nobody waits for a
 //! frame that will never come; taken = emitted + filtered + failed + held.
 
+mod short;
 mod wishes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp_plan::{OnError, Size, Until};
+use vramp_plan::{Memory, OnError, Size, Until};
 
 use crate::clock::{Clock, Paced};
 use crate::failure::{Failure, Member, catch};
@@ -34,6 +35,8 @@ pub enum Fired {
     Moved,
     /// Nothing can move before something comes, or there is room.
     Stuck,
+    /// It waits for memory, and has taken nothing meanwhile.
+    Starved,
     /// The next frame of a source is due after this long.
     Wait(Duration),
     /// The handler failed, and the policy is to stop.
@@ -42,8 +45,9 @@ pub enum Fired {
     Over,
 }
 
-/// What a source's frame of a new size has to pass: planning anew. An error is why the run cannot go on.
-pub type Replan = Arc<dyn Fn(&str, Size) -> Result<(), String> + Send + Sync>;
+/// What a source's frame of a new size has to pass: planning anew. It hands back what the pools then need; an error is
+/// why the run cannot go on.
+pub type Replan = Arc<dyn Fn(&str, Size) -> Result<Memory, String> + Send + Sync>;
 
 /// A handler with its links.
 #[expect(clippy::struct_excessive_bools, reason = "two facts of its making and four of its life, each by itself")]
@@ -82,6 +86,7 @@ pub struct Node {
     reported: bool,
     started: bool,
     over: bool,
+    memory: short::Memory,
 }
 
 impl Node {
@@ -142,6 +147,7 @@ impl Node {
     pub fn stop(&mut self, reason: DropReason) -> Result<(), Failure> {
         self.inputs.drain(reason);
         self.held.clear();
+        self.memory = short::Memory::default();
         if !std::mem::take(&mut self.started) {
             return Ok(());
         }
@@ -159,9 +165,13 @@ impl Node {
         if self.over {
             return Fired::Over;
         }
-        let taken = self.counts.taken;
-        let fired = if self.is_source() { self.fire_source(since_start, workplace) } else { self.fire_lead(workplace) };
-        if self.counts.taken != taken {
+        let (taken, again) = (self.counts.taken, self.has_to_repeat());
+        let fired = match self.is_source() {
+            _ if again && !self.is_unwanted() => self.fire_again(workplace),
+            true => self.fire_source(since_start, workplace),
+            false => self.fire_lead(workplace),
+        };
+        if self.counts.taken != taken || again {
             self.stats.show(&self.counts);
         }
         fired
@@ -190,12 +200,28 @@ impl Node {
         if self.is_past_the_shortest(tick.pts_ns) {
             return self.end();
         }
+        if let Err(starved) = self.set_aside(tick.number, workplace) {
+            return starved;
+        }
         if let Some(clock) = &mut self.clock {
             clock.fired(&tick, since_start);
         }
         let birth = self.pace.birth(since_start, &tick);
         let now = Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth };
-        match self.call(now, workplace) {
+        let outcome = self.call(now, workplace);
+        workplace.clear_aside();
+        self.follow_clock(now, outcome, workplace)
+    }
+
+    /// What becomes of a source's call.
+    fn follow_clock(
+        &mut self,
+        now: Now,
+        outcome: Result<(Flow, bool), HandlerError>,
+        workplace: &mut Workplace,
+    ) -> Fired {
+        match outcome {
+            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
             Ok((Flow::Ended, _)) => self.end(),
             outcome => {
                 self.counts.taken += 1;
@@ -229,6 +255,9 @@ impl Node {
         let name = self.members[0].name.as_str();
         replan(name, size).map_err(|problem| HandlerError::failed(format!("its frames became {size}: {problem}")))?;
         *planned = size;
+        if let Some(meta) = &mut self.memory.aside {
+            meta.size = size;
+        }
         workplace.report(&Event::Replanned { handler: name.to_owned(), frame, size });
         Ok(())
     }
@@ -314,7 +343,19 @@ impl Node {
         self.before_ns = Some(pts_ns);
         let now = Now { number: meta.number, pts_ns, delta_ns, birth: meta.birth };
         self.given[self.inputs.lead()] = Some(frame);
-        match self.call(now, workplace) {
+        let outcome = self.call(now, workplace);
+        self.follow_lead(now, outcome, workplace)
+    }
+
+    /// What becomes of a call on a frame of the lead.
+    fn follow_lead(
+        &mut self,
+        now: Now,
+        outcome: Result<(Flow, bool), HandlerError>,
+        workplace: &mut Workplace,
+    ) -> Fired {
+        match outcome {
+            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
             Ok((Flow::Ended, _)) => {
                 self.counts.filtered += 1;
                 self.ending = true;
@@ -330,7 +371,7 @@ impl Node {
         let retries = self.retries;
         let spare = if retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
         let outcome = self.call_once(now, workplace);
-        if outcome.is_err() && retries && self.failed_policy() == OnError::Retry {
+        if outcome.is_err() && !self.has_to_repeat() && retries && self.failed_policy() == OnError::Retry {
             if let Some(given) = self.given.get_mut(self.inputs.lead()) {
                 *given = spare;
             }
@@ -352,9 +393,16 @@ impl Node {
             *made = None;
         }
         self.last = now;
-        let mut call = Call { now, inputs: &mut self.given, outputs: &mut self.made, workplace, later: false };
+        let (owner, leave) = (self.memory.owner, self.memory.leave_bytes);
+        let leave_bytes = if self.is_source() && !self.handler.can_repeat() { 0 } else { leave };
+        workplace.serve(owner, now.number);
+        self.given.iter().flatten().for_each(|frame| frame.hand_to(owner));
+        let lead = self.inputs.lead();
+        let (inputs, outputs) = (&mut self.given[..], &mut self.made[..]);
+        let mut call = Call { now, inputs, outputs, workplace, lead, leave_bytes, later: false };
         let outcome = catch(|| self.handler.process(&mut call));
         let later = call.later;
+        self.keep_call(now, &outcome);
         for given in &mut self.given {
             *given = None;
         }
@@ -586,6 +634,7 @@ impl Node {
     }
 
     fn end(&mut self) -> Fired {
+        self.forget_call();
         self.outputs.iter().flatten().for_each(Output::end);
         self.inputs.close();
         self.over = true;

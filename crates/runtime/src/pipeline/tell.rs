@@ -5,12 +5,14 @@
 //!
 //! Always: frames that went in are out, filtered, failed, dropped or still there, for every graph without forks.
 
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::heap::is_counted;
 use crate::monitor::{Histogram, Progress};
 use crate::playing::Playing;
-use crate::report::{Counted, Dropped, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};
+use crate::report::{Counted, Dropped, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, Times};
 use crate::ring::DropReason;
 
 use super::{Watched, WatchedNode};
@@ -103,7 +105,7 @@ impl Watched {
             failed: sum(|_| true, |counts| counts.failed),
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
-            memory: self.memory(),
+            memory: self.memory(playing),
             groups: self.groups(),
             handlers: self.handlers(),
             links,
@@ -189,8 +191,9 @@ impl Watched {
         }
     }
 
-    fn memory(&self) -> MemoryUse {
+    fn memory(&self, playing: Option<&Playing>) -> MemoryUse {
         let host = self.pool.stats();
+        let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let device = self.device.as_ref().map(|device| device.pool().statistics());
         let on_device = |what: fn(&vramp_gpu::Statistics) -> u64| device.as_ref().map_or(0, what);
         let others = &self.held_before;
@@ -201,9 +204,38 @@ impl Watched {
             leaked: host.lent + on_device(|s| s.lent as u64).saturating_sub(others.lent as u64),
             cpu_peak_bytes: host.peak_bytes,
             gpu_peak_bytes: on_device(|s| s.peak_bytes),
-            cpu_planned_bytes: self.planned.cpu_bytes,
-            gpu_planned_bytes: self.planned.gpu_bytes,
+            cpu_planned_bytes: planned.cpu_bytes,
+            gpu_planned_bytes: planned.gpu_bytes,
+            cpu_budget_bytes: host.budget_bytes,
+            gpu_budget_bytes: on_device(|s| s.budget_bytes),
+            cpu_lent_peak_bytes: host.lent_peak_bytes,
+            ring_bytes: playing.map_or(0, |playing| playing.player().ring_bytes()),
+            hits: host.hits + on_device(|s| s.hits).saturating_sub(others.hits),
+            misses: host.misses + on_device(|s| s.misses).saturating_sub(others.misses),
+            trimmed: host.trimmed + on_device(|s| s.trimmed).saturating_sub(others.trimmed),
+            waits: self.passed.waits.load(Ordering::Relaxed),
+            leaks: self.leaks(),
         }
+    }
+
+    /// What is still lent, but for what others had before on the same device.
+    fn leaks(&self) -> Vec<Leak> {
+        let here = self.pool.held().into_iter().map(|held| Leak {
+            space: "cpu",
+            owner: held.owner.to_string(),
+            last: held.last.to_string(),
+            bytes: held.bytes,
+            since_frame: held.since_frame,
+        });
+        let there = self.device.iter().flat_map(|device| device.pool().leaks());
+        let there = there.filter(|row| !self.lent_before.contains(&row.tag)).map(|row| Leak {
+            space: "gpu",
+            last: self.pool.name_of(row.note).unwrap_or_else(|| row.owner.clone()).to_string(),
+            owner: row.owner.to_string(),
+            bytes: row.bytes,
+            since_frame: row.since_frame,
+        });
+        here.chain(there).collect()
     }
 
     fn groups(&self) -> Vec<GroupTime> {

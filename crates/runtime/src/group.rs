@@ -67,6 +67,8 @@ struct OnDevice {
     kernels: Vec<Kernel>,
     /// Pictures that functions in front of the head read.
     sides_before: usize,
+    /// Whether any of them reads small data.
+    reads_small: bool,
     /// The small data as they are on the device. One buffer for the whole run: the queue keeps a new content behind
     /// the kernels that read the old one, and the bind groups stay the same.
     small: Option<Buffer>,
@@ -138,7 +140,9 @@ impl Group {
             kernels.push(device.prepare_async(&shader).await?);
         }
         let sides_before = self.recipe.before.iter().filter(|function| function.side).count();
-        self.kernels = Some(OnDevice { kernels, sides_before, small: None, small_words: Vec::new() });
+        let Layout { head, before, after, .. } = &self.layout;
+        let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
+        self.kernels = Some(OnDevice { kernels, sides_before, reads_small, small: None, small_words: Vec::new() });
         Ok(self)
     }
 
@@ -378,13 +382,15 @@ impl OnDevice {
 
     /// Brings the small data to the device where they have changed.
     fn send_small(&mut self, desk: &mut Desk, owner: &Arc<str>, words: &[u32]) -> Result<(), DeviceError> {
-        if self.small.is_some() && self.small_words == words {
+        if !self.reads_small || (self.small.is_some() && self.small_words == words) {
             return Ok(());
         }
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
             // Text that grows by a few letters must not need new memory.
-            self.small = Some(desk.device().lend((2 * bytes).next_power_of_two(), owner)?);
+            let small = desk.device().lend((2 * bytes).next_power_of_two(), owner)?;
+            desk.device().pool().allow(small.bytes());
+            self.small = Some(small);
         }
         self.small_words.clear();
         self.small_words.extend_from_slice(words);

@@ -8,7 +8,7 @@
 //! the latest segment that can move goes first, so frames leave before others come.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 

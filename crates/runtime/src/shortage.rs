@@ -110,15 +110,16 @@ impl Shortage {
     pub(crate) fn failure(self, pool: &HostPool, device: Option<&Device>) -> Failure {
         let Shortage { handler, frame, space, needed_bytes, available_bytes, budget_bytes } = self;
         let mut holders: Vec<Holder> = Vec::new();
-        let mut add = |owner: &Arc<str>, bytes: u64, since_frame: u64| {
-            match holders.iter_mut().find(|holder| holder.owner == *owner) {
-                Some(holder) => {
-                    holder.frames += 1;
-                    holder.bytes += bytes;
-                    holder.since_frame = holder.since_frame.min(since_frame);
-                }
-                None => holders.push(Holder { owner: Arc::clone(owner), frames: 1, bytes, since_frame }),
+        let mut add = |owner: &Arc<str>, bytes: u64, since_frame: u64| match holders
+            .iter_mut()
+            .find(|holder| holder.owner == *owner)
+        {
+            Some(holder) => {
+                holder.frames += 1;
+                holder.bytes += bytes;
+                holder.since_frame = holder.since_frame.min(since_frame);
             }
+            None => holders.push(Holder { owner: Arc::clone(owner), frames: 1, bytes, since_frame }),
         };
         match space {
             Space::Cpu => pool.held().iter().for_each(|held| add(&held.owner, held.bytes, held.since_frame)),

@@ -50,7 +50,15 @@ pub enum Sending {
 impl Workplace {
     /// A place with this pool, and one thread.
     pub fn new(pool: HostPool) -> Workplace {
-        Workplace { pool, threads: 1, desk: None, listener: None, tally: Arc::default(), progress: None, aside: Cell::default() }
+        Workplace {
+            pool,
+            threads: 1,
+            desk: None,
+            listener: None,
+            tally: Arc::default(),
+            progress: None,
+            aside: Cell::default(),
+        }
     }
 
     /// Lets bands of rows be spread over this many threads, where the lane runs in a pool that has them.
@@ -109,6 +117,9 @@ impl Workplace {
     #[inline]
     pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
         self.pool.serve(owner, frame);
+        if let Some(desk) = &self.desk {
+            desk.device.pool().frame(frame);
+        }
     }
 
     /// Lends a frame ahead, for whoever is called next, where this many bytes can still be lent to others afterwards.

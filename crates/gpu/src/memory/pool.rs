@@ -155,6 +155,12 @@ impl<T> Pool<T> {
         lock(&self.state).aim_bytes = bytes;
     }
 
+    /// Says that these bytes come on top of what should do: nobody could know of them before.
+    pub fn allow(&self, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.allowed_bytes = state.allowed_bytes.saturating_add(bytes);
+    }
+
     /// Measures its peak from here on.
     pub fn restart_peak(&self) {
         let mut given_up = Vec::new();
@@ -222,6 +228,8 @@ pub(super) struct State<T> {
     peak_bytes: u64,
     /// Beyond this, what lies free makes room before more is made.
     aim_bytes: u64,
+    /// What came on top of that.
+    allowed_bytes: u64,
     lent: usize,
     frame: u64,
     returns: u64,
@@ -255,6 +263,7 @@ impl<T> State<T> {
             pooled_bytes: 0,
             peak_bytes: 0,
             aim_bytes: u64::MAX,
+            allowed_bytes: 0,
             lent: 0,
             frame: 0,
             returns: 0,
@@ -312,7 +321,7 @@ impl<T> State<T> {
                 budget_bytes,
             });
         }
-        let most_bytes = budget_bytes.min(self.aim_bytes);
+        let most_bytes = budget_bytes.min(self.aim_bytes.saturating_add(self.allowed_bytes));
         self.trim_while(|state| state.held_bytes() + class > most_bytes, given_up);
         self.reserved_bytes += class;
         self.peak_bytes = self.peak_bytes.max(self.held_bytes());

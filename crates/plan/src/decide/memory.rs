@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::catalog::{Direction, KernelKind};
 use crate::plan::{Memory, PooledFrames};
 use crate::profile::Profile;
-use crate::words::{Content, Space};
+use crate::words::{Content, Rate, Space};
 
 use super::explain::NoPlan;
 use super::lanes::Lanes;
@@ -112,7 +112,7 @@ struct Count<'a> {
     last: Vec<usize>,
     /// Frames of the host that do not outlive their lane's turn.
     brief: Vec<Brief>,
-    /// Frames of each segment of the device, which live until their submission has finished; by the segment's mark.
+    /// Frames of each segment of the device in all submissions in flight, by the segment's mark.
     submitted: BTreeMap<usize, BTreeMap<u64, u64>>,
     segment_of: Vec<usize>,
     /// Frames of one output that submissions in flight use.
@@ -221,20 +221,33 @@ impl<'a> Count<'a> {
     /// Frames of the device: what waits, and what submissions use that have not finished.
     fn on_device(&mut self, kept: Retained, bytes: u64, at: usize, batch: u64) {
         match kept.frames() {
-            0 => self.submit(self.segment_of[at], bytes),
+            0 => self.submit(at, bytes),
             // The newest frame of an input that does not lead stays until there is a newer one.
             1 if kept.newest_only => {
-                self.submit(self.segment_of[at], bytes);
+                self.submit(at, bytes);
                 if self.flying == batch {
                     self.stand(Space::Gpu, 1, bytes, at);
                 }
+            }
+            // Of submissions that take turns, every other one reads it.
+            waiting if kept.takes_turns => {
+                let reading = (self.flying / batch).div_ceil(2) * batch;
+                self.stand(Space::Gpu, waiting + reading, bytes, at);
             }
             waiting => self.stand(Space::Gpu, waiting + self.flying, bytes, at),
         }
     }
 
-    fn submit(&mut self, segment: usize, bytes: u64) {
-        *self.submitted.entry(segment).or_default().entry(blocks(bytes)).or_default() += 1;
+    /// A frame that lives until its submission has finished. Who sees one frame in ten uses memory in one
+    /// submission of ten.
+    fn submit(&mut self, at: usize, bytes: u64) {
+        let segment = self.segment_of[at];
+        let rate = |at: usize| self.net.main_content(at).and_then(Content::rate).map(Rate::per_second);
+        let all = (0..self.net.nodes.len()).filter(|other| self.segment_of[*other] == segment);
+        let fastest = all.filter_map(rate).fold(0.0, f64::max);
+        let one_in = rate(at).map_or(1, |own| ((fastest / own).round() as u64).max(1));
+        let frames = self.flying.div_ceil(one_in);
+        *self.submitted.entry(segment).or_default().entry(blocks(bytes)).or_default() += frames;
     }
 
     /// The last unit of the producer's own lane that reads what is on a wire.
@@ -296,7 +309,7 @@ impl<'a> Count<'a> {
     fn submissions(&mut self) {
         for (unit, nodes) in self.lanes.units.iter().enumerate() {
             if self.spaces[nodes[0]] == Space::Gpu && self.scratch(unit) > 0 {
-                self.submit(self.segment_of[nodes[0]], self.scratch(unit));
+                self.submit(nodes[0], self.scratch(unit));
             }
         }
         let mut most: BTreeMap<u64, u64> = BTreeMap::new();
@@ -306,8 +319,8 @@ impl<'a> Count<'a> {
         }
         let flying = self.flying;
         for (bytes, count) in most {
-            let what = || format!("{count} frames of {bytes} bytes in each of {flying} that are in flight");
-            self.gpu.add(count.saturating_mul(flying), bytes, what);
+            let what = || format!("{count} frames of {bytes} bytes for {flying} that are in flight");
+            self.gpu.add(count, bytes, what);
         }
     }
 

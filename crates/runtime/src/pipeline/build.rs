@@ -35,9 +35,6 @@ use super::{Pipeline, PipelineBuilder, PrepareError, Stopper, Watched, WatchedLi
 /// The host's pool is allowed this much more than planned: frames live a little longer in nodes than in links.
 const SPARE_BYTES: u64 = 1 << 30;
 
-/// Small data on the device, such as letters, are not known when planning; this much of them disturbs nobody.
-const SMALL_DATA_BYTES: u64 = 1 << 20;
-
 /// Where to find what runs.
 const WHAT_RUNS: &str = "`vramp inspect` lists what runs";
 
@@ -224,7 +221,7 @@ impl Aim {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
         self.pool.aim(enough(memory.cpu_bytes));
         if let Some(device) = &self.device {
-            device.pool().aim(enough(memory.gpu_bytes).saturating_add(self.others).saturating_add(SMALL_DATA_BYTES));
+            device.pool().aim(enough(memory.gpu_bytes).saturating_add(self.others));
         }
     }
 }

@@ -11,8 +11,8 @@ mod run;
 mod tell;
 mod wiring;
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_gpu::Device;

@@ -21,6 +21,8 @@ pub(super) struct Retained {
     picked: u64,
     /// Whether it is only the newest frame of an input that does not lead.
     pub(super) newest_only: bool,
+    /// Whether it only lies in rings of the device's lane that never fill, because who reads there comes first.
+    pub(super) takes_turns: bool,
 }
 
 impl Retained {
@@ -29,6 +31,7 @@ impl Retained {
             newest: self.newest.max(other.newest),
             picked: self.picked + other.picked,
             newest_only: (self.newest_only || self.frames() == 0) && (other.newest_only || other.frames() == 0),
+            takes_turns: (self.takes_turns || self.frames() == 0) && (other.takes_turns || other.frames() == 0),
         }
     }
 
@@ -46,7 +49,7 @@ pub(super) struct Waits<'a> {
     batch: u64,
     /// Whether a frame goes through alone, and links hold no more than they must.
     least: bool,
-    /// Whether a node of the host may leave its frame lying because somebody behind it waits.
+    /// Whether a node may leave its frame lying because somebody behind it waits.
     may_wait: Vec<bool>,
     /// What each node keeps that only passes frames on, and what is kept behind it: by itself, and fed by another lane.
     behind: Vec<[Retained; 2]>,
@@ -70,12 +73,11 @@ impl<'a> Waits<'a> {
             let node = &net.nodes[at];
             let mut inputs = node.inputs.iter().flatten();
             let joins = node.inputs.len() > 1 && inputs.any(|w| !waits.is_inline(*w) && waits.is_lossless(*w));
-            let blocked = |w: &usize| match waits.is_inline(*w) {
+            let blocked = |w: &usize| match waits.is_inline(*w) || waits.is_within_device(*w) {
                 true => waits.may_wait[net.wires[*w].to],
                 false => waits.is_lossless(*w),
             };
-            let may_wait = !least && (joins || node.fans.iter().flatten().any(blocked));
-            waits.may_wait[at] = may_wait && spaces[at] == Space::Cpu;
+            waits.may_wait[at] = !least && (joins || node.fans.iter().flatten().any(blocked));
             if node.passes_on() {
                 waits.behind[at] = [false, true].map(|fed| waits.kept_behind(at, fed));
             }
@@ -86,6 +88,14 @@ impl<'a> Waits<'a> {
     /// Whether both ends run in one go.
     pub(super) fn is_inline(&self, wire: usize) -> bool {
         self.lanes.depth[wire] == 0 && self.layout.ramp_of[wire].is_none()
+    }
+
+    /// Whether both ends are in the device's lane, which lets the later one go first.
+    fn is_within_device(&self, wire: usize) -> bool {
+        let leaves = |at: usize| self.net.space_out(at, self.spaces[at]);
+        let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
+        let both = self.spaces[from] == Space::Gpu && self.spaces[to] == Space::Gpu;
+        both && self.layout.ramp_of[wire].is_none() && leaves(from) == Space::Gpu
     }
 
     fn is_lossless(&self, wire: usize) -> bool {
@@ -130,17 +140,20 @@ impl<'a> Waits<'a> {
     /// place already; in any other the oldest gives way to it, and who reads may be far behind.
     fn ring(&self, depth: u64, hand: u64, lossy: bool) -> Retained {
         let (newest, picked) = if lossy { (depth + 1, hand) } else { (depth + hand, 0) };
-        Retained { newest, picked, newest_only: false }
+        Retained { newest, picked, ..Retained::default() }
     }
 
     fn across(&self, wire: usize) -> Retained {
         let to = self.net.wires[wire].to;
         let depth = self.depth(wire).max(1);
         let lossy = !self.is_lossless(wire);
+        if self.is_within_device(wire) && !self.may_wait[to] && !self.net.nodes[to].passes_on() {
+            return Retained { newest: depth.min(self.batch), takes_turns: true, ..Retained::default() };
+        }
         if self.net.nodes[to].passes_on() {
             let [_, behind] = self.behind[to];
             let ring = self.ring(depth, 0, lossy);
-            return Retained { newest: ring.newest + behind.newest, picked: behind.picked, newest_only: false };
+            return Retained { newest: ring.newest + behind.newest, picked: behind.picked, ..Retained::default() };
         }
         // On the device, what is read is used until its submission has finished: that is counted with those.
         let hand = match self.net.nodes[to].entry.transfer {
@@ -164,9 +177,9 @@ impl<'a> Waits<'a> {
         }
         if link.input != node.lead && node.inputs.len() > 1 {
             // Kept until there is a newer one, which is on its way meanwhile.
-            return Retained { newest: if host { 2 } else { 1 }, picked: 0, newest_only: !host };
+            return Retained { newest: if host { 2 } else { 1 }, picked: 0, newest_only: !host, ..Retained::default() };
         }
-        Retained { newest: lies, picked: 0, newest_only: false }
+        Retained { newest: lies, ..Retained::default() }
     }
 
     /// What a node keeps that only passes frames on, and what is kept behind it.
@@ -180,12 +193,12 @@ impl<'a> Waits<'a> {
         let delay = u64::from(node.entry.delay.under(&node.settings));
         if node.entry.every.under(&node.settings) > 1 {
             let picked = kept.newest + kept.picked + delay;
-            return Retained { newest: u64::from(fed && picked == 0), picked, newest_only: false };
+            return Retained { newest: u64::from(fed && picked == 0), picked, ..Retained::default() };
         }
         if delay > 0 {
             let host = u64::from(self.spaces[at] == Space::Cpu);
             kept.newest = kept.newest.max(host) + delay;
-            kept.newest_only = false;
+            (kept.newest_only, kept.takes_turns) = (false, false);
         }
         kept
     }

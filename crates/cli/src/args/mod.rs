@@ -4,9 +4,11 @@
 //! Does not act on any of them.
 
 mod budget;
+mod memory;
 mod wishes;
 
 pub(crate) use budget::{Budget, DROPS};
+pub(crate) use memory::MemoryBudget;
 pub(crate) use wishes::{DeviceWord, Wishes};
 
 use std::ffi::OsString;
@@ -78,6 +80,15 @@ Budgets:
   dispatches, passes, submits, bind_groups, gpu_allocs, heap_allocs, foreign_allocs,
   frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
   and downloads), allocs (gpu_allocs and heap_allocs), and drops, over the whole run.
+
+Memory:
+  What the plan needs is said before the run, and what was needed at most after it.
+  `--memory 256M` lets frames take that much on each side, `--memory cpu=1G,gpu=256M`
+  on either; K, M and G count by 1024. Where the plan does not fit, another one is taken
+  that does, and where none does, frames wait for memory. A run for which waiting cannot
+  help ends with an error that says who needs how much and who holds the rest. Staging
+  memory for transfers and small data, such as letters, come on top. Memory that nobody
+  gave back is named at the end, with who had it last.
 
 Verifying:
   `--verify` does not run the pipeline as it is: it takes the first 8 frames of every

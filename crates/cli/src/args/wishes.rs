@@ -11,7 +11,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use vramp::gpu::Backend;
 use vramp::plan::{Rate, Space, is_name};
 
-use super::Budget;
+use super::{Budget, MemoryBudget};
 use crate::failure::Failure;
 
 /// The APIs that can be asked for.
@@ -60,6 +60,9 @@ pub(crate) struct Wishes {
     /// only a run can break them
     #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
     pub(crate) budget: Vec<Budget>,
+    /// Memory that frames may take on each side, such as 256M or cpu=1G,gpu=256M; where a plan needs more, frames wait
+    #[arg(long, value_name = "BYTES|cpu=BYTES,gpu=BYTES", value_parser = MemoryBudget::read)]
+    pub(crate) memory: Option<MemoryBudget>,
     /// Compare instead of running, with `vramp run` only: fused with unfused, and the cpu with the gpu, handler by
     /// handler; sinks write nothing, and a difference ends with exit code 5
     #[arg(long)]

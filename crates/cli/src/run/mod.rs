@@ -27,7 +27,7 @@ use crate::input::read_checked;
 use crate::interrupt::Interrupts;
 use crate::{page, plan, session};
 
-use words::{plan_line, summary};
+use words::{leaks, memory_used, plan_line, summary};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
@@ -63,6 +63,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 fn conclude(args: &RunArgs, outcome: Outcome, interrupted: bool) -> Result<(), Failure> {
     let Outcome { report, error, .. } = outcome;
     if !args.wishes.quiet {
+        leaks(&report.memory).iter().for_each(|leak| page::warning(leak));
+        page::words(&memory_used(&report.memory));
         page::words(&summary(&report));
     }
     let ended = match error {

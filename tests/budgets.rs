@@ -365,7 +365,7 @@ fn on_threads_every_budget_ends_in_all_frames_or_in_words() {
     for seed in 1000..1080 {
         let Some(Trial { what, pipeline, plan, budgets }) = trial(seed) else { continue };
         let (send, ended) = std::sync::mpsc::channel();
-        std::thread::spawn(move || send.send(pipeline.run(None)));
+        std::thread::spawn(move || drop(send.send(pipeline.run(None))));
         let outcome = ended.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("{what}: it hangs"));
         let Outcome { report, error, .. } = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
         let error = error.map(|error| match error {

@@ -122,10 +122,16 @@ impl Shortage {
             None => holders.push(Holder { owner: Arc::clone(owner), frames: 1, bytes, since_frame }),
         };
         match space {
-            Space::Cpu => pool.held().iter().for_each(|held| add(&held.owner, held.bytes, held.since_frame)),
+            Space::Cpu => {
+                for held in pool.held() {
+                    add(&held.owner, held.bytes, held.since_frame);
+                }
+            }
             Space::Gpu => {
                 let lent = device.map(|device| device.pool().leaks()).unwrap_or_default();
-                lent.iter().for_each(|row| add(&row.owner, row.bytes, row.since_frame));
+                for row in &lent {
+                    add(&row.owner, row.bytes, row.since_frame);
+                }
             }
         }
         holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));

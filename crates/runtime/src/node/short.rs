@@ -31,7 +31,7 @@ pub(super) struct Memory {
 struct Again {
     now: Now,
     frame: Option<Frame>,
-    supplied_again: u64,
+    repeats: u64,
 }
 
 impl Node {
@@ -94,7 +94,7 @@ impl Node {
         }
         let frame = self.given.get_mut(self.inputs.lead()).and_then(Option::take);
         if frame.is_some() || (self.is_source() && self.handler.can_repeat()) {
-            self.memory.again = Some(Again { now, frame, supplied_again: self.supplied_again });
+            self.memory.again = Some(Again { now, frame, repeats: self.supplied_again });
         }
     }
 
@@ -108,16 +108,16 @@ impl Node {
 
     /// Repeats a call.
     pub(super) fn fire_again(&mut self, workplace: &mut Workplace) -> Fired {
-        let Some(Again { now, frame, supplied_again }) = self.memory.again.take() else { return Fired::Stuck };
+        let Some(Again { now, frame, repeats }) = self.memory.again.take() else { return Fired::Stuck };
         let led = frame.is_some();
         if let Some(given) = self.given.get_mut(self.inputs.lead()).filter(|_| led) {
             *given = frame;
             self.counts.held -= 1;
         }
         let outcome = self.call(now, workplace);
-        self.supplied_again = supplied_again;
+        self.supplied_again = repeats;
         if let Some(again) = &mut self.memory.again {
-            again.supplied_again = supplied_again;
+            again.repeats = repeats;
         }
         if led { self.follow_lead(now, outcome, workplace) } else { self.follow_clock(now, outcome, workplace) }
     }

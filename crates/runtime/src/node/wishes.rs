@@ -60,7 +60,7 @@ impl Node {
             reported: false,
             started: false,
             over: false,
-            memory: Default::default(),
+            memory: super::short::Memory::default(),
         }
     }
 

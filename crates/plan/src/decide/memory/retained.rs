@@ -73,9 +73,9 @@ impl<'a> Waits<'a> {
             let node = &net.nodes[at];
             let mut inputs = node.inputs.iter().flatten();
             let joins = node.inputs.len() > 1 && inputs.any(|w| !waits.is_inline(*w) && waits.is_lossless(*w));
-            let blocked = |w: &usize| match waits.is_inline(*w) || waits.is_within_device(*w) {
-                true => waits.may_wait[net.wires[*w].to],
-                false => waits.is_lossless(*w),
+            let blocked = |w: &usize| {
+                let together = waits.is_inline(*w) || waits.is_within_device(*w);
+                if together { waits.may_wait[net.wires[*w].to] } else { waits.is_lossless(*w) }
             };
             waits.may_wait[at] = !least && (joins || node.fans.iter().flatten().any(blocked));
             if node.passes_on() {
@@ -119,7 +119,7 @@ impl<'a> Waits<'a> {
                 let depth = ramp.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
                 let hand = if self.least { 0 } else { self.batch };
                 let lossy = ramp.wires.iter().all(|w| !self.is_lossless(*w));
-                self.ring(depth, hand, lossy)
+                Waits::ring(depth, hand, lossy)
             }
             // What comes down is copied: its memory on the device is done with when its submission is.
             Some(_) => Retained::default(),
@@ -138,7 +138,7 @@ impl<'a> Waits<'a> {
 
     /// A ring between two lanes and what is taken from it. Of a lossless one the frame that is being written has a
     /// place already; in any other the oldest gives way to it, and who reads may be far behind.
-    fn ring(&self, depth: u64, hand: u64, lossy: bool) -> Retained {
+    fn ring(depth: u64, hand: u64, lossy: bool) -> Retained {
         let (newest, picked) = if lossy { (depth + 1, hand) } else { (depth + hand, 0) };
         Retained { newest, picked, ..Retained::default() }
     }
@@ -152,7 +152,7 @@ impl<'a> Waits<'a> {
         }
         if self.net.nodes[to].passes_on() {
             let [_, behind] = self.behind[to];
-            let ring = self.ring(depth, 0, lossy);
+            let ring = Waits::ring(depth, 0, lossy);
             return Retained { newest: ring.newest + behind.newest, picked: behind.picked, ..Retained::default() };
         }
         // On the device, what is read is used until its submission has finished: that is counted with those.
@@ -161,7 +161,7 @@ impl<'a> Waits<'a> {
             Some(Direction::Up) => self.batch,
             _ => u64::from(self.spaces[to] == Space::Cpu),
         };
-        self.ring(depth, hand, lossy)
+        Waits::ring(depth, hand, lossy)
     }
 
     /// A wire whose ends run in one go; `fed` where what comes there is from another lane.
@@ -185,10 +185,7 @@ impl<'a> Waits<'a> {
     /// What a node keeps that only passes frames on, and what is kept behind it.
     fn kept_behind(&self, at: usize, fed: bool) -> Retained {
         let node = &self.net.nodes[at];
-        let one = |w: &usize| match self.is_inline(*w) {
-            true => self.inline(*w, fed),
-            false => self.on(*w),
-        };
+        let one = |w: &usize| if self.is_inline(*w) { self.inline(*w, fed) } else { self.on(*w) };
         let mut kept = node.fans.iter().flatten().map(one).fold(Retained::default(), Retained::beside);
         let delay = u64::from(node.entry.delay.under(&node.settings));
         if node.entry.every.under(&node.settings) > 1 {

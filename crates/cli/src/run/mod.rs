@@ -63,7 +63,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 fn conclude(args: &RunArgs, outcome: Outcome, interrupted: bool) -> Result<(), Failure> {
     let Outcome { report, error, .. } = outcome;
     if !args.wishes.quiet {
-        leaks(&report.memory).iter().for_each(|leak| page::warning(leak));
+        for leak in leaks(&report.memory) {
+            page::warning(&leak);
+        }
         page::words(&memory_used(&report.memory));
         page::words(&summary(&report));
     }

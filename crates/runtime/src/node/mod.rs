@@ -7,6 +7,7 @@
 //! Always: one frame out per frame of the lead; a node that cannot fire passes on what it knows, so nobody waits for a
 //! frame that will never come; taken = emitted + filtered + failed + held.
 
+mod calling;
 mod short;
 mod wishes;
 
@@ -19,7 +20,7 @@ use vramp_plan::{Memory, OnError, Size, Until};
 use crate::clock::{Clock, Paced};
 use crate::failure::{Failure, Member, catch};
 use crate::frame::{Frame, Meta};
-use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now};
+use crate::handler::{Flow, FrameHandler, HandlerError, Now};
 use crate::holding::Holding;
 use crate::inputs::{Inputs, LeadView};
 use crate::link::Output;
@@ -363,54 +364,6 @@ impl Node {
             }
             outcome => self.settle(now, outcome, workplace),
         }
-    }
-
-    /// Calls the handler on what was given, once more where that is the policy.
-    fn call(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
-        // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
-        let retries = self.retries;
-        let spare = if retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
-        let outcome = self.call_once(now, workplace);
-        if outcome.is_err() && !self.has_to_repeat() && retries && self.failed_policy() == OnError::Retry {
-            if let Some(given) = self.given.get_mut(self.inputs.lead()) {
-                *given = spare;
-            }
-            let supplied_again = self.supplied_again;
-            let outcome = self.call_once(now, workplace);
-            self.supplied_again = supplied_again;
-            return outcome;
-        }
-        outcome
-    }
-
-    fn failed_policy(&self) -> OnError {
-        self.members[self.handler.failed_member().min(self.members.len() - 1)].on_error
-    }
-
-    fn call_once(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
-        self.supplied_again = self.inputs.supply(&mut self.given);
-        for made in &mut self.made {
-            *made = None;
-        }
-        self.last = now;
-        let (owner, leave) = (self.memory.owner, self.memory.leave_bytes);
-        let leave_bytes = if self.is_source() && !self.handler.can_repeat() { 0 } else { leave };
-        workplace.serve(owner, now.number);
-        self.given.iter().flatten().for_each(|frame| frame.hand_to(owner));
-        let lead = self.inputs.lead();
-        let (inputs, outputs) = (&mut self.given[..], &mut self.made[..]);
-        let mut call = Call { now, inputs, outputs, workplace, lead, leave_bytes, later: false };
-        let outcome = catch(|| self.handler.process(&mut call));
-        let later = call.later;
-        self.keep_call(now, &outcome);
-        for given in &mut self.given {
-            *given = None;
-        }
-        for made in self.made.iter_mut().flatten() {
-            let own = *made.meta();
-            made.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
-        }
-        outcome.map(|flow| (flow, later))
     }
 
     /// Counts what came of a frame and sends it, or its empty place, on.

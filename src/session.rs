@@ -9,10 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError, Prefer};
-use vramp_plan::{Graph, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
+use vramp_plan::{Graph, Memory, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen, Trace};
 
 use crate::{calibrate, machine};
+
+/// The device's pool may hold this much more than planned: small data are not known when planning.
+const SPARE_BYTES: u64 = 1 << 30;
 
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +57,8 @@ pub struct Session<'a> {
     batch: u32,
     pace: Option<Rate>,
     frames: Option<u64>,
+    cpu_memory_bytes: Option<u64>,
+    gpu_memory_bytes: Option<u64>,
     choice: Choice,
     nominal: bool,
     watch: bool,
@@ -99,6 +104,8 @@ impl<'a> Session<'a> {
             batch: 1,
             pace: None,
             frames: None,
+            cpu_memory_bytes: None,
+            gpu_memory_bytes: None,
             choice: machine::choose(),
             nominal: false,
             watch: false,
@@ -179,6 +186,18 @@ impl<'a> Session<'a> {
     #[must_use]
     pub fn frames(mut self, frames: u64) -> Self {
         self.frames = Some(frames);
+        self
+    }
+
+    /// Lets the frames of a space take at most this many bytes. A run that would need more waits for memory as long as
+    /// that can help, and ends with an error that names who holds it where it cannot. Staging memory for transfers is
+    /// no part of it.
+    #[must_use]
+    pub fn memory_bytes(mut self, space: Space, bytes: u64) -> Self {
+        match space {
+            Space::Cpu => self.cpu_memory_bytes = Some(bytes),
+            Space::Gpu => self.gpu_memory_bytes = Some(bytes),
+        }
         self
     }
 
@@ -351,9 +370,11 @@ impl<'a> Session<'a> {
             let pipeline = self.pipeline(&plan, &profile, None, None)?;
             return Ok(Prepared { plan, device: None, pipeline });
         }
-        match self.choice.open() {
+        // As on the host: a little more than planned, unless told.
+        let most = self.gpu_memory_bytes.unwrap_or_else(|| plan.memory.gpu_bytes.saturating_add(SPARE_BYTES));
+        let choice = self.choice.clone().budget_bytes(most);
+        match choice.open() {
             Ok(device) => {
-                let choice = self.choice.clone();
                 let reopen: Reopen = Arc::new(move || choice.open());
                 let pipeline = self.pipeline(&plan, &profile, Some(&device), Some(reopen))?;
                 Ok(Prepared { plan, device: Some(device), pipeline })
@@ -369,8 +390,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Makes a plan that was decided by this session ready, on a device that is open already. Where that is lost, the
-    /// cpu goes on: whoever opened it may open another.
+    /// Makes a plan that was decided by this session ready, on a device that is open already. What its pool may hold
+    /// was said when it was opened. Where it is lost, the cpu goes on: whoever opened it may open another.
     pub fn prepare_on(&self, device: &Device) -> Result<Prepared, SessionError> {
         let profile = self.figures()?;
         let plan = self.planner(self.graph, &profile).decide()?;
@@ -411,6 +432,9 @@ impl<'a> Session<'a> {
         if let Some(device) = device {
             pipeline = pipeline.device(device.clone());
         }
+        if let Some(bytes) = self.cpu_memory_bytes {
+            pipeline = pipeline.budget_bytes(bytes);
+        }
         if self.nominal {
             pipeline = pipeline.nominal_time();
         }
@@ -429,6 +453,7 @@ impl<'a> Session<'a> {
     fn replan(&self, plan: &Plan, profile: &Profile) -> vramp_runtime::Replan {
         let (graph, profile) = (Mutex::new(self.graph.clone()), profile.clone());
         let (in_flight, batch, fusion) = (self.in_flight, self.batch, self.fusion);
+        let budgets: Vec<(Space, u64)> = self.budgets().collect();
         let places: Vec<(String, Space)> = plan
             .handlers
             .iter()
@@ -440,8 +465,10 @@ impl<'a> Session<'a> {
             *graph = graph.with_source_size(source, size);
             let planner = Planner::new(&graph, &profile).in_flight(in_flight).batch(batch).fusion(fusion);
             let planner = places.iter().fold(planner, |planner, (name, at)| planner.place(name, *at));
+            let planner = budgets.iter().fold(planner, |planner, (space, bytes)| planner.budget(*space, *bytes));
             match planner.decide() {
-                Ok(_) | Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(()),
+                Ok(plan) => Ok(plan.memory),
+                Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(Memory::default()),
                 Err(why) => Err(why.to_string()),
             }
         })
@@ -465,7 +492,12 @@ impl<'a> Session<'a> {
         if let Some(pace) = self.pace {
             planner = planner.pace(pace);
         }
-        planner
+        self.budgets().fold(planner, |planner, (space, bytes)| planner.budget(space, bytes))
+    }
+
+    fn budgets(&self) -> impl Iterator<Item = (Space, u64)> {
+        let each = [(Space::Cpu, self.cpu_memory_bytes), (Space::Gpu, self.gpu_memory_bytes)];
+        each.into_iter().filter_map(|(space, bytes)| Some((space, bytes?)))
     }
 }
 

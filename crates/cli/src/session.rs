@@ -43,6 +43,10 @@ pub(crate) fn of<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a Kinds) -> Res
     if let Some(fps) = wishes.fps {
         session = session.pace(fps);
     }
+    let memory = wishes.memory.unwrap_or_default();
+    for (space, bytes) in [(Space::Cpu, memory.cpu_bytes), (Space::Gpu, memory.gpu_bytes)] {
+        session = bytes.map_or(session.clone(), |bytes| session.memory_bytes(space, bytes));
+    }
     Ok(session.choice(choice(wishes)))
 }
 

@@ -65,7 +65,8 @@ fn json_has_the_keys_of_the_manual_on_both_sides() {
         }
         assert_eq!(keys(&report["dropped"]).len(), 5);
         has(&report["dropped"], &["link_full", "late", "error", "device_lost", "stopped"]);
-        has(&report["memory"], &["pool_bytes", "pool_peak_bytes", "live_bytes", "leaked"]);
+        has(&report["memory"], &["pool_bytes", "pool_peak_bytes", "live_bytes", "leaked", "leaks"]);
+        has(&report["memory"], &["hits", "misses", "trimmed", "waits", "ring_bytes", "cpu_budget_bytes"]);
         has(&report["groups"][0], &["id", "p50_us"]);
         let handlers = report["handlers"].as_array().unwrap();
         assert_eq!(handlers.iter().map(|h| h["name"].as_str().unwrap()).collect::<Vec<_>>().len(), 3);
@@ -349,4 +350,23 @@ fn ctrl_c_ends_a_run_whose_source_waits_for_input() {
     assert_eq!(status.code(), Some(130));
     assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
     drop(writer);
+}
+
+#[test]
+fn memory_is_said_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_numbers() {
+    let text = "pattern size=64x48 frames=30 ! blur !{lossless depth=3} invert ! null";
+    let run = ends_with(0, vramp(&["run", text, "--cpu"]));
+    assert!(run.err.contains("memory: ") && run.err.contains(" on the cpu for frames"), "{}", run.err);
+    assert!(run.err.contains(" planned on the cpu, "), "{}", run.err);
+
+    let run = ends_with(0, vramp(&["run", text, "--cpu", "--json", "--memory", "40K"]));
+    assert!(run.err.contains("frames will wait for memory"), "{}", run.err);
+    let report = json(&run);
+    assert_eq!((&report["frames_out"], &report["memory"]["cpu_budget_bytes"]), (&30.into(), &40_960.into()));
+    assert!(report["memory"]["cpu_peak_bytes"].as_u64().unwrap() <= 40_960, "{report}");
+
+    let run = ends_with(3, vramp(&["plan", text, "--cpu", "--memory", "cpu=9K"]));
+    assert!(run.err.contains("of cpu memory, the budget has 9216"), "{}", run.err);
+    let run = ends_with(2, vramp(&["run", text, "--memory", "much"]));
+    assert!(run.err.contains("expected bytes, such as"), "{}", run.err);
 }

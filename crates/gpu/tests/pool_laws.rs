@@ -245,6 +245,35 @@ fn no_more_of_one_size_stay_than_the_rules_say() {
 }
 
 #[test]
+fn beyond_its_aim_what_lies_free_makes_room_and_what_is_allowed_comes_on_top() {
+    let (pool, _) = pool(1 << 20);
+    pool.aim(1024);
+    for round in 1..=20 {
+        drop(pool.lend(256 * (1 + round % 3), &owner(), thing).unwrap());
+        assert!(pool.statistics().held_bytes() <= 1024);
+    }
+    assert!(pool.trimmed() > 0);
+    let held: Vec<_> = (0..8).map(|_| pool.lend(256, &owner(), thing).unwrap()).collect();
+    assert_eq!(pool.statistics().held_bytes(), 2048, "an aim refuses nobody");
+    drop(held);
+    pool.restart_peak();
+    pool.allow(4096);
+    drop(pool.lend(1024, &owner(), thing).unwrap());
+    assert_eq!((pool.statistics().pooled, pool.statistics().peak_bytes), (9, 3072));
+}
+
+#[test]
+fn a_note_is_of_one_lending() {
+    let (pool, _) = pool(4096);
+    let lent = pool.lend(300, &owner(), thing).unwrap();
+    lent.note(7);
+    assert_eq!(pool.leaks()[0].note, 7);
+    drop(lent);
+    let _again = pool.lend(300, &owner(), thing).unwrap();
+    assert_eq!(pool.leaks()[0].note, 0);
+}
+
+#[test]
 fn what_is_forgotten_is_named_with_its_owner_and_frame() {
     let (pool, _) = pool(4096);
     pool.frame(7);

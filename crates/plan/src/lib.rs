@@ -18,7 +18,9 @@ pub use decide::{Claim, Conflict, NoPlan, Planner};
 pub use graph::{
     CheckError, End, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkSpec, Place, SettingSpec, is_name,
 };
-pub use plan::{Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PortAt, Ramp};
+pub use plan::{
+    Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PooledFrames, PortAt, Ramp,
+};
 pub use profile::{
     CpuProfile, Figure, GpuProfile, LEAST_BAND_PIXELS, Limits, Origin, Profile, ProfileError, Rates, Variants,
 };

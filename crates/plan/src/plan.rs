@@ -126,12 +126,25 @@ pub struct Lane {
 }
 
 /// Bytes in the pools of each space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+///
+/// The rings in which transfers are staged and small data, such as letters, are no part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memory {
     /// On the device.
     pub gpu_bytes: u64,
     /// On the host.
     pub cpu_bytes: u64,
+    /// The host's frames, by size: a pipeline makes them before the first is wanted.
+    pub host_frames: Vec<PooledFrames>,
+}
+
+/// Frames of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PooledFrames {
+    /// Bytes of one.
+    pub bytes: u64,
+    /// How many are alive at once.
+    pub count: u64,
 }
 
 /// What a frame would cost under other orders; none where the graph cannot be planned so.

@@ -9,29 +9,73 @@ use vramp_plan::{GraphSpec, HandlerSpec, Memory, NoPlan, Planner, Policy, Profil
 /// Bytes of the test sources' frame.
 const FRAME: u64 = 64 * 48 * 4;
 
+/// Submissions in flight, unless told.
+const IN_FLIGHT: u64 = 2;
+
 fn memory(spec: &GraphSpec, only: Space) -> Memory {
     let profile = Profile::shipped("discrete").expect("it ships");
     Planner::new(&check(spec), &profile).only(only).decide().unwrap_or_else(|e| panic!("{e}")).memory
 }
 
 #[test]
-fn a_fused_chain_needs_one_frame_and_a_broken_one_two() {
-    assert_eq!(memory(&chain(&["src", "point", "point", "sink"]), Space::Gpu).gpu_bytes, FRAME);
-    assert_eq!(memory(&chain(&["src", "point", "opaque", "sink"]), Space::Gpu).gpu_bytes, 2 * FRAME);
+fn a_fused_chain_needs_one_frame_and_a_broken_one_two_for_each_submission_in_flight() {
+    assert_eq!(memory(&chain(&["src", "point", "point", "sink"]), Space::Gpu).gpu_bytes, IN_FLIGHT * FRAME);
+    assert_eq!(memory(&chain(&["src", "point", "opaque", "sink"]), Space::Gpu).gpu_bytes, IN_FLIGHT * 2 * FRAME);
     assert_eq!(memory(&chain(&["src", "point", "opaque", "sink"]), Space::Cpu).cpu_bytes, 2 * FRAME);
 }
 
 #[test]
-fn long_chains_reuse_frames_that_nobody_reads_any_more() {
-    let two = memory(&chain(&["src", "opaque", "sink"]), Space::Gpu);
-    let many = memory(&chain(&["src", "opaque", "opaque", "opaque", "opaque", "sink"]), Space::Gpu);
-    assert_eq!(two, many);
+fn long_chains_reuse_frames_on_the_host_and_keep_them_until_a_submission_has_finished() {
+    let (two, many) = (&["src", "opaque", "sink"][..], &["src", "opaque", "opaque", "opaque", "opaque", "sink"][..]);
+    assert_eq!(memory(&chain(two), Space::Cpu), memory(&chain(many), Space::Cpu));
+    assert_eq!(memory(&chain(many), Space::Gpu).gpu_bytes, IN_FLIGHT * 5 * FRAME);
+}
+
+#[test]
+fn pointwise_kernels_on_the_host_write_over_what_they_read() {
+    let plain = memory(&chain(&["src", "sink"]), Space::Cpu).cpu_bytes;
+    let profile = Profile::shipped("discrete").expect("it ships");
+    let graph = check(&chain(&["src", "point", "point", "sink"]));
+    let unfused = Planner::new(&graph, &profile).only(Space::Cpu).fusion(false).decide().unwrap();
+    assert_eq!(unfused.memory.cpu_bytes, plain);
+}
+
+#[test]
+fn the_hosts_frames_are_listed_by_size_and_are_all_there_are() {
+    let Memory { cpu_bytes, host_frames, .. } = memory(&diamond(HandlerSpec::new("src"), 50), Space::Cpu);
+    assert_eq!(host_frames.iter().map(|frames| frames.bytes * frames.count).sum::<u64>(), cpu_bytes);
+    assert!(host_frames.iter().all(|frames| frames.bytes == FRAME), "{host_frames:?}");
+}
+
+#[test]
+fn a_budget_replaces_the_figure_of_the_profile_and_a_tight_one_says_that_frames_wait() {
+    let profile = Profile::shipped("discrete").expect("it ships");
+    let graph = check(&chain(&["src", "point", "opaque", "sink"]));
+    let planner = |bytes: u64| Planner::new(&graph, &profile).only(Space::Gpu).budget(Space::Gpu, bytes);
+    assert!(planner(4 * FRAME).decide().unwrap().warnings.is_empty());
+    let tight = planner(3 * FRAME).decide().unwrap();
+    let words = format!("needs {} bytes of gpu memory and the budget is {}: frames will wait", 4 * FRAME, 3 * FRAME);
+    assert!(tight.warnings.iter().any(|warning| warning.contains(&words)), "{:?}", tight.warnings);
+    assert_eq!(tight.memory.gpu_bytes, 4 * FRAME);
+    // Two frames are there at once however long it waits.
+    let error = planner(FRAME).decide().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("the plan needs {} bytes of gpu memory, the budget has {FRAME};", 2 * FRAME)),
+        "{error}"
+    );
+    // Where the other side has room, that is better than waiting.
+    let graph = check(&delayed(HandlerSpec::new("src").set("size", "3840x2160"), 9));
+    let free = Planner::new(&graph, &profile).budget(Space::Gpu, FRAME).decide().unwrap();
+    assert!(free.handlers.iter().all(|handler| handler.space == Space::Cpu));
+    assert!(free.warnings.iter().any(|warning| warning.ends_with("this one fits")), "{:?}", free.warnings);
 }
 
 #[test]
 fn scratch_between_the_passes_of_a_kernel_is_counted() {
     let plain = memory(&chain(&["src", "opaque", "sink"]), Space::Gpu).gpu_bytes;
-    assert_eq!(memory(&chain(&["src", "stencil", "sink"]), Space::Gpu).gpu_bytes, plain + 2 * FRAME);
+    assert_eq!(memory(&chain(&["src", "stencil", "sink"]), Space::Gpu).gpu_bytes, plain + IN_FLIGHT * 2 * FRAME);
 }
 
 #[test]
@@ -47,8 +91,9 @@ fn passing_a_frame_on_costs_nothing_in_either_space() {
 fn frames_that_a_delay_holds_are_counted_and_too_many_are_refused() {
     let delayed = |frames: u32, size: &str| delayed(HandlerSpec::new("src").set("size", size), frames);
     for only in Space::RANKED {
-        let Memory { gpu_bytes, cpu_bytes } = memory(&delayed(100, "64x48"), only);
-        assert_eq!(gpu_bytes + cpu_bytes, 102 * FRAME);
+        let Memory { gpu_bytes, cpu_bytes, .. } = memory(&delayed(100, "64x48"), only);
+        // On the host, one more is written; on the device, submissions in flight use some.
+        assert_eq!(gpu_bytes + cpu_bytes, if only == Space::Gpu { 100 + IN_FLIGHT } else { 101 } * FRAME);
     }
     let profile = Profile::shipped("discrete").unwrap();
     let error = Planner::new(&check(&delayed(1000, "7680x4320")), &profile).decide().unwrap_err();
@@ -77,9 +122,8 @@ fn a_shared_upload_is_one_frame_on_the_device() {
         spec.connect(vramp_plan::HandlerId(0), other);
         spec.connect(other, sink);
     }
-    // Four kernels read it in turn; each writes one frame that is gone when its sink has seen it.
-    let gpu = memory(&spec, Space::Gpu).gpu_bytes;
-    assert!((2 * FRAME..=5 * FRAME).contains(&gpu), "{gpu}");
+    // Four kernels read it, each when it is its turn: three wait, and what they write is gone when its sink has seen it.
+    assert_eq!(memory(&spec, Space::Gpu).gpu_bytes, (3 + IN_FLIGHT + IN_FLIGHT) * FRAME);
 }
 
 #[test]

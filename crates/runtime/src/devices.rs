@@ -70,8 +70,16 @@ impl Devices {
         let mut now = state.current.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
         now.lent_bytes = now.lent_bytes.saturating_sub(state.others.lent_bytes);
         now.lent = now.lent.saturating_sub(state.others.lent);
+        now.hits = now.hits.saturating_sub(state.others.hits);
+        now.misses = now.misses.saturating_sub(state.others.misses);
+        now.trimmed = now.trimmed.saturating_sub(state.others.trimmed);
         now.peak_bytes = now.peak_bytes.max(state.peak_bytes);
         now
+    }
+
+    /// What others hold on the current one.
+    pub(crate) fn others(&self) -> Statistics {
+        self.lock().others
     }
 
     /// The losses so far.

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Wea
 use vramp_gpu::Buffer;
 use vramp_plan::{Format, Size, Space};
 
-use crate::pool::{HostPool, PoolError, Shelf};
+use crate::pool::{HostPool, Owner, PoolError, Shelf};
 
 /// What is known of a frame besides its bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,6 +77,10 @@ pub(crate) struct Store {
     pub(crate) holders: AtomicU32,
     /// How often it was lent: tells one frame in this memory from the next.
     pub(crate) generation: AtomicU64,
+    /// For the ledger: who asked for it, who was given it last, and for which frame it was lent.
+    pub(crate) owner: AtomicU32,
+    pub(crate) last: AtomicU32,
+    pub(crate) since_frame: AtomicU64,
     pub(crate) bytes: RwLock<Box<[u8]>>,
 }
 
@@ -120,6 +124,15 @@ impl Frame {
         let generation = store.generation.fetch_add(1, Ordering::Relaxed) + 1;
         store.holders.store(1, Ordering::Relaxed);
         Frame { meta, payload: Payload::Host(Held { generation, store }) }
+    }
+
+    /// Notes who is given it, for the ledger.
+    #[inline]
+    pub(crate) fn hand_to(&self, owner: Owner) {
+        match &self.payload {
+            Payload::Host(held) => held.store.last.store(owner.0, Ordering::Relaxed),
+            Payload::Device(buffer) => buffer.note(u64::from(owner.0)),
+        }
     }
 
     /// A frame on the device.

@@ -45,6 +45,8 @@ pub struct Group {
     nothing: Option<Frame>,
     /// How its kernels are spread over a device.
     variant: Variant,
+    /// The sizes of a frame whose parameters are filled in and that waits for memory.
+    filled: Option<(u64, (Size, Size))>,
     kernels: Option<OnDevice>,
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
@@ -75,6 +77,8 @@ struct OnDevice {
     sides_before: usize,
     /// The user's kernel that it is, where it is one.
     whole: Option<Arc<OwnKernel>>,
+    /// Whether any of them reads small data.
+    reads_small: bool,
     /// The small data as they are on the device. One buffer for the whole run: the queue keeps a new content behind
     /// the kernels that read the old one, and the bind groups stay the same.
     small: Option<Buffer>,
@@ -102,6 +106,7 @@ impl Group {
             failed: None,
             nothing: None,
             variant: Variant::default(),
+            filled: None,
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
             renewing: None,
@@ -137,7 +142,10 @@ impl Group {
     fn put_kernels(&mut self, kernels: Vec<Kernel>) {
         let sides_before = self.recipe.before.iter().filter(|function| function.side()).count();
         let whole = self.recipe.whole.clone();
-        self.kernels = Some(OnDevice { kernels, sides_before, whole, small: None, small_words: Vec::new() });
+        let Layout { head, before, after, .. } = &self.layout;
+        let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
+        let (small, small_words) = (None, Vec::new());
+        self.kernels = Some(OnDevice { kernels, sides_before, whole, reads_small, small, small_words });
     }
 
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
@@ -219,7 +227,7 @@ impl Group {
                 frame
             }
             _ => {
-                let mut frame = call.pool().lend(meta)?;
+                let mut frame = call.lend(meta.format, meta.size)?;
                 if let Some(mut bytes) = frame.fill() {
                     bytes.fill(0);
                 }
@@ -248,52 +256,70 @@ impl Group {
             };
             sides.push(frame);
         }
+        if !self.ports.sides.iter().chain(&self.ports.source).any(|port| call.input(*port).is_none()) {
+            self.nothing = None;
+        }
         Ok(sides)
     }
 
     fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
+        // All memory before the source is taken: where it is short, the call is repeated.
         let mut sides = self.sides(call, sizes)?;
-        let mut source = match self.ports.source {
-            None => None,
-            Some(port) => match call.take(port) {
-                Some(frame) => Some(frame),
-                None => Some(self.nothing(call, sizes.0)?),
-            },
+        let mut nothing = match self.ports.source {
+            Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
+            _ => None,
         };
-        match &mut self.kernels {
-            None => self.compute_on_host(call, sizes, source, &sides),
+        let on_device = match &mut self.kernels {
+            None => None,
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
                 // Frames that were made on the host while the device was away may still come.
-                for frame in source.iter_mut().chain(&mut sides).filter(|frame| frame.space() == Space::Cpu) {
-                    *frame = desk.raise(frame.clone(), &self.name)?;
+                let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
+                for frame in sides.iter_mut().chain(&mut nothing).chain(source) {
+                    if frame.space() == Space::Cpu {
+                        *frame = desk.raise(frame.clone(), &self.name)?;
+                    }
                 }
                 let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
-                kernels.record(desk, &self.name, &self.params, sizes, source.as_ref(), &sides, &made)?;
-                Ok(made)
+                let kept = kernels.keep(desk, &self.name, sizes.0)?;
+                kernels.send_small(desk, &self.name, self.params.small())?;
+                Some((made, kept))
             }
-        }
+        };
+        let port = self.ports.source;
+        // Editing twice would not be the same; everything else can be computed again.
+        let in_place = call.workplace.times() == 1
+            && self.program.edits_in_place()
+            && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);
+        let on_host = match &on_device {
+            None if !in_place => Some(call.lend(Format::Rgba8, sizes.1)?),
+            _ => None,
+        };
+        let source = port.and_then(|port| call.take(port)).or(nothing);
+        let (Some((made, kept)), Some(kernels)) = (on_device, &mut self.kernels) else {
+            return Ok(self.compute_on_host(call, sizes, source, &sides, on_host));
+        };
+        let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
+        kernels.record(desk, &self.params, sizes, source.as_ref(), &sides, (&made, kept.as_ref()))?;
+        Ok(made)
     }
 
     fn compute_on_host(
         &mut self,
         call: &mut Call<'_>,
         (source_size, size): (Size, Size),
-        mut source: Option<Frame>,
+        source: Option<Frame>,
         sides: &Sides,
-    ) -> Result<Frame, HandlerError> {
+        made: Option<Frame>,
+    ) -> Frame {
         let held: SmallVec<[_; 4]> = sides.iter().map(Frame::bytes).collect();
         let pictures: SmallVec<[Picture<'_>; 4]> =
             sides.iter().zip(&held).filter_map(|(side, bytes)| Picture::new(side.meta().size, pixels(bytes))).collect();
         let (small, words) = (self.params.small(), self.params.words());
         let threads = (call.workplace.thread_count(), &**call.workplace.tally());
         let times = call.workplace.times();
-        // Editing twice would not be the same; everything else can be computed again.
-        if times == 1
-            && self.program.edits_in_place()
-            && let Some(frame) = source.take_if(|frame| frame.is_sole())
-        {
-            let mut edited = frame;
+        let Some(mut made) = made else {
+            let mut edited = source.expect("what is edited in place is there");
             {
                 let mut bytes = edited.fill().expect("its only holder may change it");
                 let frame = KernelFrame { size, source: None, sides: &pictures, small, words };
@@ -302,9 +328,8 @@ impl Group {
                     program.edit(&frame, first, rows);
                 });
             }
-            return Ok(edited);
-        }
-        let mut made = call.lend(Format::Rgba8, size)?;
+            return edited;
+        };
         {
             let bytes = source.as_ref().map(Frame::bytes);
             let source = bytes.as_ref().and_then(|bytes| Picture::new(source_size, pixels(bytes)));
@@ -315,7 +340,7 @@ impl Group {
                 (0..times).for_each(|_| program.band(&frame, first, rows, scratch));
             });
         }
-        Ok(made)
+        made
     }
 }
 
@@ -333,14 +358,20 @@ impl FrameHandler for Group {
         self.failed = None;
         #[cfg(not(target_arch = "wasm32"))]
         self.renew(call);
-        match self.fill_params(call)? {
-            Err(flow) => Ok(flow),
-            Ok(sizes) => {
-                let made = self.compute(call, sizes)?;
-                call.send(0, made);
-                Ok(Flow::Produced)
-            }
-        }
+        let number = call.now().number;
+        let sizes = match self.filled.take().filter(|(filled, _)| *filled == number) {
+            Some((_, sizes)) => sizes,
+            None => match self.fill_params(call)? {
+                Err(flow) => return Ok(flow),
+                Ok(sizes) => sizes,
+            },
+        };
+        let made = self.compute(call, sizes).inspect_err(|error| {
+            // Members have been asked for this frame, and may not be asked twice.
+            self.filled = error.missing().map(|_| (number, sizes));
+        })?;
+        call.send(0, made);
+        Ok(Flow::Produced)
     }
 
     fn stop(&mut self) -> Result<(), HandlerError> {
@@ -374,32 +405,36 @@ impl FrameHandler for Group {
         true
     }
 
+    fn can_repeat(&self) -> bool {
+        true
+    }
+
     fn failed_member(&self) -> usize {
         self.failed.unwrap_or(0)
     }
 }
 
 impl OnDevice {
-    #[expect(clippy::too_many_arguments, reason = "everything that one frame's dispatches name")]
+    /// Memory between two passes: 16-bit sums of four channels, one set for each pixel of the source.
+    fn keep(&self, desk: &Desk, owner: &Arc<str>, source: Size) -> Result<Option<Buffer>, DeviceError> {
+        Ok(if self.kernels.len() == 2 { Some(desk.device().lend(source.pixels() * 8, owner)?) } else { None })
+    }
+
     fn record(
-        &mut self,
+        &self,
         desk: &mut Desk,
-        owner: &Arc<str>,
         params: &Params,
         (source_size, size): (Size, Size),
         source: Option<&Frame>,
         sides: &Sides,
-        made: &Frame,
+        (made, kept): (&Frame, Option<&Buffer>),
     ) -> Result<(), DeviceError> {
-        self.send_small(desk, owner, params.small())?;
         let device = desk.device().clone();
         let two = self.kernels.len() == 2;
-        // 16-bit sums of four channels, one set for each pixel of the source.
-        let kept = if two { Some(device.lend(source_size.pixels() * 8, owner)?) } else { None };
         for (pass, kernel) in self.kernels.iter().enumerate() {
             let (first, second) = (two && pass == 0, two && pass == 1);
             let mut bound: SmallVec<[&Buffer; 8]> = SmallVec::new();
-            bound.extend(if second { kept.as_ref() } else { source.and_then(Frame::buffer) });
+            bound.extend(if second { kept } else { source.and_then(Frame::buffer) });
             // Each pass binds the pictures of its own functions: those in front first, those behind last.
             let sides = match (first, second) {
                 (true, _) => &sides[..self.sides_before],
@@ -412,7 +447,7 @@ impl OnDevice {
                 bound.extend(self.small.as_ref());
             }
             let pixels = if first { source_size.pixels() } else { size.pixels() };
-            bound.extend(if first { kept.as_ref() } else { made.buffer() });
+            bound.extend(if first { kept } else { made.buffer() });
             let mut grid = kernel.cover(pixels, device.limits());
             if let Some(whole) = &self.whole {
                 grid = whole.grid(size);
@@ -429,13 +464,15 @@ impl OnDevice {
 
     /// Brings the small data to the device where they have changed.
     fn send_small(&mut self, desk: &mut Desk, owner: &Arc<str>, words: &[u32]) -> Result<(), DeviceError> {
-        if self.small.is_some() && self.small_words == words {
+        if !self.reads_small || (self.small.is_some() && self.small_words == words) {
             return Ok(());
         }
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
             // Text that grows by a few letters must not need new memory.
-            self.small = Some(desk.device().lend((2 * bytes).next_power_of_two(), owner)?);
+            let small = desk.device().lend((2 * bytes).next_power_of_two(), owner)?;
+            desk.device().pool().allow(small.bytes());
+            self.small = Some(small);
         }
         self.small_words.clear();
         self.small_words.extend_from_slice(words);

@@ -17,6 +17,7 @@ use vramp_plan::{Format, Rate, Size};
 
 use crate::frame::{Birth, EditError, Frame, Meta};
 use crate::pool::{HostPool, PoolError};
+use crate::shortage::OutOfMemory;
 use crate::workplace::Workplace;
 
 /// What became of a call.
@@ -42,6 +43,9 @@ pub enum HandlerError {
     /// The device would not do it.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// There is no memory, and there will be none.
+    #[error(transparent)]
+    OutOfMemory(Box<OutOfMemory>),
     /// It panicked.
     #[error("it panicked: {message}")]
     Panicked {
@@ -176,6 +180,9 @@ pub trait FrameHandler: Send {
     }
 
     /// Called for every frame of the lead input; for sources, whenever a frame is due.
+    ///
+    /// Where memory is short and it hands that error back without having taken its frame, it is called again with the
+    /// same frame once there is some. So ask for memory first; a source's is set aside before it is called.
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError>;
 
     /// Called once after the last frame, also after an error or when the run is stopped: the place to finish files.
@@ -207,6 +214,12 @@ pub trait FrameHandler: Send {
         false
     }
 
+    /// Whether a call that was handed back for lack of memory can be repeated though it takes no frame.
+    #[doc(hidden)]
+    fn can_repeat(&self) -> bool {
+        false
+    }
+
     /// Which member failed, for handlers that are several in one.
     #[doc(hidden)]
     fn failed_member(&self) -> usize {
@@ -221,6 +234,10 @@ pub struct Call<'a> {
     pub(crate) inputs: &'a mut [Option<Frame>],
     pub(crate) outputs: &'a mut [Option<Frame>],
     pub(crate) workplace: &'a mut Workplace,
+    /// Which input leads.
+    pub(crate) lead: usize,
+    /// Host memory that is left to those behind it, as long as it can be called again.
+    pub(crate) leave_bytes: u64,
     /// Whether what it makes comes later, in order.
     pub(crate) later: bool,
 }
@@ -245,7 +262,12 @@ impl Call<'_> {
     /// Host memory for a new frame. Its bytes are whatever was there before; its number and time will be those of the
     /// lead.
     pub fn lend(&self, format: Format, size: Size) -> Result<Frame, PoolError> {
-        self.workplace.pool().lend(Meta::new(format, size))
+        let meta = Meta::new(format, size);
+        if let Some(frame) = self.workplace.take_aside(meta) {
+            return Ok(frame);
+        }
+        let taken = self.inputs.get(self.lead).is_some_and(Option::is_none);
+        self.workplace.pool().lend_leaving(meta, if taken { 0 } else { self.leave_bytes })
     }
 
     /// The host's pool, for editing frames that others may hold.

@@ -13,7 +13,8 @@ pub(crate) use recovery::{MakePlayer, Recovery};
 pub use recovery::{OnLoss, Reopen};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::bell::Bell;
@@ -23,6 +24,7 @@ use crate::heap::counted;
 use crate::node::{Fired, Node};
 use crate::playing::Playing;
 use crate::ring::DropReason;
+use crate::shortage::Shortage;
 use crate::workplace::Workplace;
 
 /// Nodes that run one after another.
@@ -45,12 +47,57 @@ pub struct Lane {
 pub struct Busy {
     /// 0 for none, otherwise one more than the node's place among all of the lane.
     at: AtomicUsize,
+    moves: AtomicU64,
+    tries: AtomicU64,
+    /// 0 while something moves, a clock runs or the device works; otherwise what it waits for.
+    waits: AtomicU8,
+    shortage: Mutex<Option<Shortage>>,
 }
+
+/// Only other lanes can wake it.
+const FOR_OTHERS: u8 = 1;
+/// Memory can, too.
+const FOR_MEMORY: u8 = 2;
 
 impl Busy {
     /// The node that is at work, by its place in the lane.
     pub fn node(&self) -> Option<usize> {
         self.at.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// What it shows to whoever judges whether waiting is of any use.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn look(&self) -> crate::shortage::Look {
+        let waits = self.waits.load(Ordering::Acquire);
+        crate::shortage::Look {
+            moves: self.moves.load(Ordering::Acquire),
+            tries: self.tries.load(Ordering::Acquire),
+            idle: waits != 0 && self.node().is_none(),
+            starves: waits == FOR_MEMORY,
+        }
+    }
+
+    /// What it waits for, where that is memory.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        self.shortage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what came of a step.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn note(&self, stepped: &Stepped, shortage: Option<&Shortage>, device_works: bool) {
+        let waits = match (stepped, shortage) {
+            (Stepped::Stuck, _) if device_works => 0,
+            (Stepped::Stuck, None) => FOR_OTHERS,
+            (Stepped::Stuck, Some(_)) => FOR_MEMORY,
+            _ => 0,
+        };
+        if waits == FOR_MEMORY {
+            *self.shortage.lock().unwrap_or_else(PoisonError::into_inner) = shortage.cloned();
+        }
+        self.waits.store(waits, Ordering::Release);
+        self.moves.fetch_add(u64::from(matches!(stepped, Stepped::Moved)), Ordering::Release);
+        self.tries.fetch_add(1, Ordering::Release);
     }
 
     fn set(&self, node: Option<usize>) {
@@ -211,7 +258,7 @@ impl Lane {
     fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, workplace, busy, slow, playing, batch, .. } = self;
         let Some(playing) = playing else { return Stepped::Over };
-        let mut ended = |(place, node): (usize, &Node), interval, done| {
+        let mut ended = |(place, node): (usize, &Node), interval, done, workplace: &Workplace| {
             workplace.sunk(node.counts().emitted);
             slow.look_at_sink(place, interval, done, node.last_number(), workplace);
         };
@@ -233,7 +280,7 @@ impl Lane {
                 Ok(false) => return if arrived { Stepped::Moved } else { Stepped::Stuck },
                 Err(failure) => return Stepped::Failed(failure),
             }
-            let mut moved = false;
+            let (mut moved, mut starves) = (false, false);
             for _ in 0..*batch {
                 let mut asked = |node: usize, frame: u64, workplace: &mut Workplace| {
                     playing.note_asked(at, node, frame, workplace);
@@ -241,7 +288,7 @@ impl Lane {
                 match fire_all((nodes, &gates[at]), base, now, workplace, busy, slow, &mut asked) {
                     Stepped::Moved => moved = true,
                     Stepped::Stuck => {
-                        over = false;
+                        (over, starves) = (false, nodes.iter().any(|node| node.shortage().is_some()));
                         break;
                     }
                     Stepped::Wait(time) => {
@@ -264,6 +311,10 @@ impl Lane {
                     Err(failure) => Stepped::Failed(failure),
                 };
             }
+            // What the device gives back is for the latest segment, not for more frames to come in.
+            if starves && playing.is_at_work() {
+                return if arrived { Stepped::Moved } else { Stepped::Stuck };
+            }
         }
         match (arrived, over && playing.is_idle(), wait) {
             (true, ..) => Stepped::Moved,
@@ -279,16 +330,34 @@ impl Lane {
     pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), Failure> {
         /// A bell that is never rung must not hang a lane for good; nothing depends on this length.
         const LONGEST: Duration = Duration::from_secs(1);
+        /// Memory that comes back rings no bell.
+        const FOR_MEMORY: Duration = Duration::from_millis(1);
         while !stopped() {
-            match self.step(now) {
+            let stepped = self.step(now);
+            let longest = if self.shortage().is_some() { FOR_MEMORY } else { LONGEST };
+            if !matches!(stepped, Stepped::Moved) || self.busy.waits.load(Ordering::Relaxed) != 0 {
+                self.busy.note(&stepped, self.shortage(), self.playing.as_ref().is_some_and(Playing::is_at_work));
+            }
+            match stepped {
                 Stepped::Moved => {}
-                Stepped::Stuck => self.wait(LONGEST),
-                Stepped::Wait(wait) => self.wait(wait.min(LONGEST)),
+                Stepped::Stuck => self.wait(longest),
+                Stepped::Wait(wait) => self.wait(wait.min(longest)),
                 Stepped::Over => return Ok(()),
                 Stepped::Failed(failure) => return Err(failure),
             }
         }
         Ok(())
+    }
+
+    /// What it waits for, where that is memory.
+    pub(crate) fn shortage(&self) -> Option<&Shortage> {
+        let delivering = self.playing.as_ref().and_then(Playing::shortage);
+        delivering.or_else(|| self.nodes().find_map(Node::shortage))
+    }
+
+    /// Whether the device works on something for it.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.playing.as_ref().is_some_and(Playing::is_at_work)
     }
 
     /// Waits for the device, at most this long; false where only something else can make it move.
@@ -371,7 +440,7 @@ fn fire_all(
         }
         match fired {
             Fired::Moved => (moved, over) = (true, false),
-            Fired::Stuck => over = false,
+            Fired::Stuck | Fired::Starved => over = false,
             Fired::Wait(time) => {
                 over = false;
                 wait = Some(wait.map_or(time, |other| other.min(time)));

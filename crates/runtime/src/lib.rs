@@ -38,6 +38,7 @@ mod pool;
 mod renewing;
 mod report;
 mod ring;
+mod shortage;
 mod sync;
 mod trace;
 mod transfer;
@@ -59,11 +60,12 @@ pub use monitor::{Event, GoesOn, Histogram, NodeCounts, NodeStats, Progress};
 pub use node::{Fired, Node, Replan};
 pub use pipeline::{Outcome, Pipeline, PipelineBuilder, PrepareError, RunError, Stopper, Watch};
 pub use playing::Playing;
-pub use pool::{HostPool, PoolError, PoolStats};
+pub use pool::{HeldFrame, HostPool, Owner, PoolError, PoolStats};
 pub use report::{
-    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Recovered, Report, Times,
+    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Recovered, Report, Times,
 };
 pub use ring::{Counts, DropReason, Ring, Sent, Slot};
+pub use shortage::{Holder, OutOfMemory, Shortage};
 pub use trace::{Act, Span, Trace, TrackView};
 pub use transfer::{Download, Upload};
 pub use workplace::{Desk, Listener, Sending, Workplace};

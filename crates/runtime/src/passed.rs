@@ -32,6 +32,8 @@ pub(crate) struct Passed {
     milestones: Mutex<Milestones<Reading>>,
     next: AtomicU64,
     pub(crate) replans: AtomicU64,
+    /// Times that somebody had to wait for memory.
+    pub(crate) waits: AtomicU64,
     tally: Arc<Tally>,
     pool: HostPool,
     devices: Arc<Devices>,
@@ -44,6 +46,7 @@ impl Passed {
             milestones: Mutex::default(),
             next: AtomicU64::new(1),
             replans: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
             tally,
             pool,
             devices,
@@ -73,7 +76,7 @@ impl Passed {
         Reading {
             heap_allocs: self.tally.own(),
             foreign_allocs: self.tally.foreign(),
-            frame_copies: self.pool.stats().copies,
+            frame_copies: self.pool.copies(),
             gpu_allocs: device.gpu_allocs,
             bind_groups: device.bind_groups,
             compiles: device.compiles,

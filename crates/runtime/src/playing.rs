@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use vramp_gpu::{Counters, PlayError, Played, Player, ReadError};
+use vramp_gpu::{Arrived, Counters, PlayError, Played, Player, ReadError};
 
 use crate::device_time::DeviceTimes;
 use crate::failure::Failure;
@@ -18,6 +18,7 @@ use crate::handler::{DeviceError, HandlerError};
 use crate::heap::foreign;
 use crate::milestones::Milestones;
 use crate::node::Node;
+use crate::shortage::Shortage;
 use crate::workplace::{Wanted, Workplace};
 
 /// Plays what one lane records.
@@ -31,6 +32,9 @@ pub struct Playing {
     /// The segment whose recording waits to be played, and the frames that its first node has been given.
     recorded: Option<(usize, u64)>,
     times: DeviceTimes,
+    /// What has come down and waits for memory on the host, from this download on.
+    come: Option<(Arrived, usize)>,
+    short: Option<Shortage>,
 }
 
 /// What one segment has asked of the device. Counted where it is played, so that a figure per frame is exact however
@@ -55,7 +59,7 @@ struct Asked {
 
 /// Who is told that a frame has ended on the device: its node and the place of that in the lane, and the time since the
 /// one before.
-pub(crate) type Ended<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration);
+pub(crate) type Ended<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration, &Workplace);
 
 impl Playing {
     /// Plays on this player what segments record that have these shares of the fastest source's frames.
@@ -69,7 +73,16 @@ impl Playing {
     pub(crate) fn again(player: Player, kept: Kept) -> Playing {
         let last = Played { submission: 0, ticket: None, timed: false };
         let Kept { segments, times } = kept;
-        Playing { player, asked: VecDeque::with_capacity(16), segments, last, recorded: None, times }
+        Playing {
+            player,
+            asked: VecDeque::with_capacity(16),
+            segments,
+            last,
+            recorded: None,
+            times,
+            come: None,
+            short: None,
+        }
     }
 
     /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
@@ -194,7 +207,7 @@ impl Playing {
     pub(crate) fn receive(
         &mut self,
         segments: &mut [Vec<Node>],
-        workplace: &Workplace,
+        workplace: &mut Workplace,
         now: &dyn Fn() -> Duration,
         ended: Ended<'_>,
     ) -> Result<bool, Failure> {
@@ -209,29 +222,55 @@ impl Playing {
                 let place = segments[..segment].iter().map(Vec::len).sum::<usize>() + node;
                 let (node, done) = (&mut segments[segment][node], now());
                 let interval = node.finish_awaited(done);
-                ended((place, node), interval, done);
+                ended((place, node), interval, done, workplace);
                 continue;
             }
-            let (ticket, arrived) = match foreign(|| self.player.readbacks().take()) {
+            let waiting = self.come.take();
+            let mut download = waiting.as_ref().map_or(0, |(_, next)| *next);
+            let next = |player: &Player| match waiting {
+                Some((arrived, _)) => Ok(Some(arrived)),
+                None => foreign(|| player.readbacks().take()),
+            };
+            let (ticket, arrived) = match next(&self.player) {
                 Ok(None) => break,
                 Ok(Some(arrived)) => (arrived.ticket(), Ok(arrived)),
                 Err(error @ ReadError::NotMapped { ticket, .. }) => (ticket, Err(error)),
                 Err(error) => return Err(failure(DeviceError::Read(error))),
             };
-            any = true;
-            let mut download = 0;
             let of_it = |asked: &Asked| asked.played.is_some_and(|played| played.ticket == Some(ticket));
             while let Some((asked, meta)) = self.asked.front().filter(|asked| of_it(asked)).and_then(Asked::download) {
-                self.asked.pop_front();
+                let node = &segments[asked.segment][asked.node];
+                let (owner, leave_bytes) = node.memory();
+                workplace.serve(owner, meta.number);
                 let made = match &arrived {
-                    Ok(arrived) => workplace.pool().lend(meta).map_err(HandlerError::from).map(|mut frame| {
-                        if let Some(mut bytes) = frame.fill() {
-                            bytes.copy_from_slice(arrived.bytes(download));
-                        }
-                        frame
-                    }),
                     Err(error) => Err(HandlerError::Device(DeviceError::Read(error.clone()))),
+                    Ok(there) => match workplace.pool().lend_leaving(meta, leave_bytes) {
+                        Ok(mut frame) => {
+                            if let Some(mut bytes) = frame.fill() {
+                                bytes.copy_from_slice(there.bytes(download));
+                            }
+                            Ok(frame)
+                        }
+                        Err(error) => {
+                            // It stays where it is until there is memory for it.
+                            if self.short.is_none() {
+                                workplace.count_wait();
+                            }
+                            self.short = Some(Shortage {
+                                handler: node.name(),
+                                frame: meta.number,
+                                space: vramp_plan::Space::Cpu,
+                                needed_bytes: error.needed,
+                                available_bytes: error.available,
+                                budget_bytes: error.budget,
+                            });
+                            self.come = arrived.ok().map(|arrived| (arrived, download));
+                            return Ok(any);
+                        }
+                    },
                 };
+                (any, self.short) = (true, None);
+                self.asked.pop_front();
                 download += 1;
                 if let Some(failure) = segments[asked.segment][asked.node].deliver(made, workplace) {
                     return Err(failure);
@@ -263,10 +302,20 @@ impl Playing {
         Kept { segments: self.segments, times: self.times }
     }
 
+    /// What it cannot deliver for lack of memory.
+    pub(crate) fn shortage(&self) -> Option<&Shortage> {
+        self.short.as_ref()
+    }
+
+    /// Whether the device works on something of its.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.player.under_way() > 0
+    }
+
     /// Whether only the device can make something move again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn waits_for_device(&self) -> bool {
-        !self.asked.is_empty() || self.player.under_way() > 0 || self.recorded.is_some()
+        self.is_at_work() || self.come.is_none() && (!self.asked.is_empty() || self.recorded.is_some())
     }
 
     /// Waits for the device, at most this long and never so long that stopping would be noticed.
@@ -285,6 +334,7 @@ impl Playing {
             self.times.played(None, 0);
         }
         self.asked.clear();
+        (self.come, self.short) = (None, None);
         #[cfg(not(target_arch = "wasm32"))]
         if self.player.device().check().is_ok() {
             // Whoever still works after that may do so for ever, and freeing its device would wait for it.

@@ -183,8 +183,8 @@ pub struct Recovered {
     pub back: bool,
 }
 
-/// Memory of the pools of both sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+/// Memory of the pools of both sides. What pools do not lend is not in it but for `ring_bytes`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MemoryUse {
     /// Bytes that lie free.
     pub pool_bytes: u64,
@@ -202,6 +202,39 @@ pub struct MemoryUse {
     pub cpu_planned_bytes: u64,
     /// What the plan said the pools need, on the device.
     pub gpu_planned_bytes: u64,
+    /// What the pools may have at most, on the host.
+    pub cpu_budget_bytes: u64,
+    /// What the pools may have at most, on the device.
+    pub gpu_budget_bytes: u64,
+    /// The most that was lent at once on the host, where what is planned is made before the first frame.
+    pub cpu_lent_peak_bytes: u64,
+    /// Staging, readback and parameters of the device's lane, which no pool lends.
+    pub ring_bytes: u64,
+    /// Times that memory was there when it was asked for, in both pools.
+    pub hits: u64,
+    /// Times that it had to be made.
+    pub misses: u64,
+    /// Times that free memory was given up.
+    pub trimmed: u64,
+    /// Times that somebody had to wait for memory.
+    pub waits: u64,
+    /// What somebody still holds after the run.
+    pub leaks: Vec<Leak>,
+}
+
+/// Memory that was not given back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Leak {
+    /// `cpu` or `gpu`.
+    pub space: &'static str,
+    /// Who asked for it.
+    pub owner: String,
+    /// Who was given it last, and therefore most likely keeps it.
+    pub last: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The number of the frame for which it was lent.
+    pub since_frame: u64,
 }
 
 /// Time of a fused kernel.

@@ -25,13 +25,17 @@ impl Upload {
 
 impl FrameHandler for Upload {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
-        let frame = match call.workplace.desk() {
-            Some(desk) => desk.raise(frame, &self.owner)?,
+        let Some(desk) = call.workplace.desk() else {
             // The device was lost: what follows goes on with the host's frames.
-            None => frame,
+            let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
+            call.send(0, frame);
+            return Ok(Flow::Produced);
         };
-        call.send(0, frame);
+        // Lent before the frame is taken: where memory is short, it is called again.
+        let Some(frame) = call.inputs[0].as_ref() else { return Ok(Flow::Filtered) };
+        let there = desk.raise(frame.clone(), &self.owner)?;
+        call.inputs[0] = None;
+        call.send(0, there);
         Ok(Flow::Produced)
     }
 

@@ -5,6 +5,7 @@
 //!
 //! Always: there is one workplace per lane, so nothing in it is waited for.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::handler::DeviceError;
 use crate::heap::Tally;
 use crate::monitor::Event;
 use crate::passed::Passed;
-use crate::pool::HostPool;
+use crate::pool::{HostPool, Owner, PoolError};
 use crate::trace::{Act, Span, Track};
 
 /// Who hears what happens while it happens.
@@ -32,6 +33,8 @@ pub struct Workplace {
     tally: Arc<Tally>,
     progress: Option<Arc<Passed>>,
     track: Option<Track>,
+    /// A frame that was lent ahead for whoever is called next.
+    aside: Cell<Option<Frame>>,
 }
 
 /// A lane's desk at the device: what it records lies here until it is played.
@@ -70,6 +73,7 @@ impl Workplace {
             tally: Arc::default(),
             progress: None,
             track: None,
+            aside: Cell::default(),
         }
     }
 
@@ -165,6 +169,42 @@ impl Workplace {
     /// The host's pool.
     pub fn pool(&self) -> &HostPool {
         &self.pool
+    }
+
+    /// Lends in this name from now on, for a frame of this number.
+    #[inline]
+    pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
+        self.pool.serve(owner, frame);
+        if let Some(desk) = &self.desk {
+            desk.device.pool().frame(frame);
+        }
+    }
+
+    /// Lends a frame ahead, for whoever is called next, where this many bytes can still be lent to others afterwards.
+    pub(crate) fn set_aside(&self, meta: Meta, leave_bytes: u64) -> Result<(), PoolError> {
+        self.aside.set(None);
+        self.aside.set(Some(self.pool.lend_leaving(meta, leave_bytes)?));
+        Ok(())
+    }
+
+    /// Gives back what was lent ahead and not taken.
+    pub(crate) fn clear_aside(&self) {
+        self.aside.set(None);
+    }
+
+    /// The frame that was lent ahead, where it is of this size; otherwise it makes room for another.
+    pub(crate) fn take_aside(&self, meta: Meta) -> Option<Frame> {
+        let bytes = |meta: &Meta| meta.format.frame_bytes(meta.size);
+        let mut frame = self.aside.take().filter(|frame| bytes(frame.meta()) == bytes(&meta))?;
+        frame.set_meta(meta);
+        Some(frame)
+    }
+
+    /// Counts a wait for memory.
+    pub(crate) fn count_wait(&self) {
+        if let Some(passed) = &self.progress {
+            passed.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
     }
 
     /// Threads that bands may be spread over.

@@ -215,6 +215,45 @@ fn what_was_returned_last_is_lent_first_and_steady_use_makes_nothing_new() {
 }
 
 #[test]
+fn of_one_size_ten_stay_free_or_as_many_as_were_reserved() {
+    let pool = HostPool::new(1 << 20);
+    let bytes = Format::Gray8.frame_bytes(meta(0).size);
+    let free = |count: u64| {
+        drop((0..count).map(|number| pool.lend(meta(number)).unwrap()).collect::<Vec<_>>());
+        pool.stats().pooled_bytes / bytes
+    };
+    assert_eq!((free(9), free(30), pool.stats().trimmed), (9, 10, 20));
+    pool.reserve(bytes, 25);
+    assert_eq!((pool.stats().pooled_bytes / bytes, free(30)), (25, 25));
+}
+
+#[test]
+fn sizes_that_are_no_longer_asked_for_make_room_the_longest_unused_first() {
+    let pool = HostPool::new(1 << 20);
+    let sized = |side: u32| Meta::new(Format::Rgba8, Size { width: side, height: side });
+    pool.aim(10_000);
+    for side in 10..40 {
+        drop(pool.lend(sized(side)).unwrap());
+        drop(pool.lend(sized(10)).unwrap());
+        let stats = pool.stats();
+        assert!(stats.pooled_bytes <= 10_000, "{stats:?}");
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.hits, stats.misses), (30, 30), "the one that is always asked for stays: {stats:?}");
+    assert_eq!(stats.peak_bytes, stats.peak_bytes.min(10_000));
+}
+
+#[test]
+fn the_ledger_names_who_holds_what() {
+    let pool = HostPool::new(1 << 20);
+    let kept = pool.lend(meta(3)).unwrap();
+    let held = pool.held();
+    assert_eq!((held.len(), held[0].bytes, &*held[0].owner), (1, 256, "nobody in particular"));
+    drop(kept);
+    assert_eq!(pool.held(), []);
+}
+
+#[test]
 fn a_pool_that_is_gone_leaves_its_frames_alone() {
     let pool = HostPool::new(1 << 20);
     let mut frame = pool.lend(meta(0)).unwrap();

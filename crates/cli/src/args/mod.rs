@@ -6,10 +6,12 @@
 mod budget;
 mod bytes;
 mod calibrate;
+mod memory;
 mod wishes;
 
 pub(crate) use budget::{Budget, DROPS};
 pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use memory::MemoryBudget;
 pub(crate) use wishes::{DeviceWord, Wishes};
 
 use std::ffi::OsString;
@@ -96,6 +98,15 @@ Timing:
   kernel and how full links were; the last 131072 spans of each lane are kept. The file
   is whole however the run ends. With `--fps`, the handler that keeps frames from being in
   time is named: the slowest in the slowest lane on the way to the sink.
+
+Memory:
+  What the plan needs is said before the run, and what was needed at most after it.
+  `--memory 256M` lets frames take that much on each side, `--memory cpu=1G,gpu=256M`
+  on either; K, M and G count by 1000, Ki, Mi and Gi by 1024. Where the plan does not fit, another one is taken
+  that does, and where none does, frames wait for memory. A run for which waiting cannot
+  help ends with an error that says who needs how much and who holds the rest. Staging
+  memory for transfers and small data, such as letters, come on top. Memory that nobody
+  gave back is named at the end, with who had it last.
 
 Verifying:
   `--verify` does not run the pipeline as it is: it takes the first 8 frames of every

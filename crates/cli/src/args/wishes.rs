@@ -12,7 +12,7 @@ use vramp::gpu::{Backend, Prefer};
 use vramp::plan::{Rate, Space, is_name};
 use vramp::runtime::OnLoss;
 
-use super::{Budget, bytes};
+use super::{Budget, MemoryBudget, bytes};
 use crate::failure::Failure;
 
 /// The APIs that can be asked for.
@@ -84,6 +84,9 @@ pub(crate) struct Wishes {
     /// only a run can break them
     #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
     pub(crate) budget: Vec<Budget>,
+    /// Memory that frames may take on each side, such as 256M or cpu=1G,gpu=256M; where a plan needs more, frames wait
+    #[arg(long, value_name = "BYTES|cpu=BYTES,gpu=BYTES", value_parser = MemoryBudget::read)]
+    pub(crate) memory: Option<MemoryBudget>,
     /// Compare instead of running, with `vramp run` only: fused with unfused, and the cpu with the gpu, handler by
     /// handler; sinks write nothing, and a difference ends with exit code 5
     #[arg(long)]

@@ -31,7 +31,7 @@ use crate::interrupt::Interrupts;
 use crate::trace::TraceFile;
 use crate::{page, plan, session};
 
-use words::{plan_line, summary};
+use words::{leaks, memory_used, plan_line, summary};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
@@ -84,6 +84,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 fn conclude(args: &RunArgs, outcome: Outcome, interrupted: bool) -> Result<(), Failure> {
     let Outcome { report, error, .. } = outcome;
     if !args.wishes.quiet {
+        for leak in leaks(&report.memory) {
+            page::warning(&leak);
+        }
+        page::words(&memory_used(&report.memory));
         page::words(&summary(&report));
     }
     let ended = match error {

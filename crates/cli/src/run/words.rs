@@ -6,7 +6,7 @@
 use vramp::Prepared;
 use vramp::gpu::Device;
 use vramp::plan::{Plan, Space};
-use vramp::runtime::Report;
+use vramp::runtime::{Leak, MemoryUse, Report};
 
 /// What was decided, and what it runs on.
 pub(super) fn plan_line(prepared: &Prepared) -> String {
@@ -14,7 +14,71 @@ pub(super) fn plan_line(prepared: &Prepared) -> String {
         None => String::new(),
         Some(device) => format!("\n{}", device_line(device)),
     };
-    format!("plan: {}{device}", size_of_plan(&prepared.plan))
+    format!("plan: {}\n{}{device}", size_of_plan(&prepared.plan), memory_planned(&prepared.plan))
+}
+
+/// What the pools need by the plan.
+fn memory_planned(plan: &Plan) -> String {
+    let side = |space: Space, bytes: u64| (bytes > 0).then(|| format!("{} on the {space}", megabytes(bytes)));
+    let sides = [side(Space::Gpu, plan.memory.gpu_bytes), side(Space::Cpu, plan.memory.cpu_bytes)];
+    let sides: Vec<String> = sides.into_iter().flatten().collect();
+    if sides.is_empty() {
+        "memory: none for frames".to_owned()
+    } else {
+        format!("memory: {} for frames", sides.join(", "))
+    }
+}
+
+/// What the pools needed at most, beside what was planned.
+pub(super) fn memory_used(memory: &MemoryUse) -> String {
+    let side = |space: Space, peak: u64, planned: u64| {
+        let share =
+            if planned == 0 { String::new() } else { format!(", {:.0} %", 100.0 * peak as f64 / planned as f64) };
+        let words = || format!("{} of {} planned on the {space}{share}", megabytes(peak), megabytes(planned));
+        (peak + planned > 0).then(words)
+    };
+    let sides = [
+        side(Space::Gpu, memory.gpu_peak_bytes, memory.gpu_planned_bytes),
+        side(Space::Cpu, memory.cpu_peak_bytes, memory.cpu_planned_bytes),
+    ];
+    let mut parts: Vec<String> = sides.into_iter().flatten().collect();
+    if parts.is_empty() {
+        parts.push("none for frames".to_owned());
+    }
+    if memory.waits > 0 {
+        parts.push(format!("waited {}", times(memory.waits)));
+    }
+    format!("memory: {}", parts.join("; "))
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// What nobody gave back, a few of them by name.
+pub(super) fn leaks(memory: &MemoryUse) -> Vec<String> {
+    const MOST: usize = 8;
+    let mut lines: Vec<String> = memory
+        .leaks
+        .iter()
+        .take(MOST)
+        .map(|leak| {
+            let Leak { space, owner, last, bytes, since_frame } = leak;
+            format!("{last} still holds {bytes} bytes of {space} memory that {owner} made for frame {since_frame}")
+        })
+        .collect();
+    if memory.leaks.len() > MOST {
+        lines.push(format!("and {} more that were not given back", memory.leaks.len() - MOST));
+    }
+    lines
+}
+
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
 }
 
 /// Which device it is, and why that one.
@@ -90,4 +154,32 @@ pub(super) fn summary(report: &Report) -> String {
     }
     parts.push(if backend == "cpu" { "on the cpu".to_owned() } else { format!("on {} ({backend})", report.device) });
     parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_as_peak_of_planned_with_waits_and_leaks() {
+        let leak = Leak { space: "cpu", owner: "pattern0".into(), last: "hoard".into(), bytes: 1024, since_frame: 7 };
+        let memory = MemoryUse {
+            gpu_peak_bytes: 12_000_000,
+            gpu_planned_bytes: 16_000_000,
+            cpu_peak_bytes: 500,
+            cpu_planned_bytes: 500,
+            waits: 3,
+            leaks: vec![leak; 10],
+            ..MemoryUse::default()
+        };
+        assert_eq!(
+            memory_used(&memory),
+            "memory: 12.0 MB of 16.0 MB planned on the gpu, 75 %; 500 B of 500 B planned on the cpu, 100 %; waited \
+             3 times"
+        );
+        assert_eq!(memory_used(&MemoryUse::default()), "memory: none for frames");
+        let lines = leaks(&memory);
+        assert_eq!(lines[0], "hoard still holds 1024 bytes of cpu memory that pattern0 made for frame 7");
+        assert_eq!((lines.len(), lines[8].as_str()), (9, "and 2 more that were not given back"));
+    }
 }

@@ -35,13 +35,15 @@ pub struct Holding {
     pub since_frame: u64,
     /// Handles that exist.
     pub holders: usize,
+    /// What its holders noted about it last; 0 for nothing.
+    pub note: u64,
     /// Where it is.
     pub place: Place,
 }
 
 impl fmt::Display for Holding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tag, owner, bytes, since_frame, holders, place } = self;
+        let Self { tag, owner, bytes, since_frame, holders, place, .. } = self;
         match place {
             Place::Lent => {
                 write!(f, "{tag} {bytes} bytes: held by {owner} since frame {since_frame}, {holders} handles")

@@ -49,12 +49,14 @@ pub(super) struct Slot<T> {
     pub(super) seat: usize,
     pub(super) holders: AtomicUsize,
     pub(super) used_until: AtomicU64,
+    pub(super) note: AtomicU64,
     pub(super) pool: Weak<Mutex<State<T>>>,
 }
 
 impl<T> Lent<T> {
     /// The first handle of a lending; the pool has taken the slot out of what it may lend.
     pub(super) fn first(slot: Arc<Slot<T>>, generation: u64, bytes: u64) -> Self {
+        slot.note.store(0, Ordering::Relaxed);
         slot.holders.store(1, Ordering::Release);
         Self { slot, generation, bytes }
     }
@@ -79,6 +81,11 @@ impl<T> Lent<T> {
     /// Nobody else can make it false: a new handle would have to be cloned from this one.
     pub fn is_sole(&self) -> bool {
         self.holders() == 1
+    }
+
+    /// Notes something about this lending for the ledger: a number that means something to its holders only.
+    pub fn note(&self, note: u64) {
+        self.slot.note.store(note, Ordering::Relaxed);
     }
 
     /// Says that this submission uses the resource, which then is not lent again before it has finished.

@@ -150,6 +150,26 @@ impl<T> Pool<T> {
         drop(state);
     }
 
+    /// Says how many bytes should do, in all: beyond, what lies free makes room before more is made.
+    pub fn aim(&self, bytes: u64) {
+        lock(&self.state).aim_bytes = bytes;
+    }
+
+    /// Says that these bytes come on top of what should do: nobody could know of them before.
+    pub fn allow(&self, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.allowed_bytes = state.allowed_bytes.saturating_add(bytes);
+    }
+
+    /// Measures its peak from here on.
+    pub fn restart_peak(&self) {
+        let mut given_up = Vec::new();
+        let mut state = lock(&self.state);
+        state.reclaim(self.progress.finished(), &mut given_up);
+        state.peak_bytes = state.held_bytes() - state.pooled_bytes;
+        drop(state);
+    }
+
     /// Says which frame it is, for the ledger.
     pub fn frame(&self, number: u64) {
         lock(&self.state).frame = number;
@@ -206,6 +226,10 @@ pub(super) struct State<T> {
     waiting_bytes: u64,
     pooled_bytes: u64,
     peak_bytes: u64,
+    /// Beyond this, what lies free makes room before more is made.
+    aim_bytes: u64,
+    /// What came on top of that.
+    allowed_bytes: u64,
     lent: usize,
     frame: u64,
     returns: u64,
@@ -238,6 +262,8 @@ impl<T> State<T> {
             waiting_bytes: 0,
             pooled_bytes: 0,
             peak_bytes: 0,
+            aim_bytes: u64::MAX,
+            allowed_bytes: 0,
             lent: 0,
             frame: 0,
             returns: 0,
@@ -270,6 +296,7 @@ impl<T> State<T> {
         self.lent_bytes += class;
         self.lent += 1;
         self.hits += 1;
+        self.peak_bytes = self.peak_bytes.max(self.held_bytes() - self.pooled_bytes);
         let frame = self.frame;
         let seat = self.seat_mut(at);
         seat.place = Place::Lent;
@@ -294,7 +321,8 @@ impl<T> State<T> {
                 budget_bytes,
             });
         }
-        self.trim_while(|state| state.held_bytes() + class > budget_bytes, given_up);
+        let most_bytes = budget_bytes.min(self.aim_bytes.saturating_add(self.allowed_bytes));
+        self.trim_while(|state| state.held_bytes() + class > most_bytes, given_up);
         self.reserved_bytes += class;
         self.peak_bytes = self.peak_bytes.max(self.held_bytes());
         Ok(())
@@ -317,6 +345,7 @@ impl<T> State<T> {
             seat,
             holders: AtomicUsize::new(0),
             used_until: AtomicU64::new(0),
+            note: AtomicU64::new(0),
             pool: Arc::downgrade(pool),
         });
         self.seats[seat] = Some(Seat {
@@ -429,6 +458,7 @@ impl<T> State<T> {
             bytes: seat.class,
             since_frame: seat.since_frame,
             holders: seat.slot.holders.load(Ordering::Acquire),
+            note: seat.slot.note.load(Ordering::Relaxed),
             place: seat.place,
         };
         self.seats.iter().flatten().map(row).collect()

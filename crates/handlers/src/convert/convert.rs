@@ -54,13 +54,15 @@ struct State {
 
 impl FrameHandler for Convert {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(meta) = call.input(0).map(|given| *given.meta()) else { return Ok(Flow::Filtered) };
+        let to = self.settings.format;
+        // Memory first: as long as nothing is taken, it is called again where there is none.
+        let made = if meta.format == to { None } else { Some(call.lend(to, meta.size)?) };
         let Some(given) = call.take(0) else { return Ok(Flow::Filtered) };
-        let (meta, to) = (*given.meta(), self.settings.format);
-        if meta.format == to {
+        let Some(mut made) = made else {
             call.send(0, given);
             return Ok(Flow::Produced);
-        }
-        let mut made = call.lend(to, meta.size)?;
+        };
         let has_luma = |format| !matches!(format, Format::Rgba8 | Format::Rgb8);
         // Tags mean something only where there is luma, and stay where there was and is.
         let yuv = if has_luma(meta.format) { meta.yuv } else { Yuv::default() };

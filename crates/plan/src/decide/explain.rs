@@ -126,7 +126,7 @@ pub enum NoPlan {
     },
     /// The plan needs more memory than there is.
     #[error(
-        "the plan needs {needed} bytes of {space} memory, profile {profile} has {available}; the largest part \
+        "the plan needs {needed} bytes of {space} memory, {who} has {available}; the largest part \
          ({most} bytes) is for {at}\nway out: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some \
          handlers on the other side"
     )]
@@ -137,8 +137,8 @@ pub enum NoPlan {
         needed: u64,
         /// Bytes there are.
         available: u64,
-        /// The profile.
-        profile: String,
+        /// Who says so: the profile, or the user's budget.
+        who: String,
         /// The largest part.
         most: u64,
         /// Who needs the largest part.

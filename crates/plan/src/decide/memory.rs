@@ -1,21 +1,31 @@
 //! Memory: how many bytes the pools of each space need.
 //!
-//! Owns the count of frames that are alive at once: within a tick, waiting in links, held by delays, and in the rings
-//! of ramps.
-//! Does not allocate; the pools are made to this measure.
+//! Owns the count of frames that are alive at once: in links, in hands, held by delays, and used by submissions that
+//! the device has not finished.
+//! Does not allocate; the pools are made to this measure. What pools do not lend is not counted: the rings in which
+//! transfers are staged, small data such as letters, and rows that kernels keep on the host.
 //!
-//! Always: passing a frame on costs nothing; a frame that waits is counted once, in the space where it waits; an
-//! explicit transfer needs what an automatic one needs.
+//! Always: passing a frame on costs nothing; a frame is counted once, in the space where it is; an explicit transfer
+//! needs what an automatic one needs; no run has more frames at once, unless a handler keeps some.
 
-use crate::catalog::Direction;
-use crate::plan::Memory;
+mod retained;
+
+use std::collections::BTreeMap;
+
+use crate::catalog::{Direction, KernelKind};
+use crate::plan::{Memory, PooledFrames};
 use crate::profile::Profile;
-use crate::words::{Content, Policy, Space};
+use crate::words::{Content, Rate, Space};
 
 use super::explain::NoPlan;
 use super::lanes::Lanes;
 use super::layout::{Layout, LayoutRamp};
 use super::net::Net;
+
+use retained::{Retained, Waits};
+
+/// The device's pool makes its buffers in whole blocks of this.
+const DEVICE_BLOCK_BYTES: u64 = 256;
 
 /// What the user leaves in flight at once.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +34,16 @@ pub(super) struct InFlight {
     pub batch: u32,
 }
 
-/// Adds up both spaces and refuses what the profile cannot hold.
+/// What pools may hold, where somebody said so.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Budgets {
+    pub cpu_bytes: Option<u64>,
+    pub gpu_bytes: Option<u64>,
+    /// Whether room for a single frame at a time is enough, since a run waits for memory.
+    pub waiting: bool,
+}
+
+/// Adds up both spaces and refuses what there is no room for.
 pub(super) fn memory(
     net: &Net<'_>,
     spaces: &[Space],
@@ -32,71 +51,52 @@ pub(super) fn memory(
     lanes: &Lanes,
     profile: &Profile,
     in_flight: InFlight,
+    budgets: Budgets,
 ) -> Result<Memory, NoPlan> {
-    let mut count = Count::new(net, spaces, layout, lanes);
-    let batch = u64::from(in_flight.batch.max(1));
-    let rings = u64::from(in_flight.frames.max(1)) * batch;
-    for at in 0..net.nodes.len() {
-        for output in 0..net.nodes[at].outputs.len() {
-            count.produced(at, output, batch);
-        }
+    let count = Count::of(net, spaces, layout, lanes, in_flight, false);
+    if budgets.waiting {
+        let one = InFlight { frames: 1, batch: 1 };
+        Count::of(net, spaces, layout, lanes, one, true).refuse(profile, budgets)?;
+    } else {
+        count.refuse(profile, budgets)?;
     }
-    for ramp in &layout.ramps {
-        count.carried(ramp, rings, batch);
-    }
-    count.ticks(batch);
-    count.refuse(profile)?;
-    Ok(Memory { gpu_bytes: count.gpu.bytes, cpu_bytes: count.cpu.bytes })
+    let frames = |(bytes, count): (&u64, &u64)| PooledFrames { bytes: *bytes, count: *count };
+    Ok(Memory {
+        gpu_bytes: count.gpu.bytes(),
+        cpu_bytes: count.cpu.bytes(),
+        host_frames: count.cpu.classes.iter().map(frames).collect(),
+    })
 }
 
-/// What one space needs, and its largest part.
+/// What one space needs, by the size of a frame, since pools keep sizes apart; and its largest part.
 #[derive(Debug, Default)]
 struct Need {
-    bytes: u64,
+    classes: BTreeMap<u64, u64>,
     most: u64,
     most_for: String,
 }
 
 impl Need {
-    fn add(&mut self, bytes: u64, what: impl FnOnce() -> String) {
-        self.bytes = self.bytes.saturating_add(bytes);
+    fn add(&mut self, frames: u64, bytes: u64, what: impl FnOnce() -> String) {
+        let count = self.classes.entry(bytes).or_default();
+        *count = count.saturating_add(frames);
+        let bytes = frames.saturating_mul(bytes);
         if bytes > self.most {
             self.most = bytes;
             self.most_for = what();
         }
     }
-}
 
-/// Frames that wait behind an output.
-#[derive(Debug, Clone, Copy, Default)]
-struct Waiting {
-    /// Of the newest ones, which branches side by side share.
-    newest: u64,
-    /// Of ones picked here and there, which nobody shares.
-    picked: u64,
-    /// Consumers that may each be looking at another old frame, since nobody waits for them.
-    readers: u64,
-}
-
-impl Waiting {
-    fn beside(self, other: Waiting) -> Waiting {
-        Waiting {
-            newest: self.newest.max(other.newest),
-            picked: self.picked + other.picked,
-            readers: self.readers + other.readers,
-        }
-    }
-
-    /// Frames that are needed in all: what waits, what is written, what is read. None where nothing waits.
-    fn frames(self, written: u64) -> Option<u64> {
-        let waiting = self.newest + self.picked;
-        (waiting > 0).then(|| waiting + written + self.readers.max(written))
+    fn bytes(&self) -> u64 {
+        self.classes.iter().fold(0, |sum: u64, (bytes, count)| sum.saturating_add(bytes.saturating_mul(*count)))
     }
 }
 
 /// A frame that lives only while some units of one lane run.
 struct Brief {
     lane: usize,
+    /// The unit that wrote it last.
+    by: usize,
     from: usize,
     to: usize,
     bytes: u64,
@@ -105,109 +105,77 @@ struct Brief {
 struct Count<'a> {
     net: &'a Net<'a>,
     spaces: &'a [Space],
-    layout: &'a Layout,
     lanes: &'a Lanes,
     unit_of: Vec<usize>,
-    /// Frames that wait behind a node that only passes them on, in its own space: held by it or in links.
-    waiting: Vec<Waiting>,
-    /// The last unit that reads what such a node passes on.
+    waits: Waits<'a>,
+    /// The last unit that reads, in its own lane, what a node that passes frames on was given.
     last: Vec<usize>,
+    /// Frames of the host that do not outlive their lane's turn.
     brief: Vec<Brief>,
+    /// Frames of each segment of the device in all submissions in flight, by the segment's mark.
+    submitted: BTreeMap<usize, BTreeMap<u64, u64>>,
+    segment_of: Vec<usize>,
+    /// Frames of one output that submissions in flight use.
+    flying: u64,
     gpu: Need,
     cpu: Need,
 }
 
 impl<'a> Count<'a> {
-    fn new(net: &'a Net<'a>, spaces: &'a [Space], layout: &'a Layout, lanes: &'a Lanes) -> Count<'a> {
+    fn of(
+        net: &'a Net<'a>,
+        spaces: &'a [Space],
+        layout: &'a Layout,
+        lanes: &'a Lanes,
+        in_flight: InFlight,
+        least: bool,
+    ) -> Count<'a> {
         let mut unit_of = vec![0; net.nodes.len()];
         for (unit, nodes) in lanes.units.iter().enumerate() {
             for &node in nodes {
                 unit_of[node] = unit;
             }
         }
+        let batch = u64::from(in_flight.batch.max(1));
+        let flying = u64::from(in_flight.frames.max(1)) * batch;
         let mut count = Count {
             net,
             spaces,
-            layout,
             lanes,
-            waiting: vec![Waiting::default(); net.nodes.len()],
+            waits: Waits::of(net, spaces, layout, lanes, batch, least),
+            segment_of: segments(net, spaces, layout, lanes, &unit_of),
             last: unit_of.clone(),
             unit_of,
             brief: Vec::new(),
+            submitted: BTreeMap::new(),
+            flying,
             gpu: Need::default(),
             cpu: Need::default(),
         };
-        for at in (0..net.nodes.len()).rev() {
-            if count.passes_on(at) || net.nodes[at].entry.transfer.is_some() {
-                let node = &net.nodes[at];
-                let fans: Vec<usize> = node.fans.iter().flatten().copied().collect();
-                let mut waiting = fans.iter().map(|w| count.waits(*w)).fold(Waiting::default(), Waiting::beside);
-                waiting.newest += u64::from(node.entry.delay.under(&node.settings));
-                if node.entry.every.under(&node.settings) > 1 {
-                    waiting = Waiting { newest: 0, picked: waiting.newest + waiting.picked, ..waiting };
-                }
-                count.waiting[at] = waiting;
-                count.last[at] = fans.iter().map(|w| count.read_last(*w)).max().unwrap_or(0).max(count.unit_of[at]);
+        for at in (0..net.nodes.len()).rev().filter(|at| net.nodes[*at].passes_on()) {
+            let behind = net.nodes[at].fans.iter().flatten().map(|w| count.read_last(*w));
+            count.last[at] = behind.max().unwrap_or(0).max(count.unit_of[at]);
+        }
+        for at in 0..net.nodes.len() {
+            for output in 0..net.nodes[at].outputs.len() {
+                count.produced(at, output, batch);
             }
         }
+        for ramp in &layout.ramps {
+            count.carried(ramp, batch);
+        }
+        count.turns();
+        count.submissions();
         count
     }
 
-    fn passes_on(&self, at: usize) -> bool {
-        self.net.nodes[at].passes_on()
-    }
-
-    fn ramp(&self, wire: usize) -> Option<&'a LayoutRamp> {
-        self.layout.ramp_of[wire].map(|ramp| &self.layout.ramps[ramp])
-    }
-
-    /// Frames that wait on a wire and behind it, in the space where the producer leaves them.
-    fn waits(&self, wire: usize) -> Waiting {
-        match self.ramp(wire) {
-            None => self.behind(wire, true),
-            // What waits for the device waits on the host; what comes down waits behind the ramp.
-            Some(ramp) if ramp.direction == Direction::Up => self.on(wire),
-            Some(_) => Waiting::default(),
-        }
-    }
-
-    /// Frames that wait on a wire itself.
-    fn on(&self, wire: usize) -> Waiting {
-        let depth = u64::from(self.lanes.depth[wire]);
-        let lossy = self.net.wires[wire].policy != Policy::Lossless;
-        Waiting { newest: depth, picked: 0, readers: u64::from(lossy && depth > 0) }
-    }
-
-    /// Frames that wait behind a wire's consumer, if that only passes them on; with those on the wire, if asked.
-    fn behind(&self, wire: usize, with_wire: bool) -> Waiting {
-        let to = self.net.wires[wire].to;
-        let on = if with_wire { self.on(wire) } else { Waiting::default() };
-        let behind = if self.passes_on(to) { self.waiting[to] } else { Waiting::default() };
-        Waiting { newest: on.newest + behind.newest, picked: behind.picked, readers: on.readers + behind.readers }
-    }
-
-    /// The last unit of the producer's own lane that reads what is on a wire.
-    fn read_last(&self, wire: usize) -> usize {
-        let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
-        let inline = self.lanes.lane_of[from] == self.lanes.lane_of[to] && self.ramp(wire).is_none();
-        match (inline, self.passes_on(to)) {
-            (false, _) => self.unit_of[from],
-            (true, true) => self.last[to],
-            (true, false) => self.unit_of[to],
-        }
-    }
-
-    fn need(&mut self, space: Space) -> &mut Need {
-        match space {
-            Space::Gpu => &mut self.gpu,
-            Space::Cpu => &mut self.cpu,
-        }
-    }
-
-    fn add(&mut self, space: Space, frames: u64, bytes: u64, at: usize) {
+    fn stand(&mut self, space: Space, frames: u64, bytes: u64, at: usize) {
         let name = &self.net.nodes[at].name;
         let what = || format!("{frames} frames of {bytes} bytes behind {name}");
-        self.need(space).add(frames.saturating_mul(bytes), what);
+        match space {
+            Space::Gpu => self.gpu.add(frames, blocks(bytes), what),
+            Space::Cpu => self.cpu.add(frames, bytes, what),
+        }
     }
 
     /// The frames that a node makes in its own space.
@@ -216,109 +184,194 @@ impl<'a> Count<'a> {
         let fan = &node.fans[output];
         let (unit, bytes) = (self.unit_of[at], node.outputs[output].bytes());
         let fused = !fan.is_empty() && fan.iter().all(|w| self.unit_of[self.net.wires[*w].to] == unit);
-        if bytes == 0 || fused || self.passes_on(at) || node.entry.transfer.is_some() {
+        if bytes == 0 || fused || node.passes_on() || node.entry.transfer.is_some() {
             return;
         }
-        let waiting = fan.iter().map(|w| self.waits(*w)).fold(Waiting::default(), Waiting::beside);
-        let written = if self.spaces[at] == Space::Gpu { batch } else { 1 };
-        if let Some(frames) = waiting.frames(written) {
-            self.add(self.spaces[at], frames, bytes, at);
-        } else {
-            let to = fan.iter().map(|w| self.read_last(*w)).max().unwrap_or(unit);
-            self.brief.push(Brief { lane: self.lanes.lane_of[at], from: unit, to, bytes });
+        let fan: Vec<usize> = fan.iter().copied().filter(|w| self.unit_of[self.net.wires[*w].to] != unit).collect();
+        let kept = fan.iter().map(|w| self.waits.on(*w)).fold(Retained::default(), Retained::beside);
+        match self.spaces[at] {
+            Space::Gpu => self.on_device(kept, bytes, at, batch),
+            Space::Cpu => {
+                if kept.frames() > 0 {
+                    self.stand(Space::Cpu, kept.frames(), bytes, at);
+                    return;
+                }
+                let to = fan.iter().map(|w| self.read_last(*w)).max().unwrap_or(unit);
+                let lane = self.lanes.lane_of[at];
+                match self.edited(unit, bytes) {
+                    // Written over what it reads: that frame lives on.
+                    Some(read) => (self.brief[read].by, self.brief[read].to) = (unit, to),
+                    None => self.brief.push(Brief { lane, by: unit, from: unit, to, bytes }),
+                }
+            }
         }
     }
 
-    /// The frames on the far side of a ramp, and its rings.
-    fn carried(&mut self, ramp: &LayoutRamp, rings: u64, batch: u64) {
+    /// The frame that a unit of the host changes where it is, rather than to make another.
+    fn edited(&self, unit: usize, bytes: u64) -> Option<usize> {
+        let nodes = &self.lanes.units[unit];
+        let pointwise = |at: &usize| self.net.nodes[*at].kernel.is_some_and(|k| k.kind == KernelKind::Pointwise);
+        let lead = self.net.lead_wire(nodes[0])?;
+        let (from, output) = (self.net.wires[lead].from, self.net.wires[lead].output);
+        let alone = self.net.nodes[from].fans[output].len() == 1;
+        let read = self.brief.iter().position(|b| b.by == self.unit_of[from] && b.to == unit && b.bytes == bytes)?;
+        (alone && nodes.iter().all(pointwise)).then_some(read)
+    }
+
+    /// Frames of the device: what waits, and what submissions use that have not finished.
+    fn on_device(&mut self, kept: Retained, bytes: u64, at: usize, batch: u64) {
+        match kept.frames() {
+            0 => self.submit(at, bytes),
+            // The newest frame of an input that does not lead stays until there is a newer one.
+            1 if kept.newest_only => {
+                self.submit(at, bytes);
+                if self.flying == batch {
+                    self.stand(Space::Gpu, 1, bytes, at);
+                }
+            }
+            // Of submissions that take turns, every other one reads it.
+            waiting if kept.takes_turns => {
+                let reading = (self.flying / batch).div_ceil(2) * batch;
+                self.stand(Space::Gpu, waiting + reading, bytes, at);
+            }
+            waiting => self.stand(Space::Gpu, waiting + self.flying, bytes, at),
+        }
+    }
+
+    /// A frame that lives until its submission has finished. Who sees one frame in ten uses memory in one
+    /// submission of ten.
+    fn submit(&mut self, at: usize, bytes: u64) {
+        let segment = self.segment_of[at];
+        let rate = |at: usize| self.net.main_content(at).and_then(Content::rate).map(Rate::per_second);
+        let all = (0..self.net.nodes.len()).filter(|other| self.segment_of[*other] == segment);
+        let fastest = all.filter_map(rate).fold(0.0, f64::max);
+        let one_in = rate(at).map_or(1, |own| ((fastest / own).round() as u64).max(1));
+        let frames = self.flying.div_ceil(one_in);
+        *self.submitted.entry(segment).or_default().entry(blocks(bytes)).or_default() += frames;
+    }
+
+    /// The last unit of the producer's own lane that reads what is on a wire.
+    fn read_last(&self, wire: usize) -> usize {
+        let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
+        if self.waits.is_inline(wire) { self.last[to] } else { self.unit_of[from] }
+    }
+
+    /// The frames on the far side of a ramp.
+    fn carried(&mut self, ramp: &LayoutRamp, batch: u64) {
         let bytes = self.net.nodes[ramp.from].outputs[ramp.output].bytes();
         // An explicit transfer passes on what the ramp brought: look behind it.
-        let wires: Vec<usize> = ramp
-            .wires
-            .iter()
-            .flat_map(|w| {
-                let to = self.net.wires[*w].to;
-                let explicit = self.net.nodes[to].entry.transfer == Some(ramp.direction);
-                if explicit { self.net.nodes[to].fans.iter().flatten().copied().collect() } else { vec![*w] }
-            })
-            .collect();
+        let explicit = |w: &usize| self.net.nodes[self.net.wires[*w].to].entry.transfer == Some(ramp.direction);
+        let behind = |w: &usize| self.net.nodes[self.net.wires[*w].to].fans.iter().flatten().copied().collect();
+        let one = |w: &usize| -> Vec<usize> { if explicit(w) { behind(w) } else { vec![*w] } };
+        let wires: Vec<usize> = ramp.wires.iter().flat_map(one).collect();
         match ramp.direction {
             Direction::Up => {
-                // Staged copies, or the frames themselves where the device reads them in place.
-                self.add(Space::Cpu, rings, bytes, ramp.from);
-                let one = |w: &usize| self.behind(*w, self.ramp(*w).is_none());
-                let waiting = wires.iter().map(one).fold(Waiting::default(), Waiting::beside);
-                if let Some(frames) = waiting.frames(batch) {
-                    self.add(Space::Gpu, frames, bytes, ramp.from);
-                } else if let Some(lane) = wires.first().map(|w| self.lanes.lane_of[self.net.wires[*w].to]) {
-                    let units = || wires.iter().map(|w| self.unit_of[self.net.wires[*w].to]);
-                    let to = wires.iter().map(|w| self.last[self.net.wires[*w].to]).max().unwrap_or(0);
-                    let (from, to) = (units().min().unwrap_or(0), units().max().unwrap_or(0).max(to));
-                    self.brief.push(Brief { lane, from, to, bytes });
+                let alone = ramp.wires.len() == 1;
+                let own = |w: &usize| {
+                    let inserted = ramp.wires.contains(w) && !explicit(w);
+                    if inserted { self.waits.behind_upload(*w, alone) } else { self.waits.on(*w) }
+                };
+                let kept = wires.iter().map(own).fold(Retained::default(), Retained::beside);
+                if let Some(first) = wires.iter().map(|w| self.net.wires[*w].to).min() {
+                    self.on_device(kept, bytes, first, batch);
                 }
             }
             Direction::Down => {
-                let waiting = wires.iter().map(|w| self.behind(*w, true)).fold(Waiting::default(), Waiting::beside);
-                self.add(Space::Cpu, waiting.frames(1).unwrap_or(1) - 1 + rings, bytes, ramp.from);
+                let kept =
+                    wires.iter().map(|w| self.waits.behind_download(*w)).fold(Retained::default(), Retained::beside);
+                self.stand(Space::Cpu, kept.frames().max(1), bytes, ramp.from);
             }
         }
     }
 
-    /// The most that is alive at once while lanes run: each lane by itself, since they run side by side.
-    fn ticks(&mut self, batch: u64) {
-        let units = self.lanes.units.len();
-        let mut starts: Vec<Vec<(usize, u64)>> = vec![Vec::new(); units];
-        let mut ends: Vec<Vec<(usize, u64)>> = vec![Vec::new(); units];
-        for brief in &self.brief {
-            starts[brief.from].push((brief.lane, brief.bytes));
-            ends[brief.to].push((brief.lane, brief.bytes));
+    /// The most that is alive at once while lanes of the host take their turns: each lane by itself, since they run
+    /// side by side.
+    fn turns(&mut self) {
+        let mut peaks: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+        for unit in 0..self.lanes.units.len() {
+            let mut alive: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+            for brief in self.brief.iter().filter(|brief| brief.from <= unit && unit <= brief.to) {
+                *alive.entry((brief.lane, brief.bytes)).or_default() += 1;
+            }
+            for (class, count) in alive {
+                let peak = peaks.entry(class).or_default();
+                *peak = count.max(*peak);
+            }
         }
-        let mut alive = vec![0u64; self.lanes.nodes.len()];
-        let mut peak = vec![0u64; self.lanes.nodes.len()];
+        for ((lane, bytes), count) in peaks {
+            let first = &self.net.nodes[self.lanes.nodes[lane][0]].name;
+            self.cpu.add(count, bytes, || format!("what is worked on at once in the lane of {first}"));
+        }
+    }
+
+    /// What submissions in flight hold. Any of them may be of any segment, and what one size has left over is of no
+    /// use to another.
+    fn submissions(&mut self) {
         for (unit, nodes) in self.lanes.units.iter().enumerate() {
-            for (lane, bytes) in &starts[unit] {
-                alive[*lane] = alive[*lane].saturating_add(*bytes);
-            }
-            let lane = self.lanes.lane_of[nodes[0]];
-            peak[lane] = peak[lane].max(alive[lane].saturating_add(self.scratch(nodes)));
-            for (lane, bytes) in &ends[unit] {
-                alive[*lane] -= bytes;
+            if self.spaces[nodes[0]] == Space::Gpu && self.scratch(unit) > 0 {
+                self.submit(nodes[0], self.scratch(unit));
             }
         }
-        for (lane, nodes) in self.lanes.nodes.iter().enumerate() {
-            let space = self.spaces[nodes[0]];
-            let times = if space == Space::Gpu { batch } else { 1 };
-            let first = &self.net.nodes[nodes[0]].name;
-            let what = || format!("what is worked on at once in the lane of {first}");
-            self.need(space).add(peak[lane].saturating_mul(times), what);
+        let mut most: BTreeMap<u64, u64> = BTreeMap::new();
+        for (bytes, count) in self.submitted.values().flatten() {
+            let own = most.entry(*bytes).or_default();
+            *own = (*own).max(*count);
+        }
+        let flying = self.flying;
+        for (bytes, count) in most {
+            let what = || format!("{count} frames of {bytes} bytes for {flying} that are in flight");
+            self.gpu.add(count, bytes, what);
         }
     }
 
-    /// What a unit's kernels keep between their dispatches.
-    fn scratch(&self, nodes: &[usize]) -> u64 {
-        let one = |at: &usize| {
-            let node = &self.net.nodes[*at];
-            let per_pixel = node.kernel.map_or(0, |k| u64::from(k.scratch_per_pixel));
-            per_pixel.saturating_mul(node.outputs.first().map_or(0, Content::elements))
+    /// What a unit's kernels keep between their dispatches, for each pixel of what they read.
+    fn scratch(&self, unit: usize) -> u64 {
+        let nodes = &self.lanes.units[unit];
+        let per_pixel = nodes.iter().filter_map(|at| self.net.nodes[*at].kernel).map(|k| k.scratch_per_pixel).max();
+        let lead = self.net.lead_wire(nodes[0]).map(|w| &self.net.wires[w].content);
+        let source = lead.or_else(|| self.net.nodes[nodes[0]].outputs.first());
+        u64::from(per_pixel.unwrap_or(0)).saturating_mul(source.map_or(0, Content::elements))
+    }
+
+    fn refuse(&self, profile: &Profile, budgets: Budgets) -> Result<(), NoPlan> {
+        let has = |figure: u64, budget: Option<u64>| match budget {
+            Some(budget) => (budget, "the budget".to_owned()),
+            None => (figure, format!("profile {}", profile.name())),
         };
-        nodes.iter().map(one).sum()
-    }
-
-    fn refuse(&self, profile: &Profile) -> Result<(), NoPlan> {
-        let gpu = profile.gpu.as_ref().map_or(0, |gpu| gpu.memory_bytes.whole());
-        let cpu = profile.cpu.memory_bytes.whole();
-        for (space, need, available) in [(Space::Gpu, &self.gpu, gpu), (Space::Cpu, &self.cpu, cpu)] {
-            if need.bytes > available {
-                return Err(NoPlan::Memory {
-                    space,
-                    needed: need.bytes,
-                    available,
-                    profile: profile.name().to_owned(),
-                    most: need.most,
-                    at: need.most_for.clone(),
-                });
+        let gpu = has(profile.gpu.as_ref().map_or(0, |gpu| gpu.memory_bytes.whole()), budgets.gpu_bytes);
+        let cpu = has(profile.cpu.memory_bytes.whole(), budgets.cpu_bytes);
+        for (space, need, (available, who)) in [(Space::Gpu, &self.gpu, gpu), (Space::Cpu, &self.cpu, cpu)] {
+            let needed = need.bytes();
+            if needed > available {
+                let (most, at) = (need.most, need.most_for.clone());
+                return Err(NoPlan::Memory { space, needed, available, who, most, at });
             }
         }
         Ok(())
+    }
+}
+
+/// Bytes in whole blocks of the device's pool.
+fn blocks(bytes: u64) -> u64 {
+    bytes.div_ceil(DEVICE_BLOCK_BYTES).saturating_mul(DEVICE_BLOCK_BYTES)
+}
+
+/// Which nodes of the device are played together, by the smallest of them.
+fn segments(net: &Net<'_>, spaces: &[Space], layout: &Layout, lanes: &Lanes, unit_of: &[usize]) -> Vec<usize> {
+    let mut of: Vec<usize> = unit_of.to_vec();
+    loop {
+        let mut changed = false;
+        for (at, wire) in net.wires.iter().enumerate() {
+            let (from, to) = (wire.from, wire.to);
+            let joined = lanes.depth[at] == 0 && layout.ramp_of[at].is_none() || unit_of[from] == unit_of[to];
+            if joined && spaces[from] == Space::Gpu && spaces[to] == Space::Gpu && of[from] != of[to] {
+                let least = of[from].min(of[to]);
+                (of[from], of[to]) = (least, least);
+                changed = true;
+            }
+        }
+        if !changed {
+            return of;
+        }
     }
 }

@@ -31,7 +31,7 @@ use allow::Orders;
 use cost::{Costs, Model, Tuning};
 pub use explain::{Claim, Conflict, NoPlan};
 use layout::{Layout, lay_out};
-use memory::InFlight;
+use memory::{Budgets, InFlight};
 use net::Net;
 
 /// Plans a graph for a machine.
@@ -67,6 +67,7 @@ pub struct Planner<'a> {
     fusion: bool,
     tuning: Tuning,
     in_flight: u32,
+    budgets: Budgets,
     pace: Option<Rate>,
 }
 
@@ -81,6 +82,7 @@ impl<'a> Planner<'a> {
             fusion: true,
             tuning: Tuning { threads: None, batch: 1 },
             in_flight: 2,
+            budgets: Budgets::default(),
             pace: None,
         }
     }
@@ -134,6 +136,17 @@ impl<'a> Planner<'a> {
         self
     }
 
+    /// Lets the pools of a space hold this much, instead of what the profile has. Where not even the plan that needs
+    /// least fits but one frame at a time does, there is a plan all the same: its run waits for memory.
+    #[must_use]
+    pub fn budget(mut self, space: Space, bytes: u64) -> Self {
+        match space {
+            Space::Cpu => self.budgets.cpu_bytes = Some(bytes),
+            Space::Gpu => self.budgets.gpu_bytes = Some(bytes),
+        }
+        self
+    }
+
     /// Says how many frames a second there will be, so that the plan can warn when it cannot keep up.
     #[must_use]
     pub fn pace(mut self, rate: Rate) -> Self {
@@ -144,17 +157,30 @@ impl<'a> Planner<'a> {
     /// Decides.
     pub fn decide(&self) -> Result<Plan, NoPlan> {
         let error = match self.decide_once() {
-            Err(error @ NoPlan::Memory { .. }) if self.orders.only.is_none() => error,
+            Err(error @ NoPlan::Memory { .. }) => error,
             decided => return decided,
         };
-        // Placement does not know memory. Where the cheapest plan does not fit, one of the extremes may.
-        let extremes = Space::RANKED.into_iter().filter_map(|only| self.clone().only(only).decide_once().ok());
-        let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) else { return Err(error) };
-        if let NoPlan::Memory { space, needed, available, .. } = error {
-            plan.warnings.push(format!(
-                "the cheapest plan needs {needed} bytes of {space} memory and there are {available}: this one fits"
-            ));
+        let NoPlan::Memory { space, needed, available, .. } = &error else { return Err(error) };
+        if self.orders.only.is_none() {
+            // Placement does not know memory. Where the cheapest plan does not fit, one of the extremes may.
+            let extremes = Space::RANKED.into_iter().filter_map(|only| self.clone().only(only).decide_once().ok());
+            if let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) {
+                plan.warnings.push(format!(
+                    "the cheapest plan needs {needed} bytes of {space} memory and there are {available}: this one fits"
+                ));
+                return Ok(plan);
+            }
         }
+        if self.budgets.cpu_bytes.is_none() && self.budgets.gpu_bytes.is_none() {
+            return Err(error);
+        }
+        let mut waiting = self.clone();
+        waiting.budgets.waiting = true;
+        let mut plan = waiting.decide_once()?;
+        plan.warnings.push(format!(
+            "the plan needs {needed} bytes of {space} memory and the budget is {available}: frames will wait for memory, \
+             and the run ends with an error where that cannot help"
+        ));
         Ok(plan)
     }
 
@@ -177,10 +203,11 @@ impl<'a> Planner<'a> {
         let layout = lay_out(&net, &spaces, &costs);
         let lanes = lanes::lanes(&net, &spaces, &layout, &depths)?;
         let in_flight = InFlight { frames: self.in_flight, batch: self.tuning.batch };
-        let memory = memory::memory(&net, &spaces, &layout, &lanes, self.profile, in_flight)?;
+        let memory = memory::memory(&net, &spaces, &layout, &lanes, self.profile, in_flight, self.budgets)?;
         let fits = |spaces: &[Space], layout: &Layout| {
             let lanes = lanes::lanes(&net, spaces, layout, &depths);
-            lanes.is_ok_and(|l| memory::memory(&net, spaces, layout, &l, self.profile, in_flight).is_ok())
+            let memory = |l: &_| memory::memory(&net, spaces, layout, l, self.profile, in_flight, self.budgets);
+            lanes.is_ok_and(|l| memory(&l).is_ok())
         };
         let advice = Advice {
             net: &net,

@@ -39,6 +39,11 @@ impl Node {
         let held = self.held.lose(|frame| frame.space() == Space::Gpu);
         self.counts.held -= held;
         self.counts.lost += held;
+        if let Some(pts_ns) = self.lose_call() {
+            self.counts.held -= 1;
+            self.counts.lost += 1;
+            self.hold_or_send(Slot::empty(pts_ns));
+        }
         self.release_due();
         self.stats.show(&self.counts);
         waited

@@ -7,27 +7,29 @@
 //! Always: one frame out per frame of the lead; a node that cannot fire passes on what it knows, so nobody waits for a
 //! frame that will never come; taken = emitted + filtered + failed + lost + held.
 
+mod calling;
 mod loss;
 mod sending;
+mod short;
 mod wishes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp_plan::{OnError, Size, Space, Until};
+use vramp_plan::{Memory, OnError, Size, Until};
 
 use crate::clock::{Clock, Paced};
 use crate::failure::{Failure, Member, catch};
 use crate::frame::{Frame, Meta};
-use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now};
+use crate::handler::{Flow, FrameHandler, HandlerError, Now};
 use crate::holding::Holding;
 use crate::inputs::{Inputs, LeadView};
 use crate::link::Output;
 use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
 use crate::ring::{DropReason, Slot};
-use crate::workplace::{Wanted, Workplace};
+use crate::workplace::Workplace;
 
 /// What came of asking a node to fire.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub enum Fired {
     Moved,
     /// Nothing can move before something comes, or there is room.
     Stuck,
+    /// It waits for memory, and has taken nothing meanwhile.
+    Starved,
     /// The next frame of a source is due after this long.
     Wait(Duration),
     /// The handler failed, and the policy is to stop.
@@ -44,8 +48,9 @@ pub enum Fired {
     Over,
 }
 
-/// What a source's frame of a new size has to pass: planning anew. An error is why the run cannot go on.
-pub type Replan = Arc<dyn Fn(&str, Size) -> Result<(), String> + Send + Sync>;
+/// What a source's frame of a new size has to pass: planning anew. It hands back what the pools then need; an error is
+/// why the run cannot go on.
+pub type Replan = Arc<dyn Fn(&str, Size) -> Result<Memory, String> + Send + Sync>;
 
 /// A handler with its links.
 #[expect(clippy::struct_excessive_bools, reason = "two facts of its making and four of its life, each by itself")]
@@ -84,6 +89,7 @@ pub struct Node {
     reported: bool,
     started: bool,
     over: bool,
+    memory: short::Memory,
 }
 
 impl Node {
@@ -144,6 +150,7 @@ impl Node {
     pub fn stop(&mut self, reason: DropReason) -> Result<(), Failure> {
         self.inputs.drain(reason);
         self.held.clear();
+        self.memory = short::Memory::default();
         if !std::mem::take(&mut self.started) {
             return Ok(());
         }
@@ -161,9 +168,13 @@ impl Node {
         if self.over {
             return Fired::Over;
         }
-        let taken = self.counts.taken;
-        let fired = if self.is_source() { self.fire_source(since_start, workplace) } else { self.fire_lead(workplace) };
-        if self.counts.taken != taken {
+        let (taken, again) = (self.counts.taken, self.has_to_repeat());
+        let fired = match self.is_source() {
+            _ if again && !self.is_unwanted() => self.fire_again(workplace),
+            true => self.fire_source(since_start, workplace),
+            false => self.fire_lead(workplace),
+        };
+        if self.counts.taken != taken || again {
             self.stats.show(&self.counts);
         }
         fired
@@ -192,16 +203,33 @@ impl Node {
         if self.is_past_the_shortest(tick.pts_ns) {
             return self.end();
         }
+        if let Err(starved) = self.set_aside(tick.number, workplace) {
+            return starved;
+        }
         if let Some(clock) = &mut self.clock {
             clock.fired(&tick, since_start);
         }
         let birth = self.pace.birth(since_start, &tick);
         let now = Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth };
         if self.inputs.lack_one() {
+            workplace.clear_aside();
             self.counts.taken += 1;
             return self.lack(now, workplace);
         }
-        match self.call(now, workplace) {
+        let outcome = self.call(now, workplace);
+        workplace.clear_aside();
+        self.follow_clock(now, outcome, workplace)
+    }
+
+    /// What becomes of a source's call.
+    fn follow_clock(
+        &mut self,
+        now: Now,
+        outcome: Result<(Flow, bool), HandlerError>,
+        workplace: &mut Workplace,
+    ) -> Fired {
+        match outcome {
+            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
             Ok((Flow::Ended, _)) => self.end(),
             outcome => {
                 self.counts.taken += 1;
@@ -235,6 +263,9 @@ impl Node {
         let name = self.members[0].name.as_str();
         replan(name, size).map_err(|problem| HandlerError::failed(format!("its frames became {size}: {problem}")))?;
         *planned = size;
+        if let Some(meta) = &mut self.memory.aside {
+            meta.size = size;
+        }
         workplace.report(&Event::Replanned { handler: name.to_owned(), frame, size });
         Ok(())
     }
@@ -322,16 +353,20 @@ impl Node {
         if self.inputs.lack_one() {
             return self.lack(now, workplace);
         }
-        // A frame that ends on the device has arrived when the device has finished it.
-        let ends_there = self.is_sink() && frame.space() == Space::Gpu;
         self.given[self.inputs.lead()] = Some(frame);
-        match self.call(now, workplace) {
-            Ok((Flow::Produced, false)) if ends_there => {
-                if let Some(desk) = workplace.desk() {
-                    desk.asked.push(Wanted::Finished);
-                }
-                self.settle(now, Ok((Flow::Produced, true)), workplace)
-            }
+        let outcome = self.call(now, workplace);
+        self.follow_lead(now, outcome, workplace)
+    }
+
+    /// What becomes of a call on a frame of the lead.
+    fn follow_lead(
+        &mut self,
+        now: Now,
+        outcome: Result<(Flow, bool), HandlerError>,
+        workplace: &mut Workplace,
+    ) -> Fired {
+        match outcome {
+            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
             Ok((Flow::Ended, _)) => {
                 self.counts.filtered += 1;
                 self.ending = true;
@@ -339,47 +374,6 @@ impl Node {
             }
             outcome => self.settle(now, outcome, workplace),
         }
-    }
-
-    /// Calls the handler on what was given, once more where that is the policy.
-    fn call(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
-        // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
-        let retries = self.retries;
-        let spare = if retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
-        let outcome = self.call_once(now, workplace);
-        if outcome.is_err() && retries && self.failed_policy() == OnError::Retry {
-            if let Some(given) = self.given.get_mut(self.inputs.lead()) {
-                *given = spare;
-            }
-            let supplied_again = self.supplied_again;
-            let outcome = self.call_once(now, workplace);
-            self.supplied_again = supplied_again;
-            return outcome;
-        }
-        outcome
-    }
-
-    fn failed_policy(&self) -> OnError {
-        self.members[self.handler.failed_member().min(self.members.len() - 1)].on_error
-    }
-
-    fn call_once(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
-        self.supplied_again = self.inputs.supply(&mut self.given);
-        for made in &mut self.made {
-            *made = None;
-        }
-        self.last = now;
-        let mut call = Call { now, inputs: &mut self.given, outputs: &mut self.made, workplace, later: false };
-        let outcome = catch(|| self.handler.process(&mut call));
-        let later = call.later;
-        for given in &mut self.given {
-            *given = None;
-        }
-        for made in self.made.iter_mut().flatten() {
-            let own = *made.meta();
-            made.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
-        }
-        outcome.map(|flow| (flow, later))
     }
 
     /// Counts what came of a frame and sends it, or its empty place, on.

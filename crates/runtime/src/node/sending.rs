@@ -118,6 +118,7 @@ impl Node {
     }
 
     pub(super) fn end(&mut self) -> Fired {
+        self.forget_call();
         self.outputs.iter().flatten().for_each(Output::end);
         self.inputs.close();
         self.over = true;

@@ -60,6 +60,7 @@ impl Node {
             reported: false,
             started: false,
             over: false,
+            memory: super::short::Memory::default(),
         }
     }
 

@@ -7,11 +7,11 @@
 //! Always: handlers are made in the order of the plan; whoever is not built yet is named before anything is opened.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::Timed;
-use vramp_plan::catalog::{Direction, Entry, Settings, SizeRule, Value};
+use vramp_plan::catalog::{Direction, Entry, Family, Settings, SizeRule, Value};
 use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Policy, Rate, Size, Space, Until};
 
 use crate::bell::Bell;
@@ -105,10 +105,22 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
     let budget = wishes.budget_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
     let pool = HostPool::new(budget);
-    reserve(plan, &pool);
+    for frames in &plan.memory.host_frames {
+        pool.reserve(frames.bytes, usize::try_from(frames.count).unwrap_or(usize::MAX));
+    }
+    let planned_memory = Arc::new(Mutex::new(plan.memory.clone()));
+    let aim = Aim { pool: pool.clone(), device: wishes.device.clone(), others: devices.others().lent_bytes };
+    aim.at(&plan.memory);
+    let lent_before = wishes.device.as_ref().map(|device| device.pool().leaks()).unwrap_or_default();
+    if let Some(device) = &wishes.device {
+        device.pool().restart_peak();
+    }
     let passed = Arc::new(Passed::new(Arc::clone(&tally), pool.clone(), Arc::clone(&devices)));
-    for unit in &mut units {
-        unit.node = Some(make_node(&wishes, &planned, unit, &stop, &passed).await?);
+    let replanned = Replanned { passed: &passed, planned: &planned_memory, aim: &aim };
+    for at in 0..units.len() {
+        let node = make_node(&wishes, &planned, &units[at], &stop, &replanned).await?;
+        let owner = pool.enter(&node.name());
+        units[at].node = Some(node.remembered_as(owner, left_behind(plan, &planned, &units, at)));
     }
     let mut wiring = Wiring {
         units: &mut units,
@@ -240,7 +252,8 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         devices,
         tally,
         passed,
-        planned: plan.memory,
+        lent_before: lent_before.into_iter().map(|row| row.tag).collect(),
+        planned: planned_memory,
         trace: wishes.trace,
     };
     Ok(Pipeline {
@@ -265,22 +278,46 @@ fn limited(wishes: &PipelineBuilder<'_>) -> Option<Reopen> {
     }))
 }
 
-/// Makes the host's frames before the first is wanted: those that can wait in a link, one in each end's hands.
-fn reserve(plan: &Plan, pool: &HostPool) {
-    let mut frames: BTreeMap<u64, (Meta, usize)> = BTreeMap::new();
-    for link in &plan.links {
-        let group = |handler: usize| plan.handlers[handler].group;
-        let inside = group(link.from.handler).is_some() && group(link.from.handler) == group(link.to.handler);
-        let host = !inside && (link.space == Space::Cpu || link.from_space == Space::Cpu);
-        if let (true, Some(frame)) = (host, link.content.frame()) {
-            let meta = Meta::new(frame.format, frame.size);
-            let (_, count) = frames.entry(link.content.bytes()).or_insert((meta, 0));
-            *count += link.depth as usize + 2;
+/// What changes when a source's frames do.
+struct Replanned<'a> {
+    passed: &'a Arc<Passed>,
+    planned: &'a Arc<Mutex<vramp_plan::Memory>>,
+    aim: &'a Aim,
+}
+
+/// How much both pools should need. Beyond, sizes that nobody asks for any more make room for others.
+#[derive(Clone)]
+struct Aim {
+    pool: HostPool,
+    device: Option<vramp_gpu::Device>,
+    /// What others hold on the device.
+    others: u64,
+}
+
+impl Aim {
+    /// A quarter more than planned: who alternates between two sizes should not have to make them anew each time.
+    fn at(&self, memory: &vramp_plan::Memory) {
+        let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
+        self.pool.aim(enough(memory.cpu_bytes));
+        if let Some(device) = &self.device {
+            device.pool().aim(enough(memory.gpu_bytes).saturating_add(self.others));
         }
     }
-    for (meta, count) in frames.values() {
-        pool.reserve(*meta, *count);
-    }
+}
+
+/// Host memory that a unit leaves to those behind it: a frame of each, so that what it lets in can get out.
+fn left_behind(plan: &Plan, planned: &[Planned<'_>], units: &[Unit], at: usize) -> u64 {
+    let place = |unit: &Unit| unit.handlers.last().copied();
+    let Some(own) = place(&units[at]) else { return 0 };
+    let made = |unit: &Unit| -> u64 {
+        let Some(last) = place(unit).filter(|last| *last > own) else { return 0 };
+        let node = &planned[last];
+        let passes_on = node.entry.family == Family::Control || node.entry.transfer.is_some();
+        let host = plan.handlers[last].space == Space::Cpu && !passes_on;
+        node.outputs.iter().flatten().filter(|_| host).map(Content::bytes).sum()
+    };
+    let down = plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Down && ramp.from.handler >= own);
+    units.iter().map(made).sum::<u64>() + down.map(|ramp| ramp.bytes).sum::<u64>()
 }
 
 fn planned<'a>(wishes: &PipelineBuilder<'a>) -> Vec<Planned<'a>> {
@@ -405,7 +442,7 @@ async fn make_node(
     planned: &[Planned<'_>],
     unit: &Unit,
     stop: &Stopper,
-    passed: &Arc<Passed>,
+    replanned: &Replanned<'_>,
 ) -> Result<Node, PrepareError> {
     let plan = wishes.plan;
     let name = |at: usize| plan.handlers[at].name.clone();
@@ -477,7 +514,10 @@ async fn make_node(
     let (delay, every) = (delay.under(&planned[first].settings), every.under(&planned[first].settings));
     node = node.pacing(delay as usize, u64::from(every.max(1)));
     if planned[first].is_source() {
-        node = source(wishes, &planned[first], node, stop, passed);
+        node = source(wishes, &planned[first], node, stop, replanned);
+        let content = planned[first].outputs.iter().flatten().find_map(Content::frame);
+        let host = plan.handlers[first].space == Space::Cpu;
+        node = node.setting_aside(content.filter(|_| host).map(|frame| Meta::new(frame.format, frame.size)));
     }
     Ok(node)
 }
@@ -488,7 +528,7 @@ fn source(
     planned: &Planned<'_>,
     node: Node,
     stop: &Stopper,
-    passed: &Arc<Passed>,
+    replanned: &Replanned<'_>,
 ) -> Node {
     let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a rate");
     let clock = match (wishes.pace, planned.entry.live) {
@@ -504,13 +544,18 @@ fn source(
     let size = planned.outputs.iter().flatten().find_map(Content::frame).map(|frame| frame.size);
     match (&wishes.replan, size) {
         (Some(replan), Some(size)) if probed => {
-            let (replan, passed) = (Arc::clone(replan), Arc::clone(passed));
+            let (replan, passed) = (Arc::clone(replan), Arc::clone(replanned.passed));
+            let (most, aim) = (Arc::clone(replanned.planned), replanned.aim.clone());
             node.planned(
                 size,
                 Arc::new(move |name, size| {
-                    replan(name, size)?;
+                    let needed = replan(name, size)?;
                     passed.replans.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    Ok(())
+                    let mut most = most.lock().unwrap_or_else(PoisonError::into_inner);
+                    most.gpu_bytes = most.gpu_bytes.max(needed.gpu_bytes);
+                    most.cpu_bytes = most.cpu_bytes.max(needed.cpu_bytes);
+                    aim.at(&most);
+                    Ok(needed)
                 }),
             )
         }

@@ -11,8 +11,8 @@ mod run;
 mod tell;
 mod wiring;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_gpu::Device;
@@ -340,7 +340,10 @@ struct Watched {
     passed: Arc<Passed>,
     begun: crate::passed::Reading,
     counted_before: vramp_gpu::Counters,
-    planned: vramp_plan::Memory,
+    /// What was lent on the device before.
+    lent_before: Vec<vramp_gpu::Tag>,
+    /// The most that a plan of this graph said.
+    planned: Arc<Mutex<vramp_plan::Memory>>,
     trace: Option<Trace>,
 }
 
@@ -448,6 +451,30 @@ impl Pipeline {
     /// Lets every lane take one step, on this thread: for somebody else's loop, the web, and tests. `now` tells the
     /// time since the start.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
+        let stepped = self.step_once(now);
+        if matches!(stepped, Stepped::Moved) {
+            self.watched.pool.press(false);
+        }
+        if !self.starves(&stepped) {
+            return stepped;
+        }
+        // A whole round in which nobody moved: those who leave memory to others need not any more.
+        self.watched.pool.press(true);
+        let stepped = self.step_once(now);
+        let shortage = self.lanes.iter().find_map(Lane::shortage).filter(|_| self.starves(&stepped)).cloned();
+        let Some(shortage) = shortage else { return stepped };
+        let failure = shortage.failure(&self.watched.pool, self.watched.devices.current().as_ref());
+        self.failed = Some(failure.drops());
+        Stepped::Failed(failure)
+    }
+
+    /// Whether only memory could make anything move, and nobody is left to give some back.
+    fn starves(&self, stepped: &Stepped) -> bool {
+        let waits = matches!(stepped, Stepped::Stuck) && self.lanes.iter().any(|lane| lane.shortage().is_some());
+        waits && !self.lanes.iter().any(Lane::is_at_work)
+    }
+
+    fn step_once(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
         self.watched.look_at_links(now);
         for lane in &mut self.lanes {

@@ -18,11 +18,15 @@ use crate::handler::DeviceError;
 use crate::lane::{Busy, Lane};
 use crate::monitor::{Event, Progress};
 use crate::playing::failure;
+use crate::shortage::{Stall, Verdict};
 
 use super::{Outcome, Pipeline, PrepareError, RunError, Stopper};
 
 /// How long handlers that do not come back are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether lanes wait for memory in vain.
+const LOOK: Duration = Duration::from_millis(25);
 
 /// How often it is looked whether something is to be done.
 const SHORTEST: Duration = Duration::from_millis(2);
@@ -50,6 +54,7 @@ impl Pipeline {
         let (mut asked_at, mut finished_at) = (None::<Instant>, None::<Instant>);
         let (mut second, mut last) = (1, Progress::default());
         let mut hangs = None;
+        let (mut stall, mut looked) = (Stall::default(), started);
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
             // The device's lane cannot say so itself while the driver keeps it.
@@ -85,6 +90,15 @@ impl Pipeline {
                 longest.filter(|_| finished_at.is_none()).map(|longest| longest.saturating_sub(started.elapsed()));
             let longest_wait = if self.watched.trace.is_some() { TRACED } else { LONGEST };
             let wait = next_second.min(to_end.unwrap_or(next_second)).clamp(SHORTEST, longest_wait);
+            if looked.elapsed() >= LOOK && error.is_none() && !self.stop.is_stopped() {
+                looked = now;
+                if let Some(failure) = self.judge(&mut stall, &busy, &lanes) {
+                    self.failed = Some(failure.drops());
+                    error = Some(RunError::Failed(failure));
+                    self.stop.stop();
+                }
+            }
+            let wait = wait.min(LOOK);
             match back.recv_timeout(wait) {
                 Ok(Back { number, lane, result }) => {
                     let lone_source = lane.is_lone_source();
@@ -126,6 +140,24 @@ impl Pipeline {
         }
         self.lanes = lanes.into_iter().flatten().collect();
         Ok(self.close(started, error))
+    }
+
+    /// Looks whether lanes wait for memory that nobody will give back; the failure, where that is so.
+    fn judge(&self, stall: &mut Stall, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> Option<Failure> {
+        let out = || (0..lanes.len()).filter(|number| lanes[*number].is_none());
+        let verdict = stall.judge(out().map(|number| busy[number].look()).collect());
+        self.watched.pool.press(stall.is_pressed());
+        match verdict {
+            Verdict::Fine => None,
+            Verdict::Wake | Verdict::Press => {
+                self.stop.ring();
+                None
+            }
+            Verdict::Hopeless => {
+                let shortage = out().find_map(|number| busy[number].shortage())?;
+                Some(shortage.failure(&self.watched.pool, self.watched.devices.current().as_ref()))
+            }
+        }
     }
 
     /// Whether a lane that has not come back is inside a source.

@@ -5,12 +5,16 @@
 //!
 //! Always: frames that went in are out, filtered, failed, dropped or still there, for every graph without forks.
 
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::heap::is_counted;
 use crate::monitor::{Histogram, Progress};
 use crate::playing::Playing;
-use crate::report::{Counted, Dropped, GpuTimes, GroupTime, HandlerTime, LinkUse, MemoryUse, PerFrame, Report, Times};
+use crate::report::{
+    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, Times,
+};
 use crate::ring::DropReason;
 
 use super::{Watched, WatchedNode};
@@ -131,7 +135,7 @@ impl Watched {
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
             recoveries: self.devices.recoveries(),
-            memory: self.memory(),
+            memory: self.memory(playing),
             groups: self.groups(),
             handlers: self.handlers(),
             links,
@@ -216,8 +220,9 @@ impl Watched {
         }
     }
 
-    fn memory(&self) -> MemoryUse {
+    fn memory(&self, playing: Option<&Playing>) -> MemoryUse {
         let host = self.pool.stats();
+        let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let device = self.devices.memory();
         MemoryUse {
             pool_bytes: host.pooled_bytes + device.pooled_bytes,
@@ -226,9 +231,38 @@ impl Watched {
             leaked: host.lent + device.lent as u64,
             cpu_peak_bytes: host.peak_bytes,
             gpu_peak_bytes: device.peak_bytes,
-            cpu_planned_bytes: self.planned.cpu_bytes,
-            gpu_planned_bytes: self.planned.gpu_bytes,
+            cpu_planned_bytes: planned.cpu_bytes,
+            gpu_planned_bytes: planned.gpu_bytes,
+            cpu_budget_bytes: host.budget_bytes,
+            gpu_budget_bytes: device.budget_bytes,
+            cpu_lent_peak_bytes: host.lent_peak_bytes,
+            ring_bytes: playing.map_or(0, |playing| playing.player().ring_bytes()),
+            hits: host.hits + device.hits,
+            misses: host.misses + device.misses,
+            trimmed: host.trimmed + device.trimmed,
+            waits: self.passed.waits.load(Ordering::Relaxed),
+            leaks: self.leaks(),
         }
+    }
+
+    /// What is still lent, but for what others had before on the same device.
+    fn leaks(&self) -> Vec<Leak> {
+        let here = self.pool.held().into_iter().map(|held| Leak {
+            space: "cpu",
+            owner: held.owner.to_string(),
+            last: held.last.to_string(),
+            bytes: held.bytes,
+            since_frame: held.since_frame,
+        });
+        let there = self.devices.current().into_iter().flat_map(|device| device.pool().leaks());
+        let there = there.filter(|row| !self.lent_before.contains(&row.tag)).map(|row| Leak {
+            space: "gpu",
+            last: self.pool.name_of(row.note).unwrap_or_else(|| row.owner.clone()).to_string(),
+            owner: row.owner.to_string(),
+            bytes: row.bytes,
+            since_frame: row.since_frame,
+        });
+        here.chain(there).collect()
     }
 
     fn groups(&self) -> Vec<GroupTime> {

@@ -1,0 +1,202 @@
+//! What waits behind an output, and for how long.
+//!
+//! Owns which frames of one output can be alive at once because of where they go.
+//! Does not know sizes or bytes: an output's frames are counted, whatever they are.
+//!
+//! Always: branches side by side share the newest frames; what was picked here and there is shared with nobody.
+
+use crate::catalog::Direction;
+use crate::words::{Policy, Space};
+
+use super::super::lanes::Lanes;
+use super::super::layout::Layout;
+use super::super::net::Net;
+
+/// Frames of one output that are kept, the one that is being written included.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Retained {
+    /// Of the newest ones, which branches side by side share.
+    newest: u64,
+    /// Of ones picked here and there, which nobody shares.
+    picked: u64,
+    /// Whether it is only the newest frame of an input that does not lead.
+    pub(super) newest_only: bool,
+    /// Whether it only lies in rings of the device's lane that never fill, because who reads there comes first.
+    pub(super) takes_turns: bool,
+}
+
+impl Retained {
+    pub(super) fn beside(self, other: Retained) -> Retained {
+        Retained {
+            newest: self.newest.max(other.newest),
+            picked: self.picked + other.picked,
+            newest_only: (self.newest_only || self.frames() == 0) && (other.newest_only || other.frames() == 0),
+            takes_turns: (self.takes_turns || self.frames() == 0) && (other.takes_turns || other.frames() == 0),
+        }
+    }
+
+    pub(super) fn frames(self) -> u64 {
+        self.newest + self.picked
+    }
+}
+
+/// How long frames stay, wire by wire.
+pub(super) struct Waits<'a> {
+    net: &'a Net<'a>,
+    spaces: &'a [Space],
+    layout: &'a Layout,
+    lanes: &'a Lanes,
+    batch: u64,
+    /// Whether a frame goes through alone, and links hold no more than they must.
+    least: bool,
+    /// Whether a node may leave its frame lying because somebody behind it waits.
+    may_wait: Vec<bool>,
+    /// What each node keeps that only passes frames on, and what is kept behind it: by itself, and fed by another lane.
+    behind: Vec<[Retained; 2]>,
+}
+
+/// The usual depth of links, of which a frame that goes through alone needs one.
+const USUAL_DEPTH: u64 = 3;
+
+impl<'a> Waits<'a> {
+    pub(super) fn of(
+        net: &'a Net<'a>,
+        spaces: &'a [Space],
+        layout: &'a Layout,
+        lanes: &'a Lanes,
+        batch: u64,
+        least: bool,
+    ) -> Waits<'a> {
+        let (may_wait, behind) = (vec![false; net.nodes.len()], vec![[Retained::default(); 2]; net.nodes.len()]);
+        let mut waits = Waits { net, spaces, layout, lanes, batch, least, may_wait, behind };
+        for at in (0..net.nodes.len()).rev() {
+            let node = &net.nodes[at];
+            let mut inputs = node.inputs.iter().flatten();
+            let joins = node.inputs.len() > 1 && inputs.any(|w| !waits.is_inline(*w) && waits.is_lossless(*w));
+            let blocked = |w: &usize| {
+                let together = waits.is_inline(*w) || waits.is_within_device(*w);
+                if together { waits.may_wait[net.wires[*w].to] } else { waits.is_lossless(*w) }
+            };
+            waits.may_wait[at] = !least && (joins || node.fans.iter().flatten().any(blocked));
+            if node.passes_on() {
+                waits.behind[at] = [false, true].map(|fed| waits.kept_behind(at, fed));
+            }
+        }
+        waits
+    }
+
+    /// Whether both ends run in one go.
+    pub(super) fn is_inline(&self, wire: usize) -> bool {
+        self.lanes.depth[wire] == 0 && self.layout.ramp_of[wire].is_none()
+    }
+
+    /// Whether both ends are in the device's lane, which lets the later one go first.
+    fn is_within_device(&self, wire: usize) -> bool {
+        let leaves = |at: usize| self.net.space_out(at, self.spaces[at]);
+        let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
+        let both = self.spaces[from] == Space::Gpu && self.spaces[to] == Space::Gpu;
+        both && self.layout.ramp_of[wire].is_none() && leaves(from) == Space::Gpu
+    }
+
+    fn is_lossless(&self, wire: usize) -> bool {
+        self.net.wires[wire].policy == Policy::Lossless
+    }
+
+    fn depth(&self, wire: usize) -> u64 {
+        match u64::from(self.lanes.depth[wire]) {
+            depth if self.least && depth <= USUAL_DEPTH => depth.min(1),
+            depth => depth,
+        }
+    }
+
+    /// Frames that are kept because of a wire, in the space where its producer leaves them.
+    pub(super) fn on(&self, wire: usize) -> Retained {
+        match self.layout.ramp_of[wire].map(|ramp| &self.layout.ramps[ramp]) {
+            None if self.lanes.depth[wire] == 0 => self.inline(wire, false),
+            None => self.across(wire),
+            // They wait on the host, and those that were recorded until they are played.
+            Some(ramp) if ramp.direction == Direction::Up => {
+                let depth = ramp.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
+                let hand = if self.least { 0 } else { self.batch };
+                let lossy = ramp.wires.iter().all(|w| !self.is_lossless(*w));
+                Waits::ring(depth, hand, lossy)
+            }
+            // What comes down is copied: its memory on the device is done with when its submission is.
+            Some(_) => Retained::default(),
+        }
+    }
+
+    /// Frames on the device that are kept because of a wire behind an upload that the planner put there.
+    pub(super) fn behind_upload(&self, wire: usize, alone: bool) -> Retained {
+        if alone || self.lanes.depth[wire] == 0 { self.inline(wire, false) } else { self.across(wire) }
+    }
+
+    /// Frames on the host that are kept because of a wire behind a download.
+    pub(super) fn behind_download(&self, wire: usize) -> Retained {
+        self.across(wire)
+    }
+
+    /// A ring between two lanes and what is taken from it. Of a lossless one the frame that is being written has a
+    /// place already; in any other the oldest gives way to it, and who reads may be far behind.
+    fn ring(depth: u64, hand: u64, lossy: bool) -> Retained {
+        let (newest, picked) = if lossy { (depth + 1, hand) } else { (depth + hand, 0) };
+        Retained { newest, picked, ..Retained::default() }
+    }
+
+    fn across(&self, wire: usize) -> Retained {
+        let to = self.net.wires[wire].to;
+        let depth = self.depth(wire).max(1);
+        let lossy = !self.is_lossless(wire);
+        if self.is_within_device(wire) && !self.may_wait[to] && !self.net.nodes[to].passes_on() {
+            return Retained { newest: depth.min(self.batch), takes_turns: true, ..Retained::default() };
+        }
+        if self.net.nodes[to].passes_on() {
+            let [_, behind] = self.behind[to];
+            let ring = Waits::ring(depth, 0, lossy);
+            return Retained { newest: ring.newest + behind.newest, picked: behind.picked, ..Retained::default() };
+        }
+        // On the device, what is read is used until its submission has finished: that is counted with those.
+        let hand = match self.net.nodes[to].entry.transfer {
+            _ if self.least => 0,
+            Some(Direction::Up) => self.batch,
+            _ => u64::from(self.spaces[to] == Space::Cpu),
+        };
+        Waits::ring(depth, hand, lossy)
+    }
+
+    /// A wire whose ends run in one go; `fed` where what comes there is from another lane.
+    fn inline(&self, wire: usize, fed: bool) -> Retained {
+        let link = &self.net.wires[wire];
+        let (to, node) = (link.to, &self.net.nodes[link.to]);
+        let host = self.spaces[to] == Space::Cpu;
+        let lies = u64::from(host && (self.may_wait[to] || fed));
+        if node.passes_on() {
+            let behind = self.behind[to][usize::from(fed)];
+            let lies = if behind.frames() > 0 { u64::from(host && self.may_wait[to]) } else { 0 };
+            return Retained { newest: behind.newest + lies, ..behind };
+        }
+        if link.input != node.lead && node.inputs.len() > 1 {
+            // Kept until there is a newer one, which is on its way meanwhile.
+            return Retained { newest: if host { 2 } else { 1 }, picked: 0, newest_only: !host, ..Retained::default() };
+        }
+        Retained { newest: lies, ..Retained::default() }
+    }
+
+    /// What a node keeps that only passes frames on, and what is kept behind it.
+    fn kept_behind(&self, at: usize, fed: bool) -> Retained {
+        let node = &self.net.nodes[at];
+        let one = |w: &usize| if self.is_inline(*w) { self.inline(*w, fed) } else { self.on(*w) };
+        let mut kept = node.fans.iter().flatten().map(one).fold(Retained::default(), Retained::beside);
+        let delay = u64::from(node.entry.delay.under(&node.settings));
+        if node.entry.every.under(&node.settings) > 1 {
+            let picked = kept.newest + kept.picked + delay;
+            return Retained { newest: u64::from(fed && picked == 0), picked, ..Retained::default() };
+        }
+        if delay > 0 {
+            let host = u64::from(self.spaces[at] == Space::Cpu);
+            kept.newest = kept.newest.max(host) + delay;
+            (kept.newest_only, kept.takes_turns) = (false, false);
+        }
+        kept
+    }
+}

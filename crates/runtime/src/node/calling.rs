@@ -1,0 +1,75 @@
+//! One call of a node's handler.
+//!
+//! Owns what a handler is given, in whose name it asks for memory, and the second try where that is its policy.
+//! Does not decide what follows: the node counts and sends.
+//!
+//! Always: whatever a handler leaves in its inputs is let go of, but for the frame of a call that will be repeated.
+
+use vramp_plan::{OnError, Space};
+
+use crate::failure::catch;
+use crate::frame::{Frame, Meta};
+use crate::handler::{Call, Flow, HandlerError, Now};
+use crate::workplace::{Wanted, Workplace};
+
+use super::Node;
+
+impl Node {
+    /// Calls the handler on what was given, once more where that is the policy.
+    pub(super) fn call(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
+        // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
+        let retries = self.retries;
+        let spare = if retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
+        let outcome = self.call_once(now, workplace);
+        if outcome.is_err() && !self.has_to_repeat() && retries && self.failed_policy() == OnError::Retry {
+            if let Some(given) = self.given.get_mut(self.inputs.lead()) {
+                *given = spare;
+            }
+            let supplied_again = self.supplied_again;
+            let outcome = self.call_once(now, workplace);
+            self.supplied_again = supplied_again;
+            return outcome;
+        }
+        outcome
+    }
+
+    pub(super) fn failed_policy(&self) -> OnError {
+        self.members[self.handler.failed_member().min(self.members.len() - 1)].on_error
+    }
+
+    fn call_once(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
+        self.supplied_again = self.inputs.supply(&mut self.given);
+        for made in &mut self.made {
+            *made = None;
+        }
+        self.last = now;
+        let (owner, leave) = (self.memory.owner, self.memory.leave_bytes);
+        let leave_bytes = if self.is_source() && !self.handler.can_repeat() { 0 } else { leave };
+        workplace.serve(owner, now.number);
+        self.given.iter().flatten().for_each(|frame| frame.hand_to(owner));
+        let lead = self.inputs.lead();
+        // A frame that ends on the device has arrived when the device has finished it.
+        let ends_there = self.is_sink() && self.given.get(lead).and_then(Option::as_ref).is_some_and(is_on_device);
+        let (inputs, outputs) = (&mut self.given[..], &mut self.made[..]);
+        let mut call = Call { now, inputs, outputs, workplace, lead, leave_bytes, later: false };
+        let outcome = catch(|| self.handler.process(&mut call));
+        if let (Ok(Flow::Produced), true, Some(desk)) = (&outcome, ends_there, call.workplace.desk()) {
+            desk.asked.push(Wanted::Finished);
+            call.later = true;
+        }
+        let later = call.later;
+        self.keep_call(now, &outcome);
+        for given in &mut self.given {
+            *given = None;
+        }
+        for made in self.made.iter_mut().flatten() {
+            let own = *made.meta();
+            made.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+        }
+        outcome.map(|flow| (flow, later))
+    }
+}
+
+fn is_on_device(frame: &Frame) -> bool {
+    frame.space() == Space::Gpu
+}

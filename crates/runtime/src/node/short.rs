@@ -1,0 +1,143 @@
+//! A node that waits for memory.
+//!
+//! Owns the call that is repeated once memory has come back, and what is missing until then.
+//! Does not wait: its lane does, and asks again.
+//!
+//! Always: the frame of such a call counts as held; its other inputs stay where they were.
+
+use vramp_plan::Space;
+
+use crate::frame::{Frame, Meta};
+use crate::handler::{Flow, HandlerError, Now};
+use crate::pool::Owner;
+use crate::shortage::Shortage;
+use crate::workplace::Workplace;
+
+use super::{Fired, Node};
+
+/// What a node needs to know of memory.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// In whose name it asks.
+    pub(super) owner: Owner,
+    /// What it leaves to those behind it.
+    pub(super) leave_bytes: u64,
+    /// What is lent ahead for a source, which cannot be called twice for one frame.
+    pub(super) aside: Option<Meta>,
+    /// The call to repeat.
+    again: Option<Again>,
+    short: Option<Shortage>,
+}
+
+#[derive(Debug)]
+struct Again {
+    now: Now,
+    frame: Option<Frame>,
+    repeats: u64,
+}
+
+impl Node {
+    /// Says in whose name it asks for memory, and how much of the host's it leaves to those behind it.
+    #[must_use]
+    pub(crate) fn remembered_as(mut self, owner: Owner, leave_bytes: u64) -> Node {
+        (self.memory.owner, self.memory.leave_bytes) = (owner, leave_bytes);
+        self
+    }
+
+    /// Has memory for a source's frames lent before it is called.
+    #[must_use]
+    pub(crate) fn setting_aside(mut self, meta: Option<Meta>) -> Node {
+        self.memory.aside = meta.filter(|_| !self.handler.can_repeat());
+        self
+    }
+
+    /// In whose name it asks for memory, and what it leaves to those behind it.
+    pub(crate) fn memory(&self) -> (Owner, u64) {
+        (self.memory.owner, self.memory.leave_bytes)
+    }
+
+    /// What it waits for, where that is memory.
+    pub(crate) fn shortage(&self) -> Option<&Shortage> {
+        self.memory.short.as_ref()
+    }
+
+    /// Whether a call waits to be repeated.
+    pub(super) fn has_to_repeat(&self) -> bool {
+        self.memory.again.is_some()
+    }
+
+    /// Notes what is missing, and hands back what a lane makes of it.
+    pub(super) fn starve(&mut self, frame: u64, error: &HandlerError, workplace: &Workplace) -> Fired {
+        if let Some((space, needed_bytes, available_bytes, budget_bytes)) = error.missing() {
+            if self.memory.short.is_none() {
+                workplace.count_wait();
+            }
+            let handler = self.members[self.handler.failed_member().min(self.members.len() - 1)].name.clone();
+            let short = Shortage { handler, frame, space, needed_bytes, available_bytes, budget_bytes };
+            self.memory.short = Some(short);
+        }
+        Fired::Starved
+    }
+
+    /// Lends ahead what a source will ask for.
+    pub(super) fn set_aside(&mut self, number: u64, workplace: &mut Workplace) -> Result<(), Fired> {
+        let Some(meta) = self.memory.aside else { return Ok(()) };
+        workplace.serve(self.memory.owner, number);
+        let lent = workplace.set_aside(meta, self.memory.leave_bytes);
+        lent.map_err(|error| self.starve(number, &error.into(), workplace))
+    }
+
+    /// After a call: keeps it to be repeated where memory was short and nothing was taken.
+    pub(super) fn keep_call(&mut self, now: Now, outcome: &Result<Flow, HandlerError>) {
+        let short = matches!(outcome, Err(error) if error.missing().is_some());
+        self.memory.short = None;
+        if !short {
+            return;
+        }
+        let frame = self.given.get_mut(self.inputs.lead()).and_then(Option::take);
+        if frame.is_some() || (self.is_source() && self.handler.can_repeat()) {
+            self.memory.again = Some(Again { now, frame, repeats: self.supplied_again });
+        }
+    }
+
+    /// Counts the frame of a call that is to be repeated as held.
+    pub(super) fn wait_for_memory(&mut self, frame: u64, error: &HandlerError, workplace: &Workplace) -> Fired {
+        if self.memory.again.as_ref().is_some_and(|again| again.frame.is_some()) {
+            self.counts.held += 1;
+        }
+        self.starve(frame, error, workplace)
+    }
+
+    /// Repeats a call.
+    pub(super) fn fire_again(&mut self, workplace: &mut Workplace) -> Fired {
+        let Some(Again { now, frame, repeats }) = self.memory.again.take() else { return Fired::Stuck };
+        let led = frame.is_some();
+        if let Some(given) = self.given.get_mut(self.inputs.lead()).filter(|_| led) {
+            *given = frame;
+            self.counts.held -= 1;
+        }
+        let outcome = self.call(now, workplace);
+        self.supplied_again = repeats;
+        if let Some(again) = &mut self.memory.again {
+            again.repeats = repeats;
+        }
+        if led { self.follow_lead(now, outcome, workplace) } else { self.follow_clock(now, outcome, workplace) }
+    }
+
+    /// Gives up the frame of a call that was to be repeated where it was on a device that is gone; its time.
+    pub(super) fn lose_call(&mut self) -> Option<i64> {
+        let on_device = |frame: &Frame| frame.space() == Space::Gpu;
+        let lost = self.memory.again.take_if(|again| again.frame.as_ref().is_some_and(on_device))?;
+        self.memory.short = None;
+        Some(lost.now.pts_ns)
+    }
+
+    /// Forgets a call that was to be repeated, at the end of its node.
+    pub(super) fn forget_call(&mut self) {
+        self.memory.short = None;
+        if self.memory.again.take().is_some_and(|again| again.frame.is_some()) {
+            self.counts.held -= 1;
+            self.counts.filtered += 1;
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! Memory: pools need what was planned, budgets are kept, and who waits for memory gets it or says why not.
+//!
+//! Runs on whatever adapter there is, and for random graphs on wgpu's own, on which memory is real and nothing is
+//! computed.
+
+// Whether a pipeline may go to another thread is asked of everything that wgpu is made of.
+#![recursion_limit = "256"]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use vramp::gpu::{Backend, Device, SIZE_CLASS_BYTES};
+use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType};
+use vramp::plan::{Format, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Size, Space, write_text};
+use vramp::runtime::{
+    Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Outcome, Pipeline, Report, RunError, Stepped, Worker,
+};
+use vramp::{FileProbe, Session, kinds};
+
+const SIZE: Setting = Setting {
+    name: "size",
+    value: ValueType::Size,
+    fallback: Fallback::Is("64x64"),
+    liveness: Liveness::Fixed,
+    about: "the first size",
+};
+
+const FPS: Setting = Setting {
+    name: "fps",
+    value: ValueType::Rate,
+    fallback: Fallback::Is("30"),
+    liveness: Liveness::Fixed,
+    about: "frames a second",
+};
+
+static CHANGING: Entry = Entry {
+    name: "changing",
+    about: "frames whose size changes all the time",
+    example: "changing ! null",
+    outputs: &[Output { size: SizeRule::Probed(Some("size")), rate: RateRule::Probed(None), ..Output::VIDEO }],
+    settings: &[SIZE],
+    blocking: false,
+    ..Entry::SOURCE
+};
+
+static FEED: Entry = Entry {
+    name: "feed",
+    about: "frames from a lane of their own",
+    example: "feed ! null",
+    outputs: &[Output { size: SizeRule::Setting("size"), rate: RateRule::Setting("fps"), ..Output::VIDEO }],
+    settings: &[SIZE, FPS],
+    ..Entry::SOURCE
+};
+
+static KEEP: Entry = Entry {
+    name: "keep",
+    about: "keeps every frame that it sees for ever",
+    example: "pattern ! keep",
+    spaces: &[Space::Cpu, Space::Gpu],
+    ..Entry::SINK
+};
+
+/// Makes frames of another size after every few.
+struct Changing {
+    sizes: &'static [(u32, u32)],
+    every: u64,
+}
+
+impl FrameHandler for Changing {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let number = call.now().number;
+        let (width, height) = self.sizes[(number / self.every) as usize % self.sizes.len()];
+        let mut frame = call.lend(Format::Rgba8, Size { width, height })?;
+        frame.fill().expect("it was just lent").fill(number as u8);
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+/// Makes frames of one size.
+struct Feed {
+    size: Size,
+}
+
+impl FrameHandler for Feed {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = call.lend(Format::Rgba8, self.size)?;
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+/// Keeps what it is given.
+struct Keep(Arc<Mutex<Vec<Frame>>>);
+
+impl FrameHandler for Keep {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        if let (Some(frame), Ok(mut kept)) = (call.take(0), self.0.lock()) {
+            kept.push(frame);
+        }
+        Ok(Flow::Produced)
+    }
+}
+
+/// The built-in kinds and those above; what `keep` keeps lies in the list.
+fn all_kinds(kept: &Arc<Mutex<Vec<Frame>>>) -> Kinds {
+    let (mut kinds, kept) = (kinds(), Arc::clone(kept));
+    let sizes: &[(u32, u32)] = &[(64, 64), (31, 90), (8, 8), (100, 33), (50, 50), (64, 63), (7, 300)];
+    kinds.add(&CHANGING, move |_| Ok(Worker::frames(Changing { sizes, every: 5 }))).expect("a good entry");
+    kinds.add(&KEEP, move |_| Ok(Worker::frames(Keep(Arc::clone(&kept))))).expect("a good entry");
+    let feed = |setup: &vramp::runtime::Setup<'_>| {
+        let size = setup.outputs[0].as_ref().and_then(|content| content.frame()).expect("it makes frames").size;
+        Ok(Worker::frames(Feed { size }))
+    };
+    kinds.add(&FEED, feed).expect("a good entry");
+    kinds
+}
+
+fn read(text: &str, kinds: &Kinds) -> Graph {
+    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// What comes of a run on a device of its own.
+fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> Outcome {
+    let kinds = all_kinds(&Arc::default());
+    let graph = read(text, &kinds);
+    let prepared = wishes(Session::of(&graph, &kinds)).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
+    prepared.run(None).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn ended(text: &str, outcome: Outcome) -> Report {
+    outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+const PIPELINES: &[&str] = &[
+    "pattern size=64x48 ! null",
+    "pattern size=64x48 ! blur ! contrast 1.2 ! null",
+    "pattern size=64x48 ! blur ! blur ! flip axis=h ! null",
+    "pattern size=64x48 ! resize size=32x24 ! blur ! null",
+    "pattern size=64x48 ! delay frames=7 ! invert ! null",
+    "pattern size=64x48 ! every n=3 ! blur ! null",
+    "pattern size=64x48 name=p ! blur ! mix name=m ! null; p. ! flip axis=h ! m.b",
+    "pattern size=64x48 name=p ! blur ! mix name=m ! null; p. ! delay frames=5 ! m.b",
+    "pattern size=64x48 ! mix name=m ! null; pattern kind=ball size=64x48 ! m.b",
+    "pattern size=64x48 !{queue depth=4} blur !{lossless depth=2} null",
+    "pattern size=64x48 name=p !{latest} blur ! null; p. !{lossless depth=5} invert ! null",
+    "feed size=64x48 ! blur ! null",
+    "feed size=64x48 ! convert i420 ! convert rgba8 ! blur ! null",
+    "feed size=64x48 name=p ! blur ! mix name=m ! null; p. ! delay frames=4 ! m.b",
+    "pattern size=64x48 ! blur ! convert rgb8 ! convert rgba8 ! invert ! null",
+    "changing size=64x64 ! blur ! null",
+];
+
+#[test]
+fn pools_need_what_was_planned() {
+    for text in PIPELINES {
+        for (space, in_flight, batch) in
+            [(Space::Cpu, 2, 1), (Space::Gpu, 1, 1), (Space::Gpu, 2, 1), (Space::Gpu, 3, 1), (Space::Gpu, 2, 4)]
+        {
+            let outcome = run(text, |session| session.only(space).in_flight(in_flight).batch(batch).frames(200));
+            let memory = ended(text, outcome).memory;
+            let what = format!("{text} on the {space}, {in_flight} in flight, batches of {batch}: {memory:?}");
+            let held = |peak: u64, planned: u64, least: f64| match planned {
+                0 => peak == 0,
+                _ => (least..=1.25).contains(&(peak as f64 / planned as f64)),
+            };
+            // The host's frames are all made before the first; how many are lent at once depends on who is faster.
+            assert!(held(memory.cpu_peak_bytes, memory.cpu_planned_bytes, 0.9), "{what}");
+            assert!(held(memory.cpu_lent_peak_bytes, memory.cpu_planned_bytes, 0.25), "{what}");
+            assert!(held(memory.gpu_peak_bytes, memory.gpu_planned_bytes, 0.25), "{what}");
+            assert_eq!((memory.live_bytes, memory.leaked, memory.waits), (0, 0, 0), "{what}");
+            assert!((memory.hits > memory.misses || text.starts_with("changing")) && memory.leaks.is_empty(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn sizes_that_nobody_asks_for_any_more_make_room() {
+    for space in [Space::Cpu, Space::Gpu] {
+        let memory = ended("changing", run("changing ! blur ! null", |session| session.only(space).frames(400))).memory;
+        assert!(memory.trimmed > 10, "{space}: {memory:?}");
+    }
+}
+
+/// A device on which memory is real and nothing is computed, with a pool of this many bytes.
+fn noop(budget_bytes: u64) -> Device {
+    Device::choose().backend(Backend::Noop).budget_bytes(budget_bytes).open().expect("it is always there")
+}
+
+/// Bytes of a frame of the random graphs.
+const FRAME: u64 = 16 * 16 * 4;
+
+const FRAMES: u64 = 40;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % n as u64) as usize
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+fn random_graph(random: &mut Random) -> GraphSpec {
+    let mut spec = GraphSpec::new();
+    let (mut made, mut used) = (Vec::new(), Vec::new());
+    for _ in 0..=random.below(2) {
+        made.push(spec.add(HandlerSpec::new(random.pick(&["pattern", "feed", "feed"])).set("size", "16x16")));
+        used.push(false);
+    }
+    for _ in 0..=random.below(7) {
+        let kind = random.pick(&["invert", "blur", "flip", "delay", "every", "mix", "mix", "convert", "delay"]);
+        let mut handler = HandlerSpec::new(kind);
+        match kind {
+            "delay" => handler = handler.set("frames", 1 + random.below(6)),
+            "every" => handler = handler.set("n", 1 + random.below(4)),
+            "convert" => handler = handler.set("format", random.pick(&["rgba8", "i420", "rgb8"])),
+            _ => {}
+        }
+        let at = spec.add(handler);
+        for port in if kind == "mix" { &["a", "b"][..] } else { &["video"] } {
+            let from = random.below(made.len());
+            used[from] = true;
+            let link = spec.connect(made[from], at.port(*port));
+            match random.below(10) {
+                // Into a diamond it would only be refused where that needs more.
+                0..4 if kind != "mix" => _ = link.policy(Policy::Lossless).depth(1 + random.below(4) as u32),
+                _ => {}
+            }
+        }
+        made.push(at);
+        used.push(false);
+    }
+    for (from, _) in made.iter().zip(&used).filter(|(_, used)| !**used) {
+        let sink = spec.add(HandlerSpec::new("null"));
+        let link = spec.connect(*from, sink);
+        match random.below(4) {
+            0 => _ = link.policy(Policy::Latest).depth(1 + random.below(4) as u32),
+            1 => _ = link.policy(Policy::Queue).depth(1 + random.below(4) as u32),
+            _ => {}
+        }
+    }
+    spec
+}
+
+/// What small data take, which no plan knows of: here a block for each kernel at most.
+fn small_data(plan: &Plan) -> u64 {
+    plan.groups.iter().filter(|group| group.space == Space::Gpu).count() as u64 * SIZE_CLASS_BYTES
+}
+
+/// A random pipeline with budgets, and what was planned for it.
+struct Trial {
+    what: String,
+    pipeline: Pipeline,
+    plan: Plan,
+    /// Host and device.
+    budgets: (u64, u64),
+}
+
+fn trial(seed: u64) -> Option<Trial> {
+    let mut random = Random(seed);
+    let spec = random_graph(&mut random);
+    let kinds = all_kinds(&Arc::default());
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let profile = Profile::shipped(random.pick(&["discrete", "integrated"])).expect("it ships");
+    let (in_flight, batch) = (1 + random.below(3), random.pick(&[1, 1, 1, 3]));
+    let planner = Planner::new(&graph, &profile).in_flight(in_flight as u32).batch(batch as u32);
+    let planner = match random.below(3) {
+        0 => planner.only(Space::Cpu),
+        1 => planner.only(Space::Gpu),
+        _ => {
+            let names: Vec<String> = graph.handlers().iter().map(|handler| handler.name.clone()).collect();
+            let both = |name: &&String| ["invert", "blur", "flip", "mix"].iter().any(|kind| name.starts_with(kind));
+            names.iter().filter(both).fold(planner, |planner, name| planner.place(name, random.pick(&Space::RANKED)))
+        }
+    };
+    // A depth that a diamond cannot have is refused, which is not what this is about.
+    let plan = planner.decide().ok()?;
+    let mut budget = |planned: u64| match random.below(4) {
+        0 => planned,
+        1 => planned + FRAME * random.below(3) as u64,
+        2 => planned * random.below(100) as u64 / 100,
+        _ => FRAME * random.below(8) as u64,
+    };
+    let budgets = (budget(plan.memory.cpu_bytes), budget(plan.memory.gpu_bytes + small_data(&plan)));
+    let what = format!(
+        "seed {seed}, budgets {budgets:?}, in flight {in_flight}, batch {batch}\n{}\n{}",
+        write_text(&spec),
+        plan.to_text(false)
+    );
+    let pipeline = Pipeline::of(&plan, &graph, &kinds)
+        .device(noop(budgets.1))
+        .budget_bytes(budgets.0)
+        .in_flight(in_flight)
+        .batch(batch)
+        .threads(2)
+        .frames(Some(FRAMES))
+        .prepare()
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    Some(Trial { what, pipeline, plan, budgets })
+}
+
+/// Every frame is accounted for and all memory is back; and with as much as was planned it comes to its end.
+fn check(what: &str, plan: &Plan, budgets: (u64, u64), report: &Report, failed: Option<&HandlerError>) -> bool {
+    for link in &report.links {
+        assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{what}: {link:?}");
+    }
+    let memory = &report.memory;
+    assert_eq!((memory.live_bytes, memory.leaked), (0, 0), "{what}: {memory:?}");
+    assert!(memory.cpu_peak_bytes <= budgets.0 && memory.gpu_peak_bytes <= budgets.1, "{what}: {memory:?}");
+    let enough = budgets.0 >= plan.memory.cpu_bytes && budgets.1 >= plan.memory.gpu_bytes + small_data(plan);
+    match failed {
+        None => assert_eq!(report.failed, 0, "{what}: {report:?}"),
+        Some(HandlerError::OutOfMemory(error)) => {
+            assert!(!enough, "{what}: it has what was planned: {error}");
+            assert!(error.needed_bytes > error.available_bytes, "{what}: {error}");
+            let held: u64 = error.holders.iter().map(|holder| holder.bytes).sum();
+            assert!(held + error.available_bytes <= error.budget_bytes, "{what}: {error}");
+        }
+        Some(error) => panic!("{what}: {error}"),
+    }
+    failed.is_some()
+}
+
+#[test]
+fn stepped_every_budget_ends_in_all_frames_or_in_words() {
+    let (mut ran, mut failed, mut waited) = (0, 0, 0);
+    for seed in 0..300 {
+        let Some(Trial { what, mut pipeline, plan, budgets }) = trial(seed) else { continue };
+        pipeline.start().unwrap_or_else(|failure| panic!("{what}: {failure}"));
+        let (mut idle, mut error) = (0, None);
+        loop {
+            match pipeline.step(&|| Duration::ZERO) {
+                Stepped::Moved => idle = 0,
+                Stepped::Over => break,
+                Stepped::Failed(failure) => {
+                    error = Some(failure.error);
+                    break;
+                }
+                Stepped::Stuck | Stepped::Wait(_) => {
+                    idle = if pipeline.wait_for_device(Duration::from_secs(5)) { 0 } else { idle + 1 };
+                    assert!(idle < 3, "{what}: nothing moves and nothing has ended");
+                }
+            }
+        }
+        let (report, _) = pipeline.finish(Duration::ZERO);
+        ran += 1;
+        failed += usize::from(check(&what, &plan, budgets, &report, error.as_ref()));
+        waited += usize::from(report.memory.waits > 0 && error.is_none());
+    }
+    assert!(
+        ran > 200 && failed > 20 && waited > 20,
+        "{ran} ran, {failed} failed, {waited} waited and came to their end"
+    );
+}
+
+#[test]
+fn on_threads_every_budget_ends_in_all_frames_or_in_words() {
+    let (mut ran, mut failed, mut waited) = (0, 0, 0);
+    for seed in 1000..1080 {
+        let Some(Trial { what, pipeline, plan, budgets }) = trial(seed) else { continue };
+        let (send, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || drop(send.send(pipeline.run(None))));
+        let outcome = ended.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("{what}: it hangs"));
+        let Outcome { report, error, .. } = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let error = error.map(|error| match error {
+            RunError::Failed(failure) => failure.error,
+            error @ RunError::Unresponsive { .. } => panic!("{what}: {error}"),
+        });
+        ran += 1;
+        failed += usize::from(check(&what, &plan, budgets, &report, error.as_ref()));
+        waited += usize::from(report.memory.waits > 0 && error.is_none());
+    }
+    assert!(ran > 50 && failed > 5 && waited > 5, "{ran} ran, {failed} failed, {waited} waited and came to their end");
+}
+
+/// Runs on the device without computing, with pools of these many bytes.
+fn run_within(text: &str, space: Space, cpu_bytes: u64, gpu_bytes: u64) -> (Plan, Outcome) {
+    let kinds = all_kinds(&Arc::default());
+    let graph = read(text, &kinds);
+    let profile = Profile::shipped("discrete").expect("it ships");
+    let plan = Planner::new(&graph, &profile).only(space).decide().unwrap_or_else(|error| panic!("{error}"));
+    let pipeline = Pipeline::of(&plan, &graph, &kinds).device(noop(gpu_bytes)).budget_bytes(cpu_bytes);
+    let pipeline = pipeline.frames(Some(FRAMES)).prepare().unwrap_or_else(|error| panic!("{error}"));
+    (plan, pipeline.run(None).unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[test]
+fn three_frames_of_memory_are_enough_for_links_of_depth_three() {
+    let text = "feed size=16x16 !{lossless depth=3} convert rgb8 !{lossless depth=3} convert rgba8 !{lossless depth=3} \
+                null";
+    let (plan, outcome) = run_within(text, Space::Cpu, 3 * FRAME, 0);
+    assert!(plan.memory.cpu_bytes > 9 * FRAME, "{:?}", plan.memory);
+    let report = ended(text, outcome);
+    assert_eq!((report.frames_in, report.frames_out), (FRAMES, FRAMES));
+    assert!(report.memory.waits > 0 && report.memory.cpu_peak_bytes <= 3 * FRAME, "{:?}", report.memory);
+
+    let text = "feed size=16x16 !{lossless depth=3} flip axis=h ! null";
+    let (plan, outcome) = run_within(text, Space::Gpu, 3 * FRAME, 3 * FRAME);
+    assert!(plan.memory.gpu_bytes == 4 * FRAME && plan.memory.cpu_bytes == 4 * FRAME, "{:?}", plan.memory);
+    let report = ended(text, outcome);
+    assert_eq!((report.frames_out, report.memory.gpu_peak_bytes <= 3 * FRAME), (FRAMES, true));
+}
+
+#[test]
+fn what_can_never_fit_ends_with_who_needs_it_and_who_holds_the_rest() {
+    let text = "feed size=16x16 ! delay frames=9 ! null";
+    let (_, outcome) = run_within(text, Space::Cpu, 4 * FRAME, 0);
+    let Some(RunError::Failed(failure)) = &outcome.error else { panic!("{:?}", outcome.error) };
+    assert_eq!(
+        failure.to_string(),
+        "feed0, frame 4: 1024 bytes of cpu memory are needed, 0 of 4096 are available, and nothing that holds the rest \
+         can move: feed0 holds 4096 bytes in 4 since frame 0; raise --memory, or make frames, links, delays or \
+         --in-flight smaller"
+    );
+    assert_eq!((outcome.report.frames_in, outcome.report.memory.leaked), (4, 0));
+    let (_, outcome) = run_within("feed size=16x16 ! flip ! blur ! null", Space::Gpu, 1 << 20, 3 * FRAME);
+    let words = outcome.error.expect("a blur alone needs four").to_string();
+    assert!(words.contains("bytes of gpu memory are needed") && words.contains(" holds "), "{words}");
+}
+
+#[test]
+fn a_handler_that_keeps_frames_is_named_with_what_it_keeps() {
+    for (space, text) in
+        [(Space::Cpu, "pattern size=16x16 ! keep name=hoard"), (Space::Gpu, "pattern size=16x16 ! keep name=hoard")]
+    {
+        let kept = Arc::default();
+        let kinds = all_kinds(&kept);
+        let graph = read(text, &kinds);
+        let session = Session::of(&graph, &kinds).profile(Profile::shipped("discrete").expect("it ships"));
+        let prepared =
+            session.only(space).frames(3).prepare_on(&noop(1 << 20)).unwrap_or_else(|error| panic!("{error}"));
+        let report = ended(text, prepared.run(None).unwrap_or_else(|error| panic!("{error}")));
+        assert_eq!((report.memory.leaked, report.memory.leaks.len()), (3, 3), "{:?}", report.memory);
+        for (leak, frame) in report.memory.leaks.iter().zip(0..) {
+            assert_eq!((leak.space, leak.owner.as_str(), leak.last.as_str()), (space.name(), "pattern0", "hoard"));
+            assert_eq!((leak.bytes, leak.since_frame), (FRAME, frame), "{leak:?}");
+        }
+        assert_eq!(report.memory.live_bytes, 3 * FRAME);
+    }
+}

@@ -148,7 +148,7 @@ fn run_us(session: &Session<'_>, device: &Device, watch: &Stopwatch, frames: u64
 
 /// How many frames make a run long enough.
 fn frames_for(session: &Session<'_>, device: &Device, watch: &Stopwatch) -> u64 {
-    let mut frames = 8_u64;
+    let mut frames = 16_u64;
     loop {
         let us = run_us(session, device, watch, frames) * frames as f64;
         if us >= RUN_MS * 1e3 / 2.0 || frames >= 20_000 {

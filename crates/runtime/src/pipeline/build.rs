@@ -112,7 +112,8 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let Wiring { joined, crossing, links, .. } = wiring;
 
     let workplace = || {
-        let place = Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally)).slowed(wishes.slowed);
+        let place =
+            Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally)).slowed(wishes.slowed);
         let place = place.passing(Arc::clone(&passed));
         match &wishes.listener {
             Some(listener) => place.listener(Arc::clone(listener)),
@@ -377,9 +378,10 @@ async fn make_node(
             let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
             let group = Group::fuse(&names.join("+"), pixels, planned[last].rate(), ports);
             Box::new(match &wishes.device {
-                Some(device) if plan.handlers[first].space == Space::Gpu => {
-                    group.tuned(device, &wishes.variants).await.map_err(|error| PrepareError::Device { handler: names.join("+"), error })?
-                }
+                Some(device) if plan.handlers[first].space == Space::Gpu => group
+                    .tuned(device, &wishes.variants)
+                    .await
+                    .map_err(|error| PrepareError::Device { handler: names.join("+"), error })?,
                 _ => group,
             })
         }

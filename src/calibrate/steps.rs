@@ -11,7 +11,7 @@ use vramp_plan::{Figure, Profile, Size, Space};
 use super::bench::{Bench, Piece};
 use super::line::{Line, measured};
 use super::scratch::Folder;
-use super::{CalibrateError, cost_of, size, tune};
+use super::{CalibrateError, Effort, cost_of, size, tune};
 
 const SOLID: &str = "pattern kind=solid size=SIZE ! null";
 const PATTERNS: [&str; 6] = ["bars", "ball", "checker", "noise", "gradient", "disc"];
@@ -136,12 +136,18 @@ impl Step {
         folder: Option<&Folder>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<(), CalibrateError> {
+        // Everything else rests on these, so they are worth more runs.
+        let thorough = Bench { effort: Effort { runs: 4 * bench.effort.runs, ..bench.effort }, ..*bench };
         match (self, folder) {
-            (Step::Host, _) => host(bench, profile, stopped),
-            (Step::Device, _) => device(bench, profile, stopped),
-            (Step::Ramps, _) => ramps(bench, profile, stopped),
+            (Step::Host, _) => host(&thorough, profile, stopped),
+            (Step::Device, _) => device(&thorough, profile, stopped),
+            (Step::Ramps, _) => ramps(&thorough, profile, stopped),
             (Step::Tune(class), _) => tune::tune(bench, *class, profile, stopped),
-            (Step::Handler { keys, pieces }, _) => cost_of::handler(bench, keys, pieces, profile, stopped),
+            (Step::Handler { keys, pieces }, _) => {
+                // All others are measured behind a solid picture.
+                let bench = if keys[0] == "pattern.solid" { &thorough } else { bench };
+                cost_of::handler(bench, keys, pieces, profile, stopped)
+            }
             (Step::Overlay(space), Some(folder)) => overlay(bench, *space, profile, folder, stopped),
             (Step::Files, Some(folder)) => files(bench, profile, folder, stopped),
             // Without a place for files their figures stay those of the class.
@@ -201,8 +207,10 @@ fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) 
     let large = bench.effort.large;
     let fused = bench.frame_ns(&chain(4), large, profile, stopped)?;
     let unfused = bench.frame_ns(&chain(4).unfused(), large, profile, stopped)?;
-    // Four wires, each a store, a load and a dispatch.
-    let pass_ns = ((unfused - fused) / 4.0 - line.slope).max(unfused / 400.0) / 2.0;
+    let alone = bench.frame_ns(&chain(0), large, profile, stopped)?;
+    // Four wires, each a store, a load and a dispatch; and a store is no more than all that a solid picture takes.
+    let store_ns = (alone - line.start - line.slope).max(alone / 50.0);
+    let pass_ns = (((unfused - fused) / 4.0 - line.slope).max(unfused / 400.0) / 2.0).min(store_ns);
     let Some(gpu) = &mut profile.gpu else { return Ok(()) };
     let how = format!("{TINY} with 1 dispatch in {:.1} us, with 9 in {:.1} us", one / 1e3, nine / 1e3);
     gpu.dispatch_us = measured(line.slope / 1e3, &how);

@@ -24,8 +24,10 @@ use crate::workplace::{Wanted, Workplace};
 /// Plays what one lane records.
 pub struct Playing {
     player: Player,
-    /// What was recorded and not played yet has no submission.
-    asked: VecDeque<Asked>,
+    /// The downloads that nodes wait for. What was recorded and not played yet has no submission.
+    asked: VecDeque<Asked<Meta>>,
+    /// The frames whose end on the device sinks wait for: apart from downloads, which may have to wait for memory.
+    ending: VecDeque<Asked<()>>,
     segments: Vec<SegmentCount>,
     /// What was played last; before that, what has always been finished.
     last: Played,
@@ -50,11 +52,11 @@ struct SegmentCount {
 
 /// What is awaited, and by whom.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Asked<T> {
     played: Option<Played>,
     segment: usize,
     node: usize,
-    wanted: Wanted,
+    wanted: T,
 }
 
 /// Who is told that a frame has ended on the device: its node and the place of that in the lane, and the time since the
@@ -76,6 +78,7 @@ impl Playing {
         Playing {
             player,
             asked: VecDeque::with_capacity(16),
+            ending: VecDeque::with_capacity(16),
             segments,
             last,
             recorded: None,
@@ -122,7 +125,7 @@ impl Playing {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.asked.is_empty() && self.player.under_way() == 0
+        self.asked.is_empty() && self.ending.is_empty() && self.player.under_way() == 0
     }
 
     /// Plays what was recorded and could not be played before; says whether it went through.
@@ -157,7 +160,10 @@ impl Playing {
         let Some(desk) = workplace.desk() else { return };
         self.times.mark((segment, node), frame, (desk.recording.len(), desk.recording.dispatches()));
         for wanted in desk.asked.drain(..) {
-            self.asked.push_back(Asked { played: None, segment, node, wanted });
+            match wanted {
+                Wanted::Download(meta) => self.asked.push_back(Asked { played: None, segment, node, wanted: meta }),
+                Wanted::Finished => self.ending.push_back(Asked { played: None, segment, node, wanted: () }),
+            }
         }
     }
 
@@ -198,8 +204,9 @@ impl Playing {
     }
 
     fn played(&mut self, played: Played) {
-        let unplayed = self.asked.iter_mut().filter(|asked| asked.played.is_none());
-        unplayed.for_each(|asked| asked.played = Some(played));
+        let asked = self.asked.iter_mut().map(|asked| &mut asked.played);
+        let ending = self.ending.iter_mut().map(|ending| &mut ending.played);
+        asked.chain(ending).filter(|own| own.is_none()).for_each(|own| *own = Some(played));
     }
 
     /// Brings what has come down to the nodes that wait for it, and tells those whose frames have ended; says whether
@@ -212,19 +219,18 @@ impl Playing {
         ended: Ended<'_>,
     ) -> Result<bool, Failure> {
         let mut any = false;
-        while let Some(Asked { played: Some(played), segment, node, wanted }) = self.asked.front().copied() {
-            if let Wanted::Finished = wanted {
-                if !self.has_finished(played.submission)? {
-                    break;
-                }
-                self.asked.pop_front();
-                any = true;
-                let place = segments[..segment].iter().map(Vec::len).sum::<usize>() + node;
-                let (node, done) = (&mut segments[segment][node], now());
-                let interval = node.finish_awaited(done);
-                ended((place, node), interval, done, workplace);
-                continue;
+        while let Some(Asked { played: Some(played), segment, node, .. }) = self.ending.front().copied() {
+            if !self.has_finished(played.submission)? {
+                break;
             }
+            self.ending.pop_front();
+            any = true;
+            let place = segments[..segment].iter().map(Vec::len).sum::<usize>() + node;
+            let (node, done) = (&mut segments[segment][node], now());
+            let interval = node.finish_awaited(done);
+            ended((place, node), interval, done, workplace);
+        }
+        while self.asked.front().is_some_and(|asked| asked.played.is_some()) {
             let waiting = self.come.take();
             let mut download = waiting.as_ref().map_or(0, |(_, next)| *next);
             let next = |player: &Player| match waiting {
@@ -237,8 +243,9 @@ impl Playing {
                 Err(error @ ReadError::NotMapped { ticket, .. }) => (ticket, Err(error)),
                 Err(error) => return Err(failure(DeviceError::Read(error))),
             };
-            let of_it = |asked: &Asked| asked.played.is_some_and(|played| played.ticket == Some(ticket));
-            while let Some((asked, meta)) = self.asked.front().filter(|asked| of_it(asked)).and_then(Asked::download) {
+            let of_it = |asked: &Asked<Meta>| asked.played.is_some_and(|played| played.ticket == Some(ticket));
+            while let Some(asked) = self.asked.front().copied().filter(of_it) {
+                let meta = asked.wanted;
                 let node = &segments[asked.segment][asked.node];
                 let (owner, leave_bytes) = node.memory();
                 workplace.serve(owner, meta.number);
@@ -292,8 +299,10 @@ impl Playing {
     /// Gives up what was asked of a device that is gone: every node hears what it will not get. A device that hangs is
     /// left behind, since dropping it would hang as well.
     pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) -> Kept {
-        for asked in self.asked.drain(..) {
-            segments[asked.segment][asked.node].lose_awaited();
+        let asked = self.asked.drain(..).map(|asked| (asked.segment, asked.node));
+        let ending = self.ending.drain(..).map(|ending| (ending.segment, ending.node));
+        for (segment, node) in asked.chain(ending) {
+            segments[segment][node].lose_awaited();
         }
         if hangs {
             std::mem::forget(self.player);
@@ -315,7 +324,8 @@ impl Playing {
     /// Whether only the device can make something move again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn waits_for_device(&self) -> bool {
-        self.is_at_work() || self.come.is_none() && (!self.asked.is_empty() || self.recorded.is_some())
+        let waits = !self.asked.is_empty() || !self.ending.is_empty() || self.recorded.is_some();
+        self.is_at_work() || self.come.is_none() && waits
     }
 
     /// Waits for the device, at most this long and never so long that stopping would be noticed.
@@ -334,6 +344,7 @@ impl Playing {
             self.times.played(None, 0);
         }
         self.asked.clear();
+        self.ending.clear();
         (self.come, self.short) = (None, None);
         #[cfg(not(target_arch = "wasm32"))]
         if self.player.device().check().is_ok() {
@@ -353,15 +364,6 @@ impl Playing {
 pub(crate) struct Kept {
     segments: Vec<SegmentCount>,
     times: DeviceTimes,
-}
-
-impl Asked {
-    fn download(&self) -> Option<(Asked, Meta)> {
-        match self.wanted {
-            Wanted::Download(meta) => Some((*self, meta)),
-            Wanted::Finished => None,
-        }
-    }
 }
 
 impl SegmentCount {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::Timed;
-use vramp_plan::catalog::{Direction, Entry, Family, Settings, SizeRule, Value};
+use vramp_plan::catalog::{Direction, Entry, Settings, SizeRule, Value};
 use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Policy, Rate, Size, Space, Until};
 
 use crate::bell::Bell;
@@ -33,6 +33,7 @@ use crate::pool::HostPool;
 use crate::transfer::{Download, Pass, Upload};
 use crate::workplace::Workplace;
 
+use super::aim::{Aim, Replanned, left_behind};
 use super::wiring::{Wired, Wiring, gates, segments};
 use super::{Pipeline, PipelineBuilder, PrepareError, Stopper, Watched, WatchedLink, WatchedNode};
 
@@ -49,7 +50,7 @@ pub(super) struct Planned<'a> {
     /// The user's own; none for converters that the planner put there.
     written: Option<&'a Handler>,
     inputs: Vec<Option<Content>>,
-    outputs: Vec<Option<Content>>,
+    pub(super) outputs: Vec<Option<Content>>,
 }
 
 impl Planned<'_> {
@@ -276,48 +277,6 @@ fn limited(wishes: &PipelineBuilder<'_>) -> Option<Reopen> {
         }
         Ok(device)
     }))
-}
-
-/// What changes when a source's frames do.
-struct Replanned<'a> {
-    passed: &'a Arc<Passed>,
-    planned: &'a Arc<Mutex<vramp_plan::Memory>>,
-    aim: &'a Aim,
-}
-
-/// How much both pools should need. Beyond, sizes that nobody asks for any more make room for others.
-#[derive(Clone)]
-struct Aim {
-    pool: HostPool,
-    device: Option<vramp_gpu::Device>,
-    /// What others hold on the device.
-    others: u64,
-}
-
-impl Aim {
-    /// A quarter more than planned: who alternates between two sizes should not have to make them anew each time.
-    fn at(&self, memory: &vramp_plan::Memory) {
-        let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
-        self.pool.aim(enough(memory.cpu_bytes));
-        if let Some(device) = &self.device {
-            device.pool().aim(enough(memory.gpu_bytes).saturating_add(self.others));
-        }
-    }
-}
-
-/// Host memory that a unit leaves to those behind it: a frame of each, so that what it lets in can get out.
-fn left_behind(plan: &Plan, planned: &[Planned<'_>], units: &[Unit], at: usize) -> u64 {
-    let place = |unit: &Unit| unit.handlers.last().copied();
-    let Some(own) = place(&units[at]) else { return 0 };
-    let made = |unit: &Unit| -> u64 {
-        let Some(last) = place(unit).filter(|last| *last > own) else { return 0 };
-        let node = &planned[last];
-        let passes_on = node.entry.family == Family::Control || node.entry.transfer.is_some();
-        let host = plan.handlers[last].space == Space::Cpu && !passes_on;
-        node.outputs.iter().flatten().filter(|_| host).map(Content::bytes).sum()
-    };
-    let down = plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Down && ramp.from.handler >= own);
-    units.iter().map(made).sum::<u64>() + down.map(|ramp| ramp.bytes).sum::<u64>()
 }
 
 fn planned<'a>(wishes: &PipelineBuilder<'a>) -> Vec<Planned<'a>> {

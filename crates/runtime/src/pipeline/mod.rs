@@ -5,6 +5,7 @@
 //!
 //! Always: what can fail for good fails while preparing; every frame is accounted for at the end, however it ends.
 
+mod aim;
 mod build;
 #[cfg(not(target_arch = "wasm32"))]
 mod run;

@@ -1,0 +1,56 @@
+//! How much memory a pipeline should need: what its pools aim at, and what its nodes leave to each other.
+//!
+//! Owns how the plan's memory reaches the pools, at the start and when sizes change.
+//! Does not count: the planner does.
+
+use std::sync::{Arc, Mutex};
+
+use vramp_plan::catalog::{Direction, Family};
+use vramp_plan::{Content, Plan, Space};
+
+use crate::passed::Passed;
+use crate::pool::HostPool;
+
+use super::build::{Planned, Unit};
+
+/// What changes when a source's frames do.
+pub(super) struct Replanned<'a> {
+    pub(super) passed: &'a Arc<Passed>,
+    pub(super) planned: &'a Arc<Mutex<vramp_plan::Memory>>,
+    pub(super) aim: &'a Aim,
+}
+
+/// How much both pools should need. Beyond, sizes that nobody asks for any more make room for others.
+#[derive(Clone)]
+pub(super) struct Aim {
+    pub(super) pool: HostPool,
+    pub(super) device: Option<vramp_gpu::Device>,
+    /// What others hold on the device.
+    pub(super) others: u64,
+}
+
+impl Aim {
+    /// A quarter more than planned: who alternates between two sizes should not have to make them anew each time.
+    pub(super) fn at(&self, memory: &vramp_plan::Memory) {
+        let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
+        self.pool.aim(enough(memory.cpu_bytes));
+        if let Some(device) = &self.device {
+            device.pool().aim(enough(memory.gpu_bytes).saturating_add(self.others));
+        }
+    }
+}
+
+/// Host memory that a unit leaves to those behind it: a frame of each, so that what it lets in can get out.
+pub(super) fn left_behind(plan: &Plan, planned: &[Planned<'_>], units: &[Unit], at: usize) -> u64 {
+    let place = |unit: &Unit| unit.handlers.last().copied();
+    let Some(own) = place(&units[at]) else { return 0 };
+    let made = |unit: &Unit| -> u64 {
+        let Some(last) = place(unit).filter(|last| *last > own) else { return 0 };
+        let node = &planned[last];
+        let passes_on = node.entry.family == Family::Control || node.entry.transfer.is_some();
+        let host = plan.handlers[last].space == Space::Cpu && !passes_on;
+        node.outputs.iter().flatten().filter(|_| host).map(Content::bytes).sum()
+    };
+    let down = plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Down && ramp.from.handler >= own);
+    units.iter().map(made).sum::<u64>() + down.map(|ramp| ramp.bytes).sum::<u64>()
+}

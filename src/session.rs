@@ -44,6 +44,7 @@ pub enum SessionError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct Session<'a> {
     graph: &'a Graph,
     kinds: &'a Kinds,

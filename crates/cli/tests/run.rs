@@ -359,14 +359,14 @@ fn memory_is_said_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_num
     assert!(run.err.contains("memory: ") && run.err.contains(" on the cpu for frames"), "{}", run.err);
     assert!(run.err.contains(" planned on the cpu, "), "{}", run.err);
 
-    let run = ends_with(0, vramp(&["run", text, "--cpu", "--json", "--memory", "40K"]));
+    let run = ends_with(0, vramp(&["run", text, "--cpu", "--json", "--memory", "40Ki"]));
     assert!(run.err.contains("frames will wait for memory"), "{}", run.err);
     let report = json(&run);
     assert_eq!((&report["frames_out"], &report["memory"]["cpu_budget_bytes"]), (&30.into(), &40_960.into()));
     assert!(report["memory"]["cpu_peak_bytes"].as_u64().unwrap() <= 40_960, "{report}");
 
-    let run = ends_with(3, vramp(&["plan", text, "--cpu", "--memory", "cpu=9K"]));
+    let run = ends_with(3, vramp(&["plan", text, "--cpu", "--memory", "cpu=9Ki"]));
     assert!(run.err.contains("of cpu memory, the budget has 9216"), "{}", run.err);
     let run = ends_with(2, vramp(&["run", text, "--memory", "much"]));
-    assert!(run.err.contains("expected bytes, such as"), "{}", run.err);
+    assert!(run.err.contains("is no unit of memory"), "{}", run.err);
 }

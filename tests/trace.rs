@@ -164,7 +164,7 @@ fn spans_of_the_device_lie_inside_their_submission_and_name_every_kernel_of_ever
         assert_eq!(submissions.len(), 40, "{places:?}");
         for (name, span) in track.spans.iter().filter(|(_, span)| matches!(span.act, Act::Frame { .. })) {
             let inside = |outer: &&Span| outer.begin_ns <= span.begin_ns && span.end_ns <= outer.end_ns;
-            assert!(submissions.iter().any(|outer| inside(outer)), "{places:?}: {name} {span:?}");
+            assert!(submissions.iter().any(inside), "{places:?}: {name} {span:?}");
         }
         let found = frames(&track.spans);
         if stamped {

@@ -23,6 +23,9 @@ pub(super) struct Bench<'a> {
     pub stopwatch: &'a Stopwatch,
 }
 
+/// Fewer frames than this are mostly a beginning and an end.
+const LEAST_FRAMES: u64 = 16;
+
 /// More frames than this make no run any better.
 const MOST_FRAMES: u64 = 20_000;
 
@@ -74,7 +77,8 @@ impl Bench<'_> {
     ) -> Result<f64, CalibrateError> {
         let graph = self.graph(piece, size)?;
         let wanted_ns = self.effort.run_ms * 1e6;
-        let (mut frames, mut best, mut runs) = (8.min(piece.most_frames), f64::MAX, 0);
+        let least = LEAST_FRAMES.min(piece.most_frames);
+        let (mut frames, mut best, mut runs, mut warm) = (4.min(least), f64::MAX, 0, false);
         while runs < self.effort.runs {
             if stopped() {
                 return Err(CalibrateError::Interrupted);
@@ -88,13 +92,16 @@ impl Bench<'_> {
             let whole_ns = report.seconds * 1e9 / frames as f64;
             let ns = if piece.is_watched() { self.stopwatch.frame_ns().unwrap_or(whole_ns) } else { whole_ns };
             let is_long = ns * frames as f64 >= wanted_ns / 2.0 || frames >= piece.most_frames.min(MOST_FRAMES);
-            if is_long {
+            // The first run is only to see how long it takes: drivers still compile in it, whatever was run before.
+            if warm && is_long && frames >= least {
                 best = best.min(ns);
                 runs += 1;
             } else {
-                let factor = (wanted_ns / (ns * frames as f64).max(1.0)).clamp(2.0, 64.0);
-                frames = ((frames as f64 * factor) as u64).min(piece.most_frames).min(MOST_FRAMES);
+                let factor = (wanted_ns / (ns * frames as f64).max(1.0)).clamp(1.0, 64.0);
+                let more = (frames as f64 * factor) as u64 + u64::from(warm);
+                frames = more.max(least).min(piece.most_frames).min(MOST_FRAMES);
             }
+            warm = true;
         }
         Ok(best)
     }

@@ -127,7 +127,7 @@ const THOROUGH: Effort = Effort {
 };
 
 /// After this long, it hurries.
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(20);
 
 const HASTY: Effort = Effort {
     small: size(64, 48),

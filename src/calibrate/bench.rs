@@ -8,7 +8,7 @@
 use vramp_gpu::Device;
 use vramp_handlers::FileProbe;
 use vramp_plan::{Graph, Profile, Size, Space};
-use vramp_runtime::Kinds;
+use vramp_runtime::{Kinds, OnLoss};
 
 use super::stopwatch::Stopwatch;
 use super::{CalibrateError, Effort};
@@ -85,7 +85,7 @@ impl Bench<'_> {
             }
             let session = self.session(&graph, piece, profile).frames(frames);
             let prepared = match (self.device, piece.space) {
-                (Some(device), Space::Gpu) => session.prepare_on(device)?,
+                (Some(device), Space::Gpu) => session.on_loss(OnLoss::Stop).prepare_on(device)?,
                 _ => session.prepare()?,
             };
             let report = prepared.run(None)?.into_result()?;

@@ -47,7 +47,7 @@ use vramp_plan::catalog::{Catalog, Entry, EntryError};
 use vramp_plan::{
     CheckError, End as LinkEnd, Format, Graph, GraphSpec, HandlerId, HandlerSpec, Mistakes, Rate, Size, Space,
 };
-use vramp_runtime::{Failure, Kinds};
+use vramp_runtime::{Failure, Kinds, OnLoss};
 
 use crate::session::{Prepared, Session, SessionError};
 use ends::{CATCH, FEED, SLOWER, add_ends};
@@ -234,7 +234,7 @@ impl<'a> Harness<'a> {
             Space::Cpu => session.prepare()?,
             Space::Gpu => {
                 let device = self.device.clone().map_or_else(|| Device::choose().open(), Ok)?;
-                session.profile(figures(&device)).prepare_on(&device)?
+                session.on_loss(OnLoss::Stop).profile(figures(&device)).prepare_on(&device)?
             }
         };
         let Prepared { plan, mut pipeline, .. } = prepared;

@@ -15,7 +15,7 @@ use vramp_plan::{
     Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Policy, PortAt, Rate,
     Space,
 };
-use vramp_runtime::{Kinds, Report, Worker};
+use vramp_runtime::{Kinds, OnLoss, Report, Worker};
 
 use crate::harness::Caught;
 use crate::harness::ends::{CATCH, Trays};
@@ -193,7 +193,8 @@ impl<'a> Subject<'a> {
         }
         let prepared = match trial.device {
             None => session.only(Space::Cpu).prepare()?,
-            Some(device) => session.profile(figures(device)).prepare_on(device)?,
+            // What the cpu would go on with is not what is to be compared.
+            Some(device) => session.on_loss(OnLoss::Stop).profile(figures(device)).prepare_on(device)?,
         };
         let Prepared { plan, pipeline, .. } = prepared;
         let outcome = pipeline.run(None).map_err(SessionError::Prepare)?.into_result();

@@ -134,6 +134,14 @@ struct Tally {
     max_in_flight: AtomicU64,
 }
 
+/// A submission that a thread is in.
+#[cfg(not(target_arch = "wasm32"))]
+struct Inside {
+    since: std::time::Instant,
+    kernels: Kernels,
+    first: bool,
+}
+
 pub(crate) struct Calls {
     device: wgpu::Device,
     queue: wgpu::Queue,
@@ -141,7 +149,7 @@ pub(crate) struct Calls {
     submitting: Mutex<()>,
     /// The submission that a thread is in right now, and since when: some drivers run kernels in that very call.
     #[cfg(not(target_arch = "wasm32"))]
-    inside: Mutex<Option<(std::time::Instant, Kernels)>>,
+    inside: Mutex<Option<Inside>>,
     pub(crate) progress: Progress,
     pub(crate) times: Arc<Times>,
     pub(crate) health: Arc<Health>,
@@ -235,8 +243,13 @@ impl Calls {
     }
 
     /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished. `kernels` are whom
-    /// to name if the driver does not come back.
-    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder, kernels: Kernels) -> (u64, wgpu::SubmissionIndex) {
+    /// to name if the driver does not come back; where this is their `first` run, it may take a little longer.
+    pub(crate) fn submit(
+        &self,
+        encoder: wgpu::CommandEncoder,
+        kernels: Kernels,
+        first: bool,
+    ) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
         // One at a time, so that numbers grow in the queue's order.
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -244,10 +257,10 @@ impl Calls {
         let number = self.progress.submit();
         #[cfg(not(target_arch = "wasm32"))]
         {
-            *self.inside() = Some((std::time::Instant::now(), kernels));
+            *self.inside() = Some(Inside { since: std::time::Instant::now(), kernels, first });
         }
         #[cfg(target_arch = "wasm32")]
-        let _ = kernels;
+        let _ = (kernels, first);
         self.times.submit(number);
         let index = self.queue.submit([commands]);
         #[cfg(not(target_arch = "wasm32"))]
@@ -262,14 +275,14 @@ impl Calls {
         (number, index)
     }
 
-    /// How long a thread has been inside a submission, and of which kernels.
+    /// How long a thread has been inside a submission, of which kernels, and whether it is their first run.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Kernels)> {
-        self.inside().as_ref().map(|(since, kernels)| (since.elapsed(), kernels.clone()))
+    pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Kernels, bool)> {
+        self.inside().as_ref().map(|inside| (inside.since.elapsed(), inside.kernels.clone(), inside.first))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn inside(&self) -> std::sync::MutexGuard<'_, Option<(std::time::Instant, Kernels)>> {
+    fn inside(&self) -> std::sync::MutexGuard<'_, Option<Inside>> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

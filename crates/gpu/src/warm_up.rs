@@ -18,7 +18,7 @@ use crate::pipelines::{Compiled, PrepareError};
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
 
 /// What a first run may take beyond the time limit, since drivers compile in it.
-const COMPILING: std::time::Duration = std::time::Duration::from_secs(1);
+pub(crate) const COMPILING: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 16 << 20;
@@ -108,7 +108,7 @@ fn try_once(
             pass.set_bind_group(0, &group, offsets);
             calls.dispatch(&mut pass, [1, 1, 1]);
         }
-        calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]))
+        calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]), true)
     });
     let (_, index) = submitted?;
     // A loss is found by the caller's check.

@@ -27,6 +27,8 @@ struct State {
     /// What was asked of those before it.
     past: Counters,
     peak_bytes: u64,
+    /// What the pool of any of them should need.
+    aim_bytes: u64,
     /// API and name of the first.
     named: Option<(String, String)>,
     recoveries: Vec<Recovered>,
@@ -41,6 +43,7 @@ impl Devices {
             others: Statistics::default(),
             past: Counters::default(),
             peak_bytes: 0,
+            aim_bytes: u64::MAX,
             named,
             recoveries: Vec::new(),
         };
@@ -77,9 +80,11 @@ impl Devices {
         now
     }
 
-    /// What others hold on the current one.
-    pub(crate) fn others(&self) -> Statistics {
-        self.lock().others
+    /// Says how much the pool of each should need.
+    pub(crate) fn aim(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.aim_bytes = bytes;
+        state.aim();
     }
 
     /// The losses so far.
@@ -91,8 +96,7 @@ impl Devices {
     pub(crate) fn replace(&self, device: Option<Device>, recovered: Recovered) {
         let mut state = self.lock();
         state.seat(device);
-        // What was compiled for the new one was compiled while the run went on.
-        state.before.compiles = 0;
+        state.is_new();
         state.recoveries.push(recovered);
     }
 
@@ -100,7 +104,7 @@ impl Devices {
     pub(crate) fn back(&self, device: Device) {
         let mut state = self.lock();
         state.seat(Some(device));
-        state.before.compiles = 0;
+        state.is_new();
         if let Some(last) = state.recoveries.last_mut() {
             last.back = true;
         }
@@ -125,5 +129,19 @@ impl State {
         self.before = device.as_ref().map(Device::counters).unwrap_or_default();
         self.others = device.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
         self.current = device;
+        self.aim();
+    }
+
+    /// The current one was opened for this run: what was compiled for it was compiled while the run went on, and what
+    /// is lent there is this run's.
+    fn is_new(&mut self) {
+        self.before.compiles = 0;
+        self.others = Statistics::default();
+    }
+
+    fn aim(&self) {
+        if let Some(device) = &self.current {
+            device.pool().aim(self.aim_bytes.saturating_add(self.others.lent_bytes));
+        }
     }
 }

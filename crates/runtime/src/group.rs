@@ -51,6 +51,9 @@ pub struct Group {
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
     renewing: Option<Renewing>,
+    /// A member whose change went with a device.
+    #[cfg(not(target_arch = "wasm32"))]
+    forgone: Option<usize>,
 }
 
 /// Which inputs of a group are what.
@@ -110,6 +113,8 @@ impl Group {
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
             renewing: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            forgone: None,
         }
     }
 
@@ -151,6 +156,11 @@ impl Group {
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
     #[cfg(not(target_arch = "wasm32"))]
     fn renew(&mut self, call: &mut Call<'_>) {
+        if let Some(member) = self.forgone.take() {
+            let handler = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
+            let problem = "the device was lost while it was compiled; save it once more to try again".to_owned();
+            call.workplace.report(&Event::NotReloaded { handler, problem });
+        }
         if let Some(renewing) = &mut self.renewing {
             let Some(compiled) = renewing.compiled() else { return };
             let Some(Renewing { joined, member, handler, parts, .. }) = self.renewing.take() else { return };
@@ -264,8 +274,8 @@ impl Group {
 
     fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
         // All memory before the source is taken: where it is short, the call is repeated.
-        let mut sides = self.sides(call, sizes)?;
-        let mut nothing = match self.ports.source {
+        let sides = self.sides(call, sizes)?;
+        let nothing = match self.ports.source {
             Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
             _ => None,
         };
@@ -273,15 +283,13 @@ impl Group {
             None => None,
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
-                // Frames that were made on the host while the device was away may still come.
-                let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
-                for frame in sides.iter_mut().chain(&mut nothing).chain(source) {
-                    if frame.space() == Space::Cpu {
-                        *frame = desk.raise(frame.clone(), &self.name)?;
-                    }
-                }
                 let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
                 let kept = kernels.keep(desk, &self.name, sizes.0)?;
+                // A frame that was made on the host while the device was away may still come.
+                let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
+                if let Some(frame) = source.filter(|frame| frame.space() == Space::Cpu) {
+                    *frame = desk.raise(frame.clone(), &self.name)?;
+                }
                 kernels.send_small(desk, &self.name, self.params.small())?;
                 Some((made, kept))
             }
@@ -356,8 +364,11 @@ impl FrameHandler for Group {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         self.failed = None;
+        // Not between a call and its repetition, whose parameters are filled in already.
         #[cfg(not(target_arch = "wasm32"))]
-        self.renew(call);
+        if self.filled.is_none() {
+            self.renew(call);
+        }
         let number = call.now().number;
         let sizes = match self.filled.take().filter(|(filled, _)| *filled == number) {
             Some((_, sizes)) => sizes,
@@ -390,10 +401,8 @@ impl FrameHandler for Group {
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
         vramp_gpu::now(self.compile(device))?;
-        // What was being compiled was for the device before.
-        if let Some(Renewing { member, handler, .. }) = self.renewing.take() {
-            self.begin_renewing(device, member, handler);
-        }
+        // What was being compiled was for the device before, and may be why that is gone.
+        self.forgone = self.renewing.take().map(|renewing| renewing.member).or(self.forgone);
         Ok(())
     }
 

@@ -132,21 +132,24 @@ impl Inputs {
         self.ports.iter().position(|port| port.as_ref().is_some_and(gone))
     }
 
-    /// Gives up frames that were on a device that is gone; says how many of those waited. An input that has no frame
-    /// now lacks one, even where none had come: it may have been on its way.
-    pub(crate) fn lose(&mut self) -> u64 {
+    /// Gives up frames that were on a device that is gone; says how many of those waited, and whether any have been lost
+    /// here or on the way here. An input that has lost its newest frame, or one that should have followed it, lacks one
+    /// until another comes.
+    pub(crate) fn lose(&mut self) -> (u64, bool) {
         let is_lost = |frame: &Frame| frame.space() == Space::Gpu;
         let lead = self.lead;
-        let mut lost = 0;
+        let (mut lost, mut any) = (0, false);
         for (at, port) in self.ports.iter_mut().enumerate() {
             let Some(port) = port else { continue };
             lost += port.link.lose(DropReason::DeviceLost, is_lost);
+            let gap = port.link.take_gap();
             let had = port.newest.take_if(|newest| is_lost(newest)).is_some();
-            if at != lead && port.newest.is_none() && (had || !port.link.look(Ring::is_over)) {
-                port.lost = true;
+            any |= gap || had;
+            if at != lead && (gap || had) {
+                (port.newest, port.lost) = (None, true);
             }
         }
-        lost
+        (lost, any)
     }
 
     /// The frames that other inputs than the lead supply.

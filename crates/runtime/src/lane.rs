@@ -22,7 +22,7 @@ use crate::blame::{Blame, Slow};
 use crate::failure::Failure;
 use crate::heap::counted;
 use crate::node::{Fired, Node};
-use crate::playing::Playing;
+use crate::playing::{Kept, Playing};
 use crate::ring::DropReason;
 use crate::shortage::Shortage;
 use crate::workplace::Workplace;
@@ -80,6 +80,9 @@ impl Busy {
     /// What it waits for, where that is memory.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn shortage(&self) -> Option<Shortage> {
+        if self.waits.load(Ordering::Acquire) != FOR_MEMORY {
+            return None;
+        }
         self.shortage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -201,6 +204,12 @@ impl Lane {
     /// What plays its recordings, in the device's lane.
     pub fn playing(&self) -> Option<&Playing> {
         self.playing.as_ref()
+    }
+
+    /// What was measured on its device, also where that is gone; and what the rings of its player take.
+    pub(crate) fn measured(&self) -> Option<(&Kept, u64)> {
+        let live = self.playing.as_ref().map(|playing| (playing.kept(), playing.player().ring_bytes()));
+        live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
     }
 
     /// Starts its handlers.

@@ -93,6 +93,11 @@ impl<T> Output<T> {
         self.shared.wake_consumer();
     }
 
+    /// Says that frames that were to come have been lost.
+    pub fn note_gap(&self) {
+        self.shared.ring().note_gap();
+    }
+
     /// What the link has counted.
     pub fn counts(&self) -> Counts {
         self.shared.ring().counts()
@@ -180,6 +185,11 @@ impl<T> Input<T> {
         let lost = self.shared.ring().lose(reason, is_lost);
         self.shared.wake_producer();
         lost
+    }
+
+    /// Whether frames have been lost here or on the way here since it was last asked.
+    pub fn take_gap(&self) -> bool {
+        self.shared.ring().take_gap()
     }
 
     /// Drops everything that waits.

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use vramp_gpu::{Arrived, Counters, PlayError, Played, Player, ReadError};
+use vramp_gpu::{Arrived, Counters, PlayError, Played, Player, ReadError, Timing};
 
 use crate::device_time::DeviceTimes;
 use crate::failure::Failure;
@@ -28,12 +28,11 @@ pub struct Playing {
     asked: VecDeque<Asked<Meta>>,
     /// The frames whose end on the device sinks wait for: apart from downloads, which may have to wait for memory.
     ending: VecDeque<Asked<()>>,
-    segments: Vec<SegmentCount>,
     /// What was played last; before that, what has always been finished.
     last: Played,
     /// The segment whose recording waits to be played, and the frames that its first node has been given.
     recorded: Option<(usize, u64)>,
-    times: DeviceTimes,
+    kept: Kept,
     /// What has come down and waits for memory on the host, from this download on.
     come: Option<(Arrived, usize)>,
     short: Option<Shortage>,
@@ -46,6 +45,8 @@ struct SegmentCount {
     /// Its frames for each frame of the fastest source.
     share: f64,
     frames: u64,
+    /// What its first node had been given when it was last played; none after a time without a device.
+    seen: Option<u64>,
     counters: Counters,
     milestones: Milestones<Counters>,
 }
@@ -66,56 +67,45 @@ pub(crate) type Ended<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, 
 impl Playing {
     /// Plays on this player what segments record that have these shares of the fastest source's frames.
     pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> Playing {
-        let count =
-            |share| SegmentCount { share, frames: 0, counters: Counters::default(), milestones: Milestones::default() };
-        Playing::again(player, Kept { segments: shares.into_iter().map(count).collect(), times })
+        let count = |share| SegmentCount {
+            share,
+            frames: 0,
+            seen: None,
+            counters: Counters::default(),
+            milestones: Milestones::default(),
+        };
+        let segments = shares.into_iter().map(count).collect();
+        let mut playing = Playing::again(player, Kept { segments, times, timing: None, ring_bytes: 0 });
+        playing.kept.segments.iter_mut().for_each(|segment| segment.seen = Some(0));
+        playing
     }
 
     /// Plays on another player and goes on counting.
     pub(crate) fn again(player: Player, kept: Kept) -> Playing {
         let last = Played { submission: 0, ticket: None, timed: false };
-        let Kept { segments, times } = kept;
+        let segments = kept.segments.into_iter().map(|own| SegmentCount { seen: None, ..own }).collect();
+        let kept = Kept { segments, timing: player.timing(), ..kept };
         Playing {
             player,
             asked: VecDeque::with_capacity(16),
             ending: VecDeque::with_capacity(16),
-            segments,
             last,
             recorded: None,
-            times,
+            kept,
             come: None,
             short: None,
         }
     }
 
-    /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
-    /// second half.
-    pub fn per_frame(&self, counter: impl Fn(&Counters) -> u64) -> f64 {
-        let each = self.segments.iter().filter_map(|segment| {
-            let (frames, before) = segment.milestones.middle(segment.frames)?;
-            let asked = counter(&segment.counters) - counter(&before);
-            Some(segment.share * asked as f64 / (segment.frames - frames) as f64)
-        });
-        each.sum()
-    }
-
     /// Notes how long submissions took that have ended.
     pub(crate) fn hear_times(&mut self) {
-        let Playing { player, times, .. } = self;
-        foreign(|| player.tell_times(&mut |time| times.told(time)));
+        let Playing { player, kept, .. } = self;
+        foreign(|| player.tell_times(&mut |time| kept.times.told(time)));
     }
 
-    /// How long the device works for a frame: no longer than this for this share of frames. Segments are added up.
-    pub(crate) fn frame_ns(&self, share: f64) -> Option<f64> {
-        let each = self.segments.iter().zip(self.times.segments());
-        each.map(|(segment, time)| Some(segment.share * time.quantile_ns(share)? as f64)).sum()
-    }
-
-    /// The share of this time in which the device worked, as far as it is known.
-    pub(crate) fn busy(&self, elapsed: Duration) -> Option<f64> {
-        let each = self.segments.iter().zip(self.times.segments());
-        let sum: Option<f64> = each.map(|(segment, time)| Some(segment.frames as f64 * time.mean_ns()?)).sum();
-        Some((sum? / elapsed.as_nanos().max(1) as f64).min(1.0))
+    /// What was counted and measured.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// The player.
@@ -158,7 +148,7 @@ impl Playing {
     /// Notes which node asked for the downloads that were recorded since it was last asked.
     pub(crate) fn note_asked(&mut self, segment: usize, node: usize, frame: u64, workplace: &mut Workplace) {
         let Some(desk) = workplace.desk() else { return };
-        self.times.mark((segment, node), frame, (desk.recording.len(), desk.recording.dispatches()));
+        self.kept.times.mark((segment, node), frame, (desk.recording.len(), desk.recording.dispatches()));
         for wanted in desk.asked.drain(..) {
             match wanted {
                 Wanted::Download(meta) => self.asked.push_back(Asked { played: None, segment, node, wanted: meta }),
@@ -182,9 +172,9 @@ impl Playing {
             Ok(played) => {
                 // What a timeline adds to the device's times to have them on the run's clock.
                 let offset_ns = || (now().as_nanos() as u64).cast_signed() - desk.device().now_ns().cast_signed();
-                self.times.played(Some(played), if played.timed { offset_ns() } else { 0 });
+                self.kept.times.played(Some(played), if played.timed { offset_ns() } else { 0 });
                 if let Some((segment, frames)) = self.recorded.take() {
-                    self.segments[segment].add(frames, &before, &desk.device().counters());
+                    self.kept.segments[segment].add(frames, &before, &desk.device().counters());
                 }
                 self.last = played;
                 self.played(played);
@@ -304,11 +294,13 @@ impl Playing {
         for (segment, node) in asked.chain(ending) {
             segments[segment][node].lose_awaited();
         }
+        let mut kept = self.kept;
+        kept.times.forget();
+        kept.ring_bytes = self.player.ring_bytes();
         if hangs {
             std::mem::forget(self.player);
         }
-        self.times.forget();
-        Kept { segments: self.segments, times: self.times }
+        kept
     }
 
     /// What it cannot deliver for lack of memory.
@@ -341,7 +333,7 @@ impl Playing {
         if let Some(desk) = workplace.desk() {
             desk.recording.clear();
             desk.asked.clear();
-            self.times.played(None, 0);
+            self.kept.times.played(None, 0);
         }
         self.asked.clear();
         self.ending.clear();
@@ -360,18 +352,58 @@ impl Playing {
     }
 }
 
-/// What was counted and measured so far, for the player that goes on.
+/// What was counted and measured so far: for the report, and for the player that goes on.
 pub(crate) struct Kept {
     segments: Vec<SegmentCount>,
     times: DeviceTimes,
+    timing: Option<Timing>,
+    ring_bytes: u64,
+}
+
+impl Kept {
+    /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
+    /// second half.
+    pub(crate) fn per_frame(&self, counter: impl Fn(&Counters) -> u64) -> f64 {
+        let each = self.segments.iter().filter_map(|segment| {
+            let (frames, before) = segment.milestones.middle(segment.frames)?;
+            let asked = counter(&segment.counters) - counter(&before);
+            Some(segment.share * asked as f64 / (segment.frames - frames) as f64)
+        });
+        each.sum()
+    }
+
+    /// How long the device works for a frame: no longer than this for this share of frames. Segments are added up.
+    pub(crate) fn frame_ns(&self, share: f64) -> Option<f64> {
+        let each = self.segments.iter().zip(self.times.segments());
+        each.map(|(segment, time)| Some(segment.share * time.quantile_ns(share)? as f64)).sum()
+    }
+
+    /// The share of this time in which the device worked, as far as it is known.
+    pub(crate) fn busy(&self, elapsed: Duration) -> Option<f64> {
+        let each = self.segments.iter().zip(self.times.segments());
+        let sum: Option<f64> = each.map(|(segment, time)| Some(segment.frames as f64 * time.mean_ns()?)).sum();
+        Some((sum? / elapsed.as_nanos().max(1) as f64).min(1.0))
+    }
+
+    /// How the device's time was taken.
+    pub(crate) fn timing(&self) -> Option<Timing> {
+        self.timing
+    }
+
+    /// What the rings of the player took that is gone.
+    pub(crate) fn ring_bytes(&self) -> u64 {
+        self.ring_bytes
+    }
 }
 
 impl SegmentCount {
     fn add(&mut self, frames: u64, before: &Counters, after: &Counters) {
         self.counters = self.counters.and(&after.since(before));
-        self.frames = frames;
-        let reading = self.counters;
-        self.milestones.pass(frames, || reading);
+        // What was made without a device is none of its frames.
+        self.frames += frames - self.seen.unwrap_or(frames.saturating_sub(1)).min(frames);
+        self.seen = Some(frames);
+        let (frames, counted) = (self.frames, self.counters);
+        self.milestones.pass(frames, || counted);
     }
 }
 

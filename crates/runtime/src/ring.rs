@@ -113,6 +113,8 @@ pub struct Ring<T> {
     certain_ns: Option<i64>,
     ended: bool,
     closed: bool,
+    /// Whether frames that were to come, or waited here, went with a device.
+    gap: bool,
     counts: Counts,
 }
 
@@ -128,6 +130,7 @@ impl<T> Ring<T> {
             certain_ns: None,
             ended: false,
             closed: false,
+            gap: false,
             counts: Counts::default(),
         }
     }
@@ -271,6 +274,7 @@ impl<T> Ring<T> {
         }
         self.counts.queued -= lost;
         self.counts.dropped[reason as usize] += lost;
+        self.gap |= lost > 0;
         // Runs of empty places are one slot: once round, each is put behind the one before it.
         for at in 0..self.slots.len() {
             let Some(slot) = self.slots.pop_front() else { break };
@@ -288,6 +292,16 @@ impl<T> Ring<T> {
     /// What it has counted.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Notes that frames that were to come have been lost.
+    pub fn note_gap(&mut self) {
+        self.gap = true;
+    }
+
+    /// Whether frames have been lost here or on the way here since it was last asked.
+    pub fn take_gap(&mut self) -> bool {
+        std::mem::take(&mut self.gap)
     }
 
     /// Makes the oldest frame's place an empty one, joined with the empty places around it.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use serde::Serialize;
 use vramp::plan::{Graph, GraphSpec, HandlerSpec, Plan, Space};
-use vramp::runtime::{Kinds, Report, RunError, Trace};
+use vramp::runtime::{Kinds, OnLoss, Report, RunError, Trace};
 use vramp::{FileProbe, SessionError, machine};
 
 use crate::args::{DemoArgs, Wishes};
@@ -110,6 +110,8 @@ fn measure(
     let graph = graph(kinds, size, HandlerSpec::new("null"), None)?;
     let live = Live::new(wishes.quiet, Total::Time(args.seconds));
     let mut session = session::on_this_machine(wishes, &graph, kinds)?.only(space).listener(live.listener());
+    // A row of the table is of one side: where the device is lost, there is no row.
+    session = session.on_loss(wishes.on_loss.unwrap_or(OnLoss::Stop));
     if let Some(trace) = trace {
         session = session.trace(trace);
     }

@@ -160,7 +160,7 @@ impl Player {
             if let Some(stamps) = &stamps {
                 stamps.finish(&mut encoder);
             }
-            calls.submit(encoder, named(recording))
+            calls.submit(encoder, named(recording), false)
         })
     }
 

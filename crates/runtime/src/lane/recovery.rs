@@ -60,6 +60,9 @@ pub(crate) struct Recovery {
     /// How long the device stays away at first.
     pub(crate) first_pause: Duration,
     losses: VecDeque<Duration>,
+    /// The last pause, and when it was decided.
+    #[cfg(not(target_arch = "wasm32"))]
+    paused: Option<(Duration, Duration)>,
     /// Frames lost by nodes themselves that have been told of.
     told: u64,
     /// What was counted and measured on the device that is gone.
@@ -72,7 +75,6 @@ pub(crate) struct Recovery {
 #[cfg(not(target_arch = "wasm32"))]
 struct WayBack {
     next: Duration,
-    pause: Duration,
     opening: Option<std::sync::mpsc::Receiver<Option<Device>>>,
 }
 
@@ -89,14 +91,30 @@ impl Recovery {
             reopen,
             player,
             devices,
-            lose_at,
+            lose_at: sorted(lose_at),
             first_pause: FIRST_PAUSE,
             losses: VecDeque::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            paused: None,
             told: 0,
             kept: None,
             #[cfg(not(target_arch = "wasm32"))]
             way_back: None,
         }
+    }
+
+    /// What was counted and measured on the device that is gone.
+    pub(super) fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
+    }
+
+    /// How long the device is left alone now: twice as long as the last time, unless that is long ago.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn next_pause(&mut self, now: Duration) -> Duration {
+        let lately = self.paused.filter(|(_, at)| now.saturating_sub(*at) <= 2 * LONGEST_PAUSE);
+        let pause = lately.map_or(self.first_pause, |(last, _)| (2 * last).min(LONGEST_PAUSE));
+        self.paused = Some((pause, now));
+        pause
     }
 
     /// Whether the device has been lost so often lately that opening it again would not help.
@@ -109,12 +127,16 @@ impl Recovery {
     }
 }
 
+fn sorted(mut frames: VecDeque<u64>) -> VecDeque<u64> {
+    frames.make_contiguous().sort_unstable();
+    frames
+}
+
 impl Lane {
     /// Goes on after a failure that is the device's own; hands any other failure back.
     pub(super) fn recover(&mut self, failure: Failure, now: Duration) -> Stepped {
-        let (Some(trouble), Some(mut recovery)) = (failure.error.trouble(), self.recovery.take()) else {
-            return Stepped::Failed(failure);
-        };
+        let Some(trouble) = failure.error.trouble() else { return Stepped::Failed(failure) };
+        let Some(mut recovery) = self.recovery.take() else { return Stepped::Failed(failure) };
         let stepped = if recovery.rule == OnLoss::Stop {
             Stepped::Failed(failure)
         } else {
@@ -140,8 +162,8 @@ impl Lane {
             }
             #[cfg(not(target_arch = "wasm32"))]
             if reopens && recovery.reopen.is_some() {
-                let pause = recovery.first_pause;
-                recovery.way_back = Some(WayBack { next: now + pause, pause, opening: None });
+                let pause = recovery.next_pause(now);
+                recovery.way_back = Some(WayBack { next: now + pause, opening: None });
             }
         }
         let reason = trouble.to_string();
@@ -191,9 +213,12 @@ impl Lane {
             error: HandlerError::Device(DeviceError::Play(error)),
         })?;
         self.workplace.enter(device.clone());
+        let mut raised = Vec::new();
         for node in self.segments.iter_mut().flatten() {
-            node.raise_supplied(&mut self.workplace)?;
+            raised.push(node.raised(&mut self.workplace)?);
         }
+        // Only now: where one of them finds no room, all stay on the host.
+        self.segments.iter_mut().flatten().zip(raised).for_each(|(node, frames)| node.put_supplied(frames));
         self.playing = recovery.kept.take().map(|kept| Playing::again(player, kept));
         Ok(())
     }
@@ -242,8 +267,10 @@ impl Lane {
                 return None;
             }
             way_back.opening = None;
-            way_back.pause = (2 * way_back.pause).min(LONGEST_PAUSE);
-            way_back.next = now + way_back.pause;
+            let pause = recovery.next_pause(now);
+            if let Some(way_back) = &mut recovery.way_back {
+                way_back.next = now + pause;
+            }
             return answer.ok().flatten();
         }
         if now >= way_back.next {

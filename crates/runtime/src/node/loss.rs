@@ -5,13 +5,16 @@
 //!
 //! Always: a frame that is gone leaves its place behind and is counted once; frames on the host stay.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vramp_gpu::Device;
 use vramp_plan::{Shader, Space};
 
 use crate::failure::{Failure, catch};
+use crate::frame::Frame;
 use crate::handler::{HandlerError, Now};
+use crate::link::Output;
 use crate::ring::Slot;
 use crate::workplace::Workplace;
 
@@ -29,13 +32,21 @@ impl Node {
             self.counts.held -= 1;
             self.counts.lost += 1;
             self.held.arrive(Slot::empty(now.pts_ns));
+            self.tell_gap();
         }
     }
 
+    /// Tells everybody behind it that frames have been lost on their way.
+    pub(super) fn tell_gap(&self) {
+        self.outputs.iter().flatten().for_each(Output::note_gap);
+    }
+
     /// Gives up everything it has on the device that is gone, and says how many frames waited there in front of it:
-    /// those are its links', the others its own.
+    /// those are its links', the others its own. Nodes are asked in running order, so that each hears what was lost
+    /// before it.
     pub(crate) fn lose_device(&mut self) -> u64 {
-        let waited = self.inputs.lose();
+        let (waited, gap) = self.inputs.lose();
+        let lost_before = self.counts.lost;
         let held = self.held.lose(|frame| frame.space() == Space::Gpu);
         self.counts.held -= held;
         self.counts.lost += held;
@@ -43,6 +54,9 @@ impl Node {
             self.counts.held -= 1;
             self.counts.lost += 1;
             self.hold_or_send(Slot::empty(pts_ns));
+        }
+        if gap || self.counts.lost > lost_before {
+            self.tell_gap();
         }
         self.release_due();
         self.stats.show(&self.counts);
@@ -60,18 +74,31 @@ impl Node {
         catch(|| self.handler.enter_device(device)).map_err(|error| self.failure(number, error))
     }
 
-    /// Brings the frames that its inputs supply again and again to the device, once.
-    pub(crate) fn raise_supplied(&mut self, workplace: &mut Workplace) -> Result<(), Failure> {
-        let Some(desk) = workplace.desk().filter(|_| self.handler.computes()) else { return Ok(()) };
-        let owner = self.members[0].name.as_str().into();
-        let mut problem = None;
-        for frame in self.inputs.supplied() {
-            match desk.raise(frame.clone(), &owner) {
-                Ok(there) => *frame = there,
-                Err(error) => problem = Some(error),
-            }
+    /// The frames that its inputs supply again and again, brought to the device.
+    pub(crate) fn raised(&mut self, workplace: &mut Workplace) -> Result<Vec<Frame>, Failure> {
+        let owner: Arc<str> = self.members[0].name.as_str().into();
+        let Some(desk) = workplace.desk().filter(|_| self.handler.computes()) else { return Ok(Vec::new()) };
+        let raised: Result<_, _> = self.inputs.supplied().map(|frame| desk.raise(frame.clone(), &owner)).collect();
+        raised.map_err(|error| self.failure(self.counts.taken, HandlerError::Device(error)))
+    }
+
+    /// Has its inputs supply these instead of what they are copies of.
+    pub(crate) fn put_supplied(&mut self, frames: Vec<Frame>) {
+        self.inputs.supplied().zip(frames).for_each(|(own, frame)| *own = frame);
+    }
+
+    /// Brings what its inputs supply to the device where it is still on the host: once, not for every frame.
+    pub(super) fn raise_late(&mut self, workplace: &mut Workplace) -> Result<(), HandlerError> {
+        if workplace.desk().is_none() || !self.inputs.supplied().any(|frame| frame.space() == Space::Cpu) {
+            return Ok(());
         }
-        problem.map_or(Ok(()), |error| Err(self.failure(self.counts.taken, HandlerError::Device(error))))
+        match self.raised(workplace) {
+            Ok(frames) => {
+                self.put_supplied(frames);
+                Ok(())
+            }
+            Err(failure) => Err(failure.error),
+        }
     }
 
     /// The kernels it needs on a device.

@@ -408,6 +408,7 @@ impl Node {
                 self.made.fill(None);
                 self.counts.lost += 1;
                 self.hold_or_send(Slot::empty(pts_ns));
+                self.tell_gap();
                 return Fired::Failed(self.failure(now.number, error));
             }
             Err(error) => {

@@ -89,9 +89,15 @@ impl Node {
 
     /// After a call: keeps it to be repeated where memory was short and nothing was taken.
     pub(super) fn keep_call(&mut self, now: Now, outcome: &Result<Flow, HandlerError>) {
-        let short = matches!(outcome, Err(error) if error.missing().is_some());
         self.memory.short = None;
-        if !short {
+        if let Err(error) = outcome {
+            self.keep_short_call(now, error);
+        }
+    }
+
+    /// Keeps a call to be repeated where this error is that memory was short.
+    pub(super) fn keep_short_call(&mut self, now: Now, error: &HandlerError) {
+        if error.missing().is_none() {
             return;
         }
         let frame = self.given.get_mut(self.inputs.lead()).and_then(Option::take);
@@ -115,6 +121,11 @@ impl Node {
         if let Some(given) = self.given.get_mut(self.inputs.lead()).filter(|_| led) {
             *given = frame;
             self.counts.held -= 1;
+        }
+        if self.inputs.lack_one() {
+            self.counts.taken += u64::from(!led);
+            self.given.fill(None);
+            return self.lack(now, workplace);
         }
         let outcome = self.call(now, workplace);
         self.supplied_again = repeats;

@@ -2,12 +2,15 @@
 //!
 //! Owns how the plan's memory reaches the pools, at the start and when sizes change.
 //! Does not count: the planner does.
+//!
+//! Always: an aim holds for whichever device is used, also one that is opened later.
 
 use std::sync::{Arc, Mutex};
 
 use vramp_plan::catalog::{Direction, Family};
 use vramp_plan::{Content, Plan, Space};
 
+use crate::devices::Devices;
 use crate::passed::Passed;
 use crate::pool::HostPool;
 
@@ -24,9 +27,7 @@ pub(super) struct Replanned<'a> {
 #[derive(Clone)]
 pub(super) struct Aim {
     pub(super) pool: HostPool,
-    pub(super) device: Option<vramp_gpu::Device>,
-    /// What others hold on the device.
-    pub(super) others: u64,
+    pub(super) devices: Arc<Devices>,
 }
 
 impl Aim {
@@ -34,9 +35,7 @@ impl Aim {
     pub(super) fn at(&self, memory: &vramp_plan::Memory) {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
         self.pool.aim(enough(memory.cpu_bytes));
-        if let Some(device) = &self.device {
-            device.pool().aim(enough(memory.gpu_bytes).saturating_add(self.others));
-        }
+        self.devices.aim(enough(memory.gpu_bytes));
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         pool.reserve(frames.bytes, usize::try_from(frames.count).unwrap_or(usize::MAX));
     }
     let planned_memory = Arc::new(Mutex::new(plan.memory.clone()));
-    let aim = Aim { pool: pool.clone(), device: wishes.device.clone(), others: devices.others().lent_bytes };
+    let aim = Aim { pool: pool.clone(), devices: Arc::clone(&devices) };
     aim.at(&plan.memory);
     let lent_before = wishes.device.as_ref().map(|device| device.pool().leaks()).unwrap_or_default();
     if let Some(device) = &wishes.device {

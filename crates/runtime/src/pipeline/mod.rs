@@ -520,8 +520,8 @@ impl Pipeline {
         }
         let imbalance = self.watched.imbalance();
         debug_assert!(imbalance.is_none(), "frames are not accounted for: {imbalance:?}");
-        let playing = self.lanes.iter().find_map(Lane::playing);
-        let report = self.watched.report(elapsed, playing);
+        let measured = self.lanes.iter().find_map(Lane::measured);
+        let report = self.watched.report(elapsed, measured);
         (report, first)
     }
 }

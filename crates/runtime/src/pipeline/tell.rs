@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::heap::is_counted;
 use crate::monitor::{Histogram, Progress};
-use crate::playing::Playing;
+use crate::playing::Kept;
 use crate::report::{
     Counted, Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, Times,
 };
@@ -91,7 +91,7 @@ impl Watched {
             .or_else(|| ring().map(|link| format!("{} -> {}", link.from, link.to)))
     }
 
-    pub(super) fn report(&self, elapsed: Duration, playing: Option<&Playing>) -> Report {
+    pub(super) fn report(&self, elapsed: Duration, measured: Option<(&Kept, u64)>) -> Report {
         let counts: Vec<_> = self.nodes.iter().map(|node| node.stats.counts()).collect();
         let sum = |which: fn(&WatchedNode) -> bool, what: fn(&crate::monitor::NodeCounts) -> u64| -> u64 {
             self.nodes.iter().zip(&counts).filter(|(node, _)| which(node)).map(|(_, counts)| what(counts)).sum()
@@ -116,18 +116,18 @@ impl Watched {
             fps: if seconds > 0.0 { frames as f64 / seconds } else { 0.0 },
             frame_ms: times(&interval),
             latency_ms: times(&latency),
-            timing: match playing.map(|playing| playing.player().timing()) {
+            timing: match measured.map(|(kept, _)| kept.timing()) {
                 None => "cpu",
                 Some(Some(vramp_gpu::Timing::Timestamps)) => "timestamps",
                 Some(_) => "fenced",
             },
             gpu_ms: GpuTimes {
-                p50: playing.and_then(|playing| playing.frame_ns(0.5)).map(|ns| ns / 1e6),
-                p99: playing.and_then(|playing| playing.frame_ns(0.99)).map(|ns| ns / 1e6),
+                p50: measured.and_then(|(kept, _)| kept.frame_ns(0.5)).map(|ns| ns / 1e6),
+                p99: measured.and_then(|(kept, _)| kept.frame_ns(0.99)).map(|ns| ns / 1e6),
             },
-            gpu_busy: playing.and_then(|playing| playing.busy(elapsed)),
+            gpu_busy: measured.and_then(|(kept, _)| kept.busy(elapsed)),
             counters,
-            steady: self.steady(playing, &counters),
+            steady: self.steady(measured, &counters),
             frames_in: sum(|node| node.source, |counts| counts.taken),
             frames_out: sum(|node| node.sink, |counts| counts.emitted),
             filtered: sum(|_| true, |counts| counts.filtered),
@@ -135,7 +135,7 @@ impl Watched {
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
             recoveries: self.devices.recoveries(),
-            memory: self.memory(playing),
+            memory: self.memory(measured),
             groups: self.groups(),
             handlers: self.handlers(),
             links,
@@ -193,13 +193,13 @@ impl Watched {
         }
     }
 
-    fn steady(&self, playing: Option<&Playing>, counters: &Counted) -> PerFrame {
+    fn steady(&self, measured: Option<(&Kept, u64)>, counters: &Counted) -> PerFrame {
         let Some((frames_before, before)) = self.passed.middle() else { return PerFrame::default() };
         let now = self.passed.read();
         let frames = self.passed.frames() - frames_before;
         let per_frame = |now: u64, before: u64| (now - before) as f64 / frames.max(1) as f64;
         let asked =
-            |counter: fn(&vramp_gpu::Counters) -> u64| playing.map_or(0.0, |playing| playing.per_frame(counter));
+            |counter: fn(&vramp_gpu::Counters) -> u64| measured.map_or(0.0, |(kept, _)| kept.per_frame(counter));
         let heap = is_counted();
         PerFrame {
             frames,
@@ -220,7 +220,7 @@ impl Watched {
         }
     }
 
-    fn memory(&self, playing: Option<&Playing>) -> MemoryUse {
+    fn memory(&self, measured: Option<(&Kept, u64)>) -> MemoryUse {
         let host = self.pool.stats();
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let device = self.devices.memory();
@@ -236,7 +236,7 @@ impl Watched {
             cpu_budget_bytes: host.budget_bytes,
             gpu_budget_bytes: device.budget_bytes,
             cpu_lent_peak_bytes: host.lent_peak_bytes,
-            ring_bytes: playing.map_or(0, |playing| playing.player().ring_bytes()),
+            ring_bytes: measured.map_or(0, |(_, rings)| rings),
             hits: host.hits + device.hits,
             misses: host.misses + device.misses,
             trimmed: host.trimmed + device.trimmed,

@@ -280,6 +280,8 @@ impl<'a> Count<'a> {
                 let kept =
                     wires.iter().map(|w| self.waits.behind_download(*w)).fold(Retained::default(), Retained::beside);
                 self.stand(Space::Cpu, kept.frames().max(1), bytes, ramp.from);
+                // It stays on the device until it has been read, where that reads it in place.
+                self.stand(Space::Gpu, 1, bytes, ramp.from);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
 use crate::shell;
 
@@ -99,7 +99,11 @@ fn second_driver() -> anyhow::Result<()> {
     }
     let mut script = shell::command(shell::root().join("scripts/lavapipe25.sh"));
     script.arg(&folder);
-    shell::run(script).context("no second driver for the tests of users' shaders")
+    // Elsewhere than on Debian there may be no such package: the tests that need it then say so themselves.
+    if let Err(problem) = shell::run(script) {
+        eprintln!("xtask: no second driver for the tests of users' shaders: {problem:#}");
+    }
+    Ok(())
 }
 
 /// The words before `apt-get` that let it install, or none where it cannot.

@@ -78,6 +78,14 @@ While it runs:
   and to `--json`. Ctrl-C ends a run cleanly: files are finished and the report is
   printed. A second Ctrl-C ends it at once.
 
+A device that is lost:
+  It is opened again, as it was opened first; where that fails, or it is lost again and
+  again, the cpu goes on from the next frame, and the device is tried anew from time to
+  time. `--on-loss cpu` stays on the cpu, `--on-loss stop` ends the run. Frames that were
+  on the device are lost, and counted as device_lost; `recoveries` of the report tells
+  each loss. A handler that can only run there ends the run. `--lose-device-at 200,400`
+  destroys the device to see all this.
+
 Which adapter:
   The best one, hardware before software, if the plan uses any. `--prefer`, `--min-memory`
   and `--max-load` pass over adapters that are not so; where none is left, everything runs

@@ -77,7 +77,8 @@ fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
 pub(crate) fn provide() -> anyhow::Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|needed| !needed.what.is_there()).collect();
     if missing.is_empty() {
-        return second_driver();
+        second_driver();
+        return Ok(());
     }
     for Needed { what, package, why } in &missing {
         eprintln!("xtask: `{}` (package {package}) is missing: {why}", what.name());
@@ -88,14 +89,15 @@ pub(crate) fn provide() -> anyhow::Result<()> {
     };
     shell::run(apt_get(prefix, &["update", "-q"]))?;
     shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))?;
-    second_driver()
+    second_driver();
+    Ok(())
 }
 
 /// Users' shaders are also tried on a driver that runs kernels inside of submitting them, unpacked beside the build.
-fn second_driver() -> anyhow::Result<()> {
+fn second_driver() {
     let folder = shell::root().join("target/mesa25");
     if !cfg!(target_os = "linux") || folder.join("env.sh").is_file() {
-        return Ok(());
+        return;
     }
     let mut script = shell::command(shell::root().join("scripts/lavapipe25.sh"));
     script.arg(&folder);
@@ -103,7 +105,6 @@ fn second_driver() -> anyhow::Result<()> {
     if let Err(problem) = shell::run(script) {
         eprintln!("xtask: no second driver for the tests of users' shaders: {problem:#}");
     }
-    Ok(())
 }
 
 /// The words before `apt-get` that let it install, or none where it cannot.

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use vramp::calibrate::{CalibrateError, Calibration, Progress, keep, known};
 use vramp::gpu::{Adapter, Device};
+use vramp::machine;
 use vramp::plan::{Origin, Profile};
 
 use crate::args::CalibrateArgs;
@@ -44,6 +45,10 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), Failure> {
         CalibrateError::Interrupted => Failure::Interrupted,
         error => Failure::Failed(error.into()),
     })?;
+    // Plans look for it by the list of adapters, and ask no driver.
+    if machine::known_adapters().is_none() {
+        machine::list_adapters();
+    }
     let kept = keep(&profile, device.as_ref().map(Device::adapter));
     let kept = kept.map(|path| path.display().to_string());
     if json {

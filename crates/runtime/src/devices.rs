@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vramp_gpu::{Counters, Device, Statistics};
 
+use crate::handler::Trouble;
 use crate::report::Recovered;
 
 /// The device in use and what is known of those before it.
@@ -32,6 +33,8 @@ struct State {
     /// API and name of the first.
     named: Option<(String, String)>,
     recoveries: Vec<Recovered>,
+    /// Why the current one was given up from outside, until its lane has heard it.
+    hangs: Option<Trouble>,
 }
 
 impl Devices {
@@ -46,6 +49,7 @@ impl Devices {
             aim_bytes: u64::MAX,
             named,
             recoveries: Vec::new(),
+            hangs: None,
         };
         state.seat(device);
         Devices { state: Mutex::new(state) }
@@ -71,6 +75,10 @@ impl Devices {
     pub(crate) fn memory(&self) -> Statistics {
         let state = self.lock();
         let mut now = state.current.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
+        if state.current.as_ref().is_some_and(|device| device.check().is_err()) {
+            // What was lent on a device that is gone is gone too.
+            (now.lent, now.lent_bytes, now.pooled_bytes) = (0, 0, 0);
+        }
         now.lent_bytes = now.lent_bytes.saturating_sub(state.others.lent_bytes);
         now.lent = now.lent.saturating_sub(state.others.lent);
         now.hits = now.hits.saturating_sub(state.others.hits);
@@ -85,6 +93,23 @@ impl Devices {
         let mut state = self.lock();
         state.aim_bytes = bytes;
         state.aim();
+    }
+
+    /// The current one is given up from outside, for this reason.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn hang(&self, trouble: Option<Trouble>) {
+        self.lock().hangs = trouble;
+    }
+
+    /// Whether it was, and its lane has not heard it yet.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn is_hanging(&self) -> bool {
+        self.lock().hangs.is_some()
+    }
+
+    /// Why it was given up from outside, if it was.
+    pub(crate) fn take_hang(&self) -> Option<Trouble> {
+        self.lock().hangs.take()
     }
 
     /// The losses so far.

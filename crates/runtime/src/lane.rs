@@ -22,7 +22,7 @@ use crate::blame::{Blame, Slow};
 use crate::failure::Failure;
 use crate::heap::counted;
 use crate::node::{Fired, Node};
-use crate::playing::{Kept, Playing};
+use crate::playing::{DEVICE, Kept, Playing};
 use crate::ring::DropReason;
 use crate::shortage::Shortage;
 use crate::workplace::Workplace;
@@ -234,7 +234,12 @@ impl Lane {
         let stepped =
             counted(&tally, || if self.playing.is_some() { self.step_device(now) } else { self.step_host(now) });
         match stepped {
-            Stepped::Failed(failure) => self.recover(failure, now()),
+            Stepped::Failed(mut failure) => {
+                if failure.handler == DEVICE {
+                    failure.frame = self.nodes().map(Node::last_number).max().unwrap_or(0);
+                }
+                self.recover(failure, now())
+            }
             stepped => stepped,
         }
     }

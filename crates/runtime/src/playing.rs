@@ -21,6 +21,9 @@ use crate::node::Node;
 use crate::shortage::Shortage;
 use crate::workplace::{Wanted, Workplace};
 
+/// Who is blamed for what is nobody's but the device's.
+pub(crate) const DEVICE: &str = "device";
+
 /// Plays what one lane records.
 pub struct Playing {
     player: Player,
@@ -408,5 +411,5 @@ impl SegmentCount {
 }
 
 pub(crate) fn failure(error: DeviceError) -> Failure {
-    Failure { handler: "device".to_owned(), frame: 0, error: HandlerError::Device(error) }
+    Failure { handler: DEVICE.to_owned(), frame: 0, error: HandlerError::Device(error) }
 }

@@ -137,6 +137,7 @@ impl Lane {
     pub(super) fn recover(&mut self, failure: Failure, now: Duration) -> Stepped {
         let Some(trouble) = failure.error.trouble() else { return Stepped::Failed(failure) };
         let Some(mut recovery) = self.recovery.take() else { return Stepped::Failed(failure) };
+        let trouble = recovery.devices.take_hang().unwrap_or(trouble);
         let stepped = if recovery.rule == OnLoss::Stop {
             Stepped::Failed(failure)
         } else {

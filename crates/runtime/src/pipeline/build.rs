@@ -369,11 +369,13 @@ fn add_ramps(plan: &Plan, planned: &[Planned<'_>], units: &mut Vec<Unit>, unit_o
     let device = plan.lanes.iter().position(|lane| lane.device).unwrap_or(0);
     let mut found = Vec::new();
     for ramp in &plan.ramps {
-        let own = ramp.to.iter().find(|to| planned[to.handler].entry.transfer == Some(ramp.direction));
+        // The user's own transfer: one that is fed by the ramp, or, where a ramp the other way leads to it, feeds it.
+        let is_own = |handler: usize| planned[handler].entry.transfer == Some(ramp.direction);
+        let own = ramp.to.iter().map(|to| to.handler).chain([ramp.from.handler]).find(|handler| is_own(*handler));
         found.push(match own {
-            Some(to) => {
-                units[unit_of[to.handler]].ramp = Some(ramp.direction);
-                unit_of[to.handler]
+            Some(handler) => {
+                units[unit_of[handler]].ramp = Some(ramp.direction);
+                unit_of[handler]
             }
             None => {
                 let order = match ramp.direction {

@@ -11,8 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use vramp_gpu::Device;
-
 use crate::failure::Failure;
 use crate::handler::DeviceError;
 use crate::lane::{Busy, Lane};
@@ -24,6 +22,9 @@ use super::{Outcome, Pipeline, PrepareError, RunError, Stopper};
 
 /// How long handlers that do not come back are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a lane that is kept inside the driver may still come back once its time is over.
+const GRACE: Duration = Duration::from_millis(400);
 
 /// How often it is looked whether lanes wait for memory in vain.
 const LOOK: Duration = Duration::from_millis(25);
@@ -53,19 +54,25 @@ impl Pipeline {
         let mut error = None;
         let (mut asked_at, mut finished_at) = (None::<Instant>, None::<Instant>);
         let (mut second, mut last) = (1, Progress::default());
-        let mut hangs = None;
+        let (mut hangs, mut stuck) = (None, None::<(Instant, Failure)>);
         let (mut stall, mut looked) = (Stall::default(), started);
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
             // The device's lane cannot say so itself while the driver keeps it.
-            if let (None, Some(Err(overdue))) =
-                (hangs, self.watched.devices.current().as_ref().map(Device::check_overdue))
+            if let (None, None, Some(device)) = (hangs, &stuck, self.watched.devices.current())
+                && let Err(overdue) = device.check_overdue()
+            {
+                // Where it comes back after all, it goes on without that device.
+                let failure = failure(DeviceError::Play(overdue));
+                self.watched.devices.hang(failure.error.trouble());
+                device.abandon();
+                stuck = Some((now, failure));
+            }
+            let left = self.watched.devices.is_hanging();
+            if let Some((_, failure)) = stuck.take_if(|(since, _)| !left || now.duration_since(*since) >= GRACE)
+                && left
             {
                 hangs = device_lane;
-                if let Some(device) = self.watched.devices.current() {
-                    device.abandon();
-                }
-                let failure = failure(DeviceError::Play(overdue));
                 self.failed = Some(failure.drops());
                 error.get_or_insert(RunError::Failed(failure));
                 self.stop.stop();
@@ -90,11 +97,11 @@ impl Pipeline {
                 longest.filter(|_| finished_at.is_none()).map(|longest| longest.saturating_sub(started.elapsed()));
             let longest_wait = if self.watched.trace.is_some() { TRACED } else { LONGEST };
             let wait = next_second.min(to_end.unwrap_or(next_second)).clamp(SHORTEST, longest_wait);
-            if looked.elapsed() >= LOOK && error.is_none() && !self.stop.is_stopped() {
+            if looked.elapsed() >= LOOK && !self.stop.is_stopped() {
                 looked = now;
                 if let Some(failure) = self.judge(&mut stall, &busy, &lanes) {
                     self.failed = Some(failure.drops());
-                    error = Some(RunError::Failed(failure));
+                    error.get_or_insert(RunError::Failed(failure));
                     self.stop.stop();
                 }
             }

@@ -254,7 +254,8 @@ impl Watched {
             bytes: held.bytes,
             since_frame: held.since_frame,
         });
-        let there = self.devices.current().into_iter().flat_map(|device| device.pool().leaks());
+        let current = self.devices.current().filter(|device| device.check().is_ok());
+        let there = current.into_iter().flat_map(|device| device.pool().leaks());
         let there = there.filter(|row| !self.lent_before.contains(&row.tag)).map(|row| Leak {
             space: "gpu",
             last: self.pool.name_of(row.note).unwrap_or_else(|| row.owner.clone()).to_string(),

@@ -59,8 +59,10 @@ impl Wiring<'_> {
             let leads = planned[link.to.handler].lead() == port;
             // A ramp that this link crosses, or that its consumer is.
             let at = |to: &vramp_plan::PortAt| *to == link.to;
-            let ramp =
-                plan.ramps.iter().position(|r| r.from == link.from && r.to.iter().any(at)).map(|r| (r, ramps[r]));
+            // One that its producer is has been crossed already.
+            let crosses =
+                |r: &usize| plan.ramps[*r].from == link.from && plan.ramps[*r].to.iter().any(at) && ramps[*r] != from;
+            let ramp = (0..plan.ramps.len()).find(crosses).map(|r| (r, ramps[r]));
             let rings = match ramp {
                 Some((_, carrier)) if carrier == to => {
                     // The user's own transfer: the way to it is what the plan says.

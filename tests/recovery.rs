@@ -398,7 +398,9 @@ fn whatever_the_graph_and_whenever_the_loss_no_wrong_frame_arrives() {
         format!("{a} ! delay 3 ! mix name=m ! keeps; a. ! blur ! m.b"),
         format!("{a} ! mix name=m ! blur ! keeps; {b} ! blur ! m.b"),
         format!("{a} ! mix name=m ! keeps; {b} ! every 4 ! blur ! m.b"),
+        format!("{a} ! mix name=m mode=difference ! keeps; {b} ! convert rgb8 ! convert rgba8 ! m.b"),
         format!("{a} ! blur ! download ! invert ! upload ! blur sigma=2 ! keeps"),
+        format!("{a} ! blur ! upload ! keeps"),
         format!("{a} ! blur !{{lossless depth=3}} delay 2 !{{lossless depth=2}} invert ! keeps"),
     ];
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;

@@ -110,6 +110,23 @@ fn a_file_that_cannot_be_written_is_refused_before_anything_runs() {
     assert_eq!(left_in(&dir), ["a_file"], "nothing is left of what never ran: {}", run.err);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_and_a_pipe_are_written_to_and_stay_what_they_are() {
+    let dir = dir("a_link_and_a_pipe");
+    let (link, real) = (dir.join("link.json"), dir.join("real.json"));
+    std::fs::write(&real, "old").unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let text = "pattern size=8x8 frames=2 ! null";
+    ends_with(0, vramp(&["run", text, "--cpu", "--trace", link.to_str().unwrap()]));
+    assert!(link.is_symlink() && real.is_file());
+    assert!(!events(&real).is_empty());
+    // What a process writes to a pipe at this path arrives at its reader.
+    let run = ends_with(0, vramp(&["run", text, "--cpu", "--trace", "/dev/stdout"]));
+    let drawn: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(drawn["traceEvents"].is_array() || drawn.is_array(), "{}", run.out);
+}
+
 #[test]
 fn the_demo_draws_each_of_its_runs() {
     let dir = dir("the_demo_draws");

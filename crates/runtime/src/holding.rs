@@ -77,16 +77,11 @@ impl Holding {
 
     /// Keeps a slot, joined with the empty places before it.
     pub(crate) fn push(&mut self, slot: Slot<Frame>) {
-        match (slot, self.places.back_mut()) {
-            (
-                Slot::Empty { count, last_ns, .. },
-                Some(Held::Slot(Slot::Empty { count: before, last_ns: last, .. })),
-            ) => {
-                *before += count;
-                *last = last_ns;
-            }
-            (slot, _) => self.places.push_back(Held::Slot(slot)),
-        }
+        let rest = match self.places.back_mut() {
+            Some(Held::Slot(back)) => back.join(slot),
+            _ => Some(slot),
+        };
+        self.places.extend(rest.map(Held::Slot));
     }
 
     /// Keeps the place of a frame that comes later.
@@ -118,7 +113,7 @@ impl Holding {
             if let Held::Slot(Slot::Frame { pts_ns, frame }) = held
                 && is_lost(frame)
             {
-                *held = Held::Slot(Slot::empty(*pts_ns));
+                *held = Held::Slot(Slot::lost(*pts_ns));
                 lost += 1;
             }
         }
@@ -129,10 +124,10 @@ impl Holding {
     pub(crate) fn pop(&mut self) -> Option<Slot<Frame>> {
         match self.places.front_mut()? {
             Held::Awaited(_) => None,
-            Held::Slot(Slot::Empty { count, first_ns, .. }) if *count > 1 => {
+            Held::Slot(Slot::Empty { count, first_ns, lost, .. }) if *count > 1 => {
                 // Which times the rest of a run has is not known: only its first is certain.
                 *count -= 1;
-                Some(Slot::empty(*first_ns))
+                Some(if *lost { Slot::lost(*first_ns) } else { Slot::empty(*first_ns) })
             }
             Held::Slot(_) => match self.places.pop_front() {
                 Some(Held::Slot(slot)) => Some(slot),

@@ -89,8 +89,13 @@ impl Inputs {
         let Some(passed) = passed_ns else { return false };
         let mut moved = false;
         for port in self.others_mut() {
-            if let Some(newest) = port.link.take_up_to(passed) {
-                (port.newest, port.seen, port.lost) = (Some(newest), false, false);
+            let (newest, lost) = port.link.take_up_to(passed);
+            if newest.is_some() {
+                (port.newest, port.seen, port.lost) = (newest, false, false);
+                moved = true;
+            }
+            if lost {
+                (port.newest, port.lost) = (None, true);
                 moved = true;
             }
         }
@@ -132,24 +137,20 @@ impl Inputs {
         self.ports.iter().position(|port| port.as_ref().is_some_and(gone))
     }
 
-    /// Gives up frames that were on a device that is gone; says how many of those waited, and whether any have been lost
-    /// here or on the way here. An input that has lost its newest frame, or one that should have followed it, lacks one
-    /// until another comes.
-    pub(crate) fn lose(&mut self) -> (u64, bool) {
+    /// Gives up frames that were on a device that is gone; says how many of those waited. An input that has lost the
+    /// frame it supplies lacks one until another comes; where later ones were lost, their places will say so.
+    pub(crate) fn lose(&mut self) -> u64 {
         let is_lost = |frame: &Frame| frame.space() == Space::Gpu;
         let lead = self.lead;
-        let (mut lost, mut any) = (0, false);
+        let mut lost = 0;
         for (at, port) in self.ports.iter_mut().enumerate() {
             let Some(port) = port else { continue };
             lost += port.link.lose(DropReason::DeviceLost, is_lost);
-            let gap = port.link.take_gap();
-            let had = port.newest.take_if(|newest| is_lost(newest)).is_some();
-            any |= gap || had;
-            if at != lead && (gap || had) {
-                (port.newest, port.lost) = (None, true);
+            if port.newest.take_if(|newest| is_lost(newest)).is_some() && at != lead {
+                port.lost = true;
             }
         }
-        (lost, any)
+        lost
     }
 
     /// The frames that other inputs than the lead supply.

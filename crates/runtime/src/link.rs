@@ -93,11 +93,6 @@ impl<T> Output<T> {
         self.shared.wake_consumer();
     }
 
-    /// Says that frames that were to come have been lost.
-    pub fn note_gap(&self) {
-        self.shared.ring().note_gap();
-    }
-
     /// What the link has counted.
     pub fn counts(&self) -> Counts {
         self.shared.ring().counts()
@@ -165,13 +160,13 @@ impl<T> Input<T> {
         slot
     }
 
-    /// Takes everything up to a time out and hands back the newest frame of it.
-    pub fn take_up_to(&self, pts_ns: i64) -> Option<T> {
-        let newest = self.shared.ring().take_up_to(pts_ns);
+    /// Takes everything up to a time out and hands back the newest frame of it, and whether a newer one was lost.
+    pub fn take_up_to(&self, pts_ns: i64) -> (Option<T>, bool) {
+        let (newest, lost) = self.shared.ring().take_up_to(pts_ns);
         if newest.is_some() {
             self.shared.wake_producer();
         }
-        newest
+        (newest, lost)
     }
 
     /// Says that the consumer has ended.
@@ -185,11 +180,6 @@ impl<T> Input<T> {
         let lost = self.shared.ring().lose(reason, is_lost);
         self.shared.wake_producer();
         lost
-    }
-
-    /// Whether frames have been lost here or on the way here since it was last asked.
-    pub fn take_gap(&self) -> bool {
-        self.shared.ring().take_gap()
     }
 
     /// Drops everything that waits.

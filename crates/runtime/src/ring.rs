@@ -28,13 +28,33 @@ pub enum Slot<T> {
         first_ns: i64,
         /// Time of the last.
         last_ns: i64,
+        /// Whether any of them went with a device: whoever wants the newest frame up to here must not take an older one.
+        lost: bool,
     },
 }
 
 impl<T> Slot<T> {
     /// An empty place.
     pub fn empty(pts_ns: i64) -> Slot<T> {
-        Slot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns }
+        Slot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: false }
+    }
+
+    /// The place of a frame that went with a device.
+    pub fn lost(pts_ns: i64) -> Slot<T> {
+        Slot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: true }
+    }
+
+    /// Takes another run of empty places in behind this one; hands back what is none.
+    pub(crate) fn join(&mut self, other: Slot<T>) -> Option<Slot<T>> {
+        match (self, other) {
+            (Slot::Empty { count, last_ns, lost, .. }, Slot::Empty { count: more, last_ns: last, lost: also, .. }) => {
+                *count += more;
+                *last_ns = last;
+                *lost |= also;
+                None
+            }
+            (_, other) => Some(other),
+        }
     }
 
     /// The time of the first place in it.
@@ -113,8 +133,6 @@ pub struct Ring<T> {
     certain_ns: Option<i64>,
     ended: bool,
     closed: bool,
-    /// Whether frames that were to come, or waited here, went with a device.
-    gap: bool,
     counts: Counts,
 }
 
@@ -130,7 +148,6 @@ impl<T> Ring<T> {
             certain_ns: None,
             ended: false,
             closed: false,
-            gap: false,
             counts: Counts::default(),
         }
     }
@@ -170,13 +187,11 @@ impl<T> Ring<T> {
         }
         if !self.closed {
             self.certain_ns = self.certain_ns.max(Some(slot.last_ns()));
-            match (slot, self.slots.back_mut()) {
-                (Slot::Empty { count, last_ns, .. }, Some(Slot::Empty { count: before, last_ns: last, .. })) => {
-                    *before += count;
-                    *last = last_ns;
-                }
-                (slot, _) => self.slots.push_back(slot),
-            }
+            let rest = match self.slots.back_mut() {
+                Some(back) => back.join(slot),
+                None => Some(slot),
+            };
+            self.slots.extend(rest);
         }
         Sent::Taken
     }
@@ -207,15 +222,17 @@ impl<T> Ring<T> {
     }
 
     /// Takes everything up to a time out and hands back the newest frame of it: what an input supplies to a lead of
-    /// that time.
-    pub fn take_up_to(&mut self, pts_ns: i64) -> Option<T> {
-        let mut newest = None;
+    /// that time; and whether a newer one went with a device.
+    pub fn take_up_to(&mut self, pts_ns: i64) -> (Option<T>, bool) {
+        let (mut newest, mut lost) = (None, false);
         while self.slots.front().is_some_and(|slot| slot.first_ns() <= pts_ns) {
-            if let Some(Slot::Frame { frame, .. }) = self.take() {
-                newest = Some(frame);
+            match self.take() {
+                Some(Slot::Frame { frame, .. }) => (newest, lost) = (Some(frame), false),
+                Some(Slot::Empty { lost: also, .. }) => lost |= also,
+                None => {}
             }
         }
-        newest
+        (newest, lost)
     }
 
     /// The newest frame, which stays where it is.
@@ -268,23 +285,20 @@ impl<T> Ring<T> {
             if let Slot::Frame { pts_ns, frame } = slot
                 && is_lost(frame)
             {
-                *slot = Slot::empty(*pts_ns);
+                *slot = Slot::lost(*pts_ns);
                 lost += 1;
             }
         }
         self.counts.queued -= lost;
         self.counts.dropped[reason as usize] += lost;
-        self.gap |= lost > 0;
         // Runs of empty places are one slot: once round, each is put behind the one before it.
         for at in 0..self.slots.len() {
             let Some(slot) = self.slots.pop_front() else { break };
-            match (slot, self.slots.back_mut().filter(|_| at > 0)) {
-                (Slot::Empty { count, last_ns, .. }, Some(Slot::Empty { count: before, last_ns: last, .. })) => {
-                    *before += count;
-                    *last = last_ns;
-                }
-                (slot, _) => self.slots.push_back(slot),
-            }
+            let rest = match self.slots.back_mut().filter(|_| at > 0) {
+                Some(back) => back.join(slot),
+                None => Some(slot),
+            };
+            self.slots.extend(rest);
         }
         lost
     }
@@ -292,16 +306,6 @@ impl<T> Ring<T> {
     /// What it has counted.
     pub fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// Notes that frames that were to come have been lost.
-    pub fn note_gap(&mut self) {
-        self.gap = true;
-    }
-
-    /// Whether frames have been lost here or on the way here since it was last asked.
-    pub fn take_gap(&mut self) -> bool {
-        std::mem::take(&mut self.gap)
     }
 
     /// Makes the oldest frame's place an empty one, joined with the empty places around it.
@@ -312,18 +316,16 @@ impl<T> Ring<T> {
         self.counts.queued -= 1;
         self.counts.dropped[reason as usize] += 1;
         // The oldest frame has at most one run in front of it and one behind.
-        if let Some(Slot::Empty { count, last_ns, .. }) = self.slots.get(at + 1) {
-            let (more, last) = (*count, *last_ns);
-            self.slots.remove(at + 1);
-            self.slots[at] = Slot::Empty { count: 1 + more, first_ns: pts_ns, last_ns: last };
+        if let Some(Slot::Empty { .. }) = self.slots.get(at + 1)
+            && let Some(behind) = self.slots.remove(at + 1)
+        {
+            self.slots[at].join(behind);
         }
         if at > 0
-            && let Some(Slot::Empty { count, first_ns, .. }) = self.slots.get(at - 1)
-            && let Slot::Empty { count: own, last_ns, .. } = self.slots[at]
+            && let Slot::Empty { .. } = self.slots[at - 1]
+            && let Some(own) = self.slots.remove(at)
         {
-            let joined = Slot::Empty { count: count + own, first_ns: *first_ns, last_ns };
-            self.slots.remove(at);
-            self.slots[at - 1] = joined;
+            self.slots[at - 1].join(own);
         }
     }
 }

@@ -73,7 +73,7 @@ proptest! {
                     Some(Slot::Frame { pts_ns, frame }) => {
                         prop_assert_eq!(model.pop_front(), Some((pts_ns, Some(frame))));
                     }
-                    Some(Slot::Empty { count, first_ns, last_ns }) => {
+                    Some(Slot::Empty { count, first_ns, last_ns, .. }) => {
                         prop_assert_eq!(model.front(), Some(&(first_ns, None)));
                         for left in (0..count).rev() {
                             let (at, frame) = model.pop_front().unwrap();
@@ -92,7 +92,7 @@ proptest! {
                             model.pop_front();
                         }
                     }
-                    prop_assert_eq!(ring.take_up_to(limit), newest);
+                    prop_assert_eq!(ring.take_up_to(limit), (newest, false));
                 }
                 Act::Watermark => {
                     ring.watermark(time - 1);
@@ -314,4 +314,18 @@ fn the_latest_frame_of_a_link_is_the_very_one_that_was_sent_and_stays_there() {
     }
     let counts = output.counts();
     assert_eq!((counts.sent, counts.taken, counts.queued, counts.dropped.iter().sum::<u64>()), (5, 0, 3, 2));
+}
+
+#[test]
+fn a_frame_that_was_lost_is_not_replaced_by_an_older_one() {
+    let mut ring: Ring<u64> = Ring::new(Policy::Lossless, 4);
+    for frame in 0..4 {
+        ring.send(Slot::Frame { pts_ns: frame as i64, frame });
+    }
+    assert_eq!(ring.lose(DropReason::DeviceLost, |frame| *frame == 1 || *frame == 2), 2);
+    assert_eq!(ring.take_up_to(0), (Some(0), false));
+    assert_eq!(ring.take_up_to(2), (None, true), "both places are empty, and say why");
+    assert_eq!(ring.take_up_to(3), (Some(3), false), "another frame has come since");
+    assert!(ring.counts().is_conserved());
+    assert_eq!(ring.counts().dropped[DropReason::DeviceLost as usize], 2);
 }

@@ -14,7 +14,6 @@ use vramp_plan::{Shader, Space};
 use crate::failure::{Failure, catch};
 use crate::frame::Frame;
 use crate::handler::{HandlerError, Now};
-use crate::link::Output;
 use crate::ring::Slot;
 use crate::workplace::Workplace;
 
@@ -31,32 +30,21 @@ impl Node {
         if let Some(now) = self.held.oldest_awaited() {
             self.counts.held -= 1;
             self.counts.lost += 1;
-            self.held.arrive(Slot::empty(now.pts_ns));
-            self.tell_gap();
+            self.held.arrive(Slot::lost(now.pts_ns));
         }
     }
 
-    /// Tells everybody behind it that frames have been lost on their way.
-    pub(super) fn tell_gap(&self) {
-        self.outputs.iter().flatten().for_each(Output::note_gap);
-    }
-
     /// Gives up everything it has on the device that is gone, and says how many frames waited there in front of it:
-    /// those are its links', the others its own. Nodes are asked in running order, so that each hears what was lost
-    /// before it.
+    /// those are its links', the others its own.
     pub(crate) fn lose_device(&mut self) -> u64 {
-        let (waited, gap) = self.inputs.lose();
-        let lost_before = self.counts.lost;
+        let waited = self.inputs.lose();
         let held = self.held.lose(|frame| frame.space() == Space::Gpu);
         self.counts.held -= held;
         self.counts.lost += held;
         if let Some(pts_ns) = self.lose_call() {
             self.counts.held -= 1;
             self.counts.lost += 1;
-            self.hold_or_send(Slot::empty(pts_ns));
-        }
-        if gap || self.counts.lost > lost_before {
-            self.tell_gap();
+            self.hold_or_send(Slot::lost(pts_ns));
         }
         self.release_due();
         self.stats.show(&self.counts);
@@ -112,7 +100,7 @@ impl Node {
             return self.settle(now, Err(HandlerError::SideLost { input }), workplace);
         }
         self.counts.lost += 1;
-        self.hold_or_send(Slot::empty(now.pts_ns));
+        self.hold_or_send(Slot::lost(now.pts_ns));
         self.pass_on(Some(now.pts_ns));
         Fired::Moved
     }

@@ -324,12 +324,12 @@ impl Node {
     fn fire_slot(&mut self, slot: Slot<Frame>, workplace: &mut Workplace) -> Fired {
         match slot {
             Slot::Frame { pts_ns, frame } => self.fire_frame(pts_ns, frame, workplace),
-            Slot::Empty { count, first_ns, last_ns } => {
+            Slot::Empty { count, first_ns, last_ns, lost } => {
                 // Of a run of empty places as many stay as would have been kept.
                 let kept = (self.places + count).div_ceil(self.every) - self.places.div_ceil(self.every);
                 self.places += count;
                 if kept > 0 {
-                    self.hold_or_send(Slot::Empty { count: kept, first_ns, last_ns });
+                    self.hold_or_send(Slot::Empty { count: kept, first_ns, last_ns, lost });
                 }
                 self.pass_on(Some(last_ns));
                 Fired::Moved
@@ -407,8 +407,7 @@ impl Node {
                 // Nobody's fault here: the lane sees to it, and the frame is lost.
                 self.made.fill(None);
                 self.counts.lost += 1;
-                self.hold_or_send(Slot::empty(pts_ns));
-                self.tell_gap();
+                self.hold_or_send(Slot::lost(pts_ns));
                 return Fired::Failed(self.failure(now.number, error));
             }
             Err(error) => {

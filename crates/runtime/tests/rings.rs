@@ -319,7 +319,7 @@ fn the_latest_frame_of_a_link_is_the_very_one_that_was_sent_and_stays_there() {
 #[test]
 fn a_frame_that_was_lost_is_not_replaced_by_an_older_one() {
     let mut ring: Ring<u64> = Ring::new(Policy::Lossless, 4);
-    for frame in 0..4 {
+    for frame in 0..4_u64 {
         ring.send(Slot::Frame { pts_ns: frame.cast_signed(), frame });
     }
     assert_eq!(ring.lose(DropReason::DeviceLost, |frame| *frame == 1 || *frame == 2), 2);

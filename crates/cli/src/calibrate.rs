@@ -46,7 +46,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), Failure> {
         error => Failure::Failed(error.into()),
     })?;
     // Plans look for it by the list of adapters, and ask no driver.
-    if machine::known_adapters().is_none() {
+    if device.is_some() && machine::known_adapters().is_none() {
         machine::list_adapters();
     }
     let kept = keep(&profile, device.as_ref().map(Device::adapter));

@@ -147,7 +147,7 @@ pub enum Trouble {
         reason: String,
     },
     /// A kernel does not end.
-    #[error("{kernel} had not ended after {waited_ms} ms: the device hangs")]
+    #[error("{kernel} did not end within {waited_ms} ms: the device hangs")]
     Overdue {
         /// The first kernel of the submission.
         kernel: String,

@@ -315,3 +315,11 @@ fn a_watched_shader_takes_effect_when_it_is_saved_and_stays_when_it_is_wrong() {
 fn interrupt(process: u32) {
     assert!(Command::new("kill").args(["-INT", &process.to_string()]).status().unwrap().success());
 }
+
+#[test]
+fn a_file_may_begin_with_the_mark_of_utf_8() {
+    let dir = dir("wgsl-mark");
+    let shader = file(&dir, "marked.wgsl", "\u{feff}fn pixel(color: vec4f) -> vec4f { return color; }\n");
+    let text = format!("pattern size=16x16 frames=2 ! wgsl \"{shader}\" ! null");
+    ends_with(0, vramp(&["run", &text, "-q"]));
+}

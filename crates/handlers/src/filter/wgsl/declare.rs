@@ -52,6 +52,9 @@ pub(super) fn name(settings: &Settings) -> String {
     settings.text("path").unwrap_or("code").to_owned()
 }
 
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A file of text that is not too long.
 pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
     let refuse = |problem: String, help: &str| ProbeError { problem, help: help.to_owned() };
@@ -71,6 +74,10 @@ pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() > MAX_BYTES {
         return Err(refuse(format!("`{shown}` has more than {MAX_BYTES} bytes"), "a shader is a text for one kernel"));
+    }
+    // Some editors begin a file with a mark that says it is UTF-8; to WGSL that is a mistake.
+    if bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

@@ -2,6 +2,8 @@
 //!
 //! Owns the fitting of one handler's rate, through the planner's own prices.
 //! Does not know formulas of costs: it asks what the plan costs with the handler at no cost, and with it at a known one.
+//!
+//! Always: a plan of what was measured costs what was measured, as far as one rate can make it so.
 
 use vramp_plan::{Profile, Rates, Size, Space};
 

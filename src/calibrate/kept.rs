@@ -91,15 +91,7 @@ fn kept_at(facts: &[String]) -> Option<PathBuf> {
 
 fn put(profile: &Profile, facts: &[String]) -> Option<PathBuf> {
     let path = kept_at(facts)?;
-    let folder = path.parent()?;
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let text = written(profile, facts, SystemTime::now());
-    let done = fs::create_dir_all(folder).and_then(|()| fs::write(&part, text)).and_then(|()| fs::rename(&part, &path));
-    if done.is_err() {
-        let _ = fs::remove_file(&part);
-        return None;
-    }
-    Some(path)
+    machine::put(&path, &written(profile, facts, SystemTime::now())).then_some(path)
 }
 
 fn written(profile: &Profile, facts: &[String], at: SystemTime) -> String {

@@ -1,6 +1,7 @@
 //! A folder for files that sinks write while they are measured.
 //!
 //! Owns the folder: it is gone when the calibration is over, however that ends.
+//! Does not know which files there will be.
 
 use std::fs;
 use std::path::PathBuf;

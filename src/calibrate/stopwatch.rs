@@ -4,6 +4,8 @@
 //! a few frames each, since whatever else runs only ever adds to it, and starting is not a part of it; or that of the
 //! whole, without the time for which busy threads were kept waiting, whichever is less.
 //! Does not look at a frame; like `null`, it takes them on either side.
+//!
+//! Always: a run with too few frames says nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -2,6 +2,8 @@
 //!
 //! Owns the reading of Linux's own accounts; elsewhere, nobody is said to wait.
 //! Does not know what was measured.
+//!
+//! Always: a share lies between what all threads ran and the whole.
 
 use std::collections::BTreeMap;
 

@@ -2,6 +2,8 @@
 //!
 //! Owns the variants that are tried and how much better one has to be.
 //! Does not change a result: every variant makes the same pixels (tests/variants.rs).
+//!
+//! Always: the usual variant stays unless another one is clearly quicker.
 
 use vramp_plan::catalog::Class;
 use vramp_plan::{Profile, Space, Variant};

@@ -10,7 +10,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -66,20 +65,25 @@ fn kept_at() -> Option<PathBuf> {
 pub(super) fn remember(adapters: &[Adapter]) {
     // A machine without any is not remembered: asking it is quick, and somebody may be about to change that.
     let Some(path) = kept_at().filter(|_| !adapters.is_empty()) else { return };
-    let Some(folder) = path.parent() else { return };
     let text = write(adapters, &circumstances());
     if fs::read_to_string(&path).is_ok_and(|kept| kept == text) {
         return;
     }
-    // Written beside and renamed, so that nobody ever reads half a list. Without a place to write there is no cache.
-    let part = folder.join(format!("adapters.json.{}.part", std::process::id()));
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| fs::File::create(&part))
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&part, &path));
-    if written.is_err() {
+    // Without a place to write there is no cache.
+    put(&path, &text);
+}
+
+/// Writes a file of the cache beside its name and renames it, so that nobody ever reads half of it; says whether it is
+/// there.
+pub(super) fn put(path: &Path, text: &str) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&part, text));
+    let written = written.and_then(|()| fs::rename(&part, path)).is_ok();
+    if !written {
         let _ = fs::remove_file(&part);
     }
+    written
 }
 
 /// The list as it is kept.

@@ -13,7 +13,7 @@ mod readings;
 pub use drivers::{Driver, Drivers};
 pub use readings::Readings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use vramp_gpu::{Adapter, AdapterKind, Choice, Chosen, Device, OpenError, Reading};
@@ -35,6 +35,11 @@ pub fn known_adapters() -> Option<Vec<Adapter>> {
 /// The folder in which things are remembered between runs; none where the system names none. It need not be there.
 pub fn cache_folder() -> Option<PathBuf> {
     kept::folder()
+}
+
+/// Writes a file of the cache folder whole or not at all; says whether it is there.
+pub(crate) fn put(path: &Path, text: &str) -> bool {
+    kept::put(path, text)
 }
 
 /// A choice that knows this machine's readings. Each adapter is read at most once for it, so that what was planned for

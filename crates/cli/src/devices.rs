@@ -12,6 +12,7 @@ use serde::Serialize;
 use vramp::calibrate;
 use vramp::gpu::{Adapter, AdapterKind, Chosen, Device, Known, Reading};
 use vramp::machine::{self, Readings};
+use vramp::plan::bytes_in_words;
 
 use crate::failure::Failure;
 use crate::page;
@@ -75,8 +76,8 @@ fn text(adapters: &[(&Adapter, &Reading)], why: &str, colour: bool) -> String {
         if let Some(pci) = pci {
             fact("pci", pci);
         }
-        fact("memory", &told(&reading.memory_bytes, gigabytes));
-        fact("in use", &told(&reading.used_bytes, gigabytes));
+        fact("memory", &told(&reading.memory_bytes, bytes_in_words));
+        fact("in use", &told(&reading.used_bytes, bytes_in_words));
         fact("load", &told(&reading.load_percent, |percent| format!("{percent:.0} %")));
         let mb = |bytes: u64| format!("{} MB", bytes >> 20);
         fact(
@@ -108,10 +109,6 @@ fn told<T: Copy>(known: &Known<T>, show: impl Fn(T) -> String) -> String {
         Known::Is { value, from, doubt: None } => format!("{} ({from})", show(*value)),
         Known::Is { value, from, doubt: Some(doubt) } => format!("{} ({from}; {doubt})", show(*value)),
     }
-}
-
-fn gigabytes(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
 #[derive(Serialize)]
@@ -211,8 +208,8 @@ mod tests {
     #[test]
     fn what_is_unknown_is_told_as_unavailable_and_what_is_doubtful_with_its_doubt() {
         let unknown: Known<u64> = Known::unavailable("/a/b: permission denied");
-        assert_eq!(told(&unknown, gigabytes), "unavailable: /a/b: permission denied");
-        assert_eq!(told(&Known::is(2_500_000_000, "/a/c"), gigabytes), "2.5 GB (/a/c)");
+        assert_eq!(told(&unknown, bytes_in_words), "unavailable: /a/b: permission denied");
+        assert_eq!(told(&Known::is(2_500_000_000, "/a/c"), bytes_in_words), "2.5 GB (/a/c)");
         let doubtful = Known::Is { value: 3.0, from: "/proc".to_owned(), doubt: Some("some are hidden".to_owned()) };
         assert_eq!(told(&doubtful, |value: f32| value.to_string()), "3 (/proc; some are hidden)");
     }

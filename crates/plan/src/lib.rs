@@ -24,6 +24,7 @@ pub use plan::{
 pub use profile::{
     CpuProfile, Figure, GpuProfile, LEAST_BAND_PIXELS, Limits, Origin, Profile, ProfileError, Rates, Variants,
 };
+pub use render::bytes_in_words;
 pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 pub use words::{
     ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError,

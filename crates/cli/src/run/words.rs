@@ -5,7 +5,7 @@
 
 use vramp::Prepared;
 use vramp::gpu::Device;
-use vramp::plan::{Plan, Space};
+use vramp::plan::{Plan, Space, bytes_in_words};
 use vramp::runtime::{Leak, MemoryUse, Report};
 
 /// What was decided, and what it runs on.
@@ -19,7 +19,7 @@ pub(super) fn plan_line(prepared: &Prepared) -> String {
 
 /// What the pools need by the plan.
 fn memory_planned(plan: &Plan) -> String {
-    let side = |space: Space, bytes: u64| (bytes > 0).then(|| format!("{} on the {space}", megabytes(bytes)));
+    let side = |space: Space, bytes: u64| (bytes > 0).then(|| format!("{} on the {space}", bytes_in_words(bytes)));
     let sides = [side(Space::Gpu, plan.memory.gpu_bytes), side(Space::Cpu, plan.memory.cpu_bytes)];
     let sides: Vec<String> = sides.into_iter().flatten().collect();
     if sides.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn memory_used(memory: &MemoryUse) -> String {
     let side = |space: Space, peak: u64, planned: u64| {
         let share =
             if planned == 0 { String::new() } else { format!(", {:.0} %", 100.0 * peak as f64 / planned as f64) };
-        let words = || format!("{} of {} planned on the {space}{share}", megabytes(peak), megabytes(planned));
+        let words = || format!("{} of {} planned on the {space}{share}", bytes_in_words(peak), bytes_in_words(planned));
         (peak + planned > 0).then(words)
     };
     let sides = [
@@ -71,14 +71,6 @@ pub(super) fn leaks(memory: &MemoryUse) -> Vec<String> {
         lines.push(format!("and {} more that were not given back", memory.leaks.len() - MOST));
     }
     lines
-}
-
-fn megabytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
 }
 
 /// Which device it is, and why that one.

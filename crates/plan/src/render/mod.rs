@@ -13,6 +13,11 @@ mod rows;
 mod text;
 mod units;
 
+/// An amount of memory as people read it: `8.3 MB`.
+pub fn bytes_in_words(bytes: u64) -> String {
+    units::bytes(bytes)
+}
+
 use crate::plan::Plan;
 
 impl Plan {

@@ -15,7 +15,7 @@ pub(super) fn time(ns: u64) -> String {
 }
 
 /// Bytes in decimal units with one digit after the point.
-pub(super) fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     // The limits lie where the smaller unit would round up to 1000.0.
     match bytes {
         0..=999 => format!("{bytes} B"),

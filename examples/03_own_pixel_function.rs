@@ -20,6 +20,7 @@ static SCANLINES: PixelFn = PixelFn {
     side: false,
     small: false,
     row,
+    made: None,
     spans,
 };
 

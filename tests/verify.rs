@@ -229,8 +229,16 @@ const WRONG: &str = "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32
     return vec4<i32>((c.x + int(k) + select(0, 1, at.x == 3 && at.y == 2)) & 255, c.yzw);
 }";
 
-const ADD_RED: PixelFn =
-    PixelFn { name: "add_red", wgsl: RIGHT, words: 1, side: false, small: false, row: add_red, spans: everywhere };
+const ADD_RED: PixelFn = PixelFn {
+    name: "add_red",
+    wgsl: RIGHT,
+    words: 1,
+    side: false,
+    small: false,
+    row: add_red,
+    made: None,
+    spans: everywhere,
+};
 static AGREES: PixelFn = ADD_RED;
 static DIFFERS: PixelFn = PixelFn { wgsl: WRONG, ..ADD_RED };
 

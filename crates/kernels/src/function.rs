@@ -32,6 +32,8 @@ pub struct PixelFn {
     pub small: bool,
     /// Changes part of a row.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
+    /// Makes a whole row from another one, where that is quicker than changing a copy of it; says whether it has.
+    pub made: Option<fn(&RowArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool>,
     /// Which parts of a row it can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
 }
@@ -53,6 +55,7 @@ static NO_TWIN: PixelFn = PixelFn {
     side: false,
     small: false,
     row: |_, _| {},
+    made: None,
     spans: |_, _| Spans::NONE,
 };
 

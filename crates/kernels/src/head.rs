@@ -115,8 +115,7 @@ impl<'a> SourceRows<'a> {
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
-            to.copy_from_slice(picture.row(y));
-            self.before.apply(y, to);
+            self.before.make(y, picture.row(y), to);
         }
     }
 }

@@ -39,7 +39,26 @@ impl Chain<'_> {
 
     /// Applies all of them to a whole row.
     pub(crate) fn apply(&self, y: u32, row: &mut [Pixel]) {
-        for step in self.steps {
+        self.apply_steps(self.steps, y, row);
+    }
+
+    /// Makes a whole row from another one.
+    pub(crate) fn make(&self, y: u32, from: &[Pixel], row: &mut [Pixel]) {
+        if let [first, others @ ..] = self.steps
+            && let Some(made) = first.function.made
+        {
+            let frame = args(self.frame, first.part, self.size, self.level);
+            let side = first.side.and_then(|at| self.frame.sides.get(at).copied());
+            if made(&RowArgs { frame, y, x: 0, side }, from, row) {
+                return self.apply_steps(others, y, row);
+            }
+        }
+        row.copy_from_slice(from);
+        self.apply(y, row);
+    }
+
+    fn apply_steps(&self, steps: &[Step], y: u32, row: &mut [Pixel]) {
+        for step in steps {
             let frame = args(self.frame, step.part, self.size, self.level);
             let side = step.side.and_then(|at| self.frame.sides.get(at).copied());
             for part in (step.function.spans)(&frame, y).iter() {

@@ -81,6 +81,12 @@ impl Program {
         let before = Chain { steps: &self.before, frame, size: source, level: self.level };
         let after = Chain { steps: &self.after, frame, size: frame.size, level: self.level };
         let head = HeadArgs { frame: args(frame, self.place, frame.size, self.level), source };
+        if let Some(source) = frame.source.filter(|_| self.edits_in_place()) {
+            for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
+                after.make(y, source.row(y), row);
+            }
+            return;
+        }
         let mut rows = SourceRows::begin(frame.source, before, &mut scratch.changed);
         scratch.kept.begin();
         for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {

@@ -3,14 +3,16 @@
 //! Owns which pixels are mixed and by how much, and the mixing.
 //! Does not filter before shrinking: always two taps, whatever the scale.
 //!
-//! Always: places have 12 fraction bits, decided on the host, and lie within the source; a result is rounded once, half
-//! up. 12 is the most with which two mixes of 255 and the half still fit into 32 bits.
+//! Always: places have 12 fraction bits, decided on the host, and lie within the source. What is mixed along a row keeps
+//! 7 fraction bits, which fill 15, and so both mixes are multiplications of 16 bits; a result is rounded half up and
+//! within one level of exact arithmetic.
 
 use vramp_plan::Size;
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
-use crate::simd::Loop;
+use crate::simd::bilinear::Columns;
+use crate::simd::{self, Level, Loop};
 
 /// Another size. Small data: the source's place for each column, then for each row, with [`FRACTION_BITS`].
 pub static BILINEAR: Head =
@@ -19,9 +21,10 @@ pub static BILINEAR: Head =
 /// Fraction bits of places.
 pub const FRACTION_BITS: u32 = 12;
 const ONE: u32 = 1 << FRACTION_BITS;
-/// Pixels that are mixed at once.
+/// Pixels that are mixed at once where there are no vectors for it.
 const AT_ONCE: usize = 16;
-const HALF: u32 = 1 << (2 * FRACTION_BITS - 1);
+/// Rows that were mixed along themselves are filled up to a multiple of this.
+const MOST_AT_ONCE: usize = 16;
 
 /// The parameter words: none.
 pub fn pack() -> [u32; 0] {
@@ -45,61 +48,108 @@ fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
 }
 
 /// Source rows are mixed along themselves first, each once where a row is needed by several: the two that the last row
-/// needed are kept, even rows in the first half of `kept.wide`, odd ones in the second.
+/// needed are kept, even rows in the first half of `kept.sums`, odd ones in the second. In `kept.wide` stands what
+/// mixing a row needs, which is the same for all of them.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
-    let (columns, rows) = args.frame.small.split_at(pixels.len());
+    let (level, columns) = (args.frame.level, pixels.len());
+    let (places, rows) = args.frame.small.split_at(columns);
     let place = rows[y as usize];
     let fraction = place & (ONE - 1);
     let first = i64::from(place >> FRACTION_BITS);
     let end = first + 1 + i64::from(fraction > 0);
-    let values = 4 * pixels.len();
-    kept.wide.resize(2 * values, 0);
-    let (even, odd) = kept.wide.split_at_mut(values);
+    if kept.rows.1 == 0 {
+        prepare(level, places, args.source.width, &mut kept.wide);
+        kept.sums.resize(8 * columns.next_multiple_of(MOST_AT_ONCE), 0);
+    }
+    let (even, odd) = kept.sums.split_at_mut(4 * columns.next_multiple_of(MOST_AT_ONCE));
     for at in first..end {
         if !(kept.rows.0..kept.rows.1).contains(&at) {
             let mixed = if at % 2 == 0 { &mut *even } else { &mut *odd };
-            args.frame.level.run(Along { row: source.row(at), columns, mixed });
+            mix_along(level, source.row(at), places, &kept.wide, mixed);
         }
     }
     kept.rows = (first, end);
     let (top, bottom) = if first % 2 == 0 { (even, odd) } else { (odd, even) };
-    args.frame.level.run(Down { top, bottom, fraction, values: pixels.as_flattened_mut() });
+    let levels = pixels.as_flattened_mut();
+    let done = simd::bilinear::down(level, top, bottom, weights(fraction), levels);
+    level.run(Down { top: &top[done..], bottom: &bottom[done..], fraction, levels: &mut levels[done..] });
+}
+
+/// Both weights in one word.
+fn weights(fraction: u32) -> u32 {
+    (ONE - fraction) | (fraction << 16)
+}
+
+/// For vectors, in groups of columns: where the window of each begins, then both neighbours of each column in it, then
+/// its weights twice; filled up to a whole group by columns like the last. Nothing where neighbours lie too far apart
+/// for a window, or the row is shorter than one.
+fn prepare(level: Level, places: &[u32], width: u32, wide: &mut Vec<u32>) {
+    wide.clear();
+    let Some(group) = simd::bilinear::group(level).filter(|group| width as usize >= 2 * group) else { return };
+    // The last pixel is the second of the last two.
+    let left = |place: &u32| (place >> FRACTION_BITS).min(width - 2);
+    let window = |group_of: &[u32]| left(&group_of[0]).min(width - 2 * group as u32);
+    let reaches =
+        |group_of: &[u32]| group_of.last().is_some_and(|last| left(last) + 1 - window(group_of) < 2 * group as u32);
+    if !places.chunks(group).all(reaches) {
+        return;
+    }
+    let filled = |group_of: &'_ [u32], i: usize| *group_of.get(i).unwrap_or(&group_of[group_of.len() - 1]);
+    wide.extend(places.chunks(group).map(window));
+    for group_of in places.chunks(group) {
+        let first = window(group_of);
+        wide.extend(
+            (0..group).flat_map(|i| [left(&filled(group_of, i)) - first, left(&filled(group_of, i)) + 1 - first]),
+        );
+    }
+    for group_of in places.chunks(group) {
+        let fraction = |place: u32| place - (left(&place) << FRACTION_BITS);
+        wide.extend((0..group).flat_map(|i| [weights(fraction(filled(group_of, i))); 2]));
+    }
+}
+
+/// Mixes a row along itself, for each column's place in it.
+fn mix_along(level: Level, row: &[Pixel], places: &[u32], wide: &[u32], mixed: &mut [u16]) {
+    let Some(group) = simd::bilinear::group(level).filter(|_| !wide.is_empty()) else {
+        return level.run(Along { row, places, mixed });
+    };
+    let groups = places.len().div_ceil(group);
+    let (windows, rest) = wide.split_at(groups);
+    let (neighbours, weights) = rest.as_chunks().0.split_at(groups * group);
+    simd::bilinear::along(level, row.as_flattened(), Columns { windows, neighbours, weights }, mixed);
 }
 
 /// Mixes two rows that have been mixed along themselves.
 struct Down<'a> {
-    top: &'a [u32],
-    bottom: &'a [u32],
+    top: &'a [u16],
+    bottom: &'a [u16],
     fraction: u32,
-    values: &'a mut [u8],
+    levels: &'a mut [u8],
 }
 
 impl Loop for Down<'_> {
     #[inline(always)]
     fn run(self) {
-        for ((top, bottom), out) in self.top.iter().zip(self.bottom).zip(self.values) {
-            // One multiplication instead of two: the difference may wrap around, the sum comes out right.
-            let difference = bottom.wrapping_sub(*top).wrapping_mul(self.fraction);
-            let sum = (top << FRACTION_BITS).wrapping_add(difference);
-            *out = (sum.wrapping_add(HALF) >> (2 * FRACTION_BITS)) as u8;
+        for ((top, bottom), out) in self.top.iter().zip(self.bottom).zip(self.levels) {
+            let sum = u32::from(*top) * (ONE - self.fraction) + u32::from(*bottom) * self.fraction;
+            *out = ((sum + (1 << 18)) >> 19) as u8;
         }
     }
 }
 
-/// Mixes a row along itself, for each column's place in it: pixels are fetched one by one, then mixed many at once.
+/// Mixes neighbours: pixels are fetched one by one, then mixed many at once.
 struct Along<'a> {
     row: &'a [Pixel],
-    columns: &'a [u32],
-    mixed: &'a mut [u32],
+    places: &'a [u32],
+    mixed: &'a mut [u16],
 }
 
 impl Loop for Along<'_> {
     #[inline(always)]
     fn run(self) {
-        let row = self.row;
-        let last = row.len() - 1;
-        let (mut one, mut other, mut fractions) = ([[0; 4]; AT_ONCE], [[0; 4]; AT_ONCE], [[0i16; 4]; AT_ONCE]);
-        for (places, mixed) in self.columns.chunks(AT_ONCE).zip(self.mixed.chunks_mut(4 * AT_ONCE)) {
+        let (row, last) = (self.row, self.row.len() - 1);
+        let (mut one, mut other, mut fractions) = ([[0; 4]; AT_ONCE], [[0; 4]; AT_ONCE], [[0_i16; 4]; AT_ONCE]);
+        for (places, mixed) in self.places.chunks(AT_ONCE).zip(self.mixed.chunks_mut(4 * AT_ONCE)) {
             for (i, place) in places.iter().enumerate() {
                 let at = (place >> FRACTION_BITS) as usize;
                 one[i] = row[at];
@@ -110,7 +160,7 @@ impl Loop for Along<'_> {
             for (((one, other), fraction), mixed) in one.iter().zip(other).zip(fractions).zip(mixed) {
                 let difference = i16::from(*other) - i16::from(*one);
                 let sum = (i32::from(*one) << FRACTION_BITS) + i32::from(difference) * i32::from(*fraction);
-                *mixed = sum.cast_unsigned();
+                *mixed = ((sum + 16) >> 5) as u16;
             }
         }
     }

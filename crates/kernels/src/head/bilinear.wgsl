@@ -6,8 +6,12 @@ fn bilinear(at: vec2<i32>, k: u32) -> vec4<i32> {
     let b = min(a + vec2<i32>(1), source_size() - vec2<i32>(1));
     let f = place & vec2<u32>(4095u);
     let e = vec2<u32>(4096u) - f;
-    let top = vec4<u32>(load(a)) * e.x + vec4<u32>(load(vec2<i32>(b.x, a.y))) * f.x;
-    let bottom = vec4<u32>(load(vec2<i32>(a.x, b.y))) * e.x + vec4<u32>(load(b)) * f.x;
-    // 255 * 2^24 and the half still fit into 32 bits.
-    return vec4<i32>((top * e.y + bottom * f.y + vec4<u32>(8388608u)) >> vec4<u32>(24u));
+    let top = mix_along(load(a), load(vec2<i32>(b.x, a.y)), e.x, f.x);
+    let bottom = mix_along(load(vec2<i32>(a.x, b.y)), load(b), e.x, f.x);
+    return vec4<i32>((top * e.y + bottom * f.y + vec4<u32>(262144u)) >> vec4<u32>(19u));
+}
+
+// Seven fraction bits are kept.
+fn mix_along(one: vec4<i32>, other: vec4<i32>, e: u32, f: u32) -> vec4<u32> {
+    return (vec4<u32>(one) * e + vec4<u32>(other) * f + vec4<u32>(16u)) >> vec4<u32>(5u);
 }

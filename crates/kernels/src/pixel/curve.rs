@@ -10,8 +10,16 @@ use crate::picture::Pixel;
 use crate::simd::Loop;
 
 /// A curve over the picture. Small data: the middle row of each column. Parameters: colour, least and greatest row.
-pub static CURVE: PixelFn =
-    PixelFn { name: "curve", wgsl: include_str!("curve.wgsl"), words: 3, side: false, small: true, row, spans };
+pub static CURVE: PixelFn = PixelFn {
+    name: "curve",
+    wgsl: include_str!("curve.wgsl"),
+    words: 3,
+    side: false,
+    small: true,
+    row,
+    made: None,
+    spans,
+};
 
 /// The parameter words for a curve of these middle rows.
 pub fn pack(color: Pixel, rows: &[i32]) -> [u32; 3] {

@@ -28,6 +28,7 @@ pub static GLYPHS: PixelFn = PixelFn {
     side: false,
     small: true,
     row,
+    made: None,
     spans,
 };
 

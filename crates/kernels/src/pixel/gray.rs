@@ -5,7 +5,7 @@
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::simd::Loop;
+use crate::simd::{self, Loop};
 
 /// Gray.
 pub static GRAY: PixelFn = PixelFn {
@@ -15,6 +15,7 @@ pub static GRAY: PixelFn = PixelFn {
     side: false,
     small: false,
     row,
+    made: None,
     spans: everywhere,
 };
 
@@ -25,7 +26,8 @@ pub(super) fn gray(pixel: u32) -> u32 {
 }
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
-    args.frame.level.run(Gray(pixels));
+    let level = args.frame.level;
+    level.run(Gray(simd::gray::gray(level, pixels)));
 }
 
 struct Gray<'a>(&'a mut [Pixel]);

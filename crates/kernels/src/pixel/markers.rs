@@ -9,8 +9,16 @@ use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
 
 /// Corner squares and a border.
-pub static MARKERS: PixelFn =
-    PixelFn { name: "markers", wgsl: include_str!("markers.wgsl"), words: 2, side: false, small: false, row, spans };
+pub static MARKERS: PixelFn = PixelFn {
+    name: "markers",
+    wgsl: include_str!("markers.wgsl"),
+    words: 2,
+    side: false,
+    small: false,
+    row,
+    made: None,
+    spans,
+};
 
 const BORDER: i64 = 5;
 

@@ -20,6 +20,7 @@ pub static MATRIX: PixelFn = PixelFn {
     side: false,
     small: false,
     row,
+    made: None,
     spans: everywhere,
 };
 

@@ -21,6 +21,7 @@ pub static MIX: PixelFn = PixelFn {
     side: true,
     small: false,
     row,
+    made: None,
     spans: everywhere,
 };
 

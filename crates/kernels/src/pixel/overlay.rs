@@ -22,6 +22,7 @@ pub static OVERLAY: PixelFn = PixelFn {
     side: false,
     small: true,
     row,
+    made: None,
     spans,
 };
 

@@ -17,6 +17,7 @@ pub static TABLE: PixelFn = PixelFn {
     side: false,
     small: false,
     row,
+    made: Some(made),
     spans: everywhere,
 };
 
@@ -63,6 +64,16 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
 }
 
+/// What takes no longer than a copy is done with it.
+fn made(args: &RowArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
+    let inverts =
+        args.frame.words.iter().zip(INVERT.as_chunks().0).all(|(word, four)| *word == u32::from_le_bytes(*four));
+    if inverts {
+        args.frame.level.run(Inverted { from, pixels });
+    }
+    inverts
+}
+
 /// The one table that is worth knowing: vectors do not look up, but they do turn bits over, in a tenth of the time.
 const INVERT: Table = {
     let mut table = [0; 256];
@@ -73,6 +84,20 @@ const INVERT: Table = {
     }
     table
 };
+
+struct Inverted<'a> {
+    from: &'a [Pixel],
+    pixels: &'a mut [Pixel],
+}
+
+impl Loop for Inverted<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (pixel, from) in self.pixels.iter_mut().zip(self.from) {
+            *pixel = (u32::from_le_bytes(*from) ^ 0x00ff_ffff).to_le_bytes();
+        }
+    }
+}
 
 struct Invert<'a>(&'a mut [Pixel]);
 

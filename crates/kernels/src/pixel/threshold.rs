@@ -7,7 +7,7 @@
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::simd::Loop;
+use crate::simd::{self, Loop};
 
 use super::gray::gray;
 
@@ -19,6 +19,7 @@ pub static THRESHOLD: PixelFn = PixelFn {
     side: false,
     small: false,
     row,
+    made: None,
     spans: everywhere,
 };
 
@@ -29,7 +30,8 @@ pub fn pack(level: f64) -> [u32; 1] {
 }
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
-    args.frame.level.run(Threshold { pixels, black: args.frame.int(0) });
+    let (level, black) = (args.frame.level, args.frame.int(0));
+    level.run(Threshold { pixels: simd::gray::black_or_white(level, pixels, black), black });
 }
 
 struct Threshold<'a> {

@@ -16,7 +16,9 @@
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
+pub(crate) mod bilinear;
 pub(crate) mod blur;
+pub(crate) mod gray;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod table;

@@ -1,0 +1,110 @@
+//! Mixes of two neighbours along a row, and of two rows.
+//!
+//! Owns the arithmetic of both passes in vectors of 16 bits.
+//! Does not say which neighbours; between rows, it does not finish: what is left over is mixed one by one.
+//!
+//! Always: along a row `(a e + b f + 16) >> 5`, between rows `(a e + b f + 2^18) >> 19`, for weights that come to 4096.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+)]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+)]
+
+#[cfg(target_arch = "x86_64")]
+use super::wide;
+use super::{Kind, Level};
+
+/// Pixels that are mixed at once along a row: whole groups of these are asked for.
+pub(crate) fn group(level: Level) -> Option<usize> {
+    match level.0 {
+        Kind::Baseline => None,
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => Some(wide::avx2::BYTES / 8),
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bytes => Some(wide::avx512::BYTES / 8),
+    }
+}
+
+/// What mixing a row takes, for whole groups of columns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    /// For each group, where its window begins: twice as many pixels of the row as the group has.
+    pub windows: &'a [u32],
+    /// For each column, both neighbours' places in the window.
+    pub neighbours: &'a [[u32; 2]],
+    /// For each column, its weights twice: e in the lower half, f in the upper.
+    pub weights: &'a [[u32; 2]],
+}
+
+/// Mixes a row along itself.
+pub(crate) fn along(level: Level, row: &[u8], columns: Columns<'_>, mixed: &mut [u16]) {
+    match level.0 {
+        Kind::Baseline => {}
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::along(row, columns, mixed) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bytes => unsafe { x86::avx512::along(row, columns, mixed) },
+    }
+}
+
+/// Mixes as many levels of two rows as the level does at once, from the left, and returns how many.
+pub(crate) fn down(level: Level, top: &[u16], bottom: &[u16], weights: u32, levels: &mut [u8]) -> usize {
+    match level.0 {
+        Kind::Baseline => 0,
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::down(top, bottom, weights, levels) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bytes => unsafe { x86::avx512::down(top, bottom, weights, levels) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    super::super::wide::both_widths! { v;
+        use std::arch::x86_64::_mm_setr_epi8;
+        use crate::simd::bilinear::Columns;
+
+        fn along(row: &[u8], columns: Columns<'_>, mixed: &mut [u16]) {
+            // Levels of both neighbours beside each other; 16 bytes are two pixels.
+            let beside = v::repeat(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
+            let (zero, half) = (v::zero(), v::all_32(16));
+            let neighbours = columns.neighbours.as_flattened().as_chunks::<{ v::BYTES / 4 }>().0;
+            let weights = columns.weights.as_flattened().as_chunks::<{ v::BYTES / 4 }>().0;
+            let groups = columns.windows.iter().zip(neighbours).zip(weights);
+            for (((window, neighbours), weights), mixed) in groups.zip(mixed.as_chunks_mut().0) {
+                let window = row[4 * *window as usize..].first_chunk().expect("windows lie within the row");
+                let pairs = v::choose_32(v::load(window), v::load_32(neighbours));
+                let (both, weights) = (v::shuffle_8(pairs, beside), v::load_32(weights));
+                let first = v::dot(half, v::unpack_low_8(both, zero), v::first_of_two(weights));
+                let second = v::dot(half, v::unpack_high_8(both, zero), v::second_of_two(weights));
+                v::store_16(mixed, v::pack_32(v::shift_32(first, 5), v::shift_32(second, 5)));
+            }
+        }
+
+        fn down(top: &[u16], bottom: &[u16], weights: u32, levels: &mut [u8]) -> usize {
+            let (weights, half) = (v::all_32(weights.cast_signed()), v::all_32(1 << 18));
+            let (groups, mut done) = (levels.as_chunks_mut::<{ v::BYTES }>().0, 0);
+            let (tops, bottoms) = (top.as_chunks::<{ v::BYTES / 2 }>().0, bottom.as_chunks().0);
+            let rows = tops.as_chunks::<2>().0.iter().zip(bottoms.as_chunks::<2>().0);
+            for (levels, (top, bottom)) in groups.iter_mut().zip(rows) {
+                let halves = [0, 1].map(|i| (v::load_16(&top[i]), v::load_16(&bottom[i])));
+                let mixed = halves.map(|(a, b)| {
+                    let low = v::shift_32(v::dot(half, v::unpack_low_16(a, b), weights), 19);
+                    let high = v::shift_32(v::dot(half, v::unpack_high_16(a, b), weights), 19);
+                    v::pack_32(low, high)
+                });
+                v::store(levels, v::in_turns(v::pack_16(mixed[0], mixed[1])));
+                done += v::BYTES;
+            }
+            done
+        }
+    }
+}

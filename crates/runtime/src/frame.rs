@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Wea
 use vramp_gpu::Buffer;
 use vramp_plan::{Format, Size, Space};
 
+use crate::host_memory::HostMemory;
 use crate::pool::{HostPool, Owner, PoolError, Shelf};
 
 /// What is known of a frame besides its bytes.
@@ -81,7 +82,7 @@ pub(crate) struct Store {
     pub(crate) owner: AtomicU32,
     pub(crate) last: AtomicU32,
     pub(crate) since_frame: AtomicU64,
-    pub(crate) bytes: RwLock<Box<[u8]>>,
+    pub(crate) bytes: RwLock<HostMemory>,
 }
 
 /// A frame. Cloning it passes a reference on.
@@ -190,7 +191,7 @@ impl Frame {
     /// # Panics
     /// If it is on the device. A handler that declares the cpu only is never given such a frame; one that declares
     /// both asks [`Frame::space`] first.
-    pub fn bytes(&self) -> RwLockReadGuard<'_, Box<[u8]>> {
+    pub fn bytes(&self) -> RwLockReadGuard<'_, HostMemory> {
         // A handler that panicked while writing leaves whole bytes behind: there is nothing half-made to protect.
         self.host().store.bytes.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,7 +209,7 @@ impl Frame {
     ///
     /// # Panics
     /// If it is on the device, as [`Frame::bytes`].
-    pub fn edit(&mut self, pool: &HostPool) -> Result<RwLockWriteGuard<'_, Box<[u8]>>, EditError> {
+    pub fn edit(&mut self, pool: &HostPool) -> Result<RwLockWriteGuard<'_, HostMemory>, EditError> {
         if !self.is_sole() {
             let number = self.meta.number;
             let copy = pool.copy(self).map_err(|error| EditError::NoCopy { number, error })?;
@@ -218,7 +219,7 @@ impl Frame {
     }
 
     /// Its bytes, for the one who has just been lent them.
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Box<[u8]>> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, HostMemory> {
         self.host().store.bytes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -226,7 +227,7 @@ impl Frame {
     ///
     /// # Panics
     /// If it is on the device, as [`Frame::bytes`].
-    pub fn fill(&mut self) -> Option<RwLockWriteGuard<'_, Box<[u8]>>> {
+    pub fn fill(&mut self) -> Option<RwLockWriteGuard<'_, HostMemory>> {
         self.is_sole().then(|| self.write())
     }
 

@@ -21,6 +21,7 @@ mod group;
 mod handler;
 mod heap;
 mod holding;
+mod host_memory;
 mod inputs;
 mod joined;
 mod kind;
@@ -53,6 +54,7 @@ pub use handler::{
     Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PixelHandler, PixelInfo, Trouble,
 };
 pub use heap::{CountingAllocator, Tally, counted, foreign, is_counted};
+pub use host_memory::HostMemory;
 pub use kind::{Kinds, Make, Setup, Worker};
 pub use lane::{Busy, Lane, OnLoss, Reopen, Stepped};
 pub use link::{Input, Observed, Output, link};

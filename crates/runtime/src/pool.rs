@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::frame::{Frame, Meta, Store};
+use crate::host_memory::HostMemory;
 
 /// Frames of one size that stay free at least, however few were planned. Beyond, and beyond the plan, what comes back is
 /// given up at once.
@@ -374,7 +375,7 @@ impl Inner {
             owner: AtomicU32::new(0),
             last: AtomicU32::new(0),
             since_frame: AtomicU64::new(0),
-            bytes: RwLock::new(vec![0; shelf.bytes].into_boxed_slice()),
+            bytes: RwLock::new(HostMemory::zeroed(shelf.bytes)),
         });
         if index == rows.stores.len() {
             rows.stores.push(None);

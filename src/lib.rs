@@ -1,7 +1,7 @@
 //! Real-time video and ML pipelines that stay on the GPU.
 //!
 //! Owns the one name people depend on: it gathers the rooms of the house, and adds what joins them: sessions that take a
-//! graph to a finished run, what is known of the machine and measured on it, a harness for people who write
+//! graph to a finished run, what is known of the machine and measured on it, benchmarks, a harness for people who write
 //! handlers, and verifying.
 //! Does not plan, compute or talk to a device itself: the rooms do.
 //!
@@ -36,6 +36,8 @@ pub use vramp_runtime as runtime;
 
 pub use vramp_handlers::{FileProbe, catalog, kinds};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod bench;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod calibrate;
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,17 +1,19 @@
-"""What OpenCV takes for the work of benches/speed.rs, on one thread, in CPU time.
+"""What OpenCV takes for the works of `vramp bench`, at 1920x1080 on one thread, in CPU time.
 
 Needs `pip install opencv-python-headless numpy`. Prints one line a measurement: work, milliseconds of CPU time a frame.
-Run by `cargo bench --bench speed`, which sets both programs side by side.
+Names of works may be given; all are measured otherwise. Run by `cargo bench --bench speed`, which sets both programs
+side by side. Whatever a call needs is allocated beforehand, as a careful user would.
 """
 
 import math
+import sys
 import time
 
 import cv2
 import numpy as np
 
 WIDTH, HEIGHT = 1920, 1080
-SECONDS = 1.5
+SECONDS = 0.6
 WHITE, GREEN = (255, 255, 255, 255), (0, 255, 0, 255)
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 
@@ -100,8 +102,132 @@ def demo(copying):
     return frame
 
 
+def picture(seed):
+    """A smooth gradient with a little noise and a green field, as `vramp bench` has it."""
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    grain = np.random.default_rng(seed).integers(0, 16, (HEIGHT, WIDTH))
+    out = np.full((HEIGHT, WIDTH, 4), 255, np.uint8)
+    out[..., 0] = x * 239 // WIDTH + grain
+    out[..., 1] = y * 239 // HEIGHT + grain
+    out[..., 2] = (x + y) * 239 // (WIDTH + HEIGHT) + grain
+    out[HEIGHT // 4 : HEIGHT // 2, WIDTH // 4 : WIDTH // 2, :3] = (20, 220, 30)
+    return out
+
+
+def filters():
+    """Every single filter that OpenCV has too, as (work, call)."""
+    a, b = picture(0), picture(1)
+    b[..., 3] = 128
+    d, x1, x2, alpha = (np.empty_like(a) for _ in range(4))
+    g, gx, gy = (np.empty((HEIGHT, WIDTH), np.uint8) for _ in range(3))
+    s16 = np.empty((HEIGHT, WIDTH), np.int16)
+    smaller = np.empty((720, 1280, 4), np.uint8)
+    half = np.empty((HEIGHT // 2, WIDTH // 2, 4), np.uint8)
+    turned = np.empty((WIDTH, HEIGHT, 4), np.uint8)
+    yuv = np.empty((HEIGHT * 3 // 2, WIDTH), np.uint8)
+    nv12 = cv2.cvtColor(a, cv2.COLOR_RGBA2YUV_I420)
+    hsv = np.empty((HEIGHT, WIDTH, 3), np.uint8)
+    repeat = cv2.BORDER_REPLICATE
+    gamma = np.array([round(255 * (v / 255) ** (1 / 2.2)) for v in range(256)], np.uint8)
+    matrix = np.eye(4, dtype=np.float32)
+    matrix[:3, :3] = 0.3 * np.array([0.2126, 0.7152, 0.0722]) + 0.7 * np.eye(3)
+    to_yiq = np.array([[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]])
+    sin, cos = math.sin(math.radians(40)), math.cos(math.radians(40))
+    hue = np.eye(4, dtype=np.float32)
+    hue[:3, :3] = np.linalg.inv(to_yiq) @ np.array([[1, 0, 0], [0, cos, sin], [0, -sin, cos]]) @ to_yiq
+    sharper = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], np.float32)
+    emboss = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
+    cells5 = np.array([[(i * 5 + j) % 7 - 2 for j in range(5)] for i in range(5)], np.float32) / 16
+    cells7 = np.array([[(i * 7 + j) % 9 - 3 for j in range(7)] for i in range(7)], np.float32) / 32
+    warp = np.array([[0.95, -0.2, 120], [0.2, 0.95, -80]])
+
+    def over():
+        cv2.mixChannels([b], [alpha], [3, 0, 3, 1, 3, 2, 3, 3])
+        cv2.multiply(b, alpha, dst=x1, scale=1 / 255.0)
+        cv2.bitwise_not(alpha, dst=alpha)
+        cv2.multiply(a, alpha, dst=x2, scale=1 / 255.0)
+        cv2.add(x1, x2, dst=d)
+
+    def threshold():
+        cv2.cvtColor(a, cv2.COLOR_RGBA2GRAY, dst=g)
+        cv2.threshold(g, 127, 255, cv2.THRESH_BINARY, dst=g)
+
+    def sobel():
+        cv2.cvtColor(a, cv2.COLOR_RGBA2GRAY, dst=g)
+        cv2.Sobel(g, cv2.CV_16S, 1, 0, dst=s16)
+        cv2.convertScaleAbs(s16, dst=gx)
+        cv2.Sobel(g, cv2.CV_16S, 0, 1, dst=s16)
+        cv2.convertScaleAbs(s16, dst=gy)
+        cv2.addWeighted(gx, 0.5, gy, 0.5, 0, dst=gx)
+
+    def chroma_key():
+        cv2.cvtColor(a, cv2.COLOR_RGB2HSV, dst=hsv)
+        cv2.inRange(hsv, (40, 80, 60), (80, 255, 255), dst=g)
+        np.copyto(d, a)
+        cv2.copyTo(b, g, d)
+
+    def luma():
+        """In place, on a picture that is there."""
+        cv2.cvtColor(d, cv2.COLOR_RGBA2GRAY, dst=g)
+        means = np.rint(cv2.reduce(g, 0, cv2.REDUCE_AVG, dtype=cv2.CV_32F)[0]).astype(np.int32)
+        low = HEIGHT - HEIGHT // 4
+        cv2.convertScaleAbs(d[low:], dst=d[low:], alpha=0.5)
+        rows = HEIGHT - 1 - means * (HEIGHT // 4 - 1) // 255
+        columns = np.arange(WIDTH)
+        d[rows, columns] = d[rows - 1, columns] = GREEN
+
+    def four():
+        for i in range(4):
+            top, left = i // 2 * HEIGHT // 2, i % 2 * WIDTH // 2
+            cv2.resize(a, (WIDTH // 2, HEIGHT // 2), dst=half, interpolation=cv2.INTER_LINEAR)
+            d[top : top + HEIGHT // 2, left : left + WIDTH // 2] = half
+
+    def scaled(filter):
+        return lambda: cv2.resize(a, (1280, 720), dst=smaller, interpolation=filter)
+
+    return {
+        "brightness_contrast": lambda: cv2.convertScaleAbs(a, dst=d, alpha=1.2, beta=10),
+        "gamma": lambda: cv2.LUT(a, gamma, dst=d),
+        "invert": lambda: cv2.bitwise_not(a, dst=d),
+        "gray": lambda: cv2.cvtColor(a, cv2.COLOR_RGBA2GRAY, dst=g),
+        "gray_rgba": lambda: cv2.cvtColor(cv2.cvtColor(a, cv2.COLOR_RGBA2GRAY, dst=g), cv2.COLOR_GRAY2RGBA, dst=d),
+        "threshold": threshold,
+        "color_matrix": lambda: cv2.transform(a, matrix, dst=d),
+        "hue": lambda: cv2.transform(a, hue, dst=d),
+        "chroma_key": chroma_key,
+        "gauss9_s2": lambda: cv2.GaussianBlur(a, (9, 9), 2, dst=d, borderType=repeat),
+        "box9": lambda: cv2.blur(a, (9, 9), dst=d, borderType=repeat),
+        "box3": lambda: cv2.blur(a, (3, 3), dst=d, borderType=repeat),
+        "median3": lambda: cv2.medianBlur(a, 3, dst=d),
+        "median5": lambda: cv2.medianBlur(a, 5, dst=d),
+        "sharpen3x3": lambda: cv2.filter2D(a, -1, sharper, dst=d, borderType=repeat),
+        "convolve3": lambda: cv2.filter2D(a, -1, emboss, dst=d, borderType=repeat),
+        "convolve5": lambda: cv2.filter2D(a, -1, cells5, dst=d, borderType=repeat),
+        "convolve7": lambda: cv2.filter2D(a, -1, cells7, dst=d, borderType=repeat),
+        "sobel_rgba_to_mag8": sobel,
+        "resize_nearest": scaled(cv2.INTER_NEAREST),
+        "resize_bilinear": scaled(cv2.INTER_LINEAR),
+        "resize_area": scaled(cv2.INTER_AREA),
+        "resize_area_half": lambda: cv2.resize(a, (WIDTH // 2, HEIGHT // 2), dst=half, interpolation=cv2.INTER_AREA),
+        "resize_lanczos": scaled(cv2.INTER_LANCZOS4),
+        "crop": lambda: np.copyto(smaller, a[100:820, 200:1480]),
+        "flip_h": lambda: cv2.flip(a, 1, dst=d),
+        "flip_v": lambda: cv2.flip(a, 0, dst=d),
+        "rotate_90": lambda: cv2.rotate(a, cv2.ROTATE_90_CLOCKWISE, dst=turned),
+        "rotate_180": lambda: cv2.rotate(a, cv2.ROTATE_180, dst=d),
+        "warp": lambda: cv2.warpAffine(a, warp, (WIDTH, HEIGHT), dst=d, flags=cv2.INTER_LINEAR),
+        "blend_const": lambda: cv2.addWeighted(a, 0.7, b, 0.3, 0, dst=d),
+        "blend_over": over,
+        "waveform_luma": luma,
+        "compositor4": four,
+        "rgba_to_i420": lambda: cv2.cvtColor(a, cv2.COLOR_RGBA2YUV_I420, dst=yuv),
+        "nv12_to_rgba": lambda: cv2.cvtColor(nv12, cv2.COLOR_YUV2RGBA_NV12, dst=d),
+    }
+
+
 if __name__ == "__main__":
     cv2.setNumThreads(1)
-    measure("chain5", chain5())
-    measure("demo_copying", demo(True))
-    measure("demo_in_place", demo(False))
+    works = {"chain5": chain5(), "demo_copying": demo(True), "demo_in_place": demo(False), **filters()}
+    for work, frame in works.items():
+        if len(sys.argv) == 1 or work in sys.argv[1:]:
+            measure(work, frame)

@@ -6,6 +6,7 @@
 //! Always: results go to standard output, words for people to standard error; an error is printed once.
 
 mod args;
+mod bench;
 mod calibrate;
 mod demo;
 mod devices;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Demo(args) => args.wishes.refuse_verify("demo").and_then(|()| demo::run(&args)),
         Command::Run(args) => run::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Devices { json, measure } if measure.calibrate => calibrate::run(&measure, json),
         Command::Devices { json, .. } => devices::run(json),
         Command::Doctor { json } => doctor::run(json),
@@ -75,6 +77,7 @@ fn hush_drivers(command: &Command) {
     let asks_drivers = match command {
         Command::Demo(args) => !args.wishes.cpu,
         Command::Run(args) => !args.wishes.cpu,
+        Command::Bench(args) => !args.wishes.cpu,
         Command::Devices { .. } | Command::Doctor { .. } => true,
         Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
     };

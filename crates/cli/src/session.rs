@@ -21,15 +21,21 @@ use crate::input::read_file;
 
 /// A session with everything that was asked for but the figures.
 pub(crate) fn of<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a Kinds) -> Result<Session<'a>, Failure> {
-    let mut session = Session::of(graph, kinds).strict(wishes.strict).fusion(!wishes.no_fusion);
+    let mut session = as_wished(wishes, Session::of(graph, kinds));
+    for (name, space) in placements(wishes)? {
+        session = session.place(name, space);
+    }
+    Ok(session)
+}
+
+/// This session with everything that was asked for but figures and the places of single handlers.
+pub(crate) fn as_wished<'a>(wishes: &Wishes, session: Session<'a>) -> Session<'a> {
+    let mut session = session.strict(wishes.strict).fusion(!wishes.no_fusion);
     session = session.on_loss(wishes.on_loss.unwrap_or_default()).lose_device_at(&wishes.lose_device_at);
     if wishes.cpu {
         session = session.only(Space::Cpu);
     } else if wishes.gpu {
         session = session.only(Space::Gpu);
-    }
-    for (name, space) in placements(wishes)? {
-        session = session.place(name, space);
     }
     if let Some(threads) = wishes.threads {
         session = session.threads(threads as usize);
@@ -47,7 +53,7 @@ pub(crate) fn of<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a Kinds) -> Res
     for (space, bytes) in [(Space::Cpu, memory.cpu_bytes), (Space::Gpu, memory.gpu_bytes)] {
         session = bytes.map_or(session.clone(), |bytes| session.memory_bytes(space, bytes));
     }
-    Ok(session.choice(choice(wishes)))
+    session.choice(choice(wishes))
 }
 
 /// As `of`, with the figures of this machine: it may list adapters.

@@ -3,12 +3,14 @@
 //! Owns every command's and option's name, meaning and help text.
 //! Does not act on any of them.
 
+mod bench;
 mod budget;
 mod bytes;
 mod calibrate;
 mod memory;
 mod wishes;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use budget::{Budget, DROPS};
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use memory::MemoryBudget;
@@ -219,6 +221,11 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Measure what vramp takes for well-known pieces of work
+    ///
+    /// Single filters and a few whole pipelines, on a picture that is in memory already.
+    #[command(after_long_help = bench::BENCH_HELP)]
+    Bench(BenchArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  vramp completions fish > ~/.config/fish/completions/vramp.fish")]
     Completions {

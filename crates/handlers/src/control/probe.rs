@@ -51,7 +51,7 @@ impl<W: Write> Probe<W> {
     fn say(&mut self, now: Now, frame: &Frame) -> Result<(), HandlerError> {
         let (meta, line) = (frame.meta(), &mut self.state.line);
         let (size, format) = (meta.size, meta.format);
-        let hash = hash(format, size, &frame.bytes());
+        let hash = hash(frame);
         line.clear();
         // Width and height one by one: a size as text takes memory of its own.
         writeln!(
@@ -88,8 +88,12 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::frames(Probe { settings, state: State::default(), to: std::io::stderr() }))
 }
 
-/// The hash of what can be seen of a frame.
-fn hash(format: Format, size: Size, bytes: &[u8]) -> u64 {
+/// The hash of what can be seen of a frame in host memory, as `probe` prints it.
+pub fn hash(frame: &Frame) -> u64 {
+    hash_of(frame.meta().format, frame.meta().size, &frame.bytes())
+}
+
+fn hash_of(format: Format, size: Size, bytes: &[u8]) -> u64 {
     let mut hash = Xxh64::new();
     for Plane { start, row_bytes, stride, rows } in format.planes(size) {
         let [start, row_bytes, stride, rows] = [start, row_bytes, stride, rows].map(|n| n as usize);
@@ -122,7 +126,7 @@ mod tests {
                     seen.add(&vec![1; plane.row_bytes as usize]);
                 }
             }
-            assert_eq!(hash(format, size, &bytes), seen.hash(), "{format:?}");
+            assert_eq!(hash_of(format, size, &bytes), seen.hash(), "{format:?}");
         }
     }
 

@@ -434,6 +434,11 @@ impl Pipeline {
         }
     }
 
+    /// Threads that rows on the host are spread over.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Something that stops it, from this thread or another.
     pub fn stopper(&self) -> Stopper {
         self.stop.clone()

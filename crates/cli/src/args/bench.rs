@@ -1,0 +1,53 @@
+//! The command line of `bench`.
+//!
+//! Owns the names that can be given, and how long a measurement takes.
+//! Does not measure.
+
+use std::time::Duration;
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use vramp::bench::{Suite, WORKS};
+use vramp::plan::Size;
+
+use super::{Wishes, seconds};
+
+pub(crate) const BENCH_HELP: &str = "\
+A work is one operation, or a few in a row, on a picture that is in host memory already;
+nothing is read or written. Its time is the middle one of five runs; cpu ms counts all
+threads, which is what to compare on a busy machine. The hash is of the last frame: what
+was timed was computed, and the same on every machine.
+
+`--json` prints one line of JSON a measurement, with the keys peer, work, size, threads,
+backend, ms_median, ms_min, cpu_ms, fps, reps and hash.
+
+Examples:
+  vramp bench
+  vramp bench filters --threads 1 --cpu
+  vramp bench chain5 gauss9_s2 --size 640x480 --json";
+
+#[derive(clap::Args)]
+pub(crate) struct BenchArgs {
+    /// Suites or single works; everything if not given
+    #[arg(value_name = "SUITE|WORK", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
+    pub(crate) what: Vec<String>,
+    /// The size of what comes in
+    #[arg(long, value_name = "WxH", default_value = "1920x1080", value_parser = size)]
+    pub(crate) size: Size,
+    /// How long each of the five runs of a work takes
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "0.15")]
+    pub(crate) seconds: Duration,
+    /// Print one line of JSON a measurement instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
+}
+
+fn names() -> Vec<PossibleValue> {
+    let suites = Suite::ALL.iter().map(|suite| suite.name());
+    suites.chain(WORKS.iter().map(|work| work.name)).map(PossibleValue::new).collect()
+}
+
+fn size(word: &str) -> Result<Size, String> {
+    word.parse::<Size>().map_err(|problem| problem.to_string())
+}

@@ -1,0 +1,79 @@
+//! `vramp bench`: what works take on this machine.
+//!
+//! Owns the command: which works, their order, the table and the lines.
+//! Does not measure: the library does.
+//!
+//! Always: a measurement is printed as soon as it is there; there is nothing to finish, so Ctrl-C ends it at once.
+
+use anyhow::anyhow;
+use vramp::bench::{Bench, BenchError, Effort, Measurement, WORKS, Work};
+use vramp::plan::Profile;
+use vramp::{Session, SessionError};
+
+use crate::args::BenchArgs;
+use crate::failure::{Failure, chainless};
+use crate::{page, session};
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    refuse(args)?;
+    let bench = Bench::new();
+    let profile = args.wishes.profile.as_deref().map(session::find_profile).transpose()?;
+    let effort = Effort { run: args.seconds, ..Effort::default() };
+    let works: Vec<&Work> = WORKS.iter().filter(|work| is_wanted(work, &args.what)).collect();
+    if !args.json {
+        let threads = args.wishes.threads.map_or("all threads".to_owned(), |n| format!("{n} thread(s)"));
+        page::result(format!("{} on {threads}\n\n{}", args.size, HEADING).as_bytes())?;
+    }
+    for work in works {
+        let measured = bench.measure(work, args.size, effort, |session| wished(args, profile.as_ref(), session));
+        let measured = measured.map_err(failure)?;
+        page::result(if args.json { json(&measured)? } else { row(&measured) }.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn wished<'a>(args: &BenchArgs, profile: Option<&Profile>, session: Session<'a>) -> Session<'a> {
+    let session = session::as_wished(&args.wishes, session);
+    profile.map_or(session.clone(), |profile| session.profile(profile.clone()))
+}
+
+const HEADING: &str = "work                  backend        ms      min   cpu ms       fps  hash\n";
+
+fn is_wanted(work: &Work, what: &[String]) -> bool {
+    what.is_empty() || what.iter().any(|word| word == work.name || word == work.suite.name())
+}
+
+/// What means nothing here.
+fn refuse(args: &BenchArgs) -> Result<(), Failure> {
+    let wishes = &args.wishes;
+    wishes.refuse_verify("bench")?;
+    for (given, option) in [
+        (wishes.fps.is_some(), "--fps"),
+        (!wishes.place.is_empty(), "--place"),
+        (!wishes.budget.is_empty(), "--budget"),
+        (!wishes.lose_device_at.is_empty(), "--lose-device-at"),
+    ] {
+        if given {
+            return Err(Failure::Wrong(anyhow!("bench has no use for {option}; `vramp run` has")));
+        }
+    }
+    Ok(())
+}
+
+fn failure(error: BenchError) -> Failure {
+    match error {
+        BenchError::Session(error @ (SessionError::NoPlan(_) | SessionError::NoDevice(_))) => error.into(),
+        error => Failure::Failed(chainless(&error)),
+    }
+}
+
+fn json(measured: &Measurement) -> Result<String, Failure> {
+    let line = serde_json::to_string(measured).map_err(|error| Failure::Failed(error.into()))?;
+    Ok(line + "\n")
+}
+
+fn row(measured: &Measurement) -> String {
+    let Measurement { work, backend, ms_median, ms_min, cpu_ms, fps, hash, .. } = measured;
+    let cpu = cpu_ms.map_or("-".to_owned(), |ms| format!("{ms:.3}"));
+    format!("{work:21} {backend:8} {ms_median:>8.3} {ms_min:>8.3} {cpu:>8} {fps:>9.0}  {hash}\n")
+}

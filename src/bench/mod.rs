@@ -1,0 +1,202 @@
+//! Benchmarks: what one piece of work takes on this machine.
+//!
+//! Owns the works by name, how each is run to be measured, and the figures that come of it.
+//! Does not compare: whoever prints figures of others beside these does.
+//!
+//! Always: what was measured was computed, which the hash of the last frame shows; a work is its operations and nothing
+//! else: its source hands out one picture again and again, its sink drops what comes, and time counts from the first
+//! frame's arrival to the last one's, so that beginning and ending are no part of it.
+
+mod clock;
+mod ends;
+mod works;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use vramp_handlers::FileProbe;
+use vramp_plan::{CheckError, Graph, Mistakes, Size, Space};
+use vramp_runtime::{Kinds, PrepareError, RunError};
+
+use crate::{Session, SessionError};
+
+pub use clock::cpu_time;
+pub use works::{Suite, WORKS, Work};
+
+use ends::{Kept, Span};
+
+/// Why a work was not measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// Its text is no pipeline.
+    #[error(transparent)]
+    Text(#[from] Mistakes),
+    /// Its pipeline cannot be at this size.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// It cannot be made ready as asked.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// It could not begin.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// It failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It did not bring its last frame.
+    #[error("{work}: {frames} frames were asked for, and the last one did not arrive")]
+    NoLastFrame {
+        /// Which work.
+        work: &'static str,
+        /// How many frames.
+        frames: u64,
+    },
+}
+
+/// What a work takes.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measurement {
+    /// Who computed it.
+    pub peer: &'static str,
+    /// What.
+    pub work: &'static str,
+    /// The size of what comes in.
+    pub size: String,
+    /// Threads on the host.
+    pub threads: usize,
+    /// `cpu`, or the API of the device that took part.
+    pub backend: String,
+    /// Time of a frame in the middle one of several runs.
+    pub ms_median: f64,
+    /// And in the quickest.
+    pub ms_min: f64,
+    /// CPU time of a frame, of all threads, in the middle run; none where the system does not tell it.
+    pub cpu_ms: Option<f64>,
+    /// Frames in a second.
+    pub fps: f64,
+    /// Frames in all runs.
+    pub reps: u64,
+    /// Of the last frame, XXH64 as `probe` prints it.
+    pub hash: String,
+}
+
+/// How works are measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// How many runs.
+    pub runs: usize,
+    /// How long each of them should take.
+    pub run: Duration,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { runs: 5, run: Duration::from_millis(150) }
+    }
+}
+
+/// Runs works and keeps what they end in.
+pub struct Bench {
+    kinds: Kinds,
+    last: Kept,
+}
+
+impl Bench {
+    /// Ready to measure.
+    pub fn new() -> Bench {
+        let (mut kinds, last) = (crate::kinds(), Kept::default());
+        ends::add_to(&mut kinds, &last).expect("tests add the two kinds");
+        Bench { kinds, last }
+    }
+
+    /// Measures a work at a size, in sessions with these wishes.
+    pub fn measure(
+        &self,
+        work: &Work,
+        size: Size,
+        effort: Effort,
+        wishes: impl for<'a> Fn(Session<'a>) -> Session<'a>,
+    ) -> Result<Measurement, BenchError> {
+        // Drivers compile, and memory is touched first, in a run of its own.
+        let mut frames = 4;
+        let mut one = self.run(work, size, frames, &wishes)?;
+        loop {
+            let wanted = (effort.run.as_secs_f64() / one.frame_s().max(1e-7)) as u64;
+            let enough = one.span.took >= effort.run / 4 || frames >= MOST_FRAMES;
+            frames = wanted.clamp(LEAST_FRAMES, 16 * frames.max(LEAST_FRAMES)).min(MOST_FRAMES);
+            if enough {
+                break;
+            }
+            one = self.run(work, size, frames, &wishes)?;
+        }
+        let mut runs = Vec::new();
+        for _ in 0..effort.runs.max(1) {
+            runs.push(self.run(work, size, frames, &wishes)?);
+        }
+        runs.sort_by(|a, b| a.frame_s().total_cmp(&b.frame_s()));
+        let mut cpu_s: Vec<f64> = runs.iter().filter_map(Run::cpu_frame_s).collect();
+        cpu_s.sort_by(f64::total_cmp);
+        let middle = &runs[runs.len() / 2];
+        Ok(Measurement {
+            peer: "vramp",
+            work: work.name,
+            size: size.to_string(),
+            threads: middle.threads,
+            backend: middle.backend.clone(),
+            ms_median: middle.frame_s() * 1e3,
+            ms_min: runs[0].frame_s() * 1e3,
+            cpu_ms: cpu_s.get(cpu_s.len() / 2).map(|seconds| seconds * 1e3),
+            fps: 1.0 / middle.frame_s().max(1e-12),
+            reps: runs.iter().map(|run| run.frames).sum(),
+            hash: format!("{:016x}", middle.span.hash),
+        })
+    }
+
+    fn run(
+        &self,
+        work: &Work,
+        size: Size,
+        frames: u64,
+        wishes: &impl for<'a> Fn(Session<'a>) -> Session<'a>,
+    ) -> Result<Run, BenchError> {
+        let spec = crate::read(&work.text(size, frames), self.kinds.catalog())?;
+        let graph = Graph::check(&spec, self.kinds.catalog(), &FileProbe)?;
+        let prepared = wishes(Session::of(&graph, &self.kinds)).frames(frames).prepare()?;
+        let on_device = prepared.plan.handlers.iter().any(|handler| handler.space == Space::Gpu);
+        let threads = prepared.pipeline.threads();
+        self.last.forget();
+        let report = prepared.run(None)?.into_result()?;
+        let span = self.last.up_to(frames - 1).ok_or(BenchError::NoLastFrame { work: work.name, frames })?;
+        let backend = if on_device { report.backend } else { "cpu".to_owned() };
+        Ok(Run { frames: frames - 1, span, backend, threads })
+    }
+}
+
+impl Default for Bench {
+    fn default() -> Bench {
+        Bench::new()
+    }
+}
+
+/// Fewer frames than this are mostly a beginning and an end.
+const LEAST_FRAMES: u64 = 16;
+/// More make no run any better.
+const MOST_FRAMES: u64 = 20_000;
+
+/// One run; the first frame is not counted.
+struct Run {
+    frames: u64,
+    span: Span,
+    backend: String,
+    threads: usize,
+}
+
+impl Run {
+    fn frame_s(&self) -> f64 {
+        self.span.took.as_secs_f64() / self.frames as f64
+    }
+
+    fn cpu_frame_s(&self) -> Option<f64> {
+        self.span.cpu.map(|cpu| cpu.as_secs_f64() / self.frames as f64)
+    }
+}

@@ -32,8 +32,8 @@ pub struct PixelFn {
     pub small: bool,
     /// Changes part of a row.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
-    /// Makes a whole row from another one, where that is quicker than changing a copy of it; says whether it has.
-    pub made: Option<fn(&RowArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool>,
+    /// Makes pixels from others, wherever they are, where that is quicker than changing a copy; says whether it has.
+    pub made: Option<fn(&FnArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool>,
     /// Which parts of a row it can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
 }

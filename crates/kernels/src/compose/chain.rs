@@ -44,17 +44,22 @@ impl Chain<'_> {
 
     /// Makes a whole row from another one.
     pub(crate) fn make(&self, y: u32, from: &[Pixel], row: &mut [Pixel]) {
-        if let [first, others @ ..] = self.steps
-            && let Some(made) = first.function.made
-        {
-            let frame = args(self.frame, first.part, self.size, self.level);
-            let side = first.side.and_then(|at| self.frame.sides.get(at).copied());
-            if made(&RowArgs { frame, y, x: 0, side }, from, row) {
-                return self.apply_steps(others, y, row);
+        match self.steps.split_first() {
+            Some((first, others)) if self.made(first, from, row) => self.apply_steps(others, y, row),
+            _ => {
+                row.copy_from_slice(from);
+                self.apply(y, row);
             }
         }
-        row.copy_from_slice(from);
-        self.apply(y, row);
+    }
+
+    /// Makes many rows from others at once, where there is one function and it can; says whether it has.
+    pub(crate) fn make_all(&self, from: &[Pixel], rows: &mut [Pixel]) -> bool {
+        matches!(self.steps, [only] if self.made(only, from, rows))
+    }
+
+    fn made(&self, step: &Step, from: &[Pixel], to: &mut [Pixel]) -> bool {
+        step.function.made.is_some_and(|made| made(&args(self.frame, step.part, self.size, self.level), from, to))
     }
 
     fn apply_steps(&self, steps: &[Step], y: u32, row: &mut [Pixel]) {

@@ -82,6 +82,10 @@ impl Program {
         let after = Chain { steps: &self.after, frame, size: frame.size, level: self.level };
         let head = HeadArgs { frame: args(frame, self.place, frame.size, self.level), source };
         if let Some(source) = frame.source.filter(|_| self.edits_in_place()) {
+            let from = &source.pixels[first_row as usize * frame.size.width as usize..][..pixels.len()];
+            if after.make_all(from, pixels) {
+                return;
+            }
             for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
                 after.make(y, source.row(y), row);
             }

@@ -37,11 +37,12 @@ struct Mirrored<'a> {
 impl Loop for Mirrored<'_> {
     #[inline(always)]
     fn run(self) {
-        let (groups, rest) = self.pixels.as_chunks_mut::<AT_ONCE>();
-        let (left, others) = self.row.as_rchunks::<AT_ONCE>();
-        for (to, from) in groups.iter_mut().zip(others.iter().rev()) {
+        // Read from left to right, which is what processors expect, and written from the other end.
+        let (groups, rest) = self.row.as_chunks::<AT_ONCE>();
+        let (left, others) = self.pixels.as_rchunks_mut::<AT_ONCE>();
+        for (from, to) in groups.iter().zip(others.iter_mut().rev()) {
             *to = std::array::from_fn(|i| from[AT_ONCE - 1 - i]);
         }
-        rest.iter_mut().zip(left.iter().rev()).for_each(|(to, from)| *to = *from);
+        left.iter_mut().zip(rest.iter().rev()).for_each(|(to, from)| *to = *from);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Always: alpha is kept; two tables in a row equal the folded one, to the bit.
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{FnArgs, PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
 use crate::simd::{self, Loop};
 
@@ -65,11 +65,10 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
 }
 
 /// What takes no longer than a copy is done with it.
-fn made(args: &RowArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
-    let inverts =
-        args.frame.words.iter().zip(INVERT.as_chunks().0).all(|(word, four)| *word == u32::from_le_bytes(*four));
+fn made(args: &FnArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
+    let inverts = args.words.iter().zip(INVERT.as_chunks().0).all(|(word, four)| *word == u32::from_le_bytes(*four));
     if inverts {
-        args.frame.level.run(Inverted { from, pixels });
+        args.level.run(Inverted { from, pixels });
     }
     inverts
 }

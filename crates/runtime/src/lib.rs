@@ -39,6 +39,7 @@ mod renewing;
 mod report;
 mod ring;
 mod shortage;
+mod survey;
 mod sync;
 mod trace;
 mod transfer;

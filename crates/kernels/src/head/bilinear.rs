@@ -13,8 +13,15 @@ use crate::picture::Pixel;
 use crate::simd::Loop;
 
 /// Another size. Small data: the source's place for each column, then for each row, with [`FRACTION_BITS`].
-pub static BILINEAR: Head =
-    Head { name: "bilinear", wgsl: include_str!("bilinear.wgsl"), words: 0, source: true, small: true, passes: 1, row };
+pub static BILINEAR: Head = Head {
+    name: "bilinear",
+    wgsl: include_str!("bilinear.wgsl"),
+    words: 0,
+    source: true,
+    small: true,
+    first: None,
+    row,
+};
 
 /// Fraction bits of places.
 pub const FRACTION_BITS: u32 = 12;

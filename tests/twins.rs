@@ -12,6 +12,7 @@ use vramp_kernels::head::{
 };
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold};
 use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
+use vramp_plan::catalog::Over;
 use vramp_plan::{Binding, Rate, Size};
 
 /// Nothing waits this long unless it hangs.
@@ -182,7 +183,10 @@ fn on_cpu(case: &Case) -> Vec<Pixel> {
         words: case.params.words(),
     };
     let mut pixels = vec![[9; 4]; case.size.pixels() as usize];
-    case.recipe.program().band(&frame, 0, &mut pixels, &mut Scratch::default());
+    let (program, mut scratch) = (case.recipe.program(), Scratch::default());
+    program.survey(&frame, 0..case.source_size.height, &mut scratch);
+    program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
+    program.band(&frame, 0, &mut pixels, &mut scratch);
     pixels
 }
 
@@ -214,29 +218,28 @@ impl Rig {
         let sides: Vec<_> = case.sides.iter().map(|(_, p)| filled(p.as_flattened().to_vec())).collect();
         let small = filled(bytes_of(if case.params.small().is_empty() { &[0] } else { case.params.small() }));
         let output = lend(case.size.pixels() * 4);
-        let kept = lend(case.source_size.pixels() * 8);
+        let over = case.recipe.head.first.map(|first| first.over.size(case.source_size, case.size));
+        let kept = lend(over.map_or(16, |over| over.pixels() * Over::ELEMENT_BYTES));
         let shaders = case.recipe.shaders("twin");
-        let passes = shaders.len();
         let in_front = case.recipe.before.iter().filter(|f| f.side()).count();
         for (pass, shader) in shaders.iter().enumerate() {
             let kernel = self.device.prepare(shader).unwrap_or_else(|e| panic!("{e}\n{}", shader.wgsl));
-            let (first, second) = (passes == 2 && pass == 0, passes == 2 && pass == 1);
+            let (first, second) = (over.filter(|_| pass == 0), over.filter(|_| pass == 1));
+            let again = case.recipe.head.first.is_some_and(|first| first.source_again);
+            let reads_source = second.is_none() || again;
             let mut reads = Vec::new();
-            reads.extend(if second { Some(&kept) } else { source.as_ref() });
+            reads.extend(source.as_ref().filter(|_| reads_source));
+            reads.extend(second.map(|_| &kept));
             // Each pass binds the pictures of its own functions: those in front first, those behind last.
-            reads.extend(match (first, second) {
-                (true, _) => &sides[..in_front],
-                (_, true) => &sides[in_front..],
-                _ => &sides[..],
-            });
+            let from = if reads_source { 0 } else { in_front };
+            reads.extend(&sides[from..if first.is_some() { in_front } else { sides.len() }]);
             let wanted = shader.bindings.iter().filter(|b| **b == Binding::Read).count();
             if reads.len() < wanted {
                 reads.push(&small);
             }
             assert_eq!(reads.len(), wanted);
-            let (to, pixels) = if first { (&kept, case.source_size.pixels()) } else { (&output, case.size.pixels()) };
-            reads.push(to);
-            let grid = kernel.cover(pixels, self.device.limits());
+            reads.push(if first.is_some() { &kept } else { &output });
+            let grid = kernel.cover(first.unwrap_or(case.size).pixels(), self.device.limits());
             recording.dispatch(&kernel, &reads, &bytes_of(case.params.words()), grid).expect("it is described right");
         }
         recording.download(&output).expect("it is there");

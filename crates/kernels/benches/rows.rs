@@ -166,7 +166,7 @@ fn main() {
             let start = cpu_time(begun);
             for _ in 0..frames {
                 if case.in_place {
-                    program.edit(&frame, 0, black_box(&mut out));
+                    program.edit(&frame, 0, black_box(&mut out), &scratch);
                 } else {
                     program.band(&frame, 0, black_box(&mut out), &mut scratch);
                 }

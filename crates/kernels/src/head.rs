@@ -5,7 +5,8 @@
 //! Does not apply pixel functions: those before a gather or stencil reach it through the rows it asks for, those
 //! behind it are applied to what it wrote.
 //!
-//! Always: rows of one band are asked for from top to bottom, so that a stencil can keep what it has computed.
+//! Always: rows of one band are asked for from top to bottom, so that a stencil can keep what it has computed. A head
+//! that needs the whole source first is shown it before any row is asked for.
 
 pub mod ball;
 pub mod bars;
@@ -21,6 +22,7 @@ pub mod noise;
 pub mod solid;
 
 use vramp_plan::Size;
+use vramp_plan::catalog::Over;
 
 use crate::compose::Chain;
 use crate::function::FnArgs;
@@ -33,8 +35,7 @@ pub struct Head {
     pub name: &'static str,
     /// WGSL that defines `fn NAME(at: vec2<i32>, k: u32) -> vec4<i32>`, where `load(at)` is a source pixel,
     /// `source_size()` the source's size, and parameters are read as in a pixel function. A head of two passes also
-    /// defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>` over the source, whose 16-bit results it reads back
-    /// with `kept(at)`.
+    /// defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>`, whose 16-bit results it reads back with `kept(at)`.
     pub wgsl: &'static str,
     /// Parameter words it takes.
     pub words: usize,
@@ -42,10 +43,40 @@ pub struct Head {
     pub source: bool,
     /// Whether it reads small data of its own.
     pub small: bool,
-    /// Passes: 2 for separable stencils, which keep 16-bit sums in between.
-    pub passes: u32,
+    /// The first of two passes, where there are two.
+    pub first: Option<First>,
     /// Writes one row.
     pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut Kept, y: u32, &mut [Pixel]),
+}
+
+/// The first of two passes on the device, which keeps elements of four times 16 bits for the second.
+#[derive(Debug, Clone, Copy)]
+pub struct First {
+    /// What it goes over.
+    pub over: Over,
+    /// Whether the second pass reads the source as well as what was kept.
+    pub source_again: bool,
+    /// How the host finds out what whole columns have; where there is none, a row needs only rows around it.
+    pub survey: Option<Survey>,
+}
+
+impl First {
+    /// That of a stencil along rows, then down columns.
+    pub const STENCIL: First = First { over: Over::Source, source_again: false, survey: None };
+    /// That of a picture of another size: rows are brought to their new length first.
+    pub const RESAMPLING: First = First { over: Over::Across, source_again: false, survey: None };
+}
+
+/// How the host goes over a whole source before any row is made: one number for each column.
+#[derive(Debug, Clone, Copy)]
+pub struct Survey {
+    /// Adds one row of the source. In whole numbers, so that parts of a source may be added up in any order.
+    pub add: fn(&HeadArgs<'_>, &[Pixel], &mut [u32]),
+    /// Makes of the sums over all rows what [`HeadArgs::found`] is.
+    pub finish: fn(&HeadArgs<'_>, &mut [u32]),
+    /// Changes a row of the source into one of the output: every pixel depends on the one in its place, and else on
+    /// what was found.
+    pub edit: fn(&HeadArgs<'_>, y: u32, &mut [Pixel]),
 }
 
 /// What a head was given for this frame.
@@ -55,6 +86,8 @@ pub struct HeadArgs<'a> {
     pub frame: FnArgs<'a>,
     /// The size of its source, or of what it makes where it has none.
     pub source: Size,
+    /// What a survey found, one number for each column of the source; empty where there is none.
+    pub found: &'a [u32],
 }
 
 /// The source's rows, with the pixel functions in front of the head applied.

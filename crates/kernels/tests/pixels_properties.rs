@@ -211,8 +211,8 @@ proptest! {
         prop_assert!(program.edits_in_place());
         let cut = cut.min(size.height);
         let (upper, lower) = edited.split_at_mut((cut * size.width) as usize);
-        program.edit(&frame, 0, upper);
-        program.edit(&frame, cut, lower);
+        program.edit(&frame, 0, upper, &Scratch::default());
+        program.edit(&frame, cut, lower, &Scratch::default());
         prop_assert_eq!(edited, wanted);
     }
 

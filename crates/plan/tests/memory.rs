@@ -79,6 +79,51 @@ fn scratch_between_the_passes_of_a_kernel_is_counted() {
 }
 
 #[test]
+fn what_is_kept_for_another_size_is_as_wide_as_the_new_one_and_as_high_as_the_old_one() {
+    let sized = |kind: &str, size: &str| {
+        let mut spec = chain(&["src"]);
+        let other = spec.add(HandlerSpec::new(kind).set("size", size));
+        let sink = spec.add(HandlerSpec::new("sink"));
+        spec.connect(vramp_plan::HandlerId(0), other);
+        spec.connect(other, sink);
+        memory(&spec, Space::Gpu).gpu_bytes
+    };
+    for (size, width) in [("16x480", 16), ("640x3", 640)] {
+        // 48 rows come in; four bytes are a pixel, and eight are kept.
+        assert_eq!(sized("resample", size) - sized("shrink", size), IN_FLIGHT * width * 48 * 8, "{size}");
+    }
+    let plain = memory(&chain(&["src", "opaque", "sink"]), Space::Gpu).gpu_bytes;
+    assert_eq!(memory(&chain(&["src", "reduce", "sink"]), Space::Gpu).gpu_bytes, plain + IN_FLIGHT * 64 * 8);
+}
+
+#[test]
+fn a_reduction_is_written_over_what_it_reads_on_the_host() {
+    let alone = memory(&chain(&["src", "sink"]), Space::Cpu).cpu_bytes;
+    assert_eq!(memory(&chain(&["src", "reduce", "sink"]), Space::Cpu).cpu_bytes, alone);
+    assert_eq!(memory(&chain(&["src", "opaque", "sink"]), Space::Cpu).cpu_bytes, alone + FRAME);
+}
+
+#[test]
+fn what_does_not_fit_one_binding_between_two_passes_stays_on_the_host() {
+    let profile = Profile::shipped("discrete").unwrap();
+    let most = profile.gpu.as_ref().unwrap().limits.binding_bytes.whole();
+    let height = u32::try_from(most / (4 * 16_384)).unwrap();
+    let spec = |kind: &str| {
+        let mut spec = GraphSpec::new();
+        let source = spec.add(HandlerSpec::new("src").set("size", format!("16384x{height}").as_str()));
+        let (filter, sink) = (spec.add(HandlerSpec::new(kind)), spec.add(HandlerSpec::new("sink")));
+        spec.connect(source, filter);
+        spec.connect(filter, sink);
+        check(&spec)
+    };
+    assert!(Planner::new(&spec("opaque"), &profile).place("opaque0", Space::Gpu).decide().is_ok());
+    let error = Planner::new(&spec("stencil"), &profile).place("stencil0", Space::Gpu).decide().unwrap_err();
+    let kept = 16_384 * u64::from(height) * 8;
+    let words = format!("the {kept} bytes between its two passes exceed the {most} of one binding");
+    assert!(error.to_string().contains(&words), "{error}");
+}
+
+#[test]
 fn passing_a_frame_on_costs_nothing_in_either_space() {
     for only in Space::RANKED {
         let direct = memory(&chain(&["src", "opaque", "sink"]), only);

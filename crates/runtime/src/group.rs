@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Device, Kernel};
+use vramp_kernels::head::First;
 use vramp_kernels::own::OwnKernel;
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
 use vramp_plan::{Binding, Format, LEAST_BAND_PIXELS, Rate, Shader, Size, Space, Variant, Variants};
@@ -25,6 +26,7 @@ use crate::joined::Joined;
 use crate::monitor::Event;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::renewing::Renewing;
+use crate::survey::survey;
 use crate::workplace::Desk;
 
 /// Pixel handlers that run as one.
@@ -76,6 +78,8 @@ struct Member {
 /// A group's kernels on the device, one per pass.
 struct OnDevice {
     kernels: Vec<Kernel>,
+    /// The first of two passes, where there are two.
+    first: Option<First>,
     /// Pictures that functions in front of the head read.
     sides_before: usize,
     /// The user's kernel that it is, where it is one.
@@ -150,7 +154,8 @@ impl Group {
         let Layout { head, before, after, .. } = &self.layout;
         let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
         let (small, small_words) = (None, Vec::new());
-        self.kernels = Some(OnDevice { kernels, sides_before, whole, reads_small, small, small_words });
+        let first = self.recipe.head.first.filter(|_| whole.is_none());
+        self.kernels = Some(OnDevice { kernels, first, sides_before, whole, reads_small, small, small_words });
     }
 
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
@@ -284,7 +289,7 @@ impl Group {
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
                 let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
-                let kept = kernels.keep(desk, &self.name, sizes.0)?;
+                let kept = kernels.keep(desk, &self.name, sizes)?;
                 // A frame that was made on the host while the device was away may still come.
                 let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
                 if let Some(frame) = source.filter(|frame| frame.space() == Space::Cpu) {
@@ -332,8 +337,10 @@ impl Group {
                 let mut bytes = edited.fill().expect("its only holder may change it");
                 let frame = KernelFrame { size, source: None, sides: &pictures, small, words };
                 let program = &self.program;
-                bands(size, bytes.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, _| {
-                    program.edit(&frame, first, rows);
+                let seen = KernelFrame { source: Picture::new(size, pixels(&bytes)), ..frame };
+                survey(program, &seen, &mut self.scratch, threads);
+                bands(size, bytes.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, scratch| {
+                    program.edit(&frame, first, rows, scratch);
                 });
             }
             return edited;
@@ -344,6 +351,7 @@ impl Group {
             let frame = KernelFrame { size, source, sides: &pictures, small, words };
             let mut written = made.fill().expect("a frame that was just lent has one holder");
             let program = &self.program;
+            (0..times).for_each(|_| survey(program, &frame, &mut self.scratch, threads));
             bands(size, written.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, scratch| {
                 (0..times).for_each(|_| program.band(&frame, first, rows, scratch));
             });
@@ -424,9 +432,10 @@ impl FrameHandler for Group {
 }
 
 impl OnDevice {
-    /// Memory between two passes: 16-bit sums of four channels, one set for each pixel of the source.
-    fn keep(&self, desk: &Desk, owner: &Arc<str>, source: Size) -> Result<Option<Buffer>, DeviceError> {
-        Ok(if self.kernels.len() == 2 { Some(desk.device().lend(source.pixels() * 8, owner)?) } else { None })
+    /// Memory between two passes.
+    fn keep(&self, desk: &Desk, owner: &Arc<str>, sizes: (Size, Size)) -> Result<Option<Buffer>, DeviceError> {
+        let bytes = self.first.map(|first| first.over.bytes(sizes.0, sizes.1));
+        Ok(bytes.map(|bytes| desk.device().lend(bytes, owner)).transpose()?)
     }
 
     fn record(
@@ -439,25 +448,23 @@ impl OnDevice {
         (made, kept): (&Frame, Option<&Buffer>),
     ) -> Result<(), DeviceError> {
         let device = desk.device().clone();
-        let two = self.kernels.len() == 2;
         for (pass, kernel) in self.kernels.iter().enumerate() {
-            let (first, second) = (two && pass == 0, two && pass == 1);
+            let (first, second) = (self.first.filter(|_| pass == 0), self.first.filter(|_| pass == 1));
+            let reads_source = second.is_none_or(|pass| pass.source_again);
             let mut bound: SmallVec<[&Buffer; 8]> = SmallVec::new();
-            bound.extend(if second { kept } else { source.and_then(Frame::buffer) });
+            bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
+            bound.extend(kept.filter(|_| second.is_some()));
             // Each pass binds the pictures of its own functions: those in front first, those behind last.
-            let sides = match (first, second) {
-                (true, _) => &sides[..self.sides_before],
-                (_, true) => &sides[self.sides_before..],
-                _ => &sides[..],
-            };
-            bound.extend(sides.iter().filter_map(Frame::buffer));
+            let from = if reads_source { 0 } else { self.sides_before };
+            let to = if first.is_some() { self.sides_before } else { sides.len() };
+            bound.extend(sides[from..to].iter().filter_map(Frame::buffer));
             let reads = kernel.bindings().iter().filter(|binding| **binding == Binding::Read).count();
             if bound.len() < reads {
                 bound.extend(self.small.as_ref());
             }
-            let pixels = if first { source_size.pixels() } else { size.pixels() };
-            bound.extend(if first { kept } else { made.buffer() });
-            let mut grid = kernel.cover(pixels, device.limits());
+            let covered = first.map_or(size, |pass| pass.over.size(source_size, size));
+            bound.extend(if first.is_some() { kept } else { made.buffer() });
+            let mut grid = kernel.cover(covered.pixels(), device.limits());
             if let Some(whole) = &self.whole {
                 grid = whole.grid(size);
                 if whole.writes_first() {
@@ -500,11 +507,7 @@ fn bands(
     (threads, tally): (usize, &Tally),
     work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
 ) {
-    let most = pixels.len() / LEAST_BAND_PIXELS as usize;
-    let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
-    if scratch.len() < count {
-        scratch.resize_with(count, Scratch::default);
-    }
+    let count = band_count(size, threads, scratch);
     if count == 1 {
         work(0, pixels, &mut scratch[0]);
         return;
@@ -516,6 +519,16 @@ fn bands(
         let bands = pixels.par_chunks_mut(rows * size.width as usize).zip(scratch).enumerate();
         bands.for_each(|(at, (band, scratch))| counted(tally, || work((at * rows) as u32, band, scratch)));
     }
+}
+
+/// How many bands a frame is gone through in, with a scratch for each.
+pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<Scratch>) -> usize {
+    let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
+    let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
+    if scratch.len() < count {
+        scratch.resize_with(count, Scratch::default);
+    }
+    count
 }
 
 /// Whether this thread is one of a pool's own: only there does spreading work not allocate.

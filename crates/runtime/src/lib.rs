@@ -40,6 +40,7 @@ mod renewing;
 mod report;
 mod ring;
 mod shortage;
+mod survey;
 mod sync;
 mod trace;
 mod transfer;

@@ -1,16 +1,19 @@
 //! The host's side: one loop over rows, each going through every function while it is in the cache.
 //!
-//! Owns the loop over a band of rows, and the memory that it needs from row to row.
+//! Owns the loop over a band of rows, the one over a source that has to be surveyed first, and the memory that they need
+//! from row to row.
 //! Does not spread bands over threads: whoever has the threads does, with [`Program::band`] and a [`Scratch`] for each.
 //!
 //! Always: every row of the band is completely written; a function is visited only where it has an effect; nothing is
 //! allocated once the scratch has grown to what the frames need.
 
+use std::ops::Range;
+
 use vramp_plan::Size;
 
 use crate::function::Function;
 use crate::head::load_here::LOAD;
-use crate::head::{ChangedRows, Head, HeadArgs, Kept, SourceRows};
+use crate::head::{ChangedRows, Head, HeadArgs, Kept, SourceRows, Survey};
 use crate::picture::{Picture, Pixel};
 use crate::simd::Level;
 
@@ -48,6 +51,8 @@ pub struct Frame<'a> {
 pub struct Scratch {
     kept: Kept,
     changed: ChangedRows,
+    /// What a survey found in a part of a source; of the whole one, once it is concluded.
+    found: Vec<u32>,
 }
 
 impl Program {
@@ -75,13 +80,41 @@ impl Program {
         self
     }
 
+    /// Whether the whole source is to be gone over before any row is made: with [`Program::survey`] over all of its
+    /// rows, then [`Program::conclude`].
+    pub fn surveys(&self) -> bool {
+        self.survey_of_head().is_some()
+    }
+
+    /// Goes over these rows of a frame's source. What it finds stays in the scratch.
+    pub fn survey(&self, frame: &Frame<'_>, rows: Range<u32>, scratch: &mut Scratch) {
+        let Some(survey) = self.survey_of_head() else { return };
+        let Scratch { changed, found, .. } = scratch;
+        let mut source = SourceRows::begin(frame.source, self.before(frame), changed);
+        let head = self.head_args(frame, &[]);
+        found.clear();
+        found.resize(head.source.width as usize, 0);
+        for y in rows {
+            (survey.add)(&head, source.row(i64::from(y)), found);
+        }
+    }
+
+    /// Adds up what the first `parts` of these have found, and leaves it in each of them.
+    pub fn conclude(&self, frame: &Frame<'_>, scratch: &mut [Scratch], parts: usize) {
+        let (Some(survey), Some((whole, others))) = (self.survey_of_head(), scratch.split_first_mut()) else { return };
+        for part in others.iter().take(parts.saturating_sub(1)) {
+            whole.found.iter_mut().zip(&part.found).for_each(|(sum, part)| *sum += part);
+        }
+        (survey.finish)(&self.head_args(frame, &[]), &mut whole.found);
+        for part in others {
+            part.found.clone_from(&whole.found);
+        }
+    }
+
     /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output.
     pub fn band(&self, frame: &Frame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &mut Scratch) {
-        let source = frame.source.map_or(frame.size, |p| p.size);
-        let before = Chain { steps: &self.before, frame, size: source, level: self.level };
-        let after = Chain { steps: &self.after, frame, size: frame.size, level: self.level };
-        let head = HeadArgs { frame: args(frame, self.place, frame.size, self.level), source };
-        if let Some(source) = frame.source.filter(|_| self.edits_in_place()) {
+        let after = self.after(frame);
+        if let Some(source) = frame.source.filter(|_| self.reads_here() && self.before.is_empty()) {
             let from = &source.pixels[first_row as usize * frame.size.width as usize..][..pixels.len()];
             if after.make_all(from, pixels) {
                 return;
@@ -91,30 +124,60 @@ impl Program {
             }
             return;
         }
-        let mut rows = SourceRows::begin(frame.source, before, &mut scratch.changed);
-        scratch.kept.begin();
+        let Scratch { kept, changed, found } = scratch;
+        let head = self.head_args(frame, found);
+        let mut rows = SourceRows::begin(frame.source, self.before(frame), changed);
+        kept.begin();
         for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
-            (self.head.row)(&head, &mut rows, &mut scratch.kept, y, row);
+            (self.head.row)(&head, &mut rows, kept, y, row);
             after.apply(y, row);
         }
     }
 
     /// Whether [`Program::edit`] can take the place of [`Program::band`]: every pixel depends on the source's at the
-    /// same place alone.
+    /// same place alone, or else on what a survey found.
     pub fn edits_in_place(&self) -> bool {
-        std::ptr::eq(self.head, &raw const LOAD) && self.before.is_empty()
+        (self.reads_here() || self.surveys()) && self.before.is_empty()
     }
 
     /// Changes rows `first_row..` of a frame, where `pixels` holds the source's: what [`Program::band`] would make
-    /// from it, without another picture. The frame's source is not looked at.
+    /// from it, without another picture. The frame's source is not looked at, and of the scratch only what a survey
+    /// found.
     ///
     /// # Panics
     /// If the program does not edit in place.
-    pub fn edit(&self, frame: &Frame<'_>, first_row: u32, pixels: &mut [Pixel]) {
+    pub fn edit(&self, frame: &Frame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &Scratch) {
         assert!(self.edits_in_place(), "{} reads its source elsewhere than in place", self.head.name);
-        let after = Chain { steps: &self.after, frame, size: frame.size, level: self.level };
+        let (head, after) = (self.head_args(frame, &scratch.found), self.after(frame));
+        let survey = self.survey_of_head();
         for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
+            if let Some(survey) = survey {
+                (survey.edit)(&head, y, row);
+            }
             after.apply(y, row);
         }
+    }
+
+    /// Whether each pixel is the source's at the same place, before functions change it.
+    fn reads_here(&self) -> bool {
+        std::ptr::eq(self.head, &raw const LOAD)
+    }
+
+    fn survey_of_head(&self) -> Option<Survey> {
+        self.head.first?.survey
+    }
+
+    fn head_args<'a>(&self, frame: &Frame<'a>, found: &'a [u32]) -> HeadArgs<'a> {
+        let source = frame.source.map_or(frame.size, |p| p.size);
+        HeadArgs { frame: args(frame, self.place, frame.size, self.level), source, found }
+    }
+
+    fn before<'a>(&'a self, frame: &'a Frame<'a>) -> Chain<'a> {
+        let size = frame.source.map_or(frame.size, |p| p.size);
+        Chain { steps: &self.before, frame, size, level: self.level }
+    }
+
+    fn after<'a>(&'a self, frame: &'a Frame<'a>) -> Chain<'a> {
+        Chain { steps: &self.after, frame, size: frame.size, level: self.level }
     }
 }

@@ -3,15 +3,17 @@
 //! Owns the prelude, the renaming that lets a function appear twice, the bindings and the entry point.
 //! Does not validate: the tests do for every kernel, and the device does when it compiles.
 //!
-//! Always: bindings are the source (or what the first pass kept), the side pictures in order, small data, the output,
-//! parameters last; an invocation writes as many neighbouring pixels as its variant says, and nobody else does; every
+//! Always: bindings are the source, what the first pass kept, the side pictures in order, small data, the output,
+//! parameters last, each only where it is read or written; an invocation writes as many neighbouring pixels as its variant says, and nobody else does; every
 //! variant gives the same pixels.
 
 use std::fmt::Write as _;
 
+use vramp_plan::catalog::Over;
 use vramp_plan::{Binding, Shader, Variant};
 
 use crate::function::Function;
+use crate::head::First;
 
 use super::{Layout, Part, Recipe};
 
@@ -38,7 +40,7 @@ fn next_to(at: vec2<i32>, width: i32) -> vec2<i32> {
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
-    let size = SIZE();
+    let size = SIZE;
     let count = u32(size.x) * u32(size.y);
     let first = ((group.y * groups.x + group.x) * WORKGROUPu + lane) * PIXELSu;
     // One division for all pixels of an invocation, and no loop: software drivers divide one lane after another, and
@@ -49,18 +51,40 @@ EACH}
 
 pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shader> {
     let layout = recipe.layout();
-    if recipe.head.passes < 2 {
+    let Some(first) = recipe.head.first else {
         return vec![shader(recipe, &layout, name, Pass::Only, variant)];
-    }
-    let first = shader(recipe, &layout, &format!("{name}/1"), Pass::First, variant);
-    vec![first, shader(recipe, &layout, name, Pass::Second, variant)]
+    };
+    // A column is work enough for an invocation, and there are few.
+    let pixels_per_invocation = if first.over == Over::Columns { 1 } else { variant.pixels_per_invocation };
+    let spread = Variant { pixels_per_invocation, ..variant };
+    let before = shader(recipe, &layout, &format!("{name}/1"), Pass::First(first), spread);
+    vec![before, shader(recipe, &layout, name, Pass::Second(first), variant)]
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Pass {
     Only,
-    First,
-    Second,
+    First(First),
+    Second(First),
+}
+
+impl Pass {
+    fn is_first(self) -> bool {
+        matches!(self, Pass::First(_))
+    }
+
+    fn reads_source(self) -> bool {
+        !matches!(self, Pass::Second(First { source_again: false, .. }))
+    }
+}
+
+/// The size of what a first pass goes over, in WGSL.
+fn size_of(over: Over) -> &'static str {
+    match over {
+        Over::Source => "source_size()",
+        Over::Across => "vec2<i32>(frame_size().x, source_size().y)",
+        Over::Columns => "vec2<i32>(source_size().x, 1)",
+    }
 }
 
 /// A text that grows binding by binding.
@@ -100,13 +124,14 @@ fn own_names(wgsl: &str, index: usize) -> String {
 fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Variant) -> Shader {
     let mut text = Text { bindings: Vec::new(), declared: String::new(), parts: String::new(), body: String::new() };
     let head = recipe.head;
-    match pass {
-        Pass::Second => text.bind(Binding::Read, "kept_words", "array<vec2<u32>>"),
-        _ if head.source => text.bind(Binding::Read, "source", "array<u32>"),
-        _ => {}
+    if head.source && pass.reads_source() {
+        text.bind(Binding::Read, "source", "array<u32>");
     }
-    let before: &[_] = if pass == Pass::Second { &[] } else { &recipe.before };
-    let after: &[_] = if pass == Pass::First { &[] } else { &recipe.after };
+    if let Pass::Second(_) = pass {
+        text.bind(Binding::Read, "kept_words", "array<vec2<u32>>");
+    }
+    let before: &[_] = if pass.reads_source() { &recipe.before } else { &[] };
+    let after: &[_] = if pass.is_first() { &[] } else { &recipe.after };
     // Part 0 is the head, then come the functions in front, then those behind.
     let functions = before.iter().zip(&layout.before).enumerate().map(|(i, (f, at))| (1 + i, f, *at));
     let later = 1 + recipe.before.len();
@@ -119,7 +144,7 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     if head.small || functions.iter().any(|(_, f, _)| f.small()) {
         text.bind(Binding::Read, "small_words", "array<u32>");
     }
-    let output = if pass == Pass::First { "array<vec2<u32>>" } else { "array<u32>" };
+    let output = if pass.is_first() { "array<vec2<u32>>" } else { "array<u32>" };
     text.bind(Binding::Write, "output", output);
     let bytes = 4 * layout.words as u32;
     let _ = writeln!(text.declared, "struct Params {{ words: array<vec4<u32>, {}> }}", layout.words / 4);
@@ -133,13 +158,15 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         };
         text.part(&wgsl, *index, *place, *index <= before.len());
     }
-    if pass == Pass::Second {
-        text.parts += "fn kept(at: vec2<i32>) -> vec4<u32> {
-    let w = kept_words[u32(at.y) * u32(source_size().x) + u32(at.x)];
+    if let Pass::Second(First { over, .. }) = pass {
+        let kept = "fn kept(at: vec2<i32>) -> vec4<u32> {
+    let w = kept_words[u32(at.y) * u32(SIZE.x) + u32(at.x)];
     return vec4<u32>(w.x & 65535u, w.x >> 16u, w.y & 65535u, w.y >> 16u);
 }
 ";
-    } else if head.source {
+        text.parts += &kept.replace("SIZE", size_of(over));
+    }
+    if head.source && pass.reads_source() {
         let mut load = "fn load(at: vec2<i32>) -> vec4<i32> {
     var c = unpack_pixel(source[u32(at.y) * u32(source_size().x) + u32(at.x)]);
 "
@@ -150,14 +177,13 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         text.parts += &(load + "    return c;\n}\n");
     }
     // A head of two passes refers to both of its sources by name; each pass declares only its own.
-    if head.passes > 1 {
-        text.parts += match pass {
-            Pass::First => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
-            _ => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
-        };
-    }
+    text.parts += match pass {
+        Pass::First(_) => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
+        _ if !pass.reads_source() => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
+        _ => "",
+    };
     let start = layout.head.start;
-    if pass == Pass::First {
+    if pass.is_first() {
         let _ = writeln!(text.body, "    let s = {}_first_0(at, {start}u);", head.name);
         text.body += "    output[p] = vec2<u32>(s.x | (s.y << 16u), s.z | (s.w << 16u));\n";
     } else {
@@ -167,7 +193,7 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         }
         text.body += "    output[p] = pack_pixel(c);\n";
     }
-    let size = if pass == Pass::First { "source_size" } else { "frame_size" };
+    let size = if let Pass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
     let entry = entry(variant).replace("SIZE", size).replace("BODY", &text.body);
     let wgsl = format!("{}{PRELUDE}{}{entry}", text.declared, text.parts);
     Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }

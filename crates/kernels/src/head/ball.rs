@@ -12,7 +12,7 @@ use crate::picture::Pixel;
 
 /// A ball. Parameters: background, colour of the disc, column and row of its centre.
 pub static BALL: Head =
-    Head { name: "ball", wgsl: include_str!("ball.wgsl"), words: 4, source: false, small: false, passes: 1, row };
+    Head { name: "ball", wgsl: include_str!("ball.wgsl"), words: 4, source: false, small: false, first: None, row };
 
 /// The disc's radius in pixels.
 pub const RADIUS: u32 = 40;

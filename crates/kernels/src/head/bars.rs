@@ -10,7 +10,7 @@ use crate::picture::Pixel;
 
 /// Colour bars.
 pub static BARS: Head =
-    Head { name: "bars", wgsl: include_str!("bars.wgsl"), words: 0, source: false, small: false, passes: 1, row };
+    Head { name: "bars", wgsl: include_str!("bars.wgsl"), words: 0, source: false, small: false, first: None, row };
 
 /// White, yellow, cyan, green, magenta, red, blue, black.
 const COLORS: [Pixel; 8] = [

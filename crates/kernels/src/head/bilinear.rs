@@ -15,8 +15,15 @@ use crate::simd::bilinear::Columns;
 use crate::simd::{self, Level, Loop};
 
 /// Another size. Small data: the source's place for each column, then for each row, with [`FRACTION_BITS`].
-pub static BILINEAR: Head =
-    Head { name: "bilinear", wgsl: include_str!("bilinear.wgsl"), words: 0, source: true, small: true, passes: 1, row };
+pub static BILINEAR: Head = Head {
+    name: "bilinear",
+    wgsl: include_str!("bilinear.wgsl"),
+    words: 0,
+    source: true,
+    small: true,
+    first: None,
+    row,
+};
 
 /// Fraction bits of places.
 pub const FRACTION_BITS: u32 = 12;

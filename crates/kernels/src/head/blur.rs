@@ -6,15 +6,22 @@
 //! Always: weights are whole, mirrored and come to 256; a row of the source is summed once a band; nothing is rounded
 //! before the end; pixels beyond the border repeat the outermost ones.
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 use crate::simd::Loop;
 use crate::simd::blur::{FILLED_TO, Taps};
 
 /// A Gaussian. Parameters: how many pairs of taps, the weight of the centre. Small data: for each pair, from the centre
 /// outwards, its distance (upper 16 bits) and its weight (lower 16 bits).
-pub static BLUR: Head =
-    Head { name: "blur", wgsl: include_str!("blur.wgsl"), words: 2, source: true, small: true, passes: 2, row };
+pub static BLUR: Head = Head {
+    name: "blur",
+    wgsl: include_str!("blur.wgsl"),
+    words: 2,
+    source: true,
+    small: true,
+    first: Some(First::STENCIL),
+    row,
+};
 
 /// The most taps along one axis.
 pub const MOST_TAPS: u32 = 1023;

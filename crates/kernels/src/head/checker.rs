@@ -9,8 +9,15 @@ use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 
 /// A chessboard.
-pub static CHECKER: Head =
-    Head { name: "checker", wgsl: include_str!("checker.wgsl"), words: 0, source: false, small: false, passes: 1, row };
+pub static CHECKER: Head = Head {
+    name: "checker",
+    wgsl: include_str!("checker.wgsl"),
+    words: 0,
+    source: false,
+    small: false,
+    first: None,
+    row,
+};
 
 const SIDE: usize = 32;
 const COLORS: [Pixel; 2] = [[255, 255, 255, 255], [0, 0, 0, 255]];

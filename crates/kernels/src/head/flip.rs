@@ -9,7 +9,7 @@ use crate::simd::Loop;
 
 /// Mirrored.
 pub static FLIP: Head =
-    Head { name: "flip", wgsl: include_str!("flip.wgsl"), words: 2, source: true, small: false, passes: 1, row };
+    Head { name: "flip", wgsl: include_str!("flip.wgsl"), words: 2, source: true, small: false, first: None, row };
 
 /// The parameter words: whether left and right, and top and bottom, change places.
 pub fn pack(left_right: bool, top_bottom: bool) -> [u32; 2] {

@@ -15,7 +15,7 @@ pub static GRADIENT: Head = Head {
     words: 1,
     source: false,
     small: false,
-    passes: 1,
+    first: None,
     row,
 };
 

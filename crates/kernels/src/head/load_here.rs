@@ -13,7 +13,7 @@ pub static LOAD: Head = Head {
     words: 0,
     source: true,
     small: false,
-    passes: 1,
+    first: None,
     row,
 };
 

@@ -10,7 +10,7 @@ use crate::picture::Pixel;
 
 /// One colour. Parameters: the colour.
 pub static SOLID: Head =
-    Head { name: "solid", wgsl: include_str!("solid.wgsl"), words: 1, source: false, small: false, passes: 1, row };
+    Head { name: "solid", wgsl: include_str!("solid.wgsl"), words: 1, source: false, small: false, first: None, row };
 
 /// The parameter words of a colour.
 pub fn pack(color: Pixel) -> [u32; 1] {

@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::words::{ANY_SIDE, DType, Format, Size, Space, Span};
 
-use super::{Setting, Settings};
+use super::{Over, Setting, Settings};
 
 /// What a handler is, readable without an instance.
 #[derive(Debug, Clone, Copy)]
@@ -323,14 +323,14 @@ pub struct Kernel {
     pub kind: KernelKind,
     /// How many dispatches it takes by itself.
     pub dispatches: u32,
-    /// Bytes per output pixel that it keeps between its dispatches.
-    pub scratch_per_pixel: u32,
+    /// What it keeps elements of between its two dispatches.
+    pub keeps: Option<Over>,
     /// How often a run of pixel functions joined in front of it is evaluated per output pixel.
     pub reads_per_pixel: u32,
 }
 
 impl Kernel {
-    const ONE: Kernel = Kernel { kind: KernelKind::Opaque, dispatches: 1, scratch_per_pixel: 0, reads_per_pixel: 1 };
+    const ONE: Kernel = Kernel { kind: KernelKind::Opaque, dispatches: 1, keeps: None, reads_per_pixel: 1 };
     /// Makes pixels.
     pub const GENERATOR: Kernel = Kernel { kind: KernelKind::Generator, ..Kernel::ONE };
     /// One pixel in, one out.
@@ -339,8 +339,9 @@ impl Kernel {
     pub const GATHER: Kernel = Kernel { kind: KernelKind::Gather, ..Kernel::ONE };
     /// Unknown inside.
     pub const OPAQUE: Kernel = Kernel::ONE;
-    /// A whole-frame result first, then a pass that uses it.
-    pub const REDUCTION: Kernel = Kernel { kind: KernelKind::Reduction, dispatches: 2, ..Kernel::ONE };
+    /// Whole columns first, then a pass that uses what they came to and changes pixels in their places.
+    pub const REDUCTION: Kernel =
+        Kernel { kind: KernelKind::Reduction, dispatches: 2, keeps: Some(Over::Columns), ..Kernel::ONE };
 
     /// A neighbourhood of this many reads in one dispatch.
     pub const fn stencil(reads_per_pixel: u32) -> Kernel {
@@ -349,7 +350,23 @@ impl Kernel {
 
     /// A horizontal and a vertical pass with a 16-bit intermediate, of about this many reads each.
     pub const fn separable(reads_per_pixel: u32) -> Kernel {
-        Kernel { kind: KernelKind::Stencil, dispatches: 2, scratch_per_pixel: 8, reads_per_pixel }
+        Kernel { kind: KernelKind::Stencil, dispatches: 2, keeps: Some(Over::Source), reads_per_pixel }
+    }
+
+    /// As [`Kernel::separable`], for a picture of another size.
+    pub const fn resampling(reads_per_pixel: u32) -> Kernel {
+        Kernel { keeps: Some(Over::Across), ..Kernel::separable(reads_per_pixel) }
+    }
+
+    /// Bytes that lie between its dispatches.
+    pub fn kept_bytes(&self, source: Size, made: Size) -> u64 {
+        self.keeps.map_or(0, |over| over.bytes(source, made))
+    }
+
+    /// Whether every pixel that it makes depends on the one in its place, and else on nothing but whole-frame results:
+    /// the host can then write it over what is read.
+    pub fn works_in_place(&self) -> bool {
+        self.kind == KernelKind::Pointwise || self.keeps == Some(Over::Columns)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Does not contain a single handler: those are registered from outside.
 
 mod entry;
+mod over;
 mod probe;
 mod registry;
 mod setting;
@@ -12,6 +13,7 @@ pub use entry::{
     Class, Direction, Entry, Family, FormatRule, Frames, Input, Kernel, KernelKind, KernelRule, Output, PortMedia,
     RateRule, SizeRule, Status, Units, Work,
 };
+pub use over::Over;
 pub use probe::{DeclareError, Declared, DeclaredSetting, NoProbe, Probe, ProbeError, Probed};
 pub(crate) use registry::nearest;
 pub use registry::{Catalog, EntryError};

@@ -152,6 +152,12 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
             return Some(format!("{content} takes {groups} workgroups, the device dispatches {most}x{most}"));
         }
     }
+    let kept = net.kept_bytes(at);
+    for (limit, what) in [(&limits.binding_bytes, "one binding"), (&limits.buffer_bytes, "one buffer")] {
+        if kept > limit.whole() {
+            return Some(format!("the {kept} bytes between its two passes exceed the {} of {what}", limit.whole()));
+        }
+    }
     let (needed, most) = (Buffers::of(net, at).count(), limits.storage_buffers_per_stage.whole());
     (node.kernel.is_some() && needed > most)
         .then(|| format!("its kernel binds {needed} storage buffers, the device allows {most}"))

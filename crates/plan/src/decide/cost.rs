@@ -9,7 +9,7 @@
 //!
 //! Always: every number is a weighted integer below 2^40 ns; a handler behind `every n=10` counts a tenth.
 
-use crate::catalog::Class;
+use crate::catalog::{Class, Over};
 use crate::profile::{LEAST_BAND_PIXELS, Profile, Rates};
 use crate::words::{Content, Rate, Space};
 
@@ -181,8 +181,13 @@ impl<'a> Model<'a> {
         let Some(kernel) = node.kernel else { return 0 };
         let read = node.inputs.iter().flatten().map(|w| net.wires[*w].content.bytes());
         let written = node.outputs.iter().filter(|_| !node.passes_on()).map(Content::bytes);
-        let scratch = node.outputs.first().map_or(0, Content::elements) * u64::from(kernel.scratch_per_pixel);
-        let passes = read.chain(written).chain([scratch, scratch]);
+        let kept = net.kept_bytes(at);
+        // Where columns are looked at as a whole, pixels are read once more when they are made.
+        let again = match kernel.keeps {
+            Some(Over::Columns) => net.lead_wire(at).map_or(0, |w| net.wires[w].content.bytes()),
+            _ => 0,
+        };
+        let passes = read.chain(written).chain([kept, kept, again]);
         let share = self.share(net, at);
         let bytes_ns: f64 = passes.map(|bytes| self.memory_ns(bytes, space, share)).sum();
         let calls = if space == Space::Gpu { kernel.dispatches } else { 1 };

@@ -12,7 +12,7 @@ mod retained;
 
 use std::collections::BTreeMap;
 
-use crate::catalog::{Direction, KernelKind};
+use crate::catalog::Direction;
 use crate::plan::{Memory, PooledFrames};
 use crate::profile::Profile;
 use crate::words::{Content, Rate, Space};
@@ -210,12 +210,12 @@ impl<'a> Count<'a> {
     /// The frame that a unit of the host changes where it is, rather than to make another.
     fn edited(&self, unit: usize, bytes: u64) -> Option<usize> {
         let nodes = &self.lanes.units[unit];
-        let pointwise = |at: &usize| self.net.nodes[*at].kernel.is_some_and(|k| k.kind == KernelKind::Pointwise);
+        let in_place = |at: &usize| self.net.nodes[*at].kernel.is_some_and(|k| k.works_in_place());
         let lead = self.net.lead_wire(nodes[0])?;
         let (from, output) = (self.net.wires[lead].from, self.net.wires[lead].output);
         let alone = self.net.nodes[from].fans[output].len() == 1;
         let read = self.brief.iter().position(|b| b.by == self.unit_of[from] && b.to == unit && b.bytes == bytes)?;
-        (alone && nodes.iter().all(pointwise)).then_some(read)
+        (alone && nodes.iter().all(in_place)).then_some(read)
     }
 
     /// Frames of the device: what waits, and what submissions use that have not finished.
@@ -326,13 +326,9 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// What a unit's kernels keep between their dispatches, for each pixel of what they read.
+    /// What a unit's kernel keeps between its dispatches. One of its nodes at most has two.
     fn scratch(&self, unit: usize) -> u64 {
-        let nodes = &self.lanes.units[unit];
-        let per_pixel = nodes.iter().filter_map(|at| self.net.nodes[*at].kernel).map(|k| k.scratch_per_pixel).max();
-        let lead = self.net.lead_wire(nodes[0]).map(|w| &self.net.wires[w].content);
-        let source = lead.or_else(|| self.net.nodes[nodes[0]].outputs.first());
-        u64::from(per_pixel.unwrap_or(0)).saturating_mul(source.map_or(0, Content::elements))
+        self.lanes.units[unit].iter().map(|at| self.net.kept_bytes(*at)).max().unwrap_or(0)
     }
 
     fn refuse(&self, profile: &Profile, budgets: Budgets) -> Result<(), NoPlan> {

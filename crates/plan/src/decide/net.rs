@@ -68,6 +68,14 @@ impl Net<'_> {
         self.nodes[node].outputs.first().or_else(|| Some(&self.wires[self.lead_wire(node)?].content))
     }
 
+    /// Bytes that a node's kernel keeps between its dispatches.
+    pub fn kept_bytes(&self, at: usize) -> u64 {
+        let node = &self.nodes[at];
+        let Some(made) = node.outputs.first().and_then(Content::frame) else { return 0 };
+        let source = self.lead_wire(at).and_then(|w| self.wires[w].content.frame()).unwrap_or(made);
+        node.kernel.map_or(0, |kernel| kernel.kept_bytes(source.size, made.size))
+    }
+
     /// Units of work on one frame.
     pub fn work(&self, at: usize) -> (Class, f64) {
         let node = &self.nodes[at];

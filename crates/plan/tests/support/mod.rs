@@ -108,6 +108,11 @@ pub static ENTRIES: &[Entry] = &[
         settings: SOURCE_SETTINGS,
         ..filter("shrink", BOTH, Kernel::GATHER)
     },
+    Entry {
+        outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
+        settings: SOURCE_SETTINGS,
+        ..filter("resample", BOTH, Kernel::resampling(3))
+    },
     Entry { inputs: AB, equal_sizes: true, ..filter("mix", BOTH, Kernel::POINTWISE) },
     Entry { inputs: AB, ..filter("join", BOTH, Kernel::OPAQUE) },
     Entry {

@@ -1,0 +1,60 @@
+//! The example that `vramp inspect` shows for a handler runs as it stands, on the cpu and on the device.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
+mod program;
+
+use std::path::{Path, PathBuf};
+
+use program::{dir, ends_with, vramp_in};
+use vramp::plan::catalog::{Entry, Status};
+use vramp::plan::Space;
+
+/// The files that examples name.
+fn with_files(name: &str) -> PathBuf {
+    let dir = dir(name);
+    std::fs::create_dir_all(dir.join("photos")).unwrap();
+    for pipeline in [
+        "pattern kind=disc size=48x32 frames=1 label=false ! png path=logo.png",
+        "pattern kind=bars size=64x48 frames=1 ! png path=photo.png",
+        "pattern kind=gradient size=64x48 frames=2 ! jpeg path=photos/%02d.jpg",
+        "pattern size=64x48 frames=3 ! y4m path=clip.y4m",
+        "pattern size=640x480 frames=2 ! raw path=clip.rgba",
+    ] {
+        ends_with(0, vramp_in(&dir, &["run", pipeline, "--cpu", "-q"]));
+    }
+    let corner = |i: u32| format!("{} {} {}\n", i & 1, (i >> 1) & 1, i >> 2);
+    let cube: String = (0..8).map(corner).collect();
+    std::fs::write(dir.join("film.cube"), format!("LUT_3D_SIZE 2\n{cube}")).unwrap();
+    dir
+}
+
+/// Those that run here: the terminal's example needs one, and `top.rs` has it.
+fn runs(entry: &Entry) -> bool {
+    entry.status == Status::Runs && entry.name != "terminal"
+}
+
+fn run(dir: &Path, entry: &Entry, side: &str) {
+    let run = vramp_in(dir, &["run", entry.example, side, "--frames", "2", "--json", "-q"]);
+    assert_eq!(run.code, 0, "{}: {}\n{}", entry.name, entry.example, run.err);
+    let report = program::json(&run);
+    assert!(report["frames_in"].as_u64() >= Some(2), "{}: {report}", entry.name);
+    assert_eq!(report["memory"]["leaked"], 0, "{}: {report}", entry.name);
+}
+
+#[test]
+fn every_example_runs_on_the_cpu() {
+    let dir = with_files("every_example_runs_on_the_cpu");
+    let catalog = vramp::catalog();
+    let on_cpu = catalog.entries().filter(|entry| runs(entry) && entry.offers(Space::Cpu) && entry.transfer.is_none());
+    let ran = on_cpu.map(|entry| run(&dir, entry, "--cpu")).count();
+    assert!(ran > 40, "only {ran}");
+}
+
+#[test]
+fn every_example_runs_on_the_device() {
+    let dir = with_files("every_example_runs_on_the_device");
+    let catalog = vramp::catalog();
+    let ran = catalog.entries().filter(|entry| runs(entry)).map(|entry| run(&dir, entry, "--gpu")).count();
+    assert!(ran > 40, "only {ran}");
+}

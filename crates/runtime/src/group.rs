@@ -12,10 +12,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Device, Kernel};
 use vramp_kernels::own::OwnKernel;
+use vramp_kernels::stored::{PlaneRows, Stored};
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
 use vramp_plan::{Binding, Format, LEAST_BAND_PIXELS, Rate, Shader, Size, Space, Variant, Variants};
 
-use crate::frame::{Frame, Meta};
+use crate::frame::{Frame, Meta, Yuv};
 use crate::handler::{
     Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Part, PixelHandler, PixelInfo,
 };
@@ -47,6 +48,8 @@ pub struct Group {
     variant: Variant,
     /// The sizes of a frame whose parameters are filled in and that waits for memory.
     filled: Option<(u64, (Size, Size))>,
+    /// How luma and chroma of what is made are tagged.
+    yuv: Yuv,
     kernels: Option<OnDevice>,
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
@@ -78,6 +81,8 @@ struct OnDevice {
     kernels: Vec<Kernel>,
     /// Pictures that functions in front of the head read.
     sides_before: usize,
+    /// How what is made is stored; none where that is as pixels.
+    into: Option<&'static Stored>,
     /// The user's kernel that it is, where it is one.
     whole: Option<Arc<OwnKernel>>,
     /// Whether any of them reads small data.
@@ -110,6 +115,7 @@ impl Group {
             nothing: None,
             variant: Variant::default(),
             filled: None,
+            yuv: Yuv::default(),
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
             renewing: None,
@@ -150,7 +156,8 @@ impl Group {
         let Layout { head, before, after, .. } = &self.layout;
         let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
         let (small, small_words) = (None, Vec::new());
-        self.kernels = Some(OnDevice { kernels, sides_before, whole, reads_small, small, small_words });
+        let into = self.recipe.into;
+        self.kernels = Some(OnDevice { kernels, sides_before, into, whole, reads_small, small, small_words });
     }
 
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
@@ -201,14 +208,16 @@ impl Group {
 
     /// Asks every member for its parameters; hands back the sizes of source and output.
     fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
-        let coming = self.ports.source.and_then(|port| call.input(port)).map(|frame| frame.meta().size);
-        let source = coming.unwrap_or(self.ports.size);
+        let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
+        let source = coming.map_or(self.ports.size, |meta| meta.size);
+        self.yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
+        self.check_format(coming)?;
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
         self.params.begin(&self.layout, size, source, call.now().number);
         let (mut next, mut here) = (0, source);
         for (at, member) in self.members.iter_mut().enumerate() {
             let made = member.handler.size(here);
-            let info = PixelInfo { now: call.now(), size: made, source: here, rate: self.rate };
+            let info = PixelInfo { now: call.now(), size: made, source: here, rate: self.rate, yuv: self.yuv };
             let places = &self.places[next..next + member.parts];
             let mut give = Given { params: &mut self.params, places, next: 0 };
             let flow = member.handler.frame(&info, &mut give).inspect_err(|_| self.failed = Some(at))?;
@@ -218,8 +227,29 @@ impl Group {
             debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
             next += member.parts;
             here = made;
+            self.yuv = member.handler.yuv(self.yuv);
         }
         Ok(Ok((source, size)))
+    }
+
+    /// Kernels are made for one format: what comes in another, or not at all, cannot be read.
+    fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
+        let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
+        match coming.map(|meta| meta.format) {
+            Some(format) if format != wanted => Err(HandlerError::failed(format!(
+                "it was given a frame in {format}, and its input was planned as {wanted}; put `convert {wanted}` in front"
+            ))),
+            None if wanted != Format::Rgba8 => {
+                Err(HandlerError::failed(format!("it reads {wanted}, and nothing has come yet")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is made from a frame.
+    fn made(&self, size: Size) -> Meta {
+        let format = self.recipe.into.map_or(Format::Rgba8, |stored| stored.format);
+        Meta { yuv: self.yuv, ..Meta::new(format, size) }
     }
 
     /// A picture where nothing has come: transparent black.
@@ -279,11 +309,12 @@ impl Group {
             Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
             _ => None,
         };
+        let meta = self.made(sizes.1);
         let on_device = match &mut self.kernels {
             None => None,
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
-                let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
+                let made = desk.lend(meta, &self.name)?;
                 let kept = kernels.keep(desk, &self.name, sizes.0)?;
                 // A frame that was made on the host while the device was away may still come.
                 let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
@@ -300,7 +331,11 @@ impl Group {
             && self.program.edits_in_place()
             && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);
         let on_host = match &on_device {
-            None if !in_place => Some(call.lend(Format::Rgba8, sizes.1)?),
+            None if !in_place => {
+                let mut frame = call.lend(meta.format, meta.size)?;
+                frame.set_meta(meta);
+                Some(frame)
+            }
             _ => None,
         };
         let source = port.and_then(|port| call.take(port)).or(nothing);
@@ -340,10 +375,20 @@ impl Group {
         };
         {
             let bytes = source.as_ref().map(Frame::bytes);
-            let source = bytes.as_ref().and_then(|bytes| Picture::new(source_size, pixels(bytes)));
+            let from = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
+            let source = bytes.as_ref().and_then(|bytes| Picture::stored(from, source_size, bytes));
             let frame = KernelFrame { size, source, sides: &pictures, small, words };
             let mut written = made.fill().expect("a frame that was just lent has one holder");
             let program = &self.program;
+            if let Some(stored) = self.recipe.into {
+                let rows = PlaneRows::of(stored.format, size, &mut written).expect("a frame has all of its rows");
+                plane_bands(size, rows, &mut self.scratch, threads, |first, rows, scratch| {
+                    (0..times).for_each(|_| program.pack(&frame, first, rows, scratch));
+                });
+                drop(written);
+                drop(bytes);
+                return made;
+            }
             bands(size, written.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, scratch| {
                 (0..times).for_each(|_| program.band(&frame, first, rows, scratch));
             });
@@ -455,7 +500,8 @@ impl OnDevice {
             if bound.len() < reads {
                 bound.extend(self.small.as_ref());
             }
-            let pixels = if first { source_size.pixels() } else { size.pixels() };
+            let made_of = self.into.map_or(size.pixels(), |stored| stored.blocks(size));
+            let pixels = if first { source_size.pixels() } else { made_of };
             bound.extend(if first { kept } else { made.buffer() });
             let mut grid = kernel.cover(pixels, device.limits());
             if let Some(whole) = &self.whole {
@@ -515,6 +561,47 @@ fn bands(
         let rows = (size.height as usize).div_ceil(count);
         let bands = pixels.par_chunks_mut(rows * size.width as usize).zip(scratch).enumerate();
         bands.for_each(|(at, (band, scratch))| counted(tally, || work((at * rows) as u32, band, scratch)));
+    }
+}
+
+/// The same for what is not stored as pixels: bands have an even number of rows, since two may share chroma.
+fn plane_bands(
+    size: Size,
+    rows: PlaneRows<'_>,
+    scratch: &mut Vec<Scratch>,
+    (threads, tally): (usize, &Tally),
+    work: impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync,
+) {
+    let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
+    let pairs = (size.height as usize).div_ceil(2);
+    let count = if can_spread() { threads.min(most).clamp(1, pairs) } else { 1 };
+    if scratch.len() < count {
+        scratch.resize_with(count, Scratch::default);
+    }
+    divide(0, rows, &mut scratch[..count], tally, &work);
+}
+
+/// Divides rows between as many as have a scratch, by halves: three planes can be cut at once that way without a list.
+fn divide(
+    first: usize,
+    mut rows: PlaneRows<'_>,
+    scratch: &mut [Scratch],
+    tally: &Tally,
+    work: &(impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync),
+) {
+    if let [scratch] = scratch {
+        return counted(tally, || work(first as u32, &mut rows, scratch));
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        let (one, other) = scratch.split_at_mut(scratch.len() / 2);
+        let share = rows.rows() * one.len() / (one.len() + other.len());
+        let share = share.next_multiple_of(2).min(rows.rows());
+        let (upper, lower) = rows.split(share);
+        rayon::join(
+            || divide(first, upper, one, tally, work),
+            || divide(first + share, lower, other, tally, work),
+        );
     }
 }
 

@@ -3,7 +3,8 @@
 //! Owns the arithmetic in 16-bit numbers, even and odd pixels apart, and the order in which they come together again.
 //! Does not finish a row: what is left over is painted one by one. Does not paint rows shorter than a vector.
 //!
-//! Always: what `Up::pixel` gives, for every pixel.
+//! Always: what `Up::pixel` gives, for every pixel. Nothing in a loop is a closure that somebody else calls: such calls
+//! are not inlined, since the caller is compiled for the baseline (from i420 4.8 instead of 0.7 ms).
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -61,8 +62,8 @@ mod x86 {
                 let y = v::permute_32(v::load(luma[at..].first_chunk().expect("a vector fits")), &v::APART);
                 let [u, w] = match chroma {
                     Chroma::None => [[v::zero(); 2]; 2],
-                    Chroma::Full(both) => both.map(|plane| full(plane, at)),
-                    Chroma::Halves(both) => both.map(|plane| halves(plane, at / 2)),
+                    Chroma::Full([u, w]) => [full(u, at), full(w, at)],
+                    Chroma::Halves([u, w]) => [halves(u, at / 2), halves(w, at / 2)],
                 };
                 let even = colours(v::and(y, v::all_16(255)), u[0], w[0], black, &factors);
                 let odd = colours(v::shift_unsigned_16(y, 8), u[1], w[1], black, &factors);
@@ -87,13 +88,13 @@ mod x86 {
         #[inline]
         fn halves(plane: &[u16], at: usize) -> [v::Vector; 2] {
             let own = plane[at..].first_chunk::<{ v::BYTES / 2 + 2 }>().expect("half as wide, and two more");
-            let load = |from: usize| v::load_16(own[from..].first_chunk().expect("two fewer"));
-            let (before, here, behind) = (load(0), load(1), load(2));
+            let here = v::load_16(own[1..].first_chunk().expect("one fewer"));
             let three = v::add_16(v::add_16(here, here), here);
-            [before, behind].map(|other| {
-                let level = v::shift_left_16(v::add_16(three, other), 4);
-                v::permute_32(v::xor(level, v::all_16(i16::MIN)), &v::APART)
-            })
+            let even = v::add_16(three, v::load_16(own.first_chunk().expect("two fewer")));
+            let odd = v::add_16(three, v::load_16(own[2..].first_chunk().expect("two fewer")));
+            let middle = v::all_16(i16::MIN);
+            let (even, odd) = (v::xor(v::shift_left_16(even, 4), middle), v::xor(v::shift_left_16(odd, 4), middle));
+            [v::permute_32(even, &v::APART), v::permute_32(odd, &v::APART)]
         }
 
         /// Red, green and blue, not clamped yet.
@@ -109,7 +110,8 @@ mod x86 {
 
         #[inline]
         fn together(even: [v::Vector; 3], odd: [v::Vector; 3], pixels: &mut [Pixel; v::BYTES]) {
-            let [r, g, b] = [0, 1, 2].map(|c| v::pack_16(even[c], odd[c]));
+            let (r, g) = (v::pack_16(even[0], odd[0]), v::pack_16(even[1], odd[1]));
+            let b = v::pack_16(even[2], odd[2]);
             let alpha = v::all_16(-1);
             let (even_rg, odd_rg) = (v::unpack_low_8(r, g), v::unpack_high_8(r, g));
             let (even_ba, odd_ba) = (v::unpack_low_8(b, alpha), v::unpack_high_8(b, alpha));

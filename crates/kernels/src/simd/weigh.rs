@@ -89,10 +89,11 @@ mod x86 {
             let (bias, bytes) = (v::all_32(weights.bias), v::all_32(0x00ff_00ff));
             let mut at = 0;
             loop {
-                let four = quarters(pixels, at).map(|c| {
-                    let (rb, ga) = (v::and(c, bytes), v::and(v::shift_unsigned_32(c, 8), bytes));
-                    v::shift_32(v::dot(v::dot(bias, rb, even), ga, odd), 15)
-                });
+                let mut four = quarters(pixels, at);
+                for c in &mut four {
+                    let (rb, ga) = (v::and(*c, bytes), v::and(v::shift_unsigned_32(*c, 8), bytes));
+                    *c = v::shift_32(v::dot(v::dot(bias, rb, even), ga, odd), 15);
+                }
                 v::store(into[at..].first_chunk_mut().expect("a byte for each pixel"), levels(four));
                 if at == last {
                     return pixels.len();
@@ -151,16 +152,17 @@ mod x86 {
             // Two reds, two blues, two greens, two alphas.
             let turn = v::repeat(_mm_setr_epi32(0x0602_0400, 0x0703_0501, 0x0e0a_0c08, 0x0f0b_0d09));
             let (ones, bias) = (v::all_16(0x0101), v::all_32(CHROMA_BIAS));
-            let four = [0, 1, 2, 3].map(|i| {
-                let sums = [upper[i], lower[i]].map(|c| v::madd_8(v::shuffle_8(c, turn), ones));
-                let sums = v::add_16(sums[0], sums[1]);
-                let [u, w] = [0, 1].map(|which: usize| v::madd_16(sums, factors[which]));
+            let mut four = upper;
+            for i in 0..4 {
+                let above = v::madd_8(v::shuffle_8(upper[i], turn), ones);
+                let sums = v::add_16(above, v::madd_8(v::shuffle_8(lower[i], turn), ones));
+                let (u, w) = (v::madd_16(sums, factors[0]), v::madd_16(sums, factors[1]));
                 // Red and blue of u lie in even places and green in odd ones: both come together in the even ones, and
                 // those of v in the odd ones.
                 let u = v::add_32(u, v::shift_right_64(u, 32));
                 let w = v::add_32(w, v::shift_left_64(w, 32));
-                v::shift_32(v::add_32(v::by_turns_32(u, w), bias), 17)
-            });
+                four[i] = v::shift_32(v::add_32(v::by_turns_32(u, w), bias), 17);
+            }
             levels(four)
         }
 
@@ -168,7 +170,7 @@ mod x86 {
         fn quarters(pixels: &[Pixel], at: usize) -> [v::Vector; 4] {
             let bytes = pixels[at..].first_chunk::<{ v::BYTES }>().expect("a vector of pixels").as_flattened();
             let quarters = bytes.as_chunks::<{ v::BYTES }>().0.first_chunk::<4>().expect("four bytes a pixel");
-            [0, 1, 2, 3].map(|i: usize| v::load(&quarters[i]))
+            [v::load(&quarters[0]), v::load(&quarters[1]), v::load(&quarters[2]), v::load(&quarters[3])]
         }
 
         /// The lowest bytes of four vectors, one behind the other, clamped.

@@ -97,7 +97,8 @@ fn a_ramp_down_is_one_download_a_frame() {
 fn down_and_up_again_are_exactly_the_planned_ramps_and_segments() {
     let text = "pattern kind=gradient size=64x48 frames=1000 ! blur ! convert rgba8 ! invert ! null";
     let report = run(text, |session| {
-        session.place("pattern0", Space::Gpu).place("blur0", Space::Gpu).place("invert0", Space::Gpu)
+        let session = session.place("pattern0", Space::Gpu).place("blur0", Space::Gpu).place("invert0", Space::Gpu);
+        session.place("convert0", Space::Cpu)
     });
     let steady = &report.steady;
     assert_eq!((steady.uploads, steady.downloads), (1.0, 1.0), "{report:?}");

@@ -44,7 +44,7 @@ const MODES: [(&str, &str); 6] = [
     ("mix.screen", "screen"),
     ("mix.difference", "difference"),
 ];
-/// What has no kernel, and computes on one thread of the host.
+/// Formats that stand for all of them.
 const CONVERSIONS: [(&str, &str); 4] = [
     ("convert.i420", "convert i420"),
     ("convert.nv12", "convert nv12"),
@@ -76,9 +76,6 @@ pub(super) enum Step {
 pub(super) fn all(device: bool) -> Vec<Step> {
     let mut steps = vec![Step::Host];
     handlers(&mut steps, Space::Cpu);
-    for (key, text) in CONVERSIONS {
-        steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, Space::Cpu)] });
-    }
     steps.push(Step::Files);
     if device {
         steps.extend([Class::Pixel, Class::Sample, Class::Tap].map(Step::Tune));
@@ -101,6 +98,9 @@ fn handlers(steps: &mut Vec<Step>, space: Space) {
     }
     for (key, mode) in MODES {
         steps.push(Step::Handler { keys: vec![key], pieces: vec![Piece::new(MIX.replace("MODE", mode), space)] });
+    }
+    for (key, text) in CONVERSIONS {
+        steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
     }
     steps.push(Step::Overlay(space));
 }

@@ -225,18 +225,19 @@ pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Veri
     let fused = Trial { taps: Taps::None, fusion: true, ..alone };
     compare_sinks(&subject, &truth, fused, What::FusedOnCpu, &mut checks)?;
     if let Some(device) = device {
-        for handler in subject.twins() {
-            let there =
-                Trial { up_to: Some(&handler.name), device: Some(device), on: On::DeviceFor(&handler.name), ..alone };
+        for name in subject.twins() {
+            let there = Trial { up_to: Some(name), device: Some(device), on: On::DeviceFor(name), ..alone };
             let tried = subject.run(there)?;
-            if handler.kernel().is_some() && tried.report.counters.dispatches == 0 {
-                return Err(VerifyError::NotOnDevice { handler: handler.name.clone() });
+            // A converter to the format that comes in has no kernel.
+            let computes = tried.plan.handlers.iter().any(|handler| handler.name == name && handler.group.is_some());
+            if computes && tried.report.counters.dispatches == 0 {
+                return Err(VerifyError::NotOnDevice { handler: name.to_owned() });
             }
-            let levels = levels(handler.entry, &handler.settings);
-            let own = |port: &str| port.split('.').next() == Some(&handler.name);
+            let levels = subject.handler(name).map_or(0, |handler| levels(handler.entry, &handler.settings));
+            let own = |port: &str| port.split('.').next() == Some(name);
             for (port, found) in tried.frames.iter().filter(|(port, _)| own(port)) {
                 let result = outcome(truth.at(port), found, levels);
-                let made_by = vec![handler.name.clone()];
+                let made_by = vec![name.to_owned()];
                 checks.push(Check { what: What::Twins, port: port.clone(), made_by, result });
             }
         }
@@ -368,7 +369,7 @@ fn apart(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Apart> {
         let handler = subject.handler(&planned.name);
         let there = planned.space == Space::Gpu;
         let own = handler.filter(|_| there).map_or(0, |handler| levels(handler.entry, &handler.settings));
-        // A converter between formats computes too, without a kernel of its own.
+        // A converter between formats computes too, whatever its kernel reads.
         let computes = handler.is_none_or(|handler| {
             let kernel = handler.kernel();
             kernel.is_some_and(|kernel| kernel.kind != KernelKind::Gather)

@@ -135,13 +135,17 @@ impl<'a> Subject<'a> {
         self.graph.handlers().iter().filter(|handler| handler.entry.outputs.is_empty())
     }
 
-    /// Handlers with a result on either side that can be compared.
-    pub(super) fn twins(&self) -> impl Iterator<Item = &'a Handler> {
-        self.graph.handlers().iter().filter(|handler| {
+    /// Names of handlers with a result on either side that can be compared, converters that the planner put there
+    /// included.
+    pub(super) fn twins(&self) -> impl Iterator<Item = &str> {
+        let both = |entry: &Entry| entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
+        let written = self.graph.handlers().iter().filter(move |handler| {
             let entry = handler.entry;
-            let both = entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
-            both && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
-        })
+            both(entry) && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
+        });
+        let converts = self.graph.catalog().converter().is_some_and(both);
+        let inserted = self.plan.handlers.iter().filter(move |handler| handler.inserted && converts);
+        written.map(|handler| handler.name.as_str()).chain(inserted.map(|handler| handler.name.as_str()))
     }
 
     /// Handlers that compute on the device and nowhere else.

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use vramp_kernels::head::{Head, ball, bilinear, blur, load_here::LOAD};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
+use vramp_kernels::stored::{self, PlaneRows, Way};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
-use vramp_plan::{Rate, Size};
+use vramp_plan::{Format, Rate, Size};
 
 const SIZE: Size = Size { width: 1920, height: 1080 };
 const HALF: Size = Size { width: 960, height: 540 };
@@ -24,6 +25,8 @@ struct Case {
     params: Params,
     source: Size,
     in_place: bool,
+    /// The formats of what is read and of what is made.
+    formats: [Format; 2],
 }
 
 type Given = (Vec<u32>, Vec<u32>);
@@ -43,7 +46,21 @@ fn case(
     for (part, (_, (words, small))) in layout.after.iter().zip(steps) {
         params.set(*part, words, small);
     }
-    Case { name, recipe, params, source, in_place: false }
+    Case { name, recipe, params, source, in_place: false, formats: [Format::Rgba8; 2] }
+}
+
+fn converted(name: &'static str, from: Format, into: Format) -> Case {
+    let recipe = Recipe::of(&LOAD).reading(from).writing(into);
+    let (layout, way) = (recipe.layout(), Way::new(true, false));
+    let mut params = Params::new();
+    params.begin(&layout, SIZE, SIZE, 0);
+    if let Some((part, stored)) = layout.from.zip(stored::of(from)) {
+        params.set(part, &stored.load_words(way, SIZE), &[]);
+    }
+    if let Some((part, stored)) = layout.into.zip(stored::of(into)) {
+        params.set(part, &stored.store_words(way, SIZE), &[]);
+    }
+    Case { name, recipe, params, source: SIZE, in_place: false, formats: [from, into] }
 }
 
 fn nothing() -> Given {
@@ -124,6 +141,19 @@ fn cases() -> Vec<Case> {
         case("demo", &ball::BALL, &moving, SIZE, &[corners(), wave(), text(1, 10)]),
         case("long text", &ball::BALL, &moving, SIZE, &[text(20, 120)]),
         case("logo", &ball::BALL, &moving, SIZE, &[logo()]),
+        converted("from i420", Format::I420, Format::Rgba8),
+        converted("from nv12", Format::Nv12, Format::Rgba8),
+        converted("from i422", Format::I422, Format::Rgba8),
+        converted("from i444", Format::I444, Format::Rgba8),
+        converted("from gray8", Format::Gray8, Format::Rgba8),
+        converted("from rgb8", Format::Rgb8, Format::Rgba8),
+        converted("to i420", Format::Rgba8, Format::I420),
+        converted("to nv12", Format::Rgba8, Format::Nv12),
+        converted("to i422", Format::Rgba8, Format::I422),
+        converted("to i444", Format::Rgba8, Format::I444),
+        converted("to gray8", Format::Rgba8, Format::Gray8),
+        converted("to rgb8", Format::Rgba8, Format::Rgb8),
+        converted("i420 to nv12", Format::I420, Format::Nv12),
     ]
 }
 
@@ -154,10 +184,11 @@ fn main() {
     let begun = Instant::now();
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| case.name.starts_with(only))) {
         let pixels = noise(case.source, 1);
+        let bytes = |at: usize, size: Size| case.formats[at].frame_bytes(size) as usize;
         let sides = [Picture::new(SIZE, &other).expect("it fits")];
         let frame = Frame {
             size: SIZE,
-            source: Picture::new(case.source, &pixels),
+            source: Picture::stored(case.formats[0], case.source, &pixels.as_flattened()[..bytes(0, case.source)]),
             sides: &sides,
             small: case.params.small(),
             words: case.params.words(),
@@ -167,6 +198,10 @@ fn main() {
             for _ in 0..frames {
                 if case.in_place {
                     program.edit(&frame, 0, black_box(&mut out), &scratch);
+                } else if case.formats[1] != Format::Rgba8 {
+                    let made = &mut black_box(&mut out).as_flattened_mut()[..bytes(1, SIZE)];
+                    let mut rows = PlaneRows::of(case.formats[1], SIZE, made).expect("a frame has its rows");
+                    program.pack(&frame, 0, &mut rows, &mut scratch);
                 } else {
                     program.band(&frame, 0, black_box(&mut out), &mut scratch);
                 }

@@ -27,6 +27,8 @@ use vramp_plan::catalog::Over;
 use crate::compose::Chain;
 use crate::function::FnArgs;
 use crate::picture::{Picture, Pixel};
+use crate::stored::Stored;
+use crate::stored::unpack::{Between, Unpacking};
 
 /// The beginning of a kernel, on both sides.
 #[derive(Debug)]
@@ -95,16 +97,19 @@ pub struct HeadArgs<'a> {
 pub struct SourceRows<'a> {
     picture: Option<Picture<'a>>,
     before: Chain<'a>,
+    /// How the picture is read where it is not stored as pixels.
+    stored: Option<(&'static Stored, Unpacking<'a>)>,
     changed: &'a mut ChangedRows,
 }
 
-/// Rows that functions were applied to, each with its number; the oldest is replaced first.
+/// Rows that were unpacked or that functions were applied to, each with its number; the oldest is replaced first.
 #[derive(Debug, Default)]
 pub(crate) struct ChangedRows {
     numbers: [Option<u32>; ROWS_KEPT],
     next: usize,
     /// One after the other.
     pixels: Vec<Pixel>,
+    pub(crate) between: Between,
 }
 
 /// Rows that are kept at once where functions stand in front: enough for a bilinear pair and its neighbours.
@@ -119,17 +124,23 @@ impl<'a> SourceRows<'a> {
     ) -> SourceRows<'a> {
         changed.numbers = [None; ROWS_KEPT];
         changed.next = 0;
-        SourceRows { picture, before, changed }
+        SourceRows { picture, before, stored: None, changed }
+    }
+
+    /// The same, read from how the picture is stored.
+    #[must_use]
+    pub(crate) fn stored(self, stored: Option<(&'static Stored, Unpacking<'a>)>) -> SourceRows<'a> {
+        SourceRows { stored, ..self }
     }
 
     /// One row; the number is clamped to the picture, which repeats the border.
     pub fn row(&mut self, y: i64) -> &[Pixel] {
         let Some(picture) = self.picture else { return &[] };
         let y = y.clamp(0, i64::from(picture.size.height) - 1) as u32;
-        if self.before.is_empty() {
+        if self.before.is_empty() && self.stored.is_none() {
             return picture.row(y);
         }
-        let (width, ChangedRows { numbers, next, pixels }) = (picture.size.width as usize, &mut *self.changed);
+        let (width, ChangedRows { numbers, next, pixels, between }) = (picture.size.width as usize, &mut *self.changed);
         if let Some(at) = numbers.iter().position(|number| *number == Some(y)) {
             return &pixels[at * width..][..width];
         }
@@ -140,7 +151,10 @@ impl<'a> SourceRows<'a> {
             pixels.resize((at + 1) * width, [0; 4]);
         }
         let row = &mut pixels[at * width..][..width];
-        row.copy_from_slice(picture.row(y));
+        match &self.stored {
+            Some((stored, args)) => (stored.unpack)(args, between, y as usize, row),
+            None => row.copy_from_slice(picture.row(y)),
+        }
         self.before.apply(y, row);
         row
     }
@@ -148,7 +162,13 @@ impl<'a> SourceRows<'a> {
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
-            self.before.make(y, picture.row(y), to);
+            match &self.stored {
+                Some((stored, args)) => {
+                    (stored.unpack)(args, &mut self.changed.between, y as usize, to);
+                    self.before.apply(y, to);
+                }
+                None => self.before.make(y, picture.row(y), to),
+            }
         }
     }
 }

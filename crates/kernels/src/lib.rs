@@ -1,6 +1,7 @@
 //! What vramp can compute: every kernel as WGSL and as its twin on the CPU, and the composer that joins them.
 //!
-//! Owns pixel functions, heads, users' own shaders, and how a run of them becomes one shader and one loop over rows.
+//! Owns pixel functions, heads, formats, users' own shaders, and how a run of them becomes one shader and one loop over
+//! rows.
 //! Does not know devices, handlers or plans: kernels are data, and meet the device in `vramp_plan::Shader`.
 //!
 //! Always: numbers are exact. Both sides compute in whole numbers, rounding is half up after clamping, and fusing
@@ -15,6 +16,7 @@ pub mod own;
 mod picture;
 pub mod pixel;
 mod simd;
+pub mod stored;
 
 pub use compose::{Folded, Frame, Layout, Params, Part, Place, Program, Recipe, Scratch};
 pub use function::{FnArgs, Function, PixelFn, RowArgs, Spans, everywhere};

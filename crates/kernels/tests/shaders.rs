@@ -3,7 +3,7 @@
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::{Recipe, head, pixel};
-use vramp_plan::{Binding, Shader};
+use vramp_plan::{Binding, Format, Shader};
 
 fn validate(shader: &Shader) {
     let module = naga::front::wgsl::parse_str(&shader.wgsl)
@@ -61,4 +61,15 @@ fn everything_at_once_is_valid() {
         recipe = recipe.then(function);
     }
     recipe.shaders("all").iter().for_each(validate);
+}
+
+#[test]
+fn every_pair_of_formats_is_valid_around_every_head() {
+    for (from, into) in Format::RANKED.into_iter().flat_map(|from| Format::RANKED.map(|into| (from, into))) {
+        for head in [&LOAD, &head::flip::FLIP, &head::blur::BLUR, &head::solid::SOLID] {
+            let recipe = Recipe::of(head).reading(from).writing(into).then(&pixel::gray::GRAY);
+            let recipe = if head.source { recipe.behind(&pixel::curve::CURVE) } else { recipe };
+            recipe.shaders(head.name).iter().for_each(validate);
+        }
+    }
 }

@@ -105,7 +105,7 @@ fn second_time(
         head,
         before: before.iter().map(|(function, _)| function.into()).collect(),
         after: after.iter().map(|(function, _)| function.into()).collect(),
-        whole: None,
+        ..Recipe::of(head)
     };
     let layout = recipe.layout();
     let mut params = Params::new();

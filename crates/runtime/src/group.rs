@@ -13,14 +13,15 @@ use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Device, Kernel};
 use vramp_kernels::head::First;
 use vramp_kernels::own::OwnKernel;
+use vramp_kernels::stored::{PlaneRows, Stored};
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
-use vramp_plan::{Binding, Format, LEAST_BAND_PIXELS, Rate, Shader, Size, Space, Variant, Variants};
+use vramp_plan::{Binding, Format, Rate, Shader, Size, Space, Variant, Variants};
 
-use crate::frame::{Frame, Meta};
+use crate::bands::{bands, plane_bands};
+use crate::frame::{Frame, Meta, Yuv};
 use crate::handler::{
     Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Part, PixelHandler, PixelInfo,
 };
-use crate::heap::{Tally, counted};
 use crate::joined::Joined;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::monitor::Event;
@@ -49,6 +50,8 @@ pub struct Group {
     variant: Variant,
     /// The sizes of a frame whose parameters are filled in and that waits for memory.
     filled: Option<(u64, (Size, Size))>,
+    /// How luma and chroma of what is made are tagged.
+    yuv: Yuv,
     kernels: Option<OnDevice>,
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
@@ -82,6 +85,8 @@ struct OnDevice {
     first: Option<First>,
     /// Pictures that functions in front of the head read.
     sides_before: usize,
+    /// How what is made is stored; none where that is as pixels.
+    into: Option<&'static Stored>,
     /// The user's kernel that it is, where it is one.
     whole: Option<Arc<OwnKernel>>,
     /// Whether any of them reads small data.
@@ -114,6 +119,7 @@ impl Group {
             nothing: None,
             variant: Variant::default(),
             filled: None,
+            yuv: Yuv::default(),
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
             renewing: None,
@@ -155,7 +161,8 @@ impl Group {
         let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
         let (small, small_words) = (None, Vec::new());
         let first = self.recipe.head.first.filter(|_| whole.is_none());
-        self.kernels = Some(OnDevice { kernels, first, sides_before, whole, reads_small, small, small_words });
+        let into = self.recipe.into;
+        self.kernels = Some(OnDevice { kernels, first, sides_before, into, whole, reads_small, small, small_words });
     }
 
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
@@ -206,14 +213,16 @@ impl Group {
 
     /// Asks every member for its parameters; hands back the sizes of source and output.
     fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
-        let coming = self.ports.source.and_then(|port| call.input(port)).map(|frame| frame.meta().size);
-        let source = coming.unwrap_or(self.ports.size);
+        let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
+        let source = coming.map_or(self.ports.size, |meta| meta.size);
+        self.yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
+        self.check_format(coming)?;
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
         self.params.begin(&self.layout, size, source, call.now().number);
         let (mut next, mut here) = (0, source);
         for (at, member) in self.members.iter_mut().enumerate() {
             let made = member.handler.size(here);
-            let info = PixelInfo { now: call.now(), size: made, source: here, rate: self.rate };
+            let info = PixelInfo { now: call.now(), size: made, source: here, rate: self.rate, yuv: self.yuv };
             let places = &self.places[next..next + member.parts];
             let mut give = Given { params: &mut self.params, places, next: 0 };
             let flow = member.handler.frame(&info, &mut give).inspect_err(|_| self.failed = Some(at))?;
@@ -223,8 +232,29 @@ impl Group {
             debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
             next += member.parts;
             here = made;
+            self.yuv = member.handler.yuv(self.yuv);
         }
         Ok(Ok((source, size)))
+    }
+
+    /// Kernels are made for one format: what comes in another, or not at all, cannot be read.
+    fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
+        let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
+        match coming.map(|meta| meta.format) {
+            Some(format) if format != wanted => Err(HandlerError::failed(format!(
+                "it was given a frame in {format}, and its input was planned as {wanted}; put `convert {wanted}` in front"
+            ))),
+            None if wanted != Format::Rgba8 => {
+                Err(HandlerError::failed(format!("it reads {wanted}, and nothing has come yet")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is made from a frame.
+    fn made(&self, size: Size) -> Meta {
+        let format = self.recipe.into.map_or(Format::Rgba8, |stored| stored.format);
+        Meta { yuv: self.yuv, ..Meta::new(format, size) }
     }
 
     /// A picture where nothing has come: transparent black.
@@ -284,11 +314,12 @@ impl Group {
             Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
             _ => None,
         };
+        let meta = self.made(sizes.1);
         let on_device = match &mut self.kernels {
             None => None,
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
-                let made = desk.lend(Meta::new(Format::Rgba8, sizes.1), &self.name)?;
+                let made = desk.lend(meta, &self.name)?;
                 let kept = kernels.keep(desk, &self.name, sizes)?;
                 // A frame that was made on the host while the device was away may still come.
                 let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
@@ -305,7 +336,11 @@ impl Group {
             && self.program.edits_in_place()
             && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);
         let on_host = match &on_device {
-            None if !in_place => Some(call.lend(Format::Rgba8, sizes.1)?),
+            None if !in_place => {
+                let mut frame = call.lend(meta.format, meta.size)?;
+                frame.set_meta(meta);
+                Some(frame)
+            }
             _ => None,
         };
         let source = port.and_then(|port| call.take(port)).or(nothing);
@@ -347,11 +382,21 @@ impl Group {
         };
         {
             let bytes = source.as_ref().map(Frame::bytes);
-            let source = bytes.as_ref().and_then(|bytes| Picture::new(source_size, pixels(bytes)));
+            let from = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
+            let source = bytes.as_ref().and_then(|bytes| Picture::stored(from, source_size, bytes));
             let frame = KernelFrame { size, source, sides: &pictures, small, words };
             let mut written = made.fill().expect("a frame that was just lent has one holder");
             let program = &self.program;
             (0..times).for_each(|_| survey(program, &frame, &mut self.scratch, threads));
+            if let Some(stored) = self.recipe.into {
+                let rows = PlaneRows::of(stored.format, size, &mut written).expect("a frame has all of its rows");
+                plane_bands(size, rows, &mut self.scratch, threads, |first, rows, scratch| {
+                    (0..times).for_each(|_| program.pack(&frame, first, rows, scratch));
+                });
+                drop(written);
+                drop(bytes);
+                return made;
+            }
             bands(size, written.as_chunks_mut::<4>().0, &mut self.scratch, threads, |first, rows, scratch| {
                 (0..times).for_each(|_| program.band(&frame, first, rows, scratch));
             });
@@ -462,9 +507,10 @@ impl OnDevice {
             if bound.len() < reads {
                 bound.extend(self.small.as_ref());
             }
-            let covered = first.map_or(size, |pass| pass.over.size(source_size, size));
+            let made_of = self.into.map_or(size.pixels(), |stored| stored.blocks(size));
+            let covered = first.map_or(made_of, |pass| pass.over.size(source_size, size).pixels());
             bound.extend(if first.is_some() { kept } else { made.buffer() });
-            let mut grid = kernel.cover(covered.pixels(), device.limits());
+            let mut grid = kernel.cover(covered, device.limits());
             if let Some(whole) = &self.whole {
                 grid = whole.grid(size);
                 if whole.writes_first() {
@@ -497,46 +543,6 @@ impl OnDevice {
         }
         Ok(())
     }
-}
-
-/// Spreads rows over the threads of the pool that this runs in, or goes through them here.
-fn bands(
-    size: Size,
-    pixels: &mut [Pixel],
-    scratch: &mut Vec<Scratch>,
-    (threads, tally): (usize, &Tally),
-    work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
-) {
-    let count = band_count(size, threads, scratch);
-    if count == 1 {
-        work(0, pixels, &mut scratch[0]);
-        return;
-    }
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        use rayon::prelude::*;
-        let rows = (size.height as usize).div_ceil(count);
-        let bands = pixels.par_chunks_mut(rows * size.width as usize).zip(scratch).enumerate();
-        bands.for_each(|(at, (band, scratch))| counted(tally, || work((at * rows) as u32, band, scratch)));
-    }
-}
-
-/// How many bands a frame is gone through in, with a scratch for each.
-pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<Scratch>) -> usize {
-    let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
-    let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
-    if scratch.len() < count {
-        scratch.resize_with(count, Scratch::default);
-    }
-    count
-}
-
-/// Whether this thread is one of a pool's own: only there does spreading work not allocate.
-fn can_spread() -> bool {
-    #[cfg(target_arch = "wasm32")]
-    return false;
-    #[cfg(not(target_arch = "wasm32"))]
-    rayon::current_thread_index().is_some()
 }
 
 fn pixels(bytes: &[u8]) -> &[Pixel] {

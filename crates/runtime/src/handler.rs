@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use vramp_kernels::head::Head;
 use vramp_kernels::own::{OwnFunction, OwnKernel};
+use vramp_kernels::stored::Stored;
 use vramp_kernels::{Params, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
-use crate::frame::{Birth, EditError, Frame, Meta};
+use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
 use crate::pool::{HostPool, PoolError};
 use crate::shortage::OutOfMemory;
 use crate::workplace::Workplace;
@@ -289,6 +290,10 @@ pub enum Part {
     Head(&'static Head),
     /// What changes them.
     Function(&'static PixelFn),
+    /// The source is stored in this format; in front of everything else.
+    From(&'static Stored),
+    /// What is made is stored in this format; behind everything else.
+    Into(&'static Stored),
     /// What a user's own text does to them, on the device only.
     Own(Arc<OwnFunction>),
     /// A user's kernel for the whole frame, which is a part by itself.
@@ -306,16 +311,24 @@ pub struct PixelInfo {
     pub source: Size,
     /// Frames per second by the plan, where known.
     pub rate: Option<Rate>,
+    /// How luma and chroma of what it is given are to be read, where that has any.
+    pub yuv: Yuv,
 }
 
 /// Kernels with parameters that may change from frame to frame.
 pub trait PixelHandler: Send {
-    /// Which kernels it is, in order: at most one head, and that first. Asked once.
+    /// Which kernels it is, in order: at most one head, and that before any function. Asked once.
     fn parts(&self) -> Vec<Part>;
 
     /// The size of what it makes from a frame of this size; a generator is given its own.
     fn size(&self, source: Size) -> Size {
         source
+    }
+
+    /// How luma and chroma of what it makes are tagged, from how those of what it is given are.
+    fn yuv(&self, given: Yuv) -> Yuv {
+        let _ = given;
+        Yuv::default()
     }
 
     /// Called once before the first frame.

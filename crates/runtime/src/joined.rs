@@ -1,7 +1,7 @@
 //! What the parts of several handlers become when they are joined into one kernel.
 //!
-//! Owns the order of the parts: functions in front of the head, the head, functions behind it; and where each finds its
-//! parameters.
+//! Owns the order of the parts: functions in front of the head, the head, functions behind it; the formats of what is
+//! read and written; and where each finds its parameters.
 //! Does not hold handlers, and compiles nothing.
 //!
 //! Always: places are in the order in which handlers give their parameters.
@@ -34,6 +34,8 @@ impl Joined {
                     Part::Whole(kernel) => recipe.whole = Some(kernel.clone()),
                     Part::Function(function) => functions.push((*function).into()),
                     Part::Own(function) => functions.push(function.into()),
+                    Part::From(stored) => recipe.from = Some(stored),
+                    Part::Into(stored) => recipe.into = Some(stored),
                 }
             }
         }
@@ -50,6 +52,8 @@ impl Joined {
             for part in parts {
                 places.extend(match part {
                     Part::Head(_) | Part::Whole(_) => Some(GivenPlace { part: layout.head, folds: false }),
+                    Part::From(_) => layout.from.map(|part| GivenPlace { part, folds: false }),
+                    Part::Into(_) => layout.into.map(|part| GivenPlace { part, folds: false }),
                     Part::Function(_) | Part::Own(_) if is_before(at) => before.next(),
                     Part::Function(_) | Part::Own(_) => after.next(),
                 });

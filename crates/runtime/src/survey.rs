@@ -7,7 +7,7 @@
 
 use vramp_kernels::{Frame, Program, Scratch};
 
-use crate::group::band_count;
+use crate::bands::band_count;
 use crate::heap::Tally;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::heap::counted;

@@ -23,7 +23,7 @@ pub(crate) fn register(kinds: &mut Kinds) {
 }
 
 /// Sends on what came.
-fn pass_on(call: &mut Call<'_>) -> Flow {
+pub(crate) fn pass_on(call: &mut Call<'_>) -> Flow {
     let Some(frame) = call.take(0) else { return Flow::Filtered };
     call.send(0, frame);
     Flow::Produced

@@ -1,19 +1,22 @@
 //! `convert`: the same picture in another pixel format.
 //!
-//! Owns the declaration of every pair of formats, and the frame in between.
-//! Does not scale or move pixels, and does not compute them: `repaint` does.
+//! Owns the declaration of every pair of formats, and which way of reading YUV a frame's tags mean.
+//! Does not scale or move pixels, and does not compute them: `vramp_kernels::stored` does.
 //!
 //! Always: size and rate stay; converting to the format a frame already has changes nothing. YUV is BT.601 below 720
 //! lines and BT.709 from there, in limited range, unless a frame is tagged otherwise; what is made from rgba8 is not
-//! tagged.
+//! tagged. Between two formats that are not rgba8 the way leads through rgba8.
 
+use vramp_kernels::stored::{self, Stored, Way};
 use vramp_plan::catalog::{
-    Class, Entry, Family, FormatRule, Input, KernelRule, Liveness, Output, Status, Units, ValueType, Work,
+    Class, Entry, Family, FormatRule, Input, Kernel, KernelRule, Liveness, Output, Status, Units, ValueType, Work,
 };
-use vramp_plan::{Format, Space};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, Yuv};
+use vramp_plan::{Content, Format, Size};
+use vramp_runtime::{
+    Call, Flow, FrameHandler, Given, HandlerError, Matrix, Part, PixelHandler, PixelInfo, Setup, Worker, Yuv,
+};
 
-use super::repaint::{Painted, Repaint};
+use crate::control::pass_on;
 use crate::declare::required;
 
 /// What `convert` declares.
@@ -21,14 +24,18 @@ pub static ENTRY: Entry = Entry {
     name: "convert",
     family: Family::Convert,
     about: "changes the pixel format; inserted by itself where formats differ",
-    example: "pattern ! convert format=i420 ! null",
+    example: "pattern size=64x64 ! convert format=i420 ! null",
     inputs: &[Input::ANY],
     outputs: &[Output { format: FormatRule::Setting("format"), ..Output::SAME }],
     settings: &[required("format", ValueType::Format, Liveness::Fixed, "the format to convert to")],
     bare: Some("format"),
-    // Not on the device yet: frames are converted where sources and sinks have them.
-    spaces: &[Space::Cpu],
-    kernel: KernelRule::None,
+    // To rgba8, each pixel is read once in its place, and whatever follows may be joined. From it, pixels are stored in
+    // blocks: what is in front may be joined and is computed once a pixel, and nothing can follow.
+    kernel: KernelRule::By {
+        setting: "format",
+        cases: &[("rgba8", Kernel::POINTWISE)],
+        otherwise: Kernel::GATHER,
+    },
     // A matrix and the chroma samples: about two pixel functions.
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
     status: Status::Runs,
@@ -36,55 +43,75 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Changes formats.
+#[derive(Debug)]
 struct Convert {
     settings: Settings,
-    state: State,
 }
 
-/// What was set.
+/// What comes in and what goes out; none is rgba8.
+#[derive(Debug)]
 struct Settings {
-    format: Format,
+    from: Option<&'static Stored>,
+    into: Option<&'static Stored>,
 }
 
-/// What is used again from frame to frame.
-#[derive(Default)]
-struct State {
-    repaint: Repaint,
+impl Settings {
+    /// Whether both have luma, so that tags mean the same before and after.
+    fn keeps_luma(&self) -> bool {
+        let luma = |stored: Option<&Stored>| stored.is_some_and(|stored| stored.format != Format::Rgb8);
+        luma(self.from) && luma(self.into)
+    }
 }
 
-impl FrameHandler for Convert {
-    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let Some(meta) = call.input(0).map(|given| *given.meta()) else { return Ok(Flow::Filtered) };
-        let to = self.settings.format;
-        // Memory first: as long as nothing is taken, it is called again where there is none.
-        let made = if meta.format == to { None } else { Some(call.lend(to, meta.size)?) };
-        let Some(given) = call.take(0) else { return Ok(Flow::Filtered) };
-        let Some(mut made) = made else {
-            call.send(0, given);
-            return Ok(Flow::Produced);
-        };
-        let has_luma = |format| !matches!(format, Format::Rgba8 | Format::Rgb8);
-        // Tags mean something only where there is luma, and stay where there was and is.
-        let yuv = if has_luma(meta.format) { meta.yuv } else { Yuv::default() };
-        if has_luma(to) {
-            let mut tagged = *made.meta();
-            tagged.yuv = yuv;
-            made.set_meta(tagged);
+impl PixelHandler for Convert {
+    fn parts(&self) -> Vec<Part> {
+        let Settings { from, into } = self.settings;
+        from.map(Part::From).into_iter().chain(into.map(Part::Into)).collect()
+    }
+
+    fn yuv(&self, given: Yuv) -> Yuv {
+        if self.settings.keeps_luma() { given } else { Yuv::default() }
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        if let Some(from) = self.settings.from {
+            give.part(&from.load_words(way(info.yuv, info.source), info.source), &[]);
         }
-        {
-            let bytes = given.bytes();
-            let from = Painted { format: meta.format, size: meta.size, yuv, bytes: &bytes };
-            let mut into = made.fill().expect("a frame that was just lent has one holder");
-            self.state.repaint.paint(from, to, &mut into);
+        if let Some(into) = self.settings.into {
+            give.part(&into.store_words(way(self.yuv(info.yuv), info.size), info.size), &[]);
         }
-        call.send(0, made);
         Ok(Flow::Produced)
+    }
+}
+
+/// The way in which frames with these tags and of this size are read.
+fn way(yuv: Yuv, size: Size) -> Way {
+    let by_height = if size.height < 720 { Matrix::Bt601 } else { Matrix::Bt709 };
+    Way::new(yuv.matrix.unwrap_or(by_height) == Matrix::Bt709, yuv.full_range)
+}
+
+/// Passes frames on that are in the right format already, in either space.
+struct Pass;
+
+impl FrameHandler for Pass {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(pass_on(call))
+    }
+
+    fn leave_device(&mut self) -> bool {
+        true
     }
 }
 
 /// Makes `convert`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
-    let format = setup.settings.format("format");
-    let format = format.ok_or_else(|| HandlerError::failed("the setting `format` is missing"))?;
-    Ok(Worker::frames(Convert { settings: Settings { format }, state: State::default() }))
+    let to = setup.settings.format("format");
+    let to = to.ok_or_else(|| HandlerError::failed("the setting `format` is missing"))?;
+    let coming = setup.inputs.first().and_then(Option::as_ref).and_then(Content::frame);
+    let from = coming.ok_or_else(|| HandlerError::failed("nothing is linked to its input, so its format is not known"))?;
+    if from.format == to && to != Format::Rgba8 {
+        return Ok(Worker::frames(Pass));
+    }
+    let settings = Settings { from: stored::of(from.format), into: stored::of(to) };
+    Ok(Worker::pixels(Convert { settings }))
 }

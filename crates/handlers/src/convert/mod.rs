@@ -8,9 +8,6 @@ pub mod convert;
 pub mod download;
 pub mod upload;
 
-mod repaint;
-mod rows;
-
 use vramp_runtime::Kinds;
 
 /// Says how the handlers of this family are made.

@@ -10,8 +10,8 @@ use vramp_handlers::kinds;
 use vramp_plan::catalog::{Entry, Fallback, Settings};
 use vramp_plan::{Content, Format, FrameDesc, OnError, Policy, Rate, Size, Space};
 use vramp_runtime::{
-    Bell, Call, Clock, DropReason, Flow, FrameHandler, HandlerError, HostPool, Lane, Meta, Node, Setup, Stepped, Tally,
-    Worker, Workplace, link,
+    Bell, Call, Clock, DropReason, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Meta, Node, Ports, Setup,
+    Stepped, Tally, Worker, Workplace, link,
 };
 
 /// A frame as it came out, or as it is to go in.
@@ -90,7 +90,11 @@ pub fn make(
     let maker = kinds.maker(entry).unwrap_or_else(|| panic!("{} can be made", entry.name));
     match maker(&setup).map_err(|error| error.to_string())? {
         Worker::Frames(handler) => Ok(handler),
-        Worker::Pixels(_) => panic!("{} works on whole frames", entry.name),
+        Worker::Pixels(handler) => {
+            let size = content.map_or(size(1, 1), |(_, size)| size);
+            let ports = Ports { source: Some(0), sides: vec![], size };
+            Ok(Box::new(Group::fuse(entry.name, vec![handler], rate, ports)))
+        }
     }
 }
 
@@ -209,7 +213,8 @@ pub fn write(entry: &'static Entry, given: &[(&str, &str)], shots: &[Shot]) -> R
 /// Sends frames through a handler.
 pub fn through(entry: &'static Entry, given: &[(&str, &str)], shots: &[Shot]) -> Vec<Shot> {
     let keep = Keep::default();
-    let handler = make(entry, given, None).expect("it can be made");
+    let content = shots.first().map(|shot| (shot.meta.format, shot.meta.size));
+    let handler = make(entry, given, content).expect("it can be made");
     let run = run(vec![Box::new(Play(shots.to_vec())), handler, Box::new(keep.clone())], OnError::Stop, ENOUGH);
     run.outcome.expect("it runs");
     keep.shots()

@@ -1,9 +1,11 @@
 //! Layout: where each part of a kernel finds its parameter words.
 //!
-//! Owns the order: the frame's header, the head, the functions in front, the functions behind.
+//! Owns the order: the frame's header, the head, the functions in front, the functions behind, formats.
 //! Does not fill anything in.
 //!
 //! Always: every part starts at a multiple of four words; a part with small data has one more word, its place there.
+
+use crate::stored::{LOAD_WORDS, STORE_WORDS};
 
 use super::Recipe;
 
@@ -30,6 +32,10 @@ pub struct Layout {
     pub before: Vec<Part>,
     /// Those of the functions behind.
     pub after: Vec<Part>,
+    /// That of the format which the source is stored in; none for rgba8.
+    pub from: Option<Part>,
+    /// That of the format which the output is stored in; none for rgba8.
+    pub into: Option<Part>,
     /// Words in all; a multiple of four.
     pub words: usize,
     /// Words of the header in front; none where a user's kernel says itself what it wants to know.
@@ -40,7 +46,8 @@ impl Layout {
     pub(super) fn of(recipe: &Recipe) -> Layout {
         if let Some(kernel) = &recipe.whole {
             let head = Part { start: 0, words: kernel.words(), small: None };
-            return Layout { head, before: Vec::new(), after: Vec::new(), words: kernel.words(), header: 0 };
+            let (before, after) = (Vec::new(), Vec::new());
+            return Layout { head, before, after, from: None, into: None, words: kernel.words(), header: 0 };
         }
         let mut next = HEADER_WORDS;
         let mut part = |words: usize, small: bool| {
@@ -52,6 +59,8 @@ impl Layout {
             head: part(recipe.head.words, recipe.head.small),
             before: recipe.before.iter().map(|f| part(f.words(), f.small())).collect(),
             after: recipe.after.iter().map(|f| part(f.words(), f.small())).collect(),
+            from: recipe.from.map(|_| part(LOAD_WORDS, false)),
+            into: recipe.into.map(|_| part(STORE_WORDS, false)),
             words: next,
             header: HEADER_WORDS,
         }

@@ -22,14 +22,16 @@ use std::sync::Arc;
 
 use vramp_plan::catalog::{Class, Over};
 
-use vramp_plan::{Shader, Size, Variant};
+use vramp_plan::{Format, Shader, Size, Variant};
 
 use crate::function::Function;
 use crate::head::Head;
 use crate::head::load_here::LOAD;
 use crate::own::OwnKernel;
+use crate::stored::{self, Stored};
 
-/// A fused kernel: functions in front of the head, the head, functions behind it.
+/// A fused kernel: functions in front of the head, the head, functions behind it. What it reads and what it writes may
+/// be stored otherwise than as pixels.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     /// Where pixels come from.
@@ -38,6 +40,10 @@ pub struct Recipe {
     pub before: Vec<Function>,
     /// Applied to what the head made.
     pub after: Vec<Function>,
+    /// How the source is stored; none where that is as pixels.
+    pub from: Option<&'static Stored>,
+    /// How the output is stored; none where that is as pixels.
+    pub into: Option<&'static Stored>,
     /// A user's kernel in place of everything above: it can be joined with nothing.
     pub whole: Option<Arc<OwnKernel>>,
 }
@@ -45,7 +51,7 @@ pub struct Recipe {
 impl Recipe {
     /// A head by itself.
     pub fn of(head: &'static Head) -> Recipe {
-        Recipe { head, before: Vec::new(), after: Vec::new(), whole: None }
+        Recipe { head, before: Vec::new(), after: Vec::new(), from: None, into: None, whole: None }
     }
 
     /// A user's kernel, which is one by itself.
@@ -69,6 +75,20 @@ impl Recipe {
     #[must_use]
     pub fn behind(mut self, function: impl Into<Function>) -> Recipe {
         self.before.push(function.into());
+        self
+    }
+
+    /// With its source stored in this format.
+    #[must_use]
+    pub fn reading(mut self, format: Format) -> Recipe {
+        self.from = stored::of(format);
+        self
+    }
+
+    /// With its output stored in this format.
+    #[must_use]
+    pub fn writing(mut self, format: Format) -> Recipe {
+        self.into = stored::of(format);
         self
     }
 

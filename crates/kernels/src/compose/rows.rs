@@ -16,6 +16,9 @@ use crate::head::load_here::LOAD;
 use crate::head::{ChangedRows, Head, HeadArgs, Kept, SourceRows, Survey};
 use crate::picture::{Picture, Pixel};
 use crate::simd::Level;
+use crate::stored::pack::Packing;
+use crate::stored::unpack::{Between, Unpacking, unpacking};
+use crate::stored::{PlaneRows, Stored, Way};
 
 use super::chain::{Chain, Step, args};
 use super::{Part, Recipe};
@@ -27,6 +30,8 @@ pub struct Program {
     place: Part,
     before: Vec<Step>,
     after: Vec<Step>,
+    from: Option<(&'static Stored, Part)>,
+    into: Option<(&'static Stored, Part)>,
     level: Level,
 }
 
@@ -53,6 +58,7 @@ pub struct Scratch {
     changed: ChangedRows,
     /// What a survey found in a part of a source; of the whole one, once it is concluded.
     found: Vec<u32>,
+    between: Between,
 }
 
 impl Program {
@@ -70,7 +76,8 @@ impl Program {
         };
         let before = steps(&recipe.before, &layout.before);
         let after = steps(&recipe.after, &layout.after);
-        Program { head: recipe.head, place: layout.head, before, after, level: Level::detected() }
+        let (from, into) = (recipe.from.zip(layout.from), recipe.into.zip(layout.into));
+        Program { head: recipe.head, place: layout.head, before, after, from, into, level: Level::detected() }
     }
 
     /// The same with the instructions of another level: the result does not change.
@@ -90,7 +97,7 @@ impl Program {
     pub fn survey(&self, frame: &Frame<'_>, rows: Range<u32>, scratch: &mut Scratch) {
         let Some(survey) = self.survey_of_head() else { return };
         let Scratch { changed, found, .. } = scratch;
-        let mut source = SourceRows::begin(frame.source, self.before(frame), changed);
+        let mut source = SourceRows::begin(frame.source, self.before(frame), changed).stored(self.unpacking(frame));
         let head = self.head_args(frame, &[]);
         found.clear();
         found.resize(head.source.width as usize, 0);
@@ -111,33 +118,98 @@ impl Program {
         }
     }
 
-    /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output.
+    /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output. Where that is stored
+    /// otherwise, these are the pixels that [`Program::pack`] stores.
     pub fn band(&self, frame: &Frame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &mut Scratch) {
-        let after = self.after(frame);
-        if let Some(source) = frame.source.filter(|_| self.reads_here() && self.before.is_empty()) {
-            let from = &source.pixels[first_row as usize * frame.size.width as usize..][..pixels.len()];
+        let width = frame.size.width as usize;
+        if let Some(source) = frame.source.filter(|source| self.loads_only() && source.bytes().is_none()) {
+            let after = self.after(frame);
+            let from = &source.pixels[first_row as usize * width..][..pixels.len()];
             if after.make_all(from, pixels) {
                 return;
             }
-            for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
+            for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(width)) {
                 after.make(y, source.row(y), row);
             }
             return;
         }
-        let Scratch { kept, changed, found } = scratch;
-        let head = self.head_args(frame, found);
-        let mut rows = SourceRows::begin(frame.source, self.before(frame), changed);
+        self.rows(frame, scratch, |_, make| {
+            for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(width)) {
+                make(y, row);
+            }
+        });
+    }
+
+    /// Computes rows `first_row..` of a frame, an even number, and stores them as the output's format wants it.
+    ///
+    /// # Panics
+    /// If the output is pixels.
+    pub fn pack(&self, frame: &Frame<'_>, first_row: u32, rows: &mut PlaneRows<'_>, scratch: &mut Scratch) {
+        let (stored, part) = self.into.expect("only what is not pixels is packed");
+        let packing = Packing { way: Way::numbered(frame.words[part.start]), level: self.level };
+        let (count, width) = (rows.rows(), frame.size.width as usize);
+        let as_it_is = self.loads_only() && self.after.is_empty();
+        if let Some(source) = frame.source.filter(|source| as_it_is && source.bytes().is_none()) {
+            for y in (0..count).step_by(2) {
+                let pair = [y, (y + 1).min(count - 1)].map(|y| source.row(first_row + y as u32));
+                (stored.pack)(&packing, &mut scratch.between, pair, rows, y);
+            }
+            return;
+        }
+        self.rows(frame, scratch, |between, make| {
+            let [mut upper, mut lower] = std::mem::take(&mut between.pixels);
+            upper.resize(width, [0; 4]);
+            lower.resize(width, [0; 4]);
+            for y in (0..count).step_by(2) {
+                make(first_row + y as u32, &mut upper);
+                // The last row of an odd number of rows has itself for a neighbour.
+                let below = if y + 1 < count {
+                    make(first_row + y as u32 + 1, &mut lower);
+                    &lower
+                } else {
+                    &upper
+                };
+                (stored.pack)(&packing, between, [&upper, below], rows, y);
+            }
+            between.pixels = [upper, lower];
+        });
+    }
+
+    /// Hands out what makes rows, which are to be asked for from top to bottom.
+    fn rows(
+        &self,
+        frame: &Frame<'_>,
+        scratch: &mut Scratch,
+        work: impl FnOnce(&mut Between, &mut dyn FnMut(u32, &mut [Pixel])),
+    ) {
+        let Scratch { kept, changed, between, found } = scratch;
+        let (head, after) = (self.head_args(frame, found), self.after(frame));
+        let mut rows = SourceRows::begin(frame.source, self.before(frame), changed).stored(self.unpacking(frame));
         kept.begin();
-        for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
+        work(between, &mut |y, row| {
             (self.head.row)(&head, &mut rows, kept, y, row);
             after.apply(y, row);
-        }
+        });
+    }
+
+    /// How the source is read where it is not stored as pixels.
+    fn unpacking<'a>(&self, frame: &Frame<'a>) -> Option<(&'static Stored, Unpacking<'a>)> {
+        let (stored, part) = self.from?;
+        let source = frame.source?;
+        let (format, bytes) = source.bytes()?;
+        debug_assert_eq!(format, stored.format, "a picture is stored as its program reads it");
+        Some((stored, unpacking(format, source.size, bytes, frame.words[part.start], self.level)))
     }
 
     /// Whether [`Program::edit`] can take the place of [`Program::band`]: every pixel depends on the source's at the
     /// same place alone, or else on what a survey found.
     pub fn edits_in_place(&self) -> bool {
-        (self.reads_here() || self.surveys()) && self.before.is_empty()
+        (self.loads_only() || (self.surveys() && self.before.is_empty() && self.from.is_none())) && self.into.is_none()
+    }
+
+    /// Whether every pixel behind the head is the source's at the same place, as it is.
+    fn loads_only(&self) -> bool {
+        std::ptr::eq(self.head, &raw const LOAD) && self.before.is_empty() && self.from.is_none()
     }
 
     /// Changes rows `first_row..` of a frame, where `pixels` holds the source's: what [`Program::band`] would make
@@ -156,11 +228,6 @@ impl Program {
             }
             after.apply(y, row);
         }
-    }
-
-    /// Whether each pixel is the source's at the same place, before functions change it.
-    fn reads_here(&self) -> bool {
-        std::ptr::eq(self.head, &raw const LOAD)
     }
 
     fn survey_of_head(&self) -> Option<Survey> {

@@ -14,6 +14,7 @@ use vramp_plan::{Binding, Shader, Variant};
 
 use crate::function::Function;
 use crate::head::First;
+use crate::stored::{Stored, way};
 
 use super::{Layout, Part, Recipe};
 
@@ -28,6 +29,50 @@ fn unpack_pixel(w: u32) -> vec4<i32> {
 fn pack_pixel(c: vec4<i32>) -> u32 {
     let u = vec4<u32>(c);
     return u.x | (u.y << 8u) | (u.z << 16u) | (u.w << 24u);
+}
+";
+
+/// What a format's text needs beside the source.
+const STORED_LOAD: &str = "\
+fn stored_word(k: u32, plane: u32, column: i32, row: i32) -> u32 {
+    return source[word(k + 7u + plane) + u32(row) * word(k + 10u + plane) + u32(column)];
+}
+fn stored_level(k: u32, plane: u32, at: vec2<i32>) -> i32 {
+    return i32((stored_word(k, plane, at.x >> 2u, at.y) >> u32(8 * (at.x & 3))) & 255u);
+}
+";
+
+/// What a format's text needs beside the output: words beyond a row are nobody's.
+const STORED_STORE: &str = "\
+fn put(k: u32, plane: u32, column: i32, row: i32, w: u32) {
+    let words = word(k + 14u + plane);
+    if (u32(column) < words) {
+        output[word(k + 11u + plane) + u32(row) * words + u32(column)] = w;
+    }
+}
+";
+
+/// A format's text defines both ways; a kernel that only goes one of them has these for the other.
+const NO_LOAD: &str = "\
+fn stored_word(k: u32, plane: u32, column: i32, row: i32) -> u32 { return 0u; }
+fn stored_level(k: u32, plane: u32, at: vec2<i32>) -> i32 { return 0; }
+";
+const NO_STORE: &str = "\
+fn made(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }
+fn put(k: u32, plane: u32, column: i32, row: i32, w: u32) {}
+";
+
+const BLOCKS: &str = "\
+@compute @workgroup_size(WORKGROUP)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let size = frame_size();
+    let across = (size.x + ACROSS - 1) / ACROSS;
+    let down = (size.y + DOWN - 1) / DOWN;
+    let block = (group.y * groups.x + group.x) * WORKGROUPu + lane;
+    if (block < u32(across) * u32(down)) {
+        STORE(vec2<i32>(i32(block % u32(across)), i32(block / u32(across))), STARTu);
+    }
 }
 ";
 
@@ -116,6 +161,36 @@ impl Text {
     }
 }
 
+impl Text {
+    /// The texts of the formats that this pass reads and writes, each once.
+    fn formats(&mut self, recipe: &Recipe, pass: Pass) {
+        let from = recipe.from.filter(|_| pass.reads_source() && recipe.head.source);
+        let into = recipe.into.filter(|_| !pass.is_first());
+        if from.is_none() && into.is_none() {
+            return;
+        }
+        self.parts += if from.is_some() { STORED_LOAD } else { NO_LOAD };
+        self.parts += if into.is_some() { STORED_STORE } else { NO_STORE };
+        if from.into_iter().chain(into).any(Stored::has_luma) {
+            self.parts += way::WGSL;
+        }
+        self.parts.extend(from.map(|stored| stored.wgsl));
+        self.parts.extend(into.filter(|into| from.is_none_or(|from| from.format != into.format)).map(|s| s.wgsl));
+    }
+
+    /// The whole text, where an invocation stores a block of pixels.
+    fn storing(self, stored: &Stored, part: Part, name: &str, variant: Variant) -> Shader {
+        let made = format!("fn made(at: vec2<i32>) -> vec4<i32> {{\n{}}}\n", self.body);
+        let [across, down] = stored.block.map(|side| side.to_string());
+        let entry = BLOCKS.replace("ACROSS", &across).replace("DOWN", &down);
+        let entry = entry.replace("WORKGROUP", &variant.workgroup.to_string());
+        let entry = entry.replace("STORE", &format!("{}_store", stored.format));
+        let entry = entry.replace("START", &part.start.to_string());
+        let wgsl = format!("{}{PRELUDE}{}{made}{entry}", self.declared, self.parts);
+        Shader { name: name.to_owned(), wgsl, bindings: self.bindings, per_workgroup: variant.workgroup }
+    }
+}
+
 /// A text with everything that it names made its own.
 fn own_names(wgsl: &str, index: usize) -> String {
     renamed(wgsl, &[declared_names(wgsl), vec!["side", "small"]].concat(), index)
@@ -124,6 +199,7 @@ fn own_names(wgsl: &str, index: usize) -> String {
 fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Variant) -> Shader {
     let mut text = Text { bindings: Vec::new(), declared: String::new(), parts: String::new(), body: String::new() };
     let head = recipe.head;
+    let stores = recipe.into.zip(layout.into).filter(|_| !pass.is_first());
     if head.source && pass.reads_source() {
         text.bind(Binding::Read, "source", "array<u32>");
     }
@@ -167,10 +243,11 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         text.parts += &kept.replace("SIZE", size_of(over));
     }
     if head.source && pass.reads_source() {
-        let mut load = "fn load(at: vec2<i32>) -> vec4<i32> {
-    var c = unpack_pixel(source[u32(at.y) * u32(source_size().x) + u32(at.x)]);
-"
-        .to_owned();
+        let pixel = match recipe.from.zip(layout.from) {
+            Some((stored, part)) => format!("{}_load(at, {}u)", stored.format, part.start),
+            None => "unpack_pixel(source[u32(at.y) * u32(source_size().x) + u32(at.x)])".to_owned(),
+        };
+        let mut load = format!("fn load(at: vec2<i32>) -> vec4<i32> {{\n    var c = {pixel};\n");
         for (index, function, place) in functions.iter().take(before.len()) {
             let _ = writeln!(load, "    c = {}_{index}(c, at, {}u);", function.name(), place.start);
         }
@@ -191,7 +268,11 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         for (index, function, place) in functions.iter().skip(before.len()) {
             let _ = writeln!(text.body, "    c = {}_{index}(c, at, {}u);", function.name(), place.start);
         }
-        text.body += "    output[p] = pack_pixel(c);\n";
+        text.body += if stores.is_some() { "    return c;\n" } else { "    output[p] = pack_pixel(c);\n" };
+    }
+    text.formats(recipe, pass);
+    if let Some((stored, part)) = stores {
+        return text.storing(stored, part, name, variant);
     }
     let size = if let Pass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
     let entry = entry(variant).replace("SIZE", size).replace("BODY", &text.body);

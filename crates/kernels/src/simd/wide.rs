@@ -35,21 +35,31 @@ pub(super) use {both_widths, featured};
 
 pub(super) mod avx2 {
     use std::arch::x86_64::{
-        __m128i, _mm256_add_epi32, _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_permute4x64_epi64,
+        __m128i, _mm256_blend_epi32, _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_permute4x64_epi64,
         _mm256_permutevar8x32_epi32, _mm256_shuffle_epi32, _mm256_storeu_si256,
     };
     pub(in crate::simd) use std::arch::x86_64::{
-        __m256i as Vector, _mm256_add_epi16 as add_16, _mm256_and_si256 as and, _mm256_madd_epi16 as madd_16,
-        _mm256_maddubs_epi16 as madd_8, _mm256_mulhrs_epi16 as mul_round_16, _mm256_packs_epi32 as pack_32,
-        _mm256_packus_epi16 as pack_16, _mm256_set1_epi16 as all_16, _mm256_set1_epi32 as all_32,
-        _mm256_setzero_si256 as zero, _mm256_shuffle_epi8 as shuffle_8, _mm256_srai_epi32 as shift_32,
-        _mm256_srli_epi32 as shift_unsigned_32, _mm256_sub_epi16 as sub_16, _mm256_sub_epi32 as sub_32,
-        _mm256_unpackhi_epi8 as unpack_high_8, _mm256_unpackhi_epi16 as unpack_high_16,
-        _mm256_unpacklo_epi8 as unpack_low_8, _mm256_unpacklo_epi16 as unpack_low_16, _mm256_xor_si256 as xor,
+        __m256i as Vector, _mm256_add_epi16 as add_16, _mm256_add_epi32 as add_32, _mm256_and_si256 as and,
+        _mm256_madd_epi16 as madd_16, _mm256_maddubs_epi16 as madd_8, _mm256_mulhi_epi16 as mul_high_16,
+        _mm256_mulhrs_epi16 as mul_round_16, _mm256_packs_epi32 as pack_32, _mm256_packus_epi16 as pack_16,
+        _mm256_set1_epi16 as all_16, _mm256_set1_epi32 as all_32, _mm256_setzero_si256 as zero,
+        _mm256_shuffle_epi8 as shuffle_8, _mm256_slli_epi16 as shift_left_16, _mm256_slli_epi64 as shift_left_64,
+        _mm256_srai_epi16 as shift_16, _mm256_srai_epi32 as shift_32, _mm256_srli_epi16 as shift_unsigned_16,
+        _mm256_srli_epi32 as shift_unsigned_32, _mm256_srli_epi64 as shift_right_64, _mm256_sub_epi16 as sub_16,
+        _mm256_sub_epi32 as sub_32, _mm256_unpackhi_epi8 as unpack_high_8, _mm256_unpackhi_epi16 as unpack_high_16,
+        _mm256_unpackhi_epi32 as unpack_high_32, _mm256_unpacklo_epi8 as unpack_low_8,
+        _mm256_unpacklo_epi16 as unpack_low_16, _mm256_unpacklo_epi32 as unpack_low_32, _mm256_xor_si256 as xor,
     };
 
     /// The bytes of a vector.
     pub(in crate::simd) const BYTES: usize = 32;
+
+    // Where each four bytes of a vector come from, for `permute_32`.
+    pub(in crate::simd) const APART: [i32; BYTES / 4] = super::apart();
+    pub(in crate::simd) const TOGETHER: [i32; BYTES / 4] = super::together();
+    pub(in crate::simd) const HALVES: [i32; BYTES / 4] = super::halves();
+    pub(in crate::simd) const THIRDS: [i32; BYTES / 4] = super::thirds();
+    pub(in crate::simd) const FOURTHS: [i32; BYTES / 4] = super::fourths();
 
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -124,27 +134,53 @@ pub(super) mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn dot(sums: Vector, a: Vector, b: Vector) -> Vector {
-        _mm256_add_epi32(sums, madd_16(a, b))
+        add_32(sums, madd_16(a, b))
+    }
+
+    /// Four bytes at a time from anywhere in the vector.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn permute_32(v: Vector, from: &[i32; BYTES / 4]) -> Vector {
+        // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+        _mm256_permutevar8x32_epi32(v, unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
+    }
+
+    /// The even ones of the first, the odd ones of the second.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn by_turns_32(even: Vector, odd: Vector) -> Vector {
+        _mm256_blend_epi32(even, odd, 0xAA)
     }
 }
 
 pub(super) mod avx512 {
     use std::arch::x86_64::{
-        __m128i, _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_permutexvar_epi32, _mm512_permutexvar_epi64,
-        _mm512_setr_epi64, _mm512_shuffle_epi32, _mm512_storeu_si512,
+        __m128i, _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_mask_blend_epi32, _mm512_permutexvar_epi32,
+        _mm512_permutexvar_epi64, _mm512_setr_epi64, _mm512_shuffle_epi32, _mm512_storeu_si512,
     };
     pub(in crate::simd) use std::arch::x86_64::{
-        __m512i as Vector, _mm512_add_epi16 as add_16, _mm512_and_si512 as and, _mm512_dpwssd_epi32 as dot,
-        _mm512_maddubs_epi16 as madd_8, _mm512_mulhrs_epi16 as mul_round_16, _mm512_packs_epi32 as pack_32,
+        __m512i as Vector, _mm512_add_epi16 as add_16, _mm512_add_epi32 as add_32, _mm512_and_si512 as and,
+        _mm512_dpwssd_epi32 as dot, _mm512_madd_epi16 as madd_16, _mm512_maddubs_epi16 as madd_8,
+        _mm512_mulhi_epi16 as mul_high_16, _mm512_mulhrs_epi16 as mul_round_16, _mm512_packs_epi32 as pack_32,
         _mm512_packus_epi16 as pack_16, _mm512_set1_epi16 as all_16, _mm512_set1_epi32 as all_32,
-        _mm512_setzero_si512 as zero, _mm512_shuffle_epi8 as shuffle_8, _mm512_srai_epi32 as shift_32,
-        _mm512_srli_epi32 as shift_unsigned_32, _mm512_sub_epi16 as sub_16, _mm512_sub_epi32 as sub_32,
+        _mm512_setzero_si512 as zero, _mm512_shuffle_epi8 as shuffle_8, _mm512_slli_epi16 as shift_left_16,
+        _mm512_slli_epi64 as shift_left_64, _mm512_srai_epi16 as shift_16, _mm512_srai_epi32 as shift_32,
+        _mm512_srli_epi16 as shift_unsigned_16, _mm512_srli_epi32 as shift_unsigned_32,
+        _mm512_srli_epi64 as shift_right_64, _mm512_sub_epi16 as sub_16, _mm512_sub_epi32 as sub_32,
         _mm512_unpackhi_epi8 as unpack_high_8, _mm512_unpackhi_epi16 as unpack_high_16,
-        _mm512_unpacklo_epi8 as unpack_low_8, _mm512_unpacklo_epi16 as unpack_low_16, _mm512_xor_si512 as xor,
+        _mm512_unpackhi_epi32 as unpack_high_32, _mm512_unpacklo_epi8 as unpack_low_8,
+        _mm512_unpacklo_epi16 as unpack_low_16, _mm512_unpacklo_epi32 as unpack_low_32, _mm512_xor_si512 as xor,
     };
 
     /// The bytes of a vector.
     pub(in crate::simd) const BYTES: usize = 64;
+
+    // Where each four bytes of a vector come from, for `permute_32`.
+    pub(in crate::simd) const APART: [i32; BYTES / 4] = super::apart();
+    pub(in crate::simd) const TOGETHER: [i32; BYTES / 4] = super::together();
+    pub(in crate::simd) const HALVES: [i32; BYTES / 4] = super::halves();
+    pub(in crate::simd) const THIRDS: [i32; BYTES / 4] = super::thirds();
+    pub(in crate::simd) const FOURTHS: [i32; BYTES / 4] = super::fourths();
 
     #[inline]
     #[target_feature(enable = "avx512f")]
@@ -214,4 +250,49 @@ pub(super) mod avx512 {
     pub(in crate::simd) fn in_turns(v: Vector) -> Vector {
         _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), v)
     }
+
+    /// Four bytes at a time from anywhere in the vector.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::simd) fn permute_32(v: Vector, from: &[i32; BYTES / 4]) -> Vector {
+        // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+        _mm512_permutexvar_epi32(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }, v)
+    }
+
+    /// The even ones of the first, the odd ones of the second.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::simd) fn by_turns_32(even: Vector, odd: Vector) -> Vector {
+        _mm512_mask_blend_epi32(0xAAAA, even, odd)
+    }
+}
+
+/// An order of fours of bytes, `N` in all.
+macro_rules! orders {
+    ($($(#[$meta:meta])* $name:ident: |$at:ident, $lanes:ident| $from:expr;)*) => {
+        $($(#[$meta])*
+        const fn $name<const N: usize>() -> [i32; N] {
+            let $lanes = N / 4;
+            let mut order = [0; N];
+            let mut $at = 0;
+            while $at < N {
+                order[$at] = ($from) as i32;
+                $at += 1;
+            }
+            order
+        })*
+    };
+}
+
+orders! {
+    /// One four of every so many in each sixteen bytes, so that `unpack` leaves pixels in their order.
+    apart: |at, lanes| at % 4 * lanes + at / 4;
+    /// Undoes what two `pack` make of four vectors.
+    together: |at, lanes| at % lanes * 4 + at / lanes;
+    /// The first eight bytes of each sixteen, then the others.
+    halves: |at, lanes| (at % (2 * lanes)) / 2 * 4 + at / (2 * lanes) * 2 + at % 2;
+    /// The first three fours of each sixteen bytes, one behind the other.
+    thirds: |at, lanes| if at < 3 * lanes { at / 3 * 4 + at % 3 } else { 3 };
+    /// Three fours to each sixteen bytes.
+    fourths: |at, _lanes| if at % 4 < 3 { at / 4 * 3 + at % 4 } else { 0 };
 }

@@ -78,13 +78,15 @@ impl<'g> Negotiation<'g> {
                 .map_err(|p| NoPlan::Shape { handler: handler.name.clone(), problem: p.problem, fix: p.fix })?;
             outputs.push(content);
         }
+        let untouched = is_untouched(handler.entry, lead.as_ref(), &outputs);
         let live = handler.entry.live || feeds.iter().any(|(_, (from, _))| self.net.nodes[*from].live);
         let node = self.push(Node {
             name: handler.name.clone(),
             entry: handler.entry,
             settings: Cow::Borrowed(&handler.settings),
             inserted: false,
-            kernel: handler.kernel(),
+            kernel: handler.kernel().filter(|_| !untouched),
+            untouched,
             lead: handler.lead,
             inputs: vec![None; handler.entry.inputs.len()],
             fans: vec![Vec::new(); outputs.len()],
@@ -153,6 +155,7 @@ impl<'g> Negotiation<'g> {
             name,
             entry,
             kernel: entry.kernel.under(&settings),
+            untouched: false,
             settings: Cow::Owned(settings),
             inserted: true,
             lead: 0,
@@ -245,6 +248,14 @@ impl<'g> Negotiation<'g> {
         };
         *formats.iter().min_by_key(|f| unhappy(f)).expect("the catalogue refuses ports without formats")
     }
+}
+
+/// Whether a handler is set to the format that comes in, and not the one that is computed in: then it has nothing to do.
+fn is_untouched(entry: &Entry, lead: Option<&Content>, outputs: &[Content]) -> bool {
+    let format = |content: &Content| content.frame().map(|frame| frame.format);
+    let set = entry.outputs.iter().all(|output| matches!(output.format, FormatRule::Setting(_)));
+    let (comes, goes) = (lead.and_then(format), outputs.first().and_then(format));
+    set && comes.is_some() && comes == goes && comes != Some(Format::Rgba8)
 }
 
 /// Media in any space: placement settles that later.

@@ -24,6 +24,8 @@ pub(super) struct Node<'g> {
     pub settings: Cow<'g, Settings>,
     pub inserted: bool,
     pub kernel: Option<Kernel>,
+    /// Whether it is set to make what comes in anyway.
+    pub untouched: bool,
     /// Index of the input whose frames it follows.
     pub lead: usize,
     /// What each output carries.
@@ -52,7 +54,8 @@ pub(super) struct Wire {
 impl Node<'_> {
     /// Whether what comes out is the very frame that came in.
     pub fn passes_on(&self) -> bool {
-        self.entry.family == Family::Control && !self.inputs.is_empty() && self.entry.transfer.is_none()
+        let control = self.entry.family == Family::Control && self.entry.transfer.is_none();
+        (control || self.untouched) && !self.inputs.is_empty()
     }
 }
 
@@ -81,7 +84,7 @@ impl Net<'_> {
         let node = &self.nodes[at];
         let work = node.entry.work_under(&node.settings);
         let read = self.lead_wire(at).map(|w| &self.wires[w].content);
-        let Some(main) = self.main_content(at) else { return (work.class, 0.0) };
+        let Some(main) = self.main_content(at).filter(|_| !node.untouched) else { return (work.class, 0.0) };
         let units = match work.units {
             Units::PerPixel(units) => units * main.elements() as f64,
             Units::PerPixelBy(units) => units(&node.settings) * main.elements() as f64,

@@ -1,0 +1,184 @@
+//! Levels from the colours of pixels: luma, and chroma of full or half the width, for many pixels at once.
+//!
+//! Owns the arithmetic in pairs of 16-bit numbers, which vectors multiply and add in one step.
+//! Does not finish a row: what is left over is weighed one by one. Does not weigh rows shorter than a vector.
+//!
+//! Always: sums of 32 bits, of which 15 are cut off, or 17 where four pixels are summed; the rest is clamped to a level.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+)]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, dead_code, reason = "elsewhere there is no level above the baseline")
+)]
+
+use crate::picture::Pixel;
+use crate::stored::way::Down;
+
+use super::Level;
+
+/// Factors of red, green and blue, and what is added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Weights {
+    pub(crate) factors: [i32; 3],
+    pub(crate) bias: i32,
+}
+
+/// Weighs as many pixels as the level does at once, from the left, and says how many: none or all.
+pub(crate) fn weigh(level: Level, weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
+    match level.0 {
+        super::Kind::Baseline => 0,
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::weigh(weights, pixels, into) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx512Bytes => unsafe { x86::avx512::weigh(weights, pixels, into) },
+    }
+}
+
+/// Chroma of two rows at half their width, u and v by turns; says how many pixels of a row were used, an even number.
+pub(crate) fn pairs(level: Level, down: &Down, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
+    match level.0 {
+        super::Kind::Baseline => 0,
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::pairs(down, rows, into) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx512Bytes => unsafe { x86::avx512::pairs(down, rows, into) },
+    }
+}
+
+/// The same, u and v apart.
+pub(crate) fn halves(level: Level, down: &Down, rows: [&[Pixel]; 2], u: &mut [u8], v: &mut [u8]) -> usize {
+    match level.0 {
+        super::Kind::Baseline => 0,
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::halves(down, rows, u, v) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx512Bytes => unsafe { x86::avx512::halves(down, rows, u, v) },
+    }
+}
+
+/// Two factors that fit 16 bits, in one number.
+#[cfg(target_arch = "x86_64")]
+fn pair(low: i32, high: i32) -> i32 {
+    (high << 16) | (low & 0xffff)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    super::super::wide::both_widths! { v;
+        use std::arch::x86_64::_mm_setr_epi32;
+        use crate::picture::Pixel;
+        use crate::simd::weigh::Weights;
+        use crate::simd::weigh::pair;
+        use crate::stored::way::CHROMA_BIAS;
+        use crate::stored::way::Down;
+
+        fn weigh(weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
+            // The last vector begins where it just fits: some pixels are weighed twice.
+            let Some(last) = pixels.len().checked_sub(v::BYTES) else { return 0 };
+            let [r, g, b] = weights.factors;
+            let (even, odd) = (v::all_32(pair(r, b)), v::all_32(pair(g, 0)));
+            let (bias, bytes) = (v::all_32(weights.bias), v::all_32(0x00ff_00ff));
+            let mut at = 0;
+            loop {
+                let mut four = quarters(pixels, at);
+                for c in &mut four {
+                    let (rb, ga) = (v::and(*c, bytes), v::and(v::shift_unsigned_32(*c, 8), bytes));
+                    *c = v::shift_32(v::dot(v::dot(bias, rb, even), ga, odd), 15);
+                }
+                v::store(into[at..].first_chunk_mut().expect("a byte for each pixel"), levels(four));
+                if at == last {
+                    return pixels.len();
+                }
+                at = (at + v::BYTES).min(last);
+            }
+        }
+
+        fn pairs(down: &Down, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
+            let Some(last) = rows[0].len().checked_sub(v::BYTES) else { return 0 };
+            let last = last & !1;
+            let factors = chroma_factors(down);
+            let mut at = 0;
+            loop {
+                v::store(into[at..].first_chunk_mut().expect("two bytes for two pixels"), chroma(rows, at, &factors));
+                if at == last {
+                    return last + v::BYTES;
+                }
+                at = (at + v::BYTES).min(last);
+            }
+        }
+
+        fn halves(down: &Down, rows: [&[Pixel]; 2], u: &mut [u8], w: &mut [u8]) -> usize {
+            let Some(last) = rows[0].len().checked_sub(v::BYTES) else { return 0 };
+            let last = last & !1;
+            let factors = chroma_factors(down);
+            // From eight pairs to eight of the one and eight of the other.
+            let turn = v::repeat(_mm_setr_epi32(0x0604_0200, 0x0e0c_0a08, 0x0705_0301, 0x0f0d_0b09));
+            let mut at = 0;
+            loop {
+                let mut both = [0; v::BYTES];
+                v::store(&mut both, v::permute_32(v::shuffle_8(chroma(rows, at, &factors), turn), &v::HALVES));
+                let (us, ws) = both.split_at(v::BYTES / 2);
+                u[at / 2..][..v::BYTES / 2].copy_from_slice(us);
+                w[at / 2..][..v::BYTES / 2].copy_from_slice(ws);
+                if at == last {
+                    return last + v::BYTES;
+                }
+                at = (at + v::BYTES).min(last);
+            }
+        }
+
+        /// Of red and blue, then green and nothing, by turns: for u and for v.
+        #[inline]
+        fn chroma_factors(down: &Down) -> [v::Vector; 2] {
+            [down.u, down.v].map(|[r, g, b]| {
+                let (rb, ga) = (pair(r, b), pair(g, 0));
+                v::repeat(_mm_setr_epi32(rb, ga, rb, ga))
+            })
+        }
+
+        /// Chroma of as many pixels of two rows as a vector has bytes.
+        #[inline]
+        fn chroma(rows: [&[Pixel]; 2], at: usize, factors: &[v::Vector; 2]) -> v::Vector {
+            let (upper, lower) = (quarters(rows[0], at), quarters(rows[1], at));
+            // Two reds, two blues, two greens, two alphas.
+            let turn = v::repeat(_mm_setr_epi32(0x0602_0400, 0x0703_0501, 0x0e0a_0c08, 0x0f0b_0d09));
+            let (ones, bias) = (v::all_16(0x0101), v::all_32(CHROMA_BIAS));
+            let mut four = upper;
+            for i in 0..4 {
+                let above = v::madd_8(v::shuffle_8(upper[i], turn), ones);
+                let sums = v::add_16(above, v::madd_8(v::shuffle_8(lower[i], turn), ones));
+                let (u, w) = (v::madd_16(sums, factors[0]), v::madd_16(sums, factors[1]));
+                // Red and blue of u lie in even places and green in odd ones: both come together in the even ones, and
+                // those of v in the odd ones.
+                let u = v::add_32(u, v::shift_right_64(u, 32));
+                let w = v::add_32(w, v::shift_left_64(w, 32));
+                four[i] = v::shift_32(v::add_32(v::by_turns_32(u, w), bias), 17);
+            }
+            levels(four)
+        }
+
+        #[inline]
+        fn quarters(pixels: &[Pixel], at: usize) -> [v::Vector; 4] {
+            let bytes = pixels[at..].first_chunk::<{ v::BYTES }>().expect("a vector of pixels").as_flattened();
+            let quarters = bytes.as_chunks::<{ v::BYTES }>().0.first_chunk::<4>().expect("four bytes a pixel");
+            [v::load(&quarters[0]), v::load(&quarters[1]), v::load(&quarters[2]), v::load(&quarters[3])]
+        }
+
+        /// The lowest bytes of four vectors, one behind the other, clamped.
+        #[inline]
+        fn levels(four: [v::Vector; 4]) -> v::Vector {
+            let low = v::pack_32(four[0], four[1]);
+            let high = v::pack_32(four[2], four[3]);
+            v::permute_32(v::pack_16(low, high), &v::TOGETHER)
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `i422`: luma, then two planes of chroma of half the width.
+//!
+//! Owns its rows, both ways.
+//! Does not mix rows: each has chroma of its own.
+
+use vramp_plan::Format;
+
+use crate::picture::Pixel;
+
+use super::pack::Packing;
+use super::unpack::{Between, Unpacking, from_halves};
+use super::{PlaneRows, Stored};
+
+/// Planar 4:2:2.
+pub(super) static I422: Stored =
+    Stored { format: Format::I422, wgsl: include_str!("i422.wgsl"), block: [8, 1], unpack, pack };
+
+fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
+    let both = |plane| [args.row(plane, y); 2];
+    from_halves(args, between, args.row(0, y), [both(1), both(2)], into);
+}
+
+fn pack(args: &Packing, between: &mut Between, rows: [&[Pixel]; 2], into: &mut PlaneRows<'_>, y: usize) {
+    for (pixels, y) in rows.into_iter().zip(y..into.rows()) {
+        args.luma(pixels, into.row(0, y));
+        args.halves(&mut between.sums, [pixels; 2], into.chroma(y));
+    }
+}

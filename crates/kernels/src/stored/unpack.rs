@@ -1,0 +1,229 @@
+//! Rows of planes become rows of pixels: the loops that formats share.
+//!
+//! Owns the rows in between: chroma of half the width, mixed from two rows, and chroma of full width.
+//! Does not know where planes lie.
+//!
+//! Always: every level gives the same bytes. Chroma lies in the middle of its pixels. In the plain loops the factors
+//! are constants of each way, because only then does a compiler find the 16-bit multiplications: 1080p on one thread
+//! with nothing but SSE2 takes 4.3 ms from i420 with factors in variables and 1.6 ms so.
+
+use vramp_plan::Size;
+
+use crate::picture::Pixel;
+use crate::simd::paint::{self, Chroma};
+use crate::simd::{Level, Loop};
+
+use super::pack::Sums;
+use super::planes::Planes;
+use super::way::{UP, Way, centred};
+
+/// A stored frame that is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unpacking<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) planes: Planes,
+    pub(crate) way: Way,
+    pub(crate) level: Level,
+}
+
+/// Rows between planes and pixels, made once and used again.
+#[derive(Debug, Default)]
+pub(crate) struct Between {
+    /// Chroma of half the width, at four times its level, with one more at both ends.
+    half: [Vec<u16>; 2],
+    /// Chroma of full width.
+    wide: [Vec<i16>; 2],
+    pub(super) sums: Sums,
+    /// Chroma that is stored by turns.
+    pub(super) apart: [Vec<u8>; 2],
+    /// Rows of pixels on their way into planes.
+    pub(crate) pixels: [Vec<Pixel>; 2],
+}
+
+impl<'a> Unpacking<'a> {
+    pub(crate) fn row(&self, plane: usize, row: usize) -> &'a [u8] {
+        &self.bytes[self.planes.row(plane, row)]
+    }
+
+    /// The row of chroma that a row of pixels lies in, and the other one it is nearest to.
+    pub(super) fn around(&self, plane: usize, y: usize) -> [&'a [u8]; 2] {
+        let near = y / 2;
+        let far = if y.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(self.planes.rows(plane) - 1) };
+        [self.row(plane, near), self.row(plane, far)]
+    }
+}
+
+/// Makes pixels from luma and two planes of chroma of half the width, each between two of its rows.
+pub(super) fn from_halves(
+    args: &Unpacking<'_>,
+    between: &mut Between,
+    luma: &[u8],
+    chroma: [[&[u8]; 2]; 2],
+    into: &mut [Pixel],
+) {
+    for ([near, far], half) in chroma.into_iter().zip(&mut between.half) {
+        half.resize(near.len() + 2, 0);
+        args.level.run(Mixed { near, far, into: &mut half[1..=near.len()] });
+    }
+    finish(args, between, luma, into);
+}
+
+/// The same, where u and v are stored by turns.
+pub(super) fn from_pairs(
+    args: &Unpacking<'_>,
+    between: &mut Between,
+    luma: &[u8],
+    [near, far]: [&[u8]; 2],
+    into: &mut [Pixel],
+) {
+    let pairs = near.len() / 2;
+    let [u, v] = &mut between.half;
+    u.resize(pairs + 2, 0);
+    v.resize(pairs + 2, 0);
+    args.level.run(MixedApart { near, far, u: &mut u[1..=pairs], v: &mut v[1..=pairs] });
+    finish(args, between, luma, into);
+}
+
+/// Makes pixels from luma and chroma of the same width.
+pub(super) fn from_full(args: &Unpacking<'_>, between: &mut Between, luma: &[u8], [u, v]: [&[u8]; 2], into: &mut [Pixel]) {
+    let done = paint::paint(args.level, args.way.up(), luma, Chroma::Full([u, v]), into);
+    let (luma, u, v, into) = (&luma[done..], &u[done..], &v[done..], &mut into[done..]);
+    for (chroma, wide) in [u, v].into_iter().zip(&mut between.wide) {
+        wide.clear();
+        wide.extend(chroma.iter().map(|level| centred(16 * u16::from(*level))));
+    }
+    plain(args, luma, &between.wide, into);
+}
+
+/// Makes pixels from luma: no chroma is chroma in the middle.
+pub(super) fn from_luma(args: &Unpacking<'_>, between: &mut Between, luma: &[u8], into: &mut [Pixel]) {
+    let done = paint::paint(args.level, args.way.up(), luma, Chroma::None, into);
+    let (luma, into) = (&luma[done..], &mut into[done..]);
+    for wide in &mut between.wide {
+        wide.clear();
+        wide.resize(luma.len(), 0);
+    }
+    plain(args, luma, &between.wide, into);
+}
+
+/// Pixels from luma and the halves that are in between.
+fn finish(args: &Unpacking<'_>, between: &mut Between, luma: &[u8], into: &mut [Pixel]) {
+    for half in &mut between.half {
+        let last = half.len() - 1;
+        (half[0], half[last]) = (half[1], half[last - 1]);
+    }
+    let [u, v] = &between.half;
+    let done = paint::paint(args.level, args.way.up(), luma, Chroma::Halves([u, v]), into);
+    match luma.len() - done {
+        0 => {}
+        // At most one is left over where any were done: an even one, at the end.
+        1 if done > 0 => {
+            let chroma = |half: &[u16]| centred(3 * half[1 + done / 2] + half[done / 2]);
+            into[done] = args.way.up().pixel(luma[done], chroma(u), chroma(v)).to_le_bytes();
+        }
+        _ => {
+            for (half, wide) in between.half.iter().zip(&mut between.wide) {
+                wide.resize(luma.len(), 0);
+                args.level.run(Widened { half, into: wide });
+            }
+            plain(args, luma, &between.wide, into);
+        }
+    }
+}
+
+/// Two rows of chroma, three parts of the nearer one: four times their level.
+struct Mixed<'a> {
+    near: &'a [u8],
+    far: &'a [u8],
+    into: &'a mut [u16],
+}
+
+impl Loop for Mixed<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for ((sum, near), far) in self.into.iter_mut().zip(self.near).zip(self.far) {
+            *sum = 3 * u16::from(*near) + u16::from(*far);
+        }
+    }
+}
+
+/// The same of u and v by turns.
+struct MixedApart<'a> {
+    near: &'a [u8],
+    far: &'a [u8],
+    u: &'a mut [u16],
+    v: &'a mut [u16],
+}
+
+impl Loop for MixedApart<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.near.as_chunks::<2>().0.iter().zip(self.far.as_chunks::<2>().0);
+        for ((u, v), (near, far)) in self.u.iter_mut().zip(self.v).zip(rows) {
+            let (near, far) = (u16::from_le_bytes(*near), u16::from_le_bytes(*far));
+            *u = 3 * (near & 255) + (far & 255);
+            *v = 3 * (near >> 8) + (far >> 8);
+        }
+    }
+}
+
+/// Chroma of half the width, with one more at both ends, becomes one of full width: each pixel has three parts of the
+/// chroma it lies in and one of the neighbour it is nearer to.
+struct Widened<'a> {
+    half: &'a [u16],
+    into: &'a mut [i16],
+}
+
+impl Loop for Widened<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Widened { half, into } = self;
+        let Some((left, rest)) = into.split_first_mut() else { return };
+        *left = centred(4 * half[1]);
+        let mut pairs = rest.chunks_exact_mut(2);
+        for (pair, (one, two)) in (&mut pairs).zip(half[1..].iter().zip(&half[2..])) {
+            pair.copy_from_slice(&[centred(3 * one + two), centred(one + 3 * two)]);
+        }
+        if let [right] = pairs.into_remainder() {
+            *right = centred(4 * half[half.len() - 1]);
+        }
+    }
+}
+
+fn plain(args: &Unpacking<'_>, luma: &[u8], [u, v]: &[Vec<i16>; 2], into: &mut [Pixel]) {
+    match args.way.number() {
+        0 => args.level.run(Painted::<0> { luma, u, v, into }),
+        1 => args.level.run(Painted::<1> { luma, u, v, into }),
+        2 => args.level.run(Painted::<2> { luma, u, v, into }),
+        _ => args.level.run(Painted::<3> { luma, u, v, into }),
+    }
+}
+
+/// Pixels from luma and chroma of full width, all opaque.
+struct Painted<'a, const W: usize> {
+    luma: &'a [u8],
+    u: &'a [i16],
+    v: &'a [i16],
+    into: &'a mut [Pixel],
+}
+
+impl<const W: usize> Loop for Painted<'_, W> {
+    #[inline(always)]
+    fn run(self) {
+        let up = const { &UP[W] };
+        for (((pixel, y), u), v) in self.into.iter_mut().zip(self.luma).zip(self.u).zip(self.v) {
+            *pixel = up.pixel(*y, *u, *v).to_le_bytes();
+        }
+    }
+}
+
+/// What unpacking a frame of this size and format needs.
+pub(crate) fn unpacking<'a>(
+    format: vramp_plan::Format,
+    size: Size,
+    bytes: &'a [u8],
+    way: u32,
+    level: Level,
+) -> Unpacking<'a> {
+    Unpacking { bytes, planes: Planes::of(format, size), way: Way::numbered(way), level }
+}

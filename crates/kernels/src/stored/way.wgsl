@@ -1,0 +1,39 @@
+// How luma and chroma make red, green and blue, and back; what all formats with luma share.
+// load params: 0 which way (for the host), 1 black, 2 luma, 3 red from v, 4 green from u, 5 green from v, 6 blue from u;
+//     7, 8, 9 the first word of each plane; 10, 11, 12 words from one of its rows to the next
+// store params: 0 which way (for the host), 1 black, 2 to 4 luma, 5 to 7 u, 8 to 10 v from red, green and blue;
+//     11, 12, 13 the first word of each plane; 14, 15, 16 words from one of its rows to the next
+fn way_times(a: i32, b: i32) -> i32 {
+    return (a * b) >> 16u;
+}
+
+// The pixel of a luma and of chroma in sixteenths of a level.
+fn way_pixel(y: i32, u: i32, v: i32, k: u32) -> vec4<i32> {
+    let l = way_times((y - int(k + 1u)) << 7u, int(k + 2u)) + 17;
+    let cu = (u << 4u) - 32768;
+    let cv = (v << 4u) - 32768;
+    let red = l + way_times(cv, int(k + 3u));
+    let green = l + way_times(cu, int(k + 4u)) + way_times(cv, int(k + 5u));
+    let blue = l + way_times(cu, int(k + 6u));
+    let c = vec3<i32>(red, green, blue) >> vec3<u32>(5u);
+    return vec4<i32>(clamp(c, vec3<i32>(0), vec3<i32>(255)), 255);
+}
+
+fn way_luma(c: vec4<i32>, k: u32) -> u32 {
+    let sum = c.x * int(k + 2u) + c.y * int(k + 3u) + c.z * int(k + 4u);
+    return u32((sum + (int(k + 1u) << 15u) + 16384) >> 15u);
+}
+
+// U and v of the sum of four pixels.
+fn way_chroma(c: vec4<i32>, k: u32) -> vec2<u32> {
+    let u = c.x * int(k + 5u) + c.y * int(k + 6u) + c.z * int(k + 7u);
+    let v = c.x * int(k + 8u) + c.y * int(k + 9u) + c.z * int(k + 10u);
+    let sum = (vec2<i32>(u, v) + vec2<i32>(16842752)) >> vec2<u32>(17u);
+    return vec2<u32>(clamp(sum, vec2<i32>(0), vec2<i32>(255)));
+}
+
+// The neighbour that chroma of a place is mixed with: the one before at even places, the one behind at odd ones.
+fn way_far(at: vec2<i32>) -> vec2<i32> {
+    let last = ((source_size() + vec2<i32>(1)) >> vec2<u32>(1u)) - vec2<i32>(1);
+    return clamp((at >> vec2<u32>(1u)) + 2 * (at & vec2<i32>(1)) - vec2<i32>(1), vec2<i32>(0), last);
+}

@@ -1,0 +1,189 @@
+//! Laws of formats, for any size and way: the whole-number definition holds to the bit at every level, bands join
+//! without a seam, and functions in between see pixels.
+
+mod format_made;
+
+use format_made::{Converted, OTHERS, bare, made_up};
+use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
+use vramp_kernels::Level;
+use vramp_kernels::head::flip;
+use vramp_kernels::pixel::{markers, table};
+use vramp_kernels::stored::{Way, of};
+use vramp_plan::{Format, Size};
+
+/// Sizes of single pixels, and of rows that several vectors are needed for.
+fn size() -> impl Strategy<Value = Size> {
+    let width = prop_oneof![1..20u32, 60..70u32, 120..200u32];
+    (width, 1..12u32).prop_map(|(width, height)| Size { width, height })
+}
+
+fn format() -> impl Strategy<Value = Format> {
+    (0..OTHERS.len()).prop_map(|at| OTHERS[at])
+}
+
+fn way() -> impl Strategy<Value = Way> {
+    (any::<bool>(), any::<bool>()).prop_map(|(bt709, full)| Way::new(bt709, full))
+}
+
+fn heights() -> impl Strategy<Value = Vec<u32>> {
+    proptest::collection::vec(1..7u32, 1..5)
+}
+
+/// A byte of a plane.
+fn at(format: Format, size: Size, frame: &[u8], plane: usize, x: i32, y: i32) -> i32 {
+    let plane = format.planes(size).nth(plane).expect("the plane is there");
+    i32::from(frame[plane.start as usize + y as usize * plane.stride as usize + x as usize])
+}
+
+/// How many pixels a chroma sample of a format covers, across and down.
+fn covers(format: Format) -> (i32, i32) {
+    match format {
+        Format::I420 | Format::Nv12 => (2, 2),
+        Format::I422 => (2, 1),
+        _ => (1, 1),
+    }
+}
+
+fn chroma(format: Format, size: Size, frame: &[u8], which: usize, x: i32, y: i32) -> i32 {
+    match format {
+        Format::Nv12 => at(format, size, frame, 1, 2 * x + i32::try_from(which).expect("0 or 1"), y),
+        _ => at(format, size, frame, 1 + which, x, y),
+    }
+}
+
+/// Pixels of a frame by the definition, one by one.
+fn pixels_by_definition(format: Format, size: Size, frame: &[u8], way: Way) -> Vec<u8> {
+    let words = of(format).expect("another format").load_words(way, size).map(u32::cast_signed);
+    let (w, h) = (size.width.cast_signed(), size.height.cast_signed());
+    let mut made = Vec::new();
+    for (y, x) in (0..h).flat_map(|y| (0..w).map(move |x| (y, x))) {
+        if format == Format::Rgb8 {
+            made.extend((0..3).map(|c| at(format, size, frame, 0, 3 * x + c, y) as u8).chain([255]));
+            continue;
+        }
+        let [u, v] = [0, 1].map(|which| {
+            let (across, down) = covers(format);
+            let near = |at: i32, covers: i32| at / covers;
+            let far = |at: i32, covers: i32, count: i32| match (covers, at % 2) {
+                (1, _) => at,
+                (_, 0) => (at / 2 - 1).max(0),
+                _ => (at / 2 + 1).min((count + 1) / 2 - 1),
+            };
+            let ((x0, x1), (y0, y1)) = ((near(x, across), far(x, across, w)), (near(y, down), far(y, down, h)));
+            let level = |x, y| if format == Format::Gray8 { 128 } else { chroma(format, size, frame, which, x, y) };
+            let sixteenths = 9 * level(x0, y0) + 3 * level(x1, y0) + 3 * level(x0, y1) + level(x1, y1);
+            (sixteenths << 4) - 32768
+        });
+        let times = |a: i32, b: i32| (a * b) >> 16;
+        let y = times((at(format, size, frame, 0, x, y) - words[1]) << 7, words[2]) + 17;
+        let levels = [
+            y + times(v, words[3]),
+            y + times(u, words[4]) + times(v, words[5]),
+            y + times(u, words[6]),
+        ];
+        made.extend(levels.map(|level| (level >> 5).clamp(0, 255) as u8).into_iter().chain([255]));
+    }
+    made
+}
+
+/// A frame of pixels by the definition, byte by byte and without what fills rows up.
+fn stored_by_definition(format: Format, size: Size, pixels: &[u8], way: Way) -> Vec<u8> {
+    let words = of(format).expect("another format").store_words(way, size).map(u32::cast_signed);
+    let (w, h) = (size.width.cast_signed(), size.height.cast_signed());
+    let pixel = |x: i32, y: i32, c: i32| i32::from(pixels[(4 * (y * w + x) + c) as usize]);
+    let mut made = Vec::new();
+    let places = |w: i32, h: i32| (0..h).flat_map(move |y| (0..w).map(move |x| (x, y)));
+    if format == Format::Rgb8 {
+        return places(w, h).flat_map(|(x, y)| [0, 1, 2].map(|c| pixel(x, y, c) as u8)).collect();
+    }
+    made.extend(places(w, h).map(|(x, y)| {
+        let sum: i32 = (0..3).map(|c| pixel(x, y, c) * words[2 + c as usize]).sum();
+        ((sum + (words[1] << 15) + (1 << 14)) >> 15) as u8
+    }));
+    if format == Format::Gray8 {
+        return made;
+    }
+    let (across, down) = covers(format);
+    let (cw, ch) = ((w + across - 1) / across, (h + down - 1) / down);
+    let level = |which: usize, x: i32, y: i32| {
+        // What is beyond the border is what is at it; where fewer than four are covered, they count more often.
+        let (x0, x1) = (x * across, (x * across + across - 1).min(w - 1));
+        let (y0, y1) = (y * down, (y * down + down - 1).min(h - 1));
+        let sum: i32 = [(x0, y0), (x1, y0), (x0, y1), (x1, y1)]
+            .iter()
+            .map(|(x, y)| (0..3).map(|c| pixel(*x, *y, c) * words[5 + 3 * which + c as usize]).sum::<i32>())
+            .sum();
+        ((sum + (128 << 17) + (1 << 16)) >> 17).clamp(0, 255) as u8
+    };
+    if format == Format::Nv12 {
+        made.extend(places(cw, ch).flat_map(|(x, y)| [level(0, x, y), level(1, x, y)]));
+    } else {
+        made.extend([0, 1].into_iter().flat_map(|which| places(cw, ch).map(move |(x, y)| (which, x, y))).map(
+            |(which, x, y)| level(which, x, y),
+        ));
+    }
+    made
+}
+
+proptest! {
+    #[test]
+    fn to_pixels_every_level_is_the_definition_to_the_bit(
+        format in format(), size in size(), way in way(), seed in 0..1000u64, heights in heights(),
+    ) {
+        let frame = made_up(format, size, seed);
+        let expected = pixels_by_definition(format, size, &frame, way);
+        let made = Converted::new(format, Format::Rgba8, size, way, frame);
+        for level in Level::available() {
+            prop_assert_eq!(&Converted { level, ..made.clone() }.bands(&heights), &expected, "{} {}", format, level);
+        }
+    }
+
+    #[test]
+    fn from_pixels_every_level_is_the_definition_to_the_bit(
+        format in format(), size in size(), way in way(), seed in 0..1000u64, heights in heights(),
+    ) {
+        let frame = made_up(Format::Rgba8, size, seed);
+        let expected = stored_by_definition(format, size, &frame, way);
+        let made = Converted::new(Format::Rgba8, format, size, way, frame);
+        let first = made.whole();
+        for level in Level::available() {
+            let made = Converted { level, ..made.clone() }.bands(&heights);
+            prop_assert_eq!(&bare(format, size, &made), &expected, "{} {}", format, level);
+            prop_assert_eq!(&made, &first, "what fills rows up is the same: {} {}", format, level);
+        }
+    }
+
+    #[test]
+    fn what_fills_rows_up_is_zero(format in format(), size in size(), seed in 0..1000u64) {
+        let made = Converted::new(Format::Rgba8, format, size, Way::ALL[0], made_up(Format::Rgba8, size, seed)).whole();
+        for plane in format.planes(size) {
+            for row in 0..plane.rows {
+                let start = (plane.start + row * plane.stride) as usize;
+                let filling = &made[start + plane.row_bytes as usize..start + plane.stride as usize];
+                prop_assert_eq!(filling, &[0, 0, 0][..filling.len()]);
+            }
+        }
+    }
+
+    #[test]
+    fn two_formats_at_once_are_one_after_the_other_with_functions_in_between(
+        from in format(), into in format(), size in size(), ways in (way(), way()), heights in heights(),
+        flipped in prop_oneof![Just(None), (any::<bool>(), any::<bool>()).prop_map(Some)],
+    ) {
+        let frame = made_up(from, size, 3);
+        let inverted = (&table::TABLE, table::pack(&std::array::from_fn(|v| 255 - v as u8)).to_vec());
+        let marked = (&markers::MARKERS, markers::pack(5, 77).to_vec());
+        let mut made = Converted::new(from, into, size, ways.0, frame.clone());
+        made.ways[1] = ways.1;
+        if let Some((left_right, top_bottom)) = flipped {
+            made.head = (&flip::FLIP, flip::pack(left_right, top_bottom).to_vec());
+        }
+        made.before = vec![inverted.clone()];
+        made.after = vec![marked.clone()];
+        let pixels = Converted::new(from, Format::Rgba8, size, ways.0, frame).whole();
+        let changed = Converted { before: vec![inverted], after: vec![marked], head: made.head.clone(),
+            ..Converted::new(Format::Rgba8, Format::Rgba8, size, ways.0, pixels) }.whole();
+        let expected = Converted::new(Format::Rgba8, into, size, ways.1, changed).whole();
+        prop_assert_eq!(made.bands(&heights), expected);
+    }
+}

@@ -1,0 +1,135 @@
+"""Writes the frames that tests compare conversions between formats with.
+
+Owns the reference: NumPy in double precision, written from the definitions of BT.601 and BT.709 in limited and full
+range. Chroma is the mean of the pixels it covers and bilinear between their centres on the way back.
+Does not share anything with the code under test.
+
+Usage: python format.py FOLDER, with numpy. The FOLDER is ../data/format; its README.md says what is in it.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+folder = Path(sys.argv[1])
+FORMATS = ["rgb8", "i444", "i422", "i420", "nv12", "gray8"]
+WAYS = [("bt601", "limited"), ("bt601", "full"), ("bt709", "limited"), ("bt709", "full")]
+SIZES = [(1, 1), (7, 5), (70, 6)]
+
+lines, frames = [], []
+
+
+def noise(count, seed):
+    """Bytes that follow from their places, as the tests make them too."""
+    with np.errstate(over="ignore"):
+        at = np.arange(count, dtype=np.uint64) + np.uint64(77 * seed)
+        return ((at * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56)).astype(np.uint8)
+
+
+def rounded(v):
+    return np.floor(np.clip(v, 0, 255) + 0.5).astype(np.uint8)
+
+
+def covers(fmt):
+    return {"i420": (2, 2), "nv12": (2, 2), "i422": (2, 1)}.get(fmt, (1, 1))
+
+
+def planes(fmt, w, h):
+    """Width and height of each plane, in bytes."""
+    across, down = covers(fmt)
+    cw, ch = -(-w // across), -(-h // down)
+    return {
+        "rgba8": [(4 * w, h)],
+        "rgb8": [(3 * w, h)],
+        "gray8": [(w, h)],
+        "nv12": [(w, h), (2 * cw, ch)],
+    }.get(fmt, [(w, h), (cw, ch), (cw, ch)])
+
+
+def constants(way):
+    kr, kb = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}[way[0]]
+    black, luma, chroma = (16, 219, 224) if way[1] == "limited" else (0, 255, 255)
+    return kr, kb, black, luma, chroma
+
+
+def axis(pixels, cover):
+    """Which samples a pixel lies between, and how far towards the second."""
+    place = np.clip((np.arange(pixels) + 0.5) / cover - 0.5, 0, -(-pixels // cover) - 1)
+    first = np.floor(place).astype(int)
+    return first, np.minimum(first + 1, -(-pixels // cover) - 1), place - first
+
+
+def widened(plane, w, h, fmt):
+    across, down = covers(fmt)
+    x0, x1, fx = axis(w, across)
+    y0, y1, fy = axis(h, down)
+    plane = plane.astype(float)
+    rows = plane[:, x0] * (1 - fx) + plane[:, x1] * fx
+    return rows[y0] * (1 - fy)[:, None] + rows[y1] * fy[:, None]
+
+
+def to_rgba(fmt, parts, w, h, way):
+    made = np.full((h, w, 4), 255, np.uint8)
+    if fmt == "rgb8":
+        made[..., :3] = parts[0].reshape(h, w, 3)
+        return made
+    kr, kb, black, luma, chroma = constants(way)
+    bright = (parts[0].astype(float) - black) / luma
+    if fmt == "gray8":
+        pb = pr = np.zeros((h, w))
+    else:
+        u, v = (parts[1][:, 0::2], parts[1][:, 1::2]) if fmt == "nv12" else parts[1:]
+        pb, pr = ((widened(plane, w, h, fmt) - 128) / chroma for plane in (u, v))
+    red, blue = bright + 2 * (1 - kr) * pr, bright + 2 * (1 - kb) * pb
+    green = (bright - kr * red - kb * blue) / (1 - kr - kb)
+    for channel, level in enumerate((red, green, blue)):
+        made[..., channel] = rounded(255 * level)
+    return made
+
+
+def mean(plane, fmt):
+    across, down = covers(fmt)
+    h, w = plane.shape
+    made = np.empty((-(-h // down), -(-w // across)))
+    for y in range(made.shape[0]):
+        for x in range(made.shape[1]):
+            made[y, x] = plane[y * down : (y + 1) * down, x * across : (x + 1) * across].mean()
+    return made
+
+
+def from_rgba(fmt, pixels, way):
+    if fmt == "rgb8":
+        return [pixels[..., :3].reshape(pixels.shape[0], -1)]
+    kr, kb, black, luma, chroma = constants(way)
+    r, g, b = (pixels[..., channel] / 255 for channel in range(3))
+    bright = kr * r + (1 - kr - kb) * g + kb * b
+    made = [rounded(black + luma * bright)]
+    if fmt == "gray8":
+        return made
+    u = rounded(128 + chroma * mean((b - bright) / (2 * (1 - kb)), fmt))
+    v = rounded(128 + chroma * mean((r - bright) / (2 * (1 - kr)), fmt))
+    return made + ([np.stack([u, v], 2).reshape(u.shape[0], -1)] if fmt == "nv12" else [u, v])
+
+
+def write(source, target, size, way, parts):
+    found = b"".join(part.tobytes() for part in parts)
+    expected = sum(w * h for w, h in planes(target, *size))
+    assert len(found) == expected
+    lines.append(f"{source} {target} {size[0]}x{size[1]} {way[0]} {way[1]} {len(found)}")
+    frames.append(found)
+
+
+for fmt in FORMATS:
+    for way in WAYS[:1] if fmt == "rgb8" else WAYS:
+        for w, h in SIZES:
+            parts, at = [], 0
+            for width, height in planes(fmt, w, h):
+                parts.append(noise(at + width * height, w)[at:].reshape(height, width))
+                at += width * height
+            write(fmt, "rgba8", (w, h), way, [to_rgba(fmt, parts, w, h, way)])
+            pixels = noise(4 * w * h, w).reshape(h, w, 4)
+            write("rgba8", fmt, (w, h), way, from_rgba(fmt, pixels, way))
+
+(folder / "cases.txt").write_text("\n".join(lines) + "\n")
+(folder / "frames.bin").write_bytes(b"".join(frames))

@@ -17,6 +17,7 @@
 mod wide;
 
 pub(crate) mod blur;
+pub(crate) mod convolve;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod table;

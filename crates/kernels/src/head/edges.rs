@@ -20,10 +20,11 @@ const LANES: usize = 64;
 /// Rows that a gradient needs.
 const IN_RING: usize = 3;
 
-/// Kept bytes are the ring of gray rows, with a pixel more on both sides.
+/// Kept bytes are the ring of gray rows, with a pixel more on both sides, and one row of results.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
-    let stride = pixels.len().next_multiple_of(LANES) + 2;
-    kept.bytes.resize(IN_RING * stride, 0);
+    let filled = pixels.len().next_multiple_of(LANES);
+    let stride = filled + 2;
+    kept.bytes.resize(IN_RING * stride + filled, 0);
     let (y, last) = (i64::from(y), i64::from(args.source.height) - 1);
     let slot = |at: i64| at as usize % IN_RING * stride;
     let (first, end) = ((y - 1).max(0), (y + 1).min(last) + 1);
@@ -36,8 +37,10 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     // Without a row on the one side the other's stands for it, and without both the row itself.
     let above = if y == 0 { last.min(1) } else { y - 1 };
     let below = if y == last { (last - 1).max(0) } else { y + 1 };
-    let [above, middle, below] = [above, y, below].map(|at| &kept.bytes[slot(at)..][..stride]);
-    args.frame.level.run(Gradients { above, middle, below, here: source.row(y), pixels });
+    let (rows, steep) = kept.bytes.split_at_mut(IN_RING * stride);
+    let [above, middle, below] = [above, y, below].map(|at| &rows[slot(at)..][..stride]);
+    let steep = steep.as_chunks_mut().0;
+    args.frame.level.run(Gradients { above, middle, below, steep, here: source.row(y), pixels });
 }
 
 /// A gray row, mirrored at its ends.
@@ -59,11 +62,12 @@ impl Loop for Gray<'_> {
     }
 }
 
-/// Both gradients of one row.
+/// Both gradients of one row: first for all of it, then into pixels.
 struct Gradients<'a> {
     above: &'a [u8],
     middle: &'a [u8],
     below: &'a [u8],
+    steep: &'a mut [Lanes],
     here: &'a [Pixel],
     pixels: &'a mut [Pixel],
 }
@@ -71,14 +75,15 @@ struct Gradients<'a> {
 impl Loop for Gradients<'_> {
     #[inline(always)]
     fn run(self) {
-        let Gradients { above, middle, below, here, pixels } = self;
-        for (group, (pixels, here)) in pixels.chunks_mut(LANES).zip(here.chunks(LANES)).enumerate() {
+        let Gradients { above, middle, below, steep, here, pixels } = self;
+        for (group, steep) in steep.iter_mut().enumerate() {
             let three = |row| three(row, LANES * group);
-            let steep = steep(three(above), three(middle), three(below));
-            for (i, (to, here)) in pixels.iter_mut().zip(here).enumerate() {
-                let alpha = u32::from_le_bytes(*here) & 0xff00_0000;
-                *to = (u32::from(steep[i]) * 0x0001_0101 | alpha).to_le_bytes();
-            }
+            *steep = both(three(above), three(middle), three(below));
+        }
+        for ((to, here), v) in pixels.iter_mut().zip(here).zip(steep.as_flattened()) {
+            let alpha = u32::from_le_bytes(*here) & 0xff00_0000;
+            let v = u32::from(*v);
+            *to = (v | (v << 8) | (v << 16) | alpha).to_le_bytes();
         }
     }
 }
@@ -92,7 +97,7 @@ fn three(row: &[u8], at: usize) -> [&Lanes; 3] {
 }
 
 #[inline(always)]
-fn steep(above: [&Lanes; 3], middle: [&Lanes; 3], below: [&Lanes; 3]) -> Lanes {
+fn both(above: [&Lanes; 3], middle: [&Lanes; 3], below: [&Lanes; 3]) -> Lanes {
     let mut steep = [0; LANES];
     for i in 0..LANES {
         let value = |row: [&Lanes; 3], right: usize| i16::from(row[right][i]);

@@ -116,7 +116,8 @@ fn functions(random: &mut Random, size: Size) -> Vec<Given<PixelFn>> {
 fn convolution(random: &mut Random) -> Given<Head> {
     let side = 3 + 2 * random.below(3);
     let (most, of) = ([3, 300, 5000][random.below(3)], [1.0, 7.0, 16.0][random.below(3)]);
-    let mut weight = || if random.below(4) == 0 { 0.0 } else { f64::from(random.offset(2 * most) - random.offset(most)) };
+    let mut weight =
+        || if random.below(4) == 0 { 0.0 } else { f64::from(random.offset(2 * most) - random.offset(most)) };
     let weights: Vec<f64> = (0..side * side).map(|_| weight()).collect();
     let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
     let divisor = of * (sum / 1000.0).max(1.0);

@@ -426,7 +426,7 @@ fn blur_is_the_gaussian_of_its_definition_to_the_bit() {
 
 /// A weighted sum of a square, with so many levels added.
 fn convolved(picture: &Picture, weights: &[f64], bias: f64) -> Picture {
-    let reach = weights.len().isqrt() as i64 / 2;
+    let reach = i64::from(weights.len().isqrt() as u32 / 2);
     let places: Vec<_> = (-reach..=reach).flat_map(|y| (-reach..=reach).map(move |x| (x, y))).collect();
     Picture::made(picture.size, |x, y| {
         let sum = |channel: usize| {

@@ -55,9 +55,9 @@ fn blur_of(name: &'static str, sigma: f64, taps: u32) -> Case {
     case(name, &blur::BLUR, &(blur::pack(&weights).to_vec(), blur::small(&weights)), SIZE, &[])
 }
 
-/// So many weights in a row and a column; whole numbers, or fractions of all kinds.
+/// So many weights in a row and a column, none of them 0: small whole numbers, or fractions of all kinds.
 fn convolve_of(name: &'static str, side: u32, whole: bool) -> Case {
-    let weight = |i: u32| if whole { f64::from(i * 7 % 3) - 0.0 } else { (f64::from(i) * 1.7).sin() / f64::from(side) };
+    let weight = |i: u32| if whole { f64::from(1 + i % 3) } else { (f64::from(i) * 1.7).sin() / f64::from(side) };
     convolve_by(name, &(1..=side * side).map(weight).collect::<Vec<_>>())
 }
 
@@ -138,9 +138,9 @@ fn cases() -> Vec<Case> {
         convolve_of("convolve3", 3, false),
         convolve_of("convolve5", 5, false),
         convolve_of("convolve7", 7, false),
-        convolve_of("convolve3 w", 3, true),
-        convolve_of("convolve5 w", 5, true),
-        convolve_of("convolve7 w", 7, true),
+        convolve_of("convolve3 1", 3, true),
+        convolve_of("convolve5 1", 5, true),
+        convolve_of("convolve7 1", 7, true),
         case("edges", &edges::EDGES, &nothing(), SIZE, &[]),
         case("bilinear", &bilinear::BILINEAR, &(vec![], bilinear::small(HALF, SIZE)), HALF, &[]),
         load("chain5", &chain()),

@@ -52,7 +52,7 @@ fn made(size: Size, fixed: &convolve::Fixed) -> Made {
 
 /// The sums in double precision, unrounded.
 fn by_definition(pixels: &[Pixel], size: Size, weights: &[f64], bias: f64) -> Vec<[f64; 3]> {
-    let reach = weights.len().isqrt() as i64 / 2;
+    let reach = i64::from(weights.len().isqrt() as u32 / 2);
     let at = |x: i64, y: i64| {
         let (x, y) = (x.clamp(0, i64::from(size.width) - 1), y.clamp(0, i64::from(size.height) - 1));
         pixels[(y * i64::from(size.width) + x) as usize]

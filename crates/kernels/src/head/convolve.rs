@@ -45,13 +45,12 @@ impl Fixed {
 /// The fixed-point form of 9, 25 or 49 weights, row by row, and of what is added, in levels. None of another number of
 /// them, where one is not a number, or where a sum could leave 32 bits: where weights add up to more than [`most`].
 pub fn fixed(weights: &[f64], bias: f64) -> Option<Fixed> {
-    let side = [3, 5, 7].into_iter().find(|side| side * side == weights.len())?;
+    let (_, reach) = [(9, 1), (25, 2), (49, 3)].into_iter().find(|(count, _)| *count == weights.len())?;
     let bits = bits(weights, bias)?;
     let one = f64::from(1 << bits);
     let exact: Vec<f64> = weights.iter().map(|weight| weight * one).collect();
     let constant = (bias * one).round() as i32 + ((1 << bits) >> 1);
     let mut whole = Fixed { bits, constant, centre: 0, taps: Vec::new() };
-    let reach = side as i32 / 2;
     let places = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (right, down)));
     for ((right, down), weight) in places.zip(rounded(&exact)) {
         match (right, down) {
@@ -121,7 +120,8 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
         (place << 16 >> 16, place >> 16)
     };
     let away = |tap| Ord::max(place(tap).0.unsigned_abs(), place(tap).1.unsigned_abs());
-    let reach = taps.iter().map(away).max().unwrap_or(0) as usize;
+    let away = taps.iter().map(away).max().unwrap_or(0);
+    let (reach, rows_away) = (away as usize, i64::from(away));
 
     let values = pixels.as_flattened_mut();
     // A border takes part of what a vector does, in front of a row and behind it.
@@ -132,7 +132,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     let rows = &mut kept.bytes[skipped..];
     let (y, last) = (i64::from(y), i64::from(args.source.height) - 1);
     let slot = |at: i64| at.clamp(0, last) as usize % in_ring * stride;
-    let (first, end) = ((y - reach as i64).max(0), (y + reach as i64).min(last) + 1);
+    let (first, end) = ((y - rows_away).max(0), (y + rows_away).min(last) + 1);
     for at in first.max(kept.rows.1)..end {
         border(source.row(at), reach, &mut rows[slot(at)..][..stride]);
     }
@@ -141,7 +141,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     let middle = slot(y) + FILLED_TO;
     let others = taps.iter().map(|tap| {
         let (right, down) = place(tap);
-        let column = (FILLED_TO as i32 + 4 * right).cast_unsigned() as usize;
+        let column = FILLED_TO.wrapping_add_signed(4 * right as isize);
         (slot(y + i64::from(down)) + column, tap[1].cast_signed())
     });
     let taps = Taps::of(constant, *bits, middle, others.chain([(middle, centre)]));
@@ -188,7 +188,7 @@ impl Loop for Plain<'_> {
 #[inline(always)]
 fn narrow<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
     let mut sum = [taps.constant as i16; LANES];
-    for Pair { one, other, weights } in taps.pairs() {
+    for Pair { one, other, weights, .. } in taps.pairs() {
         let (one, other) = (lanes(*one as usize), lanes(*other as usize));
         for i in 0..LANES {
             sum[i] += i16::from(one[i]) * weights[0] + i16::from(other[i]) * weights[1];
@@ -204,7 +204,7 @@ fn narrow<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LAN
 #[inline(always)]
 fn wide<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
     let mut sum = [taps.constant; LANES];
-    for Pair { one, other, weights } in taps.pairs() {
+    for Pair { one, other, weights, .. } in taps.pairs() {
         let (one, other) = (lanes(*one as usize), lanes(*other as usize));
         for i in 0..LANES {
             sum[i] += i32::from(one[i]) * i32::from(weights[0]) + i32::from(other[i]) * i32::from(weights[1]);

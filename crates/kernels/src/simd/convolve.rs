@@ -12,7 +12,7 @@
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, dead_code, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
 )]
 
 use super::{Kind, Level};
@@ -28,6 +28,8 @@ pub(crate) struct Pair {
     pub(crate) one: u32,
     pub(crate) other: u32,
     pub(crate) weights: [i16; 2],
+    /// The same in eight bits each, where they fit.
+    bytes: i16,
 }
 
 /// Taps with all that is done to their sum.
@@ -70,12 +72,13 @@ impl Taps {
 
     fn push(&mut self, at: u32, weight: i16) {
         let pair = &mut self.pairs[self.count / 2];
-        if self.count % 2 == 0 {
+        if self.count.is_multiple_of(2) {
             // The other one is read in any case: from the same place, and for nothing.
-            *pair = Pair { one: at, other: at, weights: [weight, 0] };
+            *pair = Pair { one: at, other: at, weights: [weight, 0], bytes: 0 };
         } else {
             (pair.other, pair.weights[1]) = (at, weight);
         }
+        pair.bytes = i16::from_le_bytes(pair.weights.map(|weight| weight as u8));
         self.count += 1;
     }
 
@@ -134,9 +137,9 @@ mod x86 {
         fn narrow(taps: &Taps, rows: &[u8], at: usize) -> v::Vector {
             let begin = v::all_16(taps.constant as i16);
             let (mut low, mut high) = (begin, begin);
-            for Pair { one, other, weights } in taps.pairs() {
+            for Pair { one, other, bytes: weights, .. } in taps.pairs() {
                 let (a, b) = (bytes(rows, *one as usize + at), bytes(rows, *other as usize + at));
-                let weights = v::all_16(i16::from_le_bytes([weights[0] as u8, weights[1] as u8]));
+                let weights = v::all_16(*weights);
                 low = v::add_16(low, v::madd_8(v::unpack_low_8(a, b), weights));
                 high = v::add_16(high, v::madd_8(v::unpack_high_8(a, b), weights));
             }
@@ -148,7 +151,7 @@ mod x86 {
         fn wide(taps: &Taps, rows: &[u8], at: usize) -> v::Vector {
             let zero = v::zero();
             let mut sums = [v::all_32(taps.constant); 4];
-            for Pair { one, other, weights: [one_weight, other_weight] } in taps.pairs() {
+            for Pair { one, other, weights: [one_weight, other_weight], .. } in taps.pairs() {
                 let (a, b) = (bytes(rows, *one as usize + at), bytes(rows, *other as usize + at));
                 let weights = v::all_32((i32::from(*other_weight) << 16) | (i32::from(*one_weight) & 0xffff));
                 let (low, high) = (v::unpack_low_8(a, b), v::unpack_high_8(a, b));

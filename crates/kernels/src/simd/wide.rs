@@ -42,9 +42,9 @@ pub(super) mod avx2 {
         _mm256_maddubs_epi16 as madd_8, _mm256_mulhrs_epi16 as mul_round_16, _mm256_packs_epi32 as pack_32,
         _mm256_packus_epi16 as pack_16, _mm256_set1_epi16 as all_16, _mm256_set1_epi32 as all_32,
         _mm256_setzero_si256 as zero, _mm256_shuffle_epi8 as shuffle_8, _mm256_sra_epi16 as shift_by_16,
-        _mm256_sra_epi32 as shift_by_32, _mm256_srai_epi32 as shift_32, _mm256_srli_epi32 as shift_unsigned_32, _mm256_sub_epi16 as sub_16, _mm256_unpackhi_epi8 as unpack_high_8,
-        _mm256_unpackhi_epi16 as unpack_high_16, _mm256_unpacklo_epi8 as unpack_low_8,
-        _mm256_unpacklo_epi16 as unpack_low_16, _mm256_xor_si256 as xor,
+        _mm256_sra_epi32 as shift_by_32, _mm256_srai_epi32 as shift_32, _mm256_srli_epi32 as shift_unsigned_32,
+        _mm256_sub_epi16 as sub_16, _mm256_unpackhi_epi8 as unpack_high_8, _mm256_unpackhi_epi16 as unpack_high_16,
+        _mm256_unpacklo_epi8 as unpack_low_8, _mm256_unpacklo_epi16 as unpack_low_16, _mm256_xor_si256 as xor,
     };
 
     /// The bytes of a vector.
@@ -99,9 +99,9 @@ pub(super) mod avx512 {
         _mm512_maddubs_epi16 as madd_8, _mm512_mulhrs_epi16 as mul_round_16, _mm512_packs_epi32 as pack_32,
         _mm512_packus_epi16 as pack_16, _mm512_set1_epi16 as all_16, _mm512_set1_epi32 as all_32,
         _mm512_setzero_si512 as zero, _mm512_shuffle_epi8 as shuffle_8, _mm512_sra_epi16 as shift_by_16,
-        _mm512_sra_epi32 as shift_by_32, _mm512_srai_epi32 as shift_32, _mm512_srli_epi32 as shift_unsigned_32, _mm512_sub_epi16 as sub_16, _mm512_unpackhi_epi8 as unpack_high_8,
-        _mm512_unpackhi_epi16 as unpack_high_16, _mm512_unpacklo_epi8 as unpack_low_8,
-        _mm512_unpacklo_epi16 as unpack_low_16, _mm512_xor_si512 as xor,
+        _mm512_sra_epi32 as shift_by_32, _mm512_srai_epi32 as shift_32, _mm512_srli_epi32 as shift_unsigned_32,
+        _mm512_sub_epi16 as sub_16, _mm512_unpackhi_epi8 as unpack_high_8, _mm512_unpackhi_epi16 as unpack_high_16,
+        _mm512_unpacklo_epi8 as unpack_low_8, _mm512_unpacklo_epi16 as unpack_low_16, _mm512_xor_si512 as xor,
     };
 
     /// The bytes of a vector.

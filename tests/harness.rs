@@ -350,6 +350,16 @@ fn neighbourhoods_and_places_agree() {
     for text in ["blur", "blur sigma=0.8", "blur sigma=5", "flip axis=h", "flip axis=v", "flip axis=both"] {
         agree(text, &["video"], 0);
     }
+    for text in [
+        "edges",
+        "sharpen",
+        "sharpen amount=-0.3",
+        "convolve kernel=-2,-1,0,-1,1,1,0,1,2",
+        "convolve kernel=0.1,0.2,0.1,0.2,0.4,0.2,0.1,0.2,0.1 divisor=-3 bias=200",
+        "gamma value=2 ! edges ! sharpen amount=0.7 ! invert",
+    ] {
+        agree(text, &["video"], 0);
+    }
     for text in ["resize size=23x5 filter=nearest", "resize scale=0.5 filter=nearest", "resize scale=3 filter=nearest"]
     {
         agree(text, &["video"], 0);

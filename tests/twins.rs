@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::{
-    Head, ball, bars, bilinear, blur, checker, disc, flip, gradient, load_here::LOAD, nearest, noise, solid,
+    Head, ball, bars, bilinear, blur, checker, convolve, disc, edges, flip, gradient, load_here::LOAD, nearest, noise,
+    solid,
 };
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold};
 use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
@@ -112,6 +113,21 @@ fn functions(random: &mut Random, size: Size) -> Vec<Given<PixelFn>> {
     all
 }
 
+/// Random weights of a square, some of them 0: fractions, or whole numbers whose sums are short or long.
+fn convolution(random: &mut Random) -> Given<Head> {
+    let side = 3 + 2 * random.below(3);
+    let (most, of) = ([3, 300, 5000][random.below(3)], [1.0, 7.0, 16.0][random.below(3)]);
+    let mut weight =
+        || if random.below(4) == 0 { 0.0 } else { f64::from(random.offset(2 * most) - random.offset(most)) };
+    let weights: Vec<f64> = (0..side * side).map(|_| weight()).collect();
+    let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
+    let divisor = of * (sum / 1000.0).max(1.0);
+    let weights: Vec<f64> = weights.iter().map(|weight| weight / divisor).collect();
+    let bias = f64::from(random.offset(600) - 300) / [1.0, 8.0, 9.0][random.below(3)];
+    let fixed = convolve::fixed(&weights, bias).expect("they add up to 1000");
+    given(&convolve::CONVOLVE, &convolve::pack(&fixed), &convolve::small(&fixed))
+}
+
 /// Every head, with random settings, and the size of what it makes from a source of this size.
 fn heads(random: &mut Random, source: Size) -> Vec<(Given<Head>, Size)> {
     let n = random.next();
@@ -125,6 +141,9 @@ fn heads(random: &mut Random, source: Size) -> Vec<(Given<Head>, Size)> {
         (given(&nearest::NEAREST, &nearest::pack(), &nearest::small(source, to)), to),
         (given(&bilinear::BILINEAR, &bilinear::pack(), &bilinear::small(source, to)), to),
         (given(&blur::BLUR, &blur::pack(&weights), &blur::small(&weights)), source),
+        (convolution(random), source),
+        (convolution(random), source),
+        (given(&edges::EDGES, &[], &[]), source),
         (given(&solid::SOLID, &solid::pack([1, 2, 3, 255]), &[]), to),
         (given(&gradient::GRADIENT, &gradient::pack(n), &[]), to),
         (given(&bars::BARS, &bars::pack(), &[]), to),

@@ -424,6 +424,115 @@ fn blur_is_the_gaussian_of_its_definition_to_the_bit() {
     }
 }
 
+/// A weighted sum of a square, with so many levels added.
+fn convolved(picture: &Picture, weights: &[f64], bias: f64) -> Picture {
+    let reach = i64::from(weights.len().isqrt() as u32 / 2);
+    let places: Vec<_> = (-reach..=reach).flat_map(|y| (-reach..=reach).map(move |x| (x, y))).collect();
+    Picture::made(picture.size, |x, y| {
+        let sum = |channel: usize| {
+            let value = |(dx, dy): &(i64, i64)| f64::from(picture.at(x + dx, y + dy)[channel]);
+            places.iter().zip(weights).map(|(place, weight)| weight * value(place)).sum::<f64>() + bias
+        };
+        [level(sum(0)), level(sum(1)), level(sum(2)), picture.at(x, y)[3]]
+    })
+}
+
+#[test]
+fn sharpen_moves_away_from_four_neighbours_and_keeps_alpha() {
+    for (amount, tolerance) in
+        [(1.0, 0), (0.5, 0), (0.3, 1), (-0.25, 0), (-0.1, 1), (16.0, 0), (15.9, 1), (-16.0, 0), (-1e-9, 0)]
+    {
+        let weights = [0.0, -amount, 0.0, -amount, 1.0 + 4.0 * amount, -amount, 0.0, -amount, 0.0];
+        check(&format!("sharpen amount={amount}"), tolerance, |picture| convolved(picture, &weights, 0.0));
+    }
+    check("sharpen", 0, |picture| convolved(picture, &[0.0, -1.0, 0.0, -1.0, 5.0, -1.0, 0.0, -1.0, 0.0], 0.0));
+    check("sharpen amount=0", 0, Picture::clone);
+}
+
+#[test]
+fn convolve_weighs_divides_and_adds() {
+    let emboss = "-2,-1,0,-1,1,1,0,1,2";
+    let sobel = "-1,0,1,-2,0,2,-1,0,1";
+    let five: Vec<String> = (0..25).map(|i| (i * 7 % 9 - 3).to_string()).collect();
+    let seven: Vec<String> = (0..49).map(|i| format!("0.{}", i * 37 % 83)).collect();
+    for (kernel, divisor, bias, tolerance) in [
+        (emboss, None, 0.0, 0),
+        (emboss, Some(4.0), 128.0, 0),
+        (emboss, Some(-1.0), 255.0, 0),
+        (emboss, Some(3.0), -0.7, 1),
+        (sobel, None, 0.0, 0),
+        (sobel, None, 65_536.0, 0),
+        (sobel, Some(1.1), -65_536.0, 1),
+        ("1,1,1,1,1,1,1,1,1", None, 0.0, 1),
+        ("0,0,0,0,0,0,0,0,0", None, 77.4, 1),
+        ("0.1,0.2,-0.3,0,0,0,0,0,0", None, 0.0, 1),
+        ("2056,0,0,0,0,0,0,0,0", Some(1.0), 0.0, 0),
+        (&five.join(","), None, 0.0, 1),
+        (&seven.join(","), None, 12.25, 1),
+        (&seven.join(","), Some(1.0), -2000.0, 1),
+    ] {
+        let numbers: Vec<f64> = kernel.split(',').map(|weight| weight.parse().expect("a number")).collect();
+        let sum: f64 = numbers.iter().sum();
+        let by = divisor.unwrap_or(if sum.abs() < 1e-9 { 1.0 } else { sum });
+        let weights: Vec<f64> = numbers.iter().map(|weight| weight / by).collect();
+        let divided = divisor.map_or_else(String::new, |divisor| format!(" divisor={divisor}"));
+        let text = format!("convolve kernel={kernel}{divided} bias={bias}");
+        check(&text, tolerance, |picture| convolved(picture, &weights, bias));
+    }
+}
+
+#[test]
+fn a_kernel_that_would_overflow_is_refused_with_its_numbers_by_the_graph_and_when_it_is_made() {
+    for (weight, rest, fits) in [
+        ("2056", "", true),
+        ("-2056", "", true),
+        ("2057", "", false),
+        ("-4000", " divisor=1.9", false),
+        ("-4000", " divisor=-2", true),
+        ("1900", " bias=-60000", false),
+        ("1e308", " divisor=-1e-9", false),
+        ("1e-300", " divisor=1e9", true),
+    ] {
+        let divisor = if rest.contains("divisor") { "" } else { " divisor=1" };
+        let text = format!("convolve kernel=0,0,{weight},0,0,0,0,0,0{divisor}{rest}");
+        let (entry, settings) = settings(&text);
+        assert_eq!((entry.check)(&settings).is_ok(), fits, "{text}");
+        let error = try_make(&text).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error.is_empty(), fits, "{text}: {error}");
+        assert!(fits || error.contains("too large for 32-bit fixed point"), "{text}: {error}");
+        assert!(weight != "2057" || error.contains("add up to 2057, without signs, and may to 2056"), "{error}");
+        assert!(weight != "1900" || error.contains("and may to 1820"), "{error}");
+    }
+    // The sum of these is beyond all numbers, and dividing by it would leave nothing.
+    let text = format!("convolve kernel={}", ["1e308"; 9].join(","));
+    assert!(try_make(&text).err().expect("it is refused").to_string().contains("too large"));
+    let zero = try_make("convolve kernel=1,1,1,1,1,1,1,1,1 divisor=0").err().expect("it is refused").to_string();
+    assert!(zero.contains("divides nothing"), "{zero}");
+}
+
+#[test]
+fn edges_are_half_the_sum_of_both_gradients_of_gray() {
+    check("edges", 0, |picture| {
+        // Beyond the border as far inside; an axis of one pixel has that pixel only.
+        let mirrored = |at: i64, side: u32| {
+            let last = i64::from(side) - 1;
+            if last == 0 { 0 } else { last - (last - at.abs()).abs() }
+        };
+        let gray =
+            |x, y| i64::from(gray(picture.at(mirrored(x, picture.size.width), mirrored(y, picture.size.height))));
+        Picture::made(picture.size, |x, y| {
+            let (mut along, mut down) = (0, 0);
+            for i in -1..=1 {
+                let weight = 2 - i64::abs(i);
+                along += weight * (gray(x + 1, y + i) - gray(x - 1, y + i));
+                down += weight * (gray(x + i, y + 1) - gray(x + i, y - 1));
+            }
+            let v = level((along.abs().min(255) + down.abs().min(255)) as f64 / 2.0);
+            [v, v, v, picture.at(x, y)[3]]
+        })
+    });
+}
+
 #[test]
 fn flip_h_swaps_left_and_right_and_v_top_and_bottom() {
     for (text, h, v) in [
@@ -535,11 +644,13 @@ fn a_factor_that_makes_a_side_too_long_fails_the_frame_with_both_sizes() {
 
 #[test]
 fn a_chain_in_one_kernel_equals_the_chain_one_by_one() {
-    let chains: [&[&str]; 4] = [
+    let chains: [&[&str]; 6] = [
         &["contrast amount=1.2", "brightness amount=0.0392157", "gamma value=2.2", "saturation amount=0.7", "invert"],
         &["invert", "gamma value=0.5", "resize scale=0.7", "grayscale", "threshold level=0.4"],
         &["brightness amount=0.2", "blur sigma=1.5", "hue degrees=40", "contrast amount=2 pivot=0.5"],
         &["saturation amount=2", "flip axis=both", "invert", "invert"],
+        &["gamma value=2", "hue degrees=70", "convolve kernel=1,2,3,4,5,4,3,2,0.1 bias=3", "invert"],
+        &["brightness amount=0.1", "saturation amount=2", "edges", "contrast amount=2"],
     ];
     let pictures: Vec<Picture> = SIZES.iter().zip(11..).map(|(size, seed)| random(seed, *size)).collect();
     for chain in chains {
@@ -563,6 +674,9 @@ fn steady_frames_allocate_nothing() {
         "threshold",
         "colormatrix m=0,0,1,0,0,0,1,0,0,0,1,0,0,0,0,0,0,0,1,0",
         "blur",
+        "sharpen amount=0.3",
+        "convolve kernel=-2,-1,0,-1,1,1,0,1,2",
+        "edges",
         "resize scale=0.5",
         "resize size=100x50 filter=nearest",
         "flip axis=v",

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, load_here::LOAD};
+use vramp_kernels::head::{Head, ball, bilinear, blur, convolve, edges, load_here::LOAD};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::stored::{self, PlaneRows, Way};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
@@ -72,6 +72,21 @@ fn blur_of(name: &'static str, sigma: f64, taps: u32) -> Case {
     case(name, &blur::BLUR, &(blur::pack(&weights).to_vec(), blur::small(&weights)), SIZE, &[])
 }
 
+/// So many weights in a row and a column, none of them 0: small whole numbers, or fractions of all kinds.
+fn convolve_of(name: &'static str, side: u32, whole: bool) -> Case {
+    let weight = |i: u32| if whole { f64::from(1 + i % 3) } else { (f64::from(i) * 1.7).sin() / f64::from(side) };
+    convolve_by(name, &(1..=side * side).map(weight).collect::<Vec<_>>())
+}
+
+fn convolve_by(name: &'static str, weights: &[f64]) -> Case {
+    let fixed = convolve::fixed(weights, 0.0).expect("few and small weights");
+    case(name, &convolve::CONVOLVE, &(convolve::pack(&fixed).to_vec(), convolve::small(&fixed)), SIZE, &[])
+}
+
+fn sharpen_of(name: &'static str, a: f64) -> Case {
+    convolve_by(name, &[0.0, -a, 0.0, -a, 1.0 + 4.0 * a, -a, 0.0, -a, 0.0])
+}
+
 fn looked_up(table: &table::Table) -> (&'static PixelFn, Given) {
     (&table::TABLE, (table::pack(table).to_vec(), vec![]))
 }
@@ -134,6 +149,16 @@ fn cases() -> Vec<Case> {
         blur_of("blur9", 1.5, 9),
         blur_of("blur13", 2.0, 13),
         blur_of("blur31", 5.0, 31),
+        sharpen_of("sharpen 1", 1.0),
+        sharpen_of("sharpen 0.3", 0.3),
+        sharpen_of("sharpen 7.3", 7.3),
+        convolve_of("convolve3", 3, false),
+        convolve_of("convolve5", 5, false),
+        convolve_of("convolve7", 7, false),
+        convolve_of("convolve3 1", 3, true),
+        convolve_of("convolve5 1", 5, true),
+        convolve_of("convolve7 1", 7, true),
+        case("edges", &edges::EDGES, &nothing(), SIZE, &[]),
         case("bilinear", &bilinear::BILINEAR, &(vec![], bilinear::small(HALF, SIZE)), HALF, &[]),
         load("chain5", &chain()),
         Case { in_place: true, ..load("chain5 edit", &chain()) },

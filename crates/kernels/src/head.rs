@@ -13,7 +13,9 @@ pub mod bars;
 pub mod bilinear;
 pub mod blur;
 pub mod checker;
+pub mod convolve;
 pub mod disc;
+pub mod edges;
 pub mod flip;
 pub mod gradient;
 pub mod load_here;
@@ -202,7 +204,9 @@ pub static ALL: &[&Head] = &[
     &bilinear::BILINEAR,
     &blur::BLUR,
     &checker::CHECKER,
+    &convolve::CONVOLVE,
     &disc::DISC,
+    &edges::EDGES,
     &flip::FLIP,
     &gradient::GRADIENT,
     &load_here::LOAD,

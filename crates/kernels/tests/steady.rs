@@ -7,7 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, disc, load_here::LOAD, nearest};
+use vramp_kernels::head::{Head, ball, bilinear, blur, convolve, disc, edges, load_here::LOAD, nearest};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
@@ -140,6 +140,8 @@ fn a_second_band_allocates_nothing() {
     let weights = blur::weights(1.5, 9).expect("an odd number of taps");
     let sharp = blur::weights(0.3, 3).expect("an odd number of taps");
     let blurred = |weights: &[u32]| (blur::pack(weights).to_vec(), blur::small(weights));
+    let weighed = convolve::fixed(&[0.13; 49], 5.0).expect("small weights");
+    let weighed = (convolve::pack(&weighed).to_vec(), convolve::small(&weighed));
     let rate = Rate::new(30, 1).expect("thirty");
     let none = (vec![], vec![]);
     for level in Level::available() {
@@ -148,6 +150,8 @@ fn a_second_band_allocates_nothing() {
         };
         check(&blur::BLUR, &blurred(&weights), SIZE, &[looked_up(), mixed()], &[saturated()]);
         check(&blur::BLUR, &blurred(&sharp), SIZE, &[grayed()], &[]);
+        check(&convolve::CONVOLVE, &weighed, SIZE, &[looked_up(), mixed()], &[saturated()]);
+        check(&edges::EDGES, &none, SIZE, &[saturated()], &[looked_up()]);
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];

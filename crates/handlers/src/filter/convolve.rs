@@ -3,17 +3,21 @@
 //! Owns the weights, what they are divided by and what is added.
 //! Does not touch alpha and does not flip the kernel: the first weight belongs to the top left.
 //!
-//! Always: the square is 3, 5 or 7 wide; pixels beyond the border repeat the outermost ones.
+//! Always: the square is 3, 5 or 7 wide; pixels beyond the border repeat the outermost ones; weights of 0 cost nothing.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Units, ValueType, Work};
+use vramp_kernels::head::convolve;
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, number, optional, required};
+
+use super::missing;
 
 /// What `convolve` declares.
 pub static ENTRY: Entry = Entry {
     name: "convolve",
     about: "weighs the pixels of a square with a kernel of your own",
-    example: "pattern ! convolve kernel=-2,-1,0,-1,1,1,0,1,2 ! null",
+    example: "pattern size=64x64 ! convolve kernel=-2,-1,0,-1,1,1,0,1,2 ! null",
     settings: &[
         required(
             "kernel",
@@ -30,16 +34,146 @@ pub static ENTRY: Entry = Entry {
         defaults("bias", number(-65_536.0, 65_536.0), "0", Liveness::Live, "added at the end, in levels of 255"),
     ],
     bare: Some("kernel"),
-    kernel: KernelRule::Reading(Kernel::stencil(9), |settings| {
-        settings.numbers("kernel").map_or(9, |k| k.len() as u32)
-    }),
-    work: Work {
-        class: Class::Tap,
-        units: Units::PerPixelBy(|settings| settings.numbers("kernel").map_or(9.0, |kernel| kernel.len() as f64)),
-    },
-    check: |settings| match settings.number("divisor") {
-        Some(0.0) => Err("a divisor of 0 divides nothing; leave it out for the sum of the weights".to_owned()),
-        _ => Ok(()),
-    },
+    kernel: KernelRule::Reading(Kernel::stencil(9), taps),
+    work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(taps(settings))) },
+    small: true,
+    // What may be left out is found out by the parser; what is there has to fit.
+    check: |settings| Settings::read(settings).map_or(Ok(()), |settings| settings.weights().map(drop)),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+/// Pixels that are read: those with a weight, and the centre, whose alpha is kept.
+fn taps(settings: &catalog::Settings) -> u32 {
+    let Some(kernel) = settings.numbers("kernel") else { return 9 };
+    let weighed = |(at, weight): &(usize, &f64)| **weight != 0.0 || *at == kernel.len() / 2;
+    kernel.iter().enumerate().filter(weighed).count() as u32
+}
+
+#[derive(Debug)]
+struct Convolve {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings<'a> {
+    kernel: &'a [f64],
+    divisor: Option<f64>,
+    bias: f64,
+}
+
+impl<'a> Settings<'a> {
+    fn of(setup: &'a Setup<'_>) -> Result<Settings<'a>, HandlerError> {
+        Settings::read(setup.settings).ok_or_else(|| missing("kernel"))
+    }
+
+    /// None without a kernel.
+    fn read(settings: &'a catalog::Settings) -> Option<Settings<'a>> {
+        let bias = settings.number("bias").unwrap_or(0.0);
+        Some(Settings { kernel: settings.numbers("kernel")?, divisor: settings.number("divisor"), bias })
+    }
+
+    fn divisor(&self) -> f64 {
+        let sum: f64 = self.kernel.iter().sum();
+        let without_signs: f64 = self.kernel.iter().map(|weight| weight.abs()).sum();
+        // Weights like 0.1, 0.2 and -0.3 come to 0 but for the last bits; nobody means to divide by those.
+        let is_zero = sum.abs() <= 1e-12 * without_signs;
+        self.divisor.unwrap_or(if is_zero { 1.0 } else { sum })
+    }
+
+    /// The weights in fixed point, or why they cannot be.
+    fn weights(&self) -> Result<convolve::Fixed, String> {
+        let Settings { kernel, bias, .. } = self;
+        let divisor = self.divisor();
+        if divisor == 0.0 {
+            return Err("a divisor of 0 divides nothing; leave it out for the sum of the weights".to_owned());
+        }
+        let weights: Vec<f64> = kernel.iter().map(|weight| weight / divisor).collect();
+        // Where a sum is beyond all numbers, so are the weights.
+        let fixed = divisor.is_finite().then(|| convolve::fixed(&weights, *bias)).flatten();
+        fixed.ok_or_else(|| {
+            format!(
+                "the kernel is too large for 32-bit fixed point: divided by {divisor} its weights add up to {}, without \
+                 signs, and may to {}; a divisor farther from 0 makes them smaller",
+                kernel.iter().map(|weight| weight.abs()).sum::<f64>() / divisor.abs(),
+                convolve::most(*bias).floor()
+            )
+        })
+    }
+}
+
+/// The weights, made once.
+#[derive(Debug)]
+struct State {
+    words: [u32; 4],
+    small: Vec<u32>,
+}
+
+impl PixelHandler for Convolve {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Head(&convolve::CONVOLVE)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &self.state.small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(worker(&Settings::of(setup)?.weights().map_err(HandlerError::failed)?))
+}
+
+/// A filter that is a convolution by its nature: with these weights, and so many levels added.
+pub(super) fn weighing(weights: &[f64], bias: f64) -> Result<Worker, HandlerError> {
+    let fixed = convolve::fixed(weights, bias).ok_or_else(|| {
+        let most = convolve::most(bias).floor();
+        HandlerError::failed(format!("its weights are too large for 32-bit fixed point: they may add up to {most}"))
+    })?;
+    Ok(worker(&fixed))
+}
+
+fn worker(fixed: &convolve::Fixed) -> Worker {
+    let state = State { words: convolve::pack(fixed), small: convolve::small(fixed) };
+    Worker::pixels(Convolve { state })
+}
+
+#[cfg(test)]
+mod tests {
+    use vramp_plan::catalog::{Settings as Given, Value};
+
+    use super::{Settings, taps};
+
+    fn given(kernel: &[f64]) -> Given {
+        let mut given = Given::default();
+        given.set("kernel", Value::Numbers(kernel.to_vec()));
+        given
+    }
+
+    #[test]
+    fn only_pixels_with_a_weight_and_the_centre_are_read() {
+        for (kernel, expected) in [
+            ([1.0; 9], 9),
+            ([0.0; 9], 1),
+            ([0.0, 0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0], 1),
+            ([-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0], 7),
+        ] {
+            assert_eq!(taps(&given(&kernel)), expected, "{kernel:?}");
+        }
+        assert_eq!(taps(&given(&[2.0; 49])), 49);
+        assert_eq!(taps(&Given::default()), 9);
+    }
+
+    #[test]
+    fn the_divisor_is_the_sum_unless_that_is_0_but_for_rounding() {
+        let divisor = |kernel: &[f64]| Settings::read(&given(kernel)).expect("a kernel").divisor();
+        assert!((divisor(&[1.0; 9]) - 9.0).abs() < 1e-12);
+        assert!((divisor(&[-1.0; 25]) + 25.0).abs() < 1e-12);
+        for kernel in [[0.0; 9], [-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0]] {
+            assert!((divisor(&kernel) - 1.0).abs() < 1e-12);
+        }
+        let nearly = [0.1, 0.2, -0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        assert!(nearly.iter().sum::<f64>() > 0.0);
+        assert!((divisor(&nearly) - 1.0).abs() < 1e-12);
+    }
+}

@@ -44,6 +44,9 @@ pub(crate) fn register(kinds: &mut Kinds) {
     kinds.makes(&threshold::ENTRY, threshold::make);
     kinds.makes(&colormatrix::ENTRY, colormatrix::make);
     kinds.makes(&blur::ENTRY, blur::make);
+    kinds.makes(&sharpen::ENTRY, sharpen::make);
+    kinds.makes(&convolve::ENTRY, convolve::make);
+    kinds.makes(&edges::ENTRY, edges::make);
     kinds.makes(&resize::ENTRY, resize::make);
     kinds.makes(&flip::ENTRY, flip::make);
     kinds.makes(&wgsl::ENTRY, wgsl::make);

@@ -1,22 +1,50 @@
 //! `sharpen`: lifts a pixel away from its four neighbours.
 //!
 //! Owns how far.
-//! Does not touch alpha.
+//! Does not compute: it is a convolution of five taps.
 //!
-//! Always: pixels beyond the border repeat the outermost ones.
+//! Always: alpha is kept; pixels beyond the border repeat the outermost ones; an amount of 0 changes nothing.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Units, Work};
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Status, Units, Work};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::{defaults, number};
+
+use super::{convolve, number_of};
 
 /// What `sharpen` declares.
 pub static ENTRY: Entry = Entry {
     name: "sharpen",
     about: "strengthens the difference between neighbouring pixels",
-    example: "pattern ! sharpen amount=0.5 ! null",
-    settings: &[defaults("amount", number(-16.0, 16.0), "1", Liveness::Live, "how strongly; 0 changes nothing")],
+    example: "pattern size=64x64 ! sharpen amount=0.5 ! null",
+    settings: &[defaults(
+        "amount",
+        number(-16.0, 16.0),
+        "1",
+        Liveness::Live,
+        "how strongly; 0 changes nothing, below 0 softens",
+    )],
     bare: Some("amount"),
     kernel: KernelRule::Always(Kernel::stencil(5)),
     work: Work { class: Class::Tap, units: Units::PerPixel(5.0) },
+    small: true,
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Settings {
+    amount: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { amount: number_of(setup, "amount")? })
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let Settings { amount } = Settings::of(setup)?;
+    let (side, middle) = (-amount, 1.0 + 4.0 * amount);
+    convolve::weighing(&[0.0, side, 0.0, side, middle, side, 0.0, side, 0.0], 0.0)
+}

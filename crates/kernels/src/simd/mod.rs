@@ -18,6 +18,7 @@ mod wide;
 
 pub(crate) mod bilinear;
 pub(crate) mod blur;
+pub(crate) mod convolve;
 pub(crate) mod gray;
 pub(crate) mod matrix;
 pub(crate) mod mix;

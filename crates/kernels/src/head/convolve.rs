@@ -1,0 +1,218 @@
+//! `convolve`: a weighted sum of the square around each pixel, in fixed point.
+//!
+//! Owns the fixed-point form of the weights, and the ring of rows with their borders repeated.
+//! Does not divide: it is given weights that have been, and what is added at the end.
+//!
+//! Always: weights that need few fraction bits are exact, and the others are rounded so that their sum is too, which moves
+//! a result by less than a level; weights whose sums could leave 32 bits are refused; taps without weight are left out;
+//! pixels beyond the border repeat the outermost ones; alpha is the centre's.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+use crate::simd::convolve::{FILLED_TO, Pair, Taps};
+use crate::simd::{self, Loop};
+
+/// A convolution. Parameters: how many taps besides the centre, fraction bits, the constant, the centre's weight. Small
+/// data: for each tap its place and its weight.
+pub static CONVOLVE: Head =
+    Head { name: "convolve", wgsl: include_str!("convolve.wgsl"), words: 4, source: true, small: true, first: None, row };
+
+/// Fraction bits of weights that are not exact with fewer, and may need more than 16 bits.
+const LEAST_BITS: u32 = 12;
+/// The most fraction bits: rounding is then far below what a level shows.
+const MOST_BITS: u32 = 20;
+/// What rounding 49 weights and a constant can add to a sum.
+const ROUNDING: f64 = 49.0 * 255.0 + 1.0;
+
+/// Weights in fixed point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fixed {
+    bits: u32,
+    /// What is added, with the half for rounding.
+    constant: i32,
+    centre: i32,
+    /// Columns to the right, rows down, and the weight, which is not 0.
+    taps: Vec<(i32, i32, i32)>,
+}
+
+impl Fixed {
+    /// Fraction bits of the weights.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+}
+
+/// The fixed-point form of 9, 25 or 49 weights, row by row, and of what is added, in levels. None of another number of
+/// them, where one is not a number, or where a sum could leave 32 bits: where weights add up to more than [`most`].
+pub fn fixed(weights: &[f64], bias: f64) -> Option<Fixed> {
+    let (_, reach) = [(9, 1), (25, 2), (49, 3)].into_iter().find(|(count, _)| *count == weights.len())?;
+    let bits = bits(weights, bias)?;
+    let one = f64::from(1 << bits);
+    let exact: Vec<f64> = weights.iter().map(|weight| weight * one).collect();
+    let constant = (bias * one).round() as i32 + ((1 << bits) >> 1);
+    let mut whole = Fixed { bits, constant, centre: 0, taps: Vec::new() };
+    let places = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (right, down)));
+    for ((right, down), weight) in places.zip(rounded(&exact)) {
+        match (right, down) {
+            (0, 0) => whole.centre = weight,
+            _ if weight != 0 => whole.taps.push((right, down, weight)),
+            _ => {}
+        }
+    }
+    Some(whole)
+}
+
+/// What weights may add up to, without their signs.
+pub fn most(bias: f64) -> f64 {
+    ((f64::from(i32::MAX) - ROUNDING) / f64::from(1 << LEAST_BITS) - bias.abs() - 0.5) / 255.0
+}
+
+/// The parameter words of these weights.
+pub fn pack(fixed: &Fixed) -> [u32; 4] {
+    [fixed.taps.len() as u32, fixed.bits, fixed.constant.cast_unsigned(), fixed.centre.cast_unsigned()]
+}
+
+/// The small data of these weights.
+pub fn small(fixed: &Fixed) -> Vec<u32> {
+    let words = |(right, down, weight): &(i32, i32, i32)| [(down << 16) | (right & 0xffff), *weight];
+    fixed.taps.iter().flat_map(words).map(i32::cast_unsigned).collect()
+}
+
+/// As few fraction bits as hold everything exactly; else as many as leave every weight 16 bits, which are multiplied
+/// fastest, but at least [`LEAST_BITS`].
+fn bits(weights: &[f64], bias: f64) -> Option<u32> {
+    let one = |bits: u32| f64::from(1 << bits);
+    let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
+    let largest = weights.iter().fold(0.0, |largest: f64, weight| largest.max(weight.abs()));
+    let fits = |bits: &u32| (255.0 * sum + bias.abs() + 0.5) * one(*bits) + ROUNDING < f64::from(i32::MAX);
+    let exact = |bits: &u32| weights.iter().chain([&bias]).all(|v| (v * one(*bits)).fract() == 0.0);
+    let short = |bits: &u32| largest * one(*bits) < f64::from(i16::MAX);
+    if !fits(&LEAST_BITS) {
+        return None;
+    }
+    let best = (0..=MOST_BITS).find(exact).filter(fits);
+    let best = best.or_else(|| (LEAST_BITS..=MOST_BITS).rev().find(|bits| fits(bits) && short(bits)));
+    best.or(Some(LEAST_BITS))
+}
+
+/// Whole numbers that come to the rounded sum: of what was cut off, the largest parts are made whole. With 49 weights
+/// nothing moves by more than 255 * 12.75, where rounding each by itself could come to 255 * 24.5, more than a level of
+/// twelve fraction bits.
+fn rounded(exact: &[f64]) -> Vec<i32> {
+    let mut whole: Vec<i32> = exact.iter().map(|v| v.floor() as i32).collect();
+    let missing = exact.iter().sum::<f64>().round() as i64 - whole.iter().map(|v| i64::from(*v)).sum::<i64>();
+    let cut_off = |at: usize| exact[at] - exact[at].floor();
+    let mut largest_first: Vec<usize> = (0..exact.len()).collect();
+    largest_first.sort_by(|a, b| cut_off(*b).total_cmp(&cut_off(*a)));
+    for at in largest_first.into_iter().take(missing.max(0) as usize) {
+        whole[at] += 1;
+    }
+    whole
+}
+
+/// Kept bytes are the ring of rows, each with its borders repeated and filled up to whole vectors.
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let [count, bits, ..] = args.frame.words else { return };
+    let (constant, centre) = (args.frame.int(2), args.frame.int(3));
+    let taps = &args.frame.small.as_chunks::<2>().0[..*count as usize];
+    let place = |[place, _]: &[u32; 2]| {
+        let place = place.cast_signed();
+        (place << 16 >> 16, place >> 16)
+    };
+    let away = |tap| Ord::max(place(tap).0.unsigned_abs(), place(tap).1.unsigned_abs());
+    let away = taps.iter().map(away).max().unwrap_or(0);
+    let (reach, rows_away) = (away as usize, i64::from(away));
+
+    let values = pixels.as_flattened_mut();
+    // A border takes part of what a vector does, in front of a row and behind it.
+    let stride = values.len().next_multiple_of(FILLED_TO) + 2 * FILLED_TO;
+    let in_ring = 2 * reach + 1;
+    kept.bytes.resize(in_ring * stride + FILLED_TO, 0);
+    let skipped = kept.bytes.as_ptr().align_offset(FILLED_TO).min(FILLED_TO);
+    let rows = &mut kept.bytes[skipped..];
+    let (y, last) = (i64::from(y), i64::from(args.source.height) - 1);
+    let slot = |at: i64| at.clamp(0, last) as usize % in_ring * stride;
+    let (first, end) = ((y - rows_away).max(0), (y + rows_away).min(last) + 1);
+    for at in first.max(kept.rows.1)..end {
+        border(source.row(at), reach, &mut rows[slot(at)..][..stride]);
+    }
+    kept.rows = (first, end);
+
+    let middle = slot(y) + FILLED_TO;
+    let others = taps.iter().map(|tap| {
+        let (right, down) = place(tap);
+        let column = FILLED_TO.wrapping_add_signed(4 * right as isize);
+        (slot(y + i64::from(down)) + column, tap[1].cast_signed())
+    });
+    let taps = Taps::of(constant, *bits, middle, others.chain([(middle, centre)]));
+    if !simd::convolve::sum(args.frame.level, &taps, rows, values) {
+        args.frame.level.run(Plain { taps: &taps, rows, values });
+    }
+}
+
+/// A row with `reach` more pixels on both sides.
+fn border(row: &[Pixel], reach: usize, bordered: &mut [u8]) {
+    let (left, rest) = bordered.split_at_mut(FILLED_TO);
+    let (middle, right) = rest.split_at_mut(4 * row.len());
+    middle.copy_from_slice(row.as_flattened());
+    let (Some(first), Some(last)) = (row.first(), row.last()) else { return };
+    left[FILLED_TO - 4 * reach..].as_chunks_mut().0.fill(*first);
+    right[..4 * reach].as_chunks_mut().0.fill(*last);
+}
+
+/// Values that are summed at once, in registers.
+const LANES: usize = 32;
+
+struct Plain<'a> {
+    taps: &'a Taps,
+    rows: &'a [u8],
+    values: &'a mut [u8],
+}
+
+impl Loop for Plain<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Plain { taps, rows, values } = self;
+        for (group, values) in values.chunks_mut(LANES).enumerate() {
+            let lanes = |at: usize| rows[LANES * group + at..].first_chunk().unwrap_or(&[0; LANES]);
+            let levels = if taps.narrow { narrow(taps, lanes) } else { wide(taps, lanes) };
+            let (centre, mut kept) = (lanes(taps.centre), [0; LANES]);
+            for i in 0..LANES {
+                kept[i] = if i % 4 == 3 { centre[i] } else { levels[i] };
+            }
+            values.copy_from_slice(&kept[..values.len()]);
+        }
+    }
+}
+
+#[inline(always)]
+fn narrow<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
+    let mut sum = [taps.constant as i16; LANES];
+    for Pair { one, other, weights, .. } in taps.pairs() {
+        let (one, other) = (lanes(*one as usize), lanes(*other as usize));
+        for i in 0..LANES {
+            sum[i] += i16::from(one[i]) * weights[0] + i16::from(other[i]) * weights[1];
+        }
+    }
+    let mut levels = [0; LANES];
+    for i in 0..LANES {
+        levels[i] = (sum[i] >> taps.bits).clamp(0, 255) as u8;
+    }
+    levels
+}
+
+#[inline(always)]
+fn wide<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
+    let mut sum = [taps.constant; LANES];
+    for Pair { one, other, weights, .. } in taps.pairs() {
+        let (one, other) = (lanes(*one as usize), lanes(*other as usize));
+        for i in 0..LANES {
+            sum[i] += i32::from(one[i]) * i32::from(weights[0]) + i32::from(other[i]) * i32::from(weights[1]);
+        }
+    }
+    let mut levels = [0; LANES];
+    for i in 0..LANES {
+        levels[i] = (sum[i] >> taps.bits).clamp(0, 255) as u8;
+    }
+    levels
+}

@@ -1,0 +1,111 @@
+//! `edges`: how steeply gray changes, from the Sobel gradients along both axes.
+//!
+//! Owns the ring of gray rows with mirrored borders, and both gradients.
+//! Does not own what gray is: that is the pixel function's.
+//!
+//! Always: a row of the source is made gray once a band; the border mirrors without repeating the outermost pixel, and an
+//! axis of one pixel has no gradient; alpha is kept.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+use crate::pixel::gray::gray;
+use crate::simd::Loop;
+
+/// Edges. No parameters.
+pub static EDGES: Head =
+    Head { name: "edges", wgsl: include_str!("edges.wgsl"), words: 0, source: true, small: false, first: None, row };
+
+/// Gray values that are gone over at once: rows are filled up to whole groups of them.
+const LANES: usize = 64;
+/// Rows that a gradient needs.
+const IN_RING: usize = 3;
+
+/// Kept bytes are the ring of gray rows, with a pixel more on both sides, and one row of results.
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let filled = pixels.len().next_multiple_of(LANES);
+    let stride = filled + 2;
+    kept.bytes.resize(IN_RING * stride + filled, 0);
+    let (y, last) = (i64::from(y), i64::from(args.source.height) - 1);
+    let slot = |at: i64| at as usize % IN_RING * stride;
+    let (first, end) = ((y - 1).max(0), (y + 1).min(last) + 1);
+    for at in first.max(kept.rows.1)..end {
+        let grays = &mut kept.bytes[slot(at)..][..stride];
+        args.frame.level.run(Gray { pixels: source.row(at), grays });
+    }
+    kept.rows = (first, end);
+
+    // Without a row on the one side the other's stands for it, and without both the row itself.
+    let above = if y == 0 { last.min(1) } else { y - 1 };
+    let below = if y == last { (last - 1).max(0) } else { y + 1 };
+    let (rows, steep) = kept.bytes.split_at_mut(IN_RING * stride);
+    let [above, middle, below] = [above, y, below].map(|at| &rows[slot(at)..][..stride]);
+    let steep = steep.as_chunks_mut().0;
+    args.frame.level.run(Gradients { above, middle, below, steep, here: source.row(y), pixels });
+}
+
+/// A gray row, mirrored at its ends.
+struct Gray<'a> {
+    pixels: &'a [Pixel],
+    grays: &'a mut [u8],
+}
+
+impl Loop for Gray<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Gray { pixels, grays } = self;
+        for (to, pixel) in grays[1..].iter_mut().zip(pixels) {
+            *to = gray(u32::from_le_bytes(*pixel)) as u8;
+        }
+        let width = pixels.len();
+        grays[0] = grays[2.min(width)];
+        grays[width + 1] = grays[(width - 1).max(1)];
+    }
+}
+
+/// Both gradients of one row: first for all of it, then into pixels.
+struct Gradients<'a> {
+    above: &'a [u8],
+    middle: &'a [u8],
+    below: &'a [u8],
+    steep: &'a mut [Lanes],
+    here: &'a [Pixel],
+    pixels: &'a mut [Pixel],
+}
+
+impl Loop for Gradients<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Gradients { above, middle, below, steep, here, pixels } = self;
+        for (group, steep) in steep.iter_mut().enumerate() {
+            let three = |row| three(row, LANES * group);
+            *steep = both(three(above), three(middle), three(below));
+        }
+        for ((to, here), v) in pixels.iter_mut().zip(here).zip(steep.as_flattened()) {
+            let alpha = u32::from_le_bytes(*here) & 0xff00_0000;
+            let v = u32::from(*v);
+            *to = (v | (v << 8) | (v << 16) | alpha).to_le_bytes();
+        }
+    }
+}
+
+type Lanes = [u8; LANES];
+
+/// The values of a group, those to their left in front of them and those to their right behind.
+#[inline(always)]
+fn three(row: &[u8], at: usize) -> [&Lanes; 3] {
+    [0, 1, 2].map(|right| row[at + right..].first_chunk().unwrap_or(&[0; LANES]))
+}
+
+#[inline(always)]
+fn both(above: [&Lanes; 3], middle: [&Lanes; 3], below: [&Lanes; 3]) -> Lanes {
+    let mut steep = [0; LANES];
+    for i in 0..LANES {
+        let value = |row: [&Lanes; 3], right: usize| i16::from(row[right][i]);
+        let corners = value(below, 2) - value(above, 0);
+        let across = value(above, 2) - value(below, 0);
+        let x = corners + across + 2 * (value(middle, 2) - value(middle, 0));
+        let y = corners - across + 2 * (value(below, 1) - value(above, 1));
+        steep[i] = ((x.abs().min(255) + y.abs().min(255) + 1) >> 1) as u8;
+    }
+    steep
+}

@@ -1,0 +1,26 @@
+// How steeply gray changes: half the sum of both Sobel gradients, each at most 255, into red, green and blue.
+// params: none
+// The border mirrors without repeating the outermost pixel; an axis of one pixel has no gradient; alpha is the centre's.
+fn edges(at: vec2<i32>, k: u32) -> vec4<i32> {
+    let last = source_size() - vec2<i32>(1);
+    // Without a neighbour on the one side the other's stands for it, and without both the pixel itself.
+    let left = select(at.x - 1, min(1, last.x), at.x == 0);
+    let right = select(at.x + 1, max(last.x - 1, 0), at.x == last.x);
+    let above = select(at.y - 1, min(1, last.y), at.y == 0);
+    let below = select(at.y + 1, max(last.y - 1, 0), at.y == last.y);
+    let upper_left = edges_gray(left, above);
+    let upper_right = edges_gray(right, above);
+    let lower_left = edges_gray(left, below);
+    let lower_right = edges_gray(right, below);
+    let corners = lower_right - upper_left;
+    let across = upper_right - lower_left;
+    let x = corners + across + 2 * (edges_gray(right, at.y) - edges_gray(left, at.y));
+    let y = corners - across + 2 * (edges_gray(at.x, below) - edges_gray(at.x, above));
+    let v = (min(abs(x), 255) + min(abs(y), 255) + 1) >> 1u;
+    return vec4<i32>(v, v, v, load(at).w);
+}
+
+fn edges_gray(x: i32, y: i32) -> i32 {
+    let c = load(vec2<i32>(x, y));
+    return (9798 * c.x + 19235 * c.y + 3735 * c.z + 16384) >> 15u;
+}

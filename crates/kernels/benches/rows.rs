@@ -6,13 +6,14 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, load_here::LOAD};
+use vramp_kernels::head::{Head, ball, bilinear, blur, compositor, load_here::LOAD};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
 
 const SIZE: Size = Size { width: 1920, height: 1080 };
 const HALF: Size = Size { width: 960, height: 540 };
+const DOUBLE: Size = Size { width: 3840, height: 2160 };
 const ROUNDS: usize = 15;
 /// As many frames in a round as take this long.
 const ROUND: Duration = Duration::from_millis(25);
@@ -23,6 +24,8 @@ struct Case {
     recipe: Recipe,
     params: Params,
     source: Size,
+    /// Sizes of the other pictures.
+    sides: Vec<Size>,
     in_place: bool,
 }
 
@@ -43,7 +46,7 @@ fn case(
     for (part, (_, (words, small))) in layout.after.iter().zip(steps) {
         params.set(*part, words, small);
     }
-    Case { name, recipe, params, source, in_place: false }
+    Case { name, recipe, params, source, sides: vec![SIZE], in_place: false }
 }
 
 fn nothing() -> Given {
@@ -53,6 +56,16 @@ fn nothing() -> Given {
 fn blur_of(name: &'static str, sigma: f64, taps: u32) -> Case {
     let weights = blur::weights(sigma, taps).expect("an odd number of taps");
     case(name, &blur::BLUR, &(blur::pack(&weights).to_vec(), blur::small(&weights)), SIZE, &[])
+}
+
+/// Four pictures of one size in a grid.
+fn grid_of(name: &'static str, size: Size) -> Case {
+    let recipe = Recipe::reading(&compositor::COMPOSITOR, 3);
+    let cells = compositor::cells(compositor::Layout::Grid, 4, SIZE);
+    let (layout, mut params) = (recipe.layout(), Params::new());
+    params.begin(&layout, SIZE, size, 0);
+    params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4]));
+    Case { name, recipe, params, source: size, sides: vec![size; 3], in_place: false }
 }
 
 fn looked_up(table: &table::Table) -> (&'static PixelFn, Given) {
@@ -118,6 +131,10 @@ fn cases() -> Vec<Case> {
         blur_of("blur13", 2.0, 13),
         blur_of("blur31", 5.0, 31),
         case("bilinear", &bilinear::BILINEAR, &(vec![], bilinear::small(HALF, SIZE)), HALF, &[]),
+        case("bilinear half", &bilinear::BILINEAR, &(vec![], bilinear::small(DOUBLE, SIZE)), DOUBLE, &[]),
+        grid_of("grid of 1080", SIZE),
+        grid_of("grid of 720", Size { width: 1280, height: 720 }),
+        grid_of("grid of 480", Size { width: 640, height: 480 }),
         load("chain5", &chain()),
         Case { in_place: true, ..load("chain5 edit", &chain()) },
         case("ball", &ball::BALL, &moving, SIZE, &[]),
@@ -148,13 +165,13 @@ fn main() {
         print!(" {:>12}", level.to_string());
     }
     println!();
-    let other = noise(SIZE, 2);
     let mut out = vec![[0; 4]; SIZE.pixels() as usize];
     let mut scratch = Scratch::default();
     let begun = Instant::now();
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| case.name.starts_with(only))) {
         let pixels = noise(case.source, 1);
-        let sides = [Picture::new(SIZE, &other).expect("it fits")];
+        let others: Vec<_> = case.sides.iter().map(|size| (*size, noise(*size, 2))).collect();
+        let sides: Vec<_> = others.iter().map(|(size, other)| Picture::new(*size, other).expect("it fits")).collect();
         let frame = Frame {
             size: SIZE,
             source: Picture::new(case.source, &pixels),

@@ -48,7 +48,7 @@ impl Recipe {
     pub fn folded(&self) -> Folded {
         let (front, before) = folded(&self.before);
         let (behind, after) = folded(&self.after);
-        let recipe = Recipe { head: self.head, before: front, after: behind, whole: self.whole.clone() };
+        let recipe = Recipe { before: front, after: behind, whole: self.whole.clone(), ..*self };
         Folded { recipe, before, after }
     }
 }

@@ -38,6 +38,8 @@ pub struct Recipe {
     pub before: Vec<Function>,
     /// Applied to what the head made.
     pub after: Vec<Function>,
+    /// Pictures that the head reads beside its source; none but for heads of several.
+    pub pictures: usize,
     /// A user's kernel in place of everything above: it can be joined with nothing.
     pub whole: Option<Arc<OwnKernel>>,
 }
@@ -45,7 +47,12 @@ pub struct Recipe {
 impl Recipe {
     /// A head by itself.
     pub fn of(head: &'static Head) -> Recipe {
-        Recipe { head, before: Vec::new(), after: Vec::new(), whole: None }
+        Recipe { head, before: Vec::new(), after: Vec::new(), pictures: 0, whole: None }
+    }
+
+    /// A head that reads this many pictures beside its source.
+    pub fn reading(head: &'static Head, pictures: usize) -> Recipe {
+        Recipe { pictures, ..Recipe::of(head) }
     }
 
     /// A user's kernel, which is one by itself.

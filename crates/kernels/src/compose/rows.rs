@@ -24,6 +24,8 @@ pub struct Program {
     place: Part,
     before: Vec<Step>,
     after: Vec<Step>,
+    /// Pictures that the head reads beside its source.
+    pictures: usize,
     level: Level,
 }
 
@@ -34,7 +36,8 @@ pub struct Frame<'a> {
     pub size: Size,
     /// The source, where the head reads one.
     pub source: Option<Picture<'a>>,
-    /// The side pictures, in the order of the functions that read one.
+    /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
+    /// their order.
     pub sides: &'a [Picture<'a>],
     /// Small data of all parts; each part's place in it stands among its parameters.
     pub small: &'a [u32],
@@ -53,7 +56,7 @@ pub struct Scratch {
 impl Program {
     pub(super) fn of(recipe: &Recipe) -> Program {
         let layout = recipe.layout();
-        let mut sides = 0..;
+        let mut sides = recipe.pictures..;
         let mut steps = |functions: &[Function], parts: &[Part]| {
             let both = functions.iter().zip(parts);
             let step = |(function, part): (&Function, &Part)| Step {
@@ -65,7 +68,8 @@ impl Program {
         };
         let before = steps(&recipe.before, &layout.before);
         let after = steps(&recipe.after, &layout.after);
-        Program { head: recipe.head, place: layout.head, before, after, level: Level::detected() }
+        let (head, pictures, level) = (recipe.head, recipe.pictures, Level::detected());
+        Program { head, place: layout.head, before, after, pictures, level }
     }
 
     /// The same with the instructions of another level: the result does not change.
@@ -81,7 +85,8 @@ impl Program {
         let before = Chain { steps: &self.before, frame, size: source, level: self.level };
         let after = Chain { steps: &self.after, frame, size: frame.size, level: self.level };
         let head = HeadArgs { frame: args(frame, self.place, frame.size, self.level), source };
-        let mut rows = SourceRows::begin(frame.source, before, &mut scratch.changed);
+        let pictures = frame.sides.get(..self.pictures).unwrap_or(&[]);
+        let mut rows = SourceRows::begin(frame.source, pictures, before, &mut scratch.changed);
         scratch.kept.begin();
         for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
             (self.head.row)(&head, &mut rows, &mut scratch.kept, y, row);

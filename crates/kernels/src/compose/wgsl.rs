@@ -3,8 +3,8 @@
 //! Owns the prelude, the renaming that lets a function appear twice, the bindings and the entry point.
 //! Does not validate: the tests do for every kernel, and the device does when it compiles.
 //!
-//! Always: bindings are the source (or what the first pass kept), the side pictures in order, small data, the output,
-//! parameters last; an invocation writes as many neighbouring pixels as its variant says, and nobody else does; every
+//! Always: bindings are the source (or what the first pass kept), the head's other pictures, the side pictures in
+//! order, small data, the output, parameters last; an invocation writes as many neighbouring pixels as its variant says, and nobody else does; every
 //! variant gives the same pixels.
 
 use std::fmt::Write as _;
@@ -83,6 +83,28 @@ impl Text {
         self.bindings.push(binding);
     }
 
+    /// The other pictures of a head that reads several, and how it reads them all.
+    fn pictures(&mut self, recipe: &Recipe) {
+        if !recipe.head.wgsl.contains("load_from(") {
+            return;
+        }
+        let mut cases = String::new();
+        for number in 1..=recipe.pictures {
+            self.bind(Binding::Read, &format!("picture_{number}"), "array<u32>");
+            let _ = writeln!(cases, "        case {number}: {{ return unpack_pixel(picture_{number}[p]); }}");
+        }
+        let _ = write!(
+            self.parts,
+            "fn load_from(i: i32, at: vec2<i32>, width: i32) -> vec4<i32> {{
+    let p = u32(at.y) * u32(width) + u32(at.x);
+    switch i {{
+{cases}        default: {{ return load(at); }}
+    }}
+}}
+"
+        );
+    }
+
     /// A part's own text. To a function in front of the head, the frame is the source.
     fn part(&mut self, text: &str, index: usize, place: Part, in_front: bool) {
         self.parts += &if in_front { text.replace("frame_size()", "source_size()") } else { text.to_owned() };
@@ -104,6 +126,9 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         Pass::Second => text.bind(Binding::Read, "kept_words", "array<vec2<u32>>"),
         _ if head.source => text.bind(Binding::Read, "source", "array<u32>"),
         _ => {}
+    }
+    if pass != Pass::Second {
+        text.pictures(recipe);
     }
     let before: &[_] = if pass == Pass::Second { &[] } else { &recipe.before };
     let after: &[_] = if pass == Pass::First { &[] } else { &recipe.after };

@@ -16,6 +16,7 @@
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
+pub(crate) mod bilinear;
 pub(crate) mod blur;
 pub(crate) mod matrix;
 pub(crate) mod mix;

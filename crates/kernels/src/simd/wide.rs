@@ -90,6 +90,13 @@ pub(super) mod avx2 {
     pub(in crate::simd) fn dot(sums: Vector, a: Vector, b: Vector) -> Vector {
         _mm256_add_epi32(sums, madd_16(a, b))
     }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn store_32(to: &mut [u32; BYTES / 4], v: Vector) {
+        // SAFETY: the array is as long as the vector, and this store asks for no alignment.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v) }
+    }
 }
 
 pub(super) mod avx512 {

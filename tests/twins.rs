@@ -119,7 +119,7 @@ fn composed(random: &mut Random, source: Size, to: Size, most: usize) -> Given<H
         [compositor::Layout::Grid, compositor::Layout::Row, compositor::Layout::Column, compositor::Layout::Pip];
     let pictures: Vec<Size> = (0..random.below(most)).map(|_| size(random)).collect();
     let cells = compositor::cells(layouts[random.below(4)], 1 + pictures.len(), to);
-    let small = compositor::small(&cells, &[&[source][..], &pictures].concat());
+    let small = compositor::small(&cells, &[&[source][..], &pictures].concat(), to);
     Given { pictures, ..given(&compositor::COMPOSITOR, &compositor::pack(&cells), &small) }
 }
 

@@ -64,7 +64,7 @@ fn grid_of(name: &'static str, size: Size) -> Case {
     let cells = compositor::cells(compositor::Layout::Grid, 4, SIZE);
     let (layout, mut params) = (recipe.layout(), Params::new());
     params.begin(&layout, SIZE, size, 0);
-    params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4]));
+    params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4], SIZE));
     Case { name, recipe, params, source: size, sides: vec![size; 3], in_place: false }
 }
 

@@ -35,8 +35,9 @@ pub struct Head {
     /// WGSL that defines `fn NAME(at: vec2<i32>, k: u32) -> vec4<i32>`, where `load(at)` is a source pixel,
     /// `source_size()` the source's size, and parameters are read as in a pixel function. A head of two passes also
     /// defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>` over the source, whose 16-bit results it reads back
-    /// with `kept(at)`. A head of several pictures reads them with `load_from(i, at, width)`: the source is number 0,
-    /// and the others, which may be of any size, are as many as its recipe says.
+    /// with `kept(at)`. A head of several pictures reads them with `load_four(i, a, b, width)`, which gives the words
+    /// of four pixels of picture i: at a, at b's column and a's row, at a's column and b's row, and at b. The source is
+    /// number 0, and the others, which may be of any size, are as many as its recipe says.
     pub wgsl: &'static str,
     /// Parameter words it takes.
     pub words: usize,

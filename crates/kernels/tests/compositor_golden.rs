@@ -18,7 +18,7 @@ const LAYOUTS: [(&str, Layout); 4] =
 
 fn made(layout: Layout, sizes: &[Size], size: Size) -> Made {
     let cells = cells(layout, sizes.len(), size);
-    Made::of(&COMPOSITOR, size).words(&pack(&cells)).small(small(&cells, sizes)).pictures(sizes)
+    Made::of(&COMPOSITOR, size).words(&pack(&cells)).small(small(&cells, sizes, size)).pictures(sizes)
 }
 
 #[test]

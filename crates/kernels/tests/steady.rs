@@ -157,7 +157,7 @@ fn a_second_band_allocates_nothing() {
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
         let cells = compositor::cells(compositor::Layout::Grid, 3, SIZE);
-        let composed = (compositor::pack(&cells).to_vec(), compositor::small(&cells, &[SMALL; 3]));
+        let composed = (compositor::pack(&cells).to_vec(), compositor::small(&cells, &[SMALL; 3], SIZE));
         check(&compositor::COMPOSITOR, &composed, SMALL, &[], &[saturated(), mixed()]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];
         check(&LOAD, &none, SIZE, &[], &six);

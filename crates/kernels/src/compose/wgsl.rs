@@ -83,25 +83,30 @@ impl Text {
         self.bindings.push(binding);
     }
 
-    /// The other pictures of a head that reads several, and how it reads them all.
+    /// The other pictures of a head that reads several, and how it reads them all. Once for four pixels: software
+    /// drivers go through every case for every lane.
     fn pictures(&mut self, recipe: &Recipe) {
-        if !recipe.head.wgsl.contains("load_from(") {
+        if !recipe.head.wgsl.contains("load_four(") {
             return;
         }
         let mut cases = String::new();
         for number in 1..=recipe.pictures {
             self.bind(Binding::Read, &format!("picture_{number}"), "array<u32>");
-            let _ = writeln!(cases, "        case {number}: {{ return unpack_pixel(picture_{number}[p]); }}");
+            let each = ["x", "y", "z", "w"].map(|i| format!("picture_{number}[p.{i}]"));
+            let _ = writeln!(cases, "        case {number}: {{ return vec4<u32>({}); }}", each.join(", "));
         }
+        let each = ["a", "vec2<i32>(b.x, a.y)", "vec2<i32>(a.x, b.y)", "b"].map(|at| format!("pack_pixel(load({at}))"));
         let _ = write!(
             self.parts,
-            "fn load_from(i: i32, at: vec2<i32>, width: i32) -> vec4<i32> {{
-    let p = u32(at.y) * u32(width) + u32(at.x);
+            "fn load_four(i: i32, a: vec2<i32>, b: vec2<i32>, width: i32) -> vec4<u32> {{
+    let rows = vec2<i32>(a.y, b.y) * width;
+    let p = vec4<u32>(rows.xxyy + vec4<i32>(a.x, b.x, a.x, b.x));
     switch i {{
-{cases}        default: {{ return load(at); }}
+{cases}        default: {{ return vec4<u32>({}); }}
     }}
 }}
-"
+",
+            each.join(", ")
         );
     }
 

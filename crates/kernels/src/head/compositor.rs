@@ -12,9 +12,10 @@ use crate::head::bilinear::{Scaled, axis};
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 
-/// Several pictures in one. Parameters: how many cells. Small data: for each cell its left, top, width and height, the
-/// width and height of its picture, and where among these data the picture's places for its columns and for its rows
-/// begin; then those places.
+/// Several pictures in one. Parameters: where among the small data the bits of columns begin. Small data: for each cell
+/// its left, top, width and height, the width and height of its picture, and where the picture's places would begin if
+/// it had some for every column and every row of the output; then for each column, and for each row, a bit for each cell
+/// that crosses it; then the places.
 pub static COMPOSITOR: Head = Head {
     name: "compositor",
     wgsl: include_str!("compositor.wgsl"),
@@ -95,18 +96,24 @@ fn pip(number: u32, size: Size) -> Cell {
     }
 }
 
-/// The parameter words for so many cells.
+/// The parameter words for these cells.
 pub fn pack(cells: &[Cell]) -> [u32; 1] {
-    [cells.len() as u32]
+    [(CELL_WORDS * cells.len()) as u32]
 }
 
-/// The small data for pictures of these sizes in these cells.
-pub fn small(cells: &[Cell], pictures: &[Size]) -> Vec<u32> {
+/// The small data for pictures of these sizes in these cells of an output of this size.
+pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
     let mut words = vec![0; CELL_WORDS * cells.len()];
+    let bits = |crosses: &dyn Fn(&Cell) -> bool| {
+        cells.iter().zip(0..).fold(0, |bits, (cell, number)| bits | u32::from(crosses(cell)) << number)
+    };
+    words.extend((0..size.width).map(|x| bits(&|cell| (cell.left..cell.left + cell.width).contains(&x))));
+    words.extend((0..size.height).map(|y| bits(&|cell| (cell.top..cell.top + cell.height).contains(&y))));
     for (number, (cell, picture)) in cells.iter().zip(pictures).enumerate() {
-        let columns = words.len() as u32;
+        // Bits stand in front of all places, as many as the output has columns and rows: no start is below zero.
+        let columns = words.len() as u32 - cell.left;
         words.extend(axis(picture.width, cell.width));
-        let rows = words.len() as u32;
+        let rows = words.len() as u32 - cell.top;
         words.extend(axis(picture.height, cell.height));
         let told = [cell.left, cell.top, cell.width, cell.height, picture.width, picture.height, columns, rows];
         words[CELL_WORDS * number..][..CELL_WORDS].copy_from_slice(&told);
@@ -117,8 +124,8 @@ pub fn small(cells: &[Cell], pictures: &[Size]) -> Vec<u32> {
 /// Cells keep their mixed rows one after the other.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     let small = args.frame.small;
-    let told = small.as_chunks::<CELL_WORDS>().0;
-    let cells = || told.iter().take((args.frame.words[0] as usize).min(MOST_PICTURES));
+    let told = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
+    let cells = || told.iter().take(MOST_PICTURES);
     let crosses = |cell: &[u32; CELL_WORDS]| (cell[1]..cell[1] + cell[3]).contains(&y);
     // Cells of a row come from left to right, or from right to left over one that is everywhere.
     let covered = cells()
@@ -132,8 +139,8 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
             number,
             from: Size { width: from_width, height: from_height },
             to: Size { width, height },
-            columns: &small[columns as usize..][..width as usize],
-            rows: &small[rows as usize..][..height as usize],
+            columns: &small[(columns + left) as usize..][..width as usize],
+            rows: &small[(rows + top) as usize..][..height as usize],
         };
         let next = at + scaled.kept_values();
         if kept.wide.len() < next {

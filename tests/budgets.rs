@@ -143,6 +143,8 @@ const PIPELINES: &[&str] = &[
     "pattern size=64x48 name=p ! blur ! mix name=m ! null; p. ! flip axis=h ! m.b",
     "pattern size=64x48 name=p ! blur ! mix name=m ! null; p. ! delay frames=5 ! m.b",
     "pattern size=64x48 ! mix name=m ! null; pattern kind=ball size=64x48 ! m.b",
+    "pattern size=64x48 ! compositor name=c ! null; pattern size=32x24 ! c.in1; pattern size=100x9 ! blur ! c.in5",
+    "feed size=64x48 name=p ! blur ! compositor size=90x20 name=c ! invert ! null; p. ! c.in1; p. ! delay 3 ! c.in2",
     "pattern size=64x48 !{queue depth=4} blur !{lossless depth=2} null",
     "pattern size=64x48 name=p !{latest} blur ! null; p. !{lossless depth=5} invert ! null",
     "feed size=64x48 ! blur ! null",

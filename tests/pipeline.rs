@@ -74,6 +74,21 @@ fn the_demo_on_the_device_is_one_dispatch_one_pass_and_one_submit_a_frame() {
 }
 
 #[test]
+fn several_pictures_in_one_are_one_dispatch_more_and_nothing_is_made_anew() {
+    let source = |at: usize| format!("pattern kind=gradient size={}x48 frames=400 ! all.in{at}", 60 + at);
+    let sources: Vec<String> = (0..4).map(source).collect();
+    let text = format!("{}; compositor size=64x48 name=all ! invert ! hue 40 ! null", sources.join("; "));
+    let report = on_device(&text);
+    assert_eq!((report.frames_in, report.frames_out), (1600, 400));
+    let steady = &report.steady;
+    assert_eq!((steady.dispatches, steady.submits, steady.uploads, steady.downloads), (5.0, 1.0, 0.0, 0.0));
+    assert_eq!((steady.gpu_allocs, steady.bind_groups, steady.heap_allocs), (0.0, 0.0, Some(0.0)), "{report:?}");
+    let report = on_cpu(&text);
+    assert_eq!((report.frames_in, report.frames_out), (1600, 400));
+    assert_eq!(report.steady.heap_allocs, Some(0.0), "{report:?}");
+}
+
+#[test]
 fn a_ramp_down_is_one_download_a_frame() {
     let folder = std::env::temp_dir().join(format!("vramp-ramp-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for pictures");

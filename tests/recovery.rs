@@ -193,6 +193,23 @@ fn the_cpu_goes_on_from_the_next_frame() {
 }
 
 #[test]
+fn several_pictures_in_one_go_on_where_they_were() {
+    let text = "pattern kind=noise size=32x24 frames=600 label=false name=p ! blur sigma=1 ! compositor name=c ! invert ! keeps; \
+                p. ! c.in1; pattern kind=gradient size=9x50 frames=600 ! delay 3 ! c.in6";
+    let truth = truth(text);
+    assert_eq!(truth.len(), 600);
+    for rule in [OnLoss::Reopen, OnLoss::Cpu] {
+        let bench = bench();
+        let outcome = bench.run(text, |session| session.only(Space::Gpu).on_loss(rule).lose_device_at(&[300]));
+        let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
+        let missing = is_right(text, &bench.kept(), &truth) as u64;
+        assert!((1..=MOST_LOST).contains(&missing), "{missing} frames were lost");
+        assert_eq!((report.frames_out, report.memory.leaked), (600 - missing, 0));
+        assert_eq!(bench.losses().len(), 1);
+    }
+}
+
+#[test]
 fn a_file_that_goes_through_a_device_that_is_lost_has_only_right_frames() {
     let folder = std::env::temp_dir().join(format!("vramp-recovery-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::{
-    Head, ball, bars, bilinear, blur, checker, convolve, disc, edges, flip, gradient, load_here::LOAD, nearest, noise,
-    solid,
+    Head, ball, bars, bilinear, blur, checker, compositor, convolve, disc, edges, flip, gradient, load_here::LOAD,
+    nearest, noise, solid,
 };
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold};
 use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
@@ -52,10 +52,12 @@ struct Given<K: 'static> {
     kernel: &'static K,
     words: Vec<u32>,
     small: Vec<u32>,
+    /// Sizes of the pictures that a head reads beside its source.
+    pictures: Vec<Size>,
 }
 
 fn given<K>(kernel: &'static K, words: &[u32], small: &[u32]) -> Given<K> {
-    Given { kernel, words: words.to_vec(), small: small.to_vec() }
+    Given { kernel, words: words.to_vec(), small: small.to_vec(), pictures: Vec::new() }
 }
 
 /// Every pixel function, with random settings that fit a frame of this size.
@@ -128,8 +130,18 @@ fn convolution(random: &mut Random) -> Given<Head> {
     given(&convolve::CONVOLVE, &convolve::pack(&fixed), &convolve::small(&fixed))
 }
 
+/// Several pictures in one, so many at most.
+fn composed(random: &mut Random, source: Size, to: Size, most: usize) -> Given<Head> {
+    let layouts =
+        [compositor::Layout::Grid, compositor::Layout::Row, compositor::Layout::Column, compositor::Layout::Pip];
+    let pictures: Vec<Size> = (0..random.below(most)).map(|_| size(random)).collect();
+    let cells = compositor::cells(layouts[random.below(4)], 1 + pictures.len(), to);
+    let small = compositor::small(&cells, &[&[source][..], &pictures].concat(), to);
+    Given { pictures, ..given(&compositor::COMPOSITOR, &compositor::pack(&cells), &small) }
+}
+
 /// Every head, with random settings, and the size of what it makes from a source of this size.
-fn heads(random: &mut Random, source: Size) -> Vec<(Given<Head>, Size)> {
+fn heads(random: &mut Random, source: Size, most_pictures: usize) -> Vec<(Given<Head>, Size)> {
     let n = random.next();
     let rate = Rate::new(30_000, 1001).expect("a rate");
     let to = Size { width: 1 + random.below(70) as u32, height: 1 + random.below(50) as u32 };
@@ -140,6 +152,7 @@ fn heads(random: &mut Random, source: Size) -> Vec<(Given<Head>, Size)> {
         (given(&flip::FLIP, &flip::pack(random.below(2) == 0, random.below(2) == 0), &[]), source),
         (given(&nearest::NEAREST, &nearest::pack(), &nearest::small(source, to)), to),
         (given(&bilinear::BILINEAR, &bilinear::pack(), &bilinear::small(source, to)), to),
+        (composed(random, source, to, most_pictures), to),
         (given(&blur::BLUR, &blur::pack(&weights), &blur::small(&weights)), source),
         (convolution(random), source),
         (convolution(random), source),
@@ -171,7 +184,7 @@ fn case(
     before: &[&Given<PixelFn>],
     after: &[&Given<PixelFn>],
 ) -> Case {
-    let mut recipe = Recipe::of(head.kernel);
+    let mut recipe = Recipe::of_several(head.kernel, head.pictures.len());
     recipe.before.extend(before.iter().map(|f| f.kernel.into()));
     recipe.after.extend(after.iter().map(|f| f.kernel.into()));
     let layout = recipe.layout();
@@ -181,7 +194,7 @@ fn case(
     for (f, part) in before.iter().zip(&layout.before).chain(after.iter().zip(&layout.after)) {
         params.set(*part, &f.words, &f.small);
     }
-    let mut sides = Vec::new();
+    let mut sides: Vec<_> = head.pictures.iter().map(|size| (*size, random.picture(*size))).collect();
     for (f, at) in before.iter().map(|f| (f, source_size)).chain(after.iter().map(|f| (f, size))) {
         if f.kernel.side {
             sides.push((at, random.picture(at)));
@@ -302,7 +315,7 @@ fn every_head_agrees_with_its_twin() {
     let (mut rig, mut random) = (Rig::open(LimitSet::Adapter), Random(2));
     for (width, height) in SIZES {
         let source = Size { width, height };
-        for (head, to) in heads(&mut random, source) {
+        for (head, to) in heads(&mut random, source, compositor::MOST_PICTURES) {
             let case = case(&mut random, &head, (source, to), &[], &[]);
             rig.compare(&case, head.kernel.name);
         }
@@ -315,7 +328,7 @@ fn random_kernels(limits: LimitSet, seed: u64, count: usize, most_pictures: usiz
     let mut made = 0;
     while made < count {
         let source = size(&mut random);
-        let mut heads = heads(&mut random, source);
+        let mut heads = heads(&mut random, source, 1 + most_pictures);
         let (head, to) = heads.swap_remove(random.below(heads.len()));
         let (front, behind) = (functions(&mut random, source), functions(&mut random, to));
         let pick = |random: &mut Random, from: &[Given<PixelFn>], most: usize| -> Vec<usize> {
@@ -324,7 +337,7 @@ fn random_kernels(limits: LimitSet, seed: u64, count: usize, most_pictures: usiz
         let in_front = if head.kernel.source { pick(&mut random, &front, 2) } else { Vec::new() };
         let before: Vec<_> = in_front.iter().map(|i| &front[*i]).collect();
         let after: Vec<_> = pick(&mut random, &behind, 4).iter().map(|i| &behind[*i]).collect();
-        if before.iter().chain(&after).filter(|f| f.kernel.side).count() > most_pictures {
+        if head.pictures.len() + before.iter().chain(&after).filter(|f| f.kernel.side).count() > most_pictures {
             continue;
         }
         let names: Vec<_> = before.iter().map(|f| f.kernel.name).chain([head.kernel.name]).collect();

@@ -27,7 +27,7 @@ use std::fmt;
 use vramp_gpu::Device;
 use vramp_handlers::FileProbe;
 use vramp_plan::catalog::{Entry, EntryError, KernelKind, Settings};
-use vramp_plan::{CheckError, Graph, GraphSpec, NoPlan, Planner, Profile, Space};
+use vramp_plan::{CheckError, Graph, GraphSpec, Handler, NoPlan, Planner, Profile, Space};
 use vramp_runtime::{Kinds, PrepareError, RunError};
 
 use crate::harness::Caught;
@@ -241,10 +241,16 @@ pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Veri
                 checks.push(Check { what: What::Twins, port: port.clone(), made_by, result });
             }
         }
-        for handler in subject.device_only() {
+        let left = |handler: &Handler, why: String| {
             let port = format!("{}.{}", handler.name, handler.entry.outputs[0].name);
-            let result = Outcome::Left("it has no version for the cpu, so that the gpu's is taken as it is".to_owned());
-            checks.push(Check { what: What::Twins, port, made_by: vec![handler.name.clone()], result });
+            Check { what: What::Twins, port, made_by: vec![handler.name.clone()], result: Outcome::Left(why) }
+        };
+        for handler in subject.device_only() {
+            checks.push(left(handler, "it has no version for the cpu, so that the gpu's is taken as it is".to_owned()));
+        }
+        for (name, why) in &subject.kept_off {
+            let handler = subject.handler(name).filter(|handler| !handler.entry.outputs.is_empty());
+            checks.extend(handler.map(|handler| left(handler, format!("it stays on the cpu: {why}"))));
         }
         let fused = Trial { device: Some(device), on: On::Device, ..fused };
         compare_sinks(&subject, &truth, fused, What::FusedOnDevice, &mut checks)?;

@@ -12,8 +12,8 @@ use vramp_gpu::Device;
 use vramp_handlers::FileProbe;
 use vramp_plan::catalog::{DeclareError, Declared, Entry, KernelKind, Probe, ProbeError, Probed, Settings};
 use vramp_plan::{
-    Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Policy, PortAt, Rate,
-    Space,
+    Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Planner, Policy,
+    PortAt, Rate, Space,
 };
 use vramp_runtime::{Kinds, OnLoss, Report, Worker};
 
@@ -50,6 +50,8 @@ pub(super) struct Subject<'a> {
     kinds: Kinds,
     captured: Captured,
     caught: Trays,
+    /// Who offers the device and does not fit this one, and why.
+    pub(super) kept_off: BTreeMap<String, String>,
     /// Frames of sources that are not captured, since they can be made at will.
     pub(super) frames: u64,
 }
@@ -122,7 +124,8 @@ impl<'a> Subject<'a> {
         }
         let (captured, caught) = (Arc::new(captured), Trays::default());
         let kinds = cut_off(kinds, graph.handlers().len(), &captured, &caught)?;
-        Ok(Subject { graph, spec, names, plan, kinds, captured, caught, frames })
+        let kept_off = options.device.as_ref().map_or_else(|| Ok(BTreeMap::new()), |device| kept_off(graph, device))?;
+        Ok(Subject { graph, spec, names, plan, kinds, captured, caught, kept_off, frames })
     }
 
     /// The handler of this name; none for converters that the planner put there.
@@ -141,7 +144,8 @@ impl<'a> Subject<'a> {
         let both = |entry: &Entry| entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
         let written = self.graph.handlers().iter().filter(move |handler| {
             let entry = handler.entry;
-            both(entry) && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
+            let fits = !self.kept_off.contains_key(&handler.name);
+            both(entry) && fits && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
         });
         let converts = self.graph.catalog().converter().is_some_and(both);
         let inserted = self.plan.handlers.iter().filter(move |handler| handler.inserted && converts);
@@ -189,6 +193,7 @@ impl<'a> Subject<'a> {
                 _ if handler.entry.outputs.is_empty() => Space::Cpu,
                 On::DeviceFor(name) if handler.name == name => Space::Gpu,
                 On::Host | On::DeviceFor(_) => Space::Cpu,
+                On::Device if self.kept_off.contains_key(&handler.name) => Space::Cpu,
                 On::Device => Space::Gpu,
             };
             if trial.device.is_some() && handler.entry.offers(place) {
@@ -280,6 +285,19 @@ impl<'a> Subject<'a> {
         let written = self.names.iter().position(|name| *name == planned.name);
         written.map_or_else(|| HandlerSpec::new(planned.kind), |written| self.spec.handlers()[written].clone())
     }
+}
+
+/// Who offers the device and does not fit this one, by the plan that puts everybody there who does.
+fn kept_off(graph: &Graph, device: &Device) -> Result<BTreeMap<String, String>, VerifyError> {
+    let figures = figures(device);
+    let plan = Planner::new(graph, &figures).only(Space::Gpu).fusion(false).decide()?;
+    let said =
+        |name: &str| plan.warnings.iter().find_map(|words| words.strip_prefix(&format!("{name} stays on the cpu: ")));
+    Ok(plan
+        .handlers
+        .iter()
+        .filter_map(|handler| Some((handler.name.clone(), said(&handler.name)?.to_owned())))
+        .collect())
 }
 
 /// Whether a source reads its frames from outside instead of computing them.

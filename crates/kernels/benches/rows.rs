@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, convolve, edges, load_here::LOAD};
+use vramp_kernels::head::{Head, ball, bilinear, blur, compositor, convolve, edges, load_here::LOAD};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::stored::{self, PlaneRows, Way};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
@@ -14,6 +14,7 @@ use vramp_plan::{Format, Rate, Size};
 
 const SIZE: Size = Size { width: 1920, height: 1080 };
 const HALF: Size = Size { width: 960, height: 540 };
+const DOUBLE: Size = Size { width: 3840, height: 2160 };
 const ROUNDS: usize = 15;
 /// As many frames in a round as take this long.
 const ROUND: Duration = Duration::from_millis(25);
@@ -24,6 +25,8 @@ struct Case {
     recipe: Recipe,
     params: Params,
     source: Size,
+    /// Sizes of the other pictures.
+    sides: Vec<Size>,
     in_place: bool,
     /// The formats of what is read and of what is made.
     formats: [Format; 2],
@@ -46,7 +49,7 @@ fn case(
     for (part, (_, (words, small))) in layout.after.iter().zip(steps) {
         params.set(*part, words, small);
     }
-    Case { name, recipe, params, source, in_place: false, formats: [Format::Rgba8; 2] }
+    Case { name, recipe, params, source, sides: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
 }
 
 fn converted(name: &'static str, from: Format, into: Format) -> Case {
@@ -60,7 +63,7 @@ fn converted(name: &'static str, from: Format, into: Format) -> Case {
     if let Some((part, stored)) = layout.into.zip(stored::of(into)) {
         params.set(part, &stored.store_words(way, SIZE), &[]);
     }
-    Case { name, recipe, params, source: SIZE, in_place: false, formats: [from, into] }
+    Case { name, recipe, params, source: SIZE, sides: vec![SIZE], in_place: false, formats: [from, into] }
 }
 
 fn nothing() -> Given {
@@ -85,6 +88,17 @@ fn convolve_by(name: &'static str, weights: &[f64]) -> Case {
 
 fn sharpen_of(name: &'static str, a: f64) -> Case {
     convolve_by(name, &[0.0, -a, 0.0, -a, 1.0 + 4.0 * a, -a, 0.0, -a, 0.0])
+}
+
+/// Four pictures of one size in a grid.
+fn grid_of(name: &'static str, size: Size) -> Case {
+    let recipe = Recipe::of_several(&compositor::COMPOSITOR, 3);
+    let cells = compositor::cells(compositor::Layout::Grid, 4, SIZE);
+    let (layout, mut params) = (recipe.layout(), Params::new());
+    params.begin(&layout, SIZE, size, 0);
+    params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4], SIZE));
+    let formats = [Format::Rgba8; 2];
+    Case { name, recipe, params, source: size, sides: vec![size; 3], in_place: false, formats }
 }
 
 fn looked_up(table: &table::Table) -> (&'static PixelFn, Given) {
@@ -160,6 +174,10 @@ fn cases() -> Vec<Case> {
         convolve_of("convolve7 1", 7, true),
         case("edges", &edges::EDGES, &nothing(), SIZE, &[]),
         case("bilinear", &bilinear::BILINEAR, &(vec![], bilinear::small(HALF, SIZE)), HALF, &[]),
+        case("bilinear half", &bilinear::BILINEAR, &(vec![], bilinear::small(DOUBLE, SIZE)), DOUBLE, &[]),
+        grid_of("grid of 1080", SIZE),
+        grid_of("grid of 720", Size { width: 1280, height: 720 }),
+        grid_of("grid of 480", Size { width: 640, height: 480 }),
         load("chain5", &chain()),
         Case { in_place: true, ..load("chain5 edit", &chain()) },
         case("ball", &ball::BALL, &moving, SIZE, &[]),
@@ -203,14 +221,14 @@ fn main() {
         print!(" {:>12}", level.to_string());
     }
     println!();
-    let other = noise(SIZE, 2);
     let mut out = vec![[0; 4]; SIZE.pixels() as usize];
     let mut scratch = Scratch::default();
     let begun = Instant::now();
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| case.name.starts_with(only))) {
         let pixels = noise(case.source, 1);
         let bytes = |at: usize, size: Size| case.formats[at].frame_bytes(size) as usize;
-        let sides = [Picture::new(SIZE, &other).expect("it fits")];
+        let others: Vec<_> = case.sides.iter().map(|size| (*size, noise(*size, 2))).collect();
+        let sides: Vec<_> = others.iter().map(|(size, other)| Picture::new(*size, other).expect("it fits")).collect();
         let frame = Frame {
             size: SIZE,
             source: Picture::stored(case.formats[0], case.source, &pixels.as_flattened()[..bytes(0, case.source)]),

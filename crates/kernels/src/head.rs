@@ -13,6 +13,7 @@ pub mod bars;
 pub mod bilinear;
 pub mod blur;
 pub mod checker;
+pub mod compositor;
 pub mod convolve;
 pub mod disc;
 pub mod edges;
@@ -40,6 +41,9 @@ pub struct Head {
     /// WGSL that defines `fn NAME(at: vec2<i32>, k: u32) -> vec4<i32>`, where `load(at)` is a source pixel,
     /// `source_size()` the source's size, and parameters are read as in a pixel function. A head of two passes also
     /// defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>`, whose 16-bit results it reads back with `kept(at)`.
+    /// A head of several pictures reads them with `load_four(i, a, b, width)`, which gives the words of four pixels of
+    /// picture i: at a, at b's column and a's row, at a's column and b's row, and at b. The source is number 0, and the
+    /// others, which may be of any size, are as many as its recipe says.
     pub wgsl: &'static str,
     /// Parameter words it takes.
     pub words: usize,
@@ -98,6 +102,8 @@ pub struct HeadArgs<'a> {
 #[derive(Debug)]
 pub struct SourceRows<'a> {
     picture: Option<Picture<'a>>,
+    /// The other pictures of a head that reads several.
+    others: &'a [Picture<'a>],
     before: Chain<'a>,
     /// How the picture is read where it is not stored as pixels.
     stored: Option<(&'static Stored, Unpacking<'a>)>,
@@ -118,15 +124,16 @@ pub(crate) struct ChangedRows {
 const ROWS_KEPT: usize = 4;
 
 impl<'a> SourceRows<'a> {
-    /// The rows of a picture, with functions in front.
+    /// The rows of a picture, with functions in front, and of others, which have none.
     pub(crate) fn begin(
         picture: Option<Picture<'a>>,
+        others: &'a [Picture<'a>],
         before: Chain<'a>,
         changed: &'a mut ChangedRows,
     ) -> SourceRows<'a> {
         changed.numbers = [None; ROWS_KEPT];
         changed.next = 0;
-        SourceRows { picture, before, stored: None, changed }
+        SourceRows { picture, others, before, stored: None, changed }
     }
 
     /// The same, read from how the picture is stored.
@@ -142,9 +149,38 @@ impl<'a> SourceRows<'a> {
         if self.before.is_empty() && self.stored.is_none() {
             return picture.row(y);
         }
+        let (at, width) = (self.change(picture, y), picture.size.width as usize);
+        &self.changed.pixels[at * width..][..width]
+    }
+
+    /// One row of the picture of this number, clamped as well; number 0 is the source.
+    pub fn row_of(&mut self, number: usize, y: i64) -> &[Pixel] {
+        let Some(other) = number.checked_sub(1) else { return self.row(y) };
+        let Some(picture) = self.others.get(other) else { return &[] };
+        picture.row(y.clamp(0, i64::from(picture.size.height) - 1) as u32)
+    }
+
+    /// Two rows next to each other of the picture of this number, which has both.
+    pub(crate) fn pair_of(&mut self, number: usize, y: u32) -> [&[Pixel]; 2] {
+        let picture = if number == 0 { self.picture } else { self.others.get(number - 1).copied() };
+        let Some(picture) = picture else { return [&[]; 2] };
+        if number > 0 || (self.before.is_empty() && self.stored.is_none()) {
+            return [picture.row(y), picture.row(y + 1)];
+        }
+        let (mut first, second) = (self.change(picture, y), self.change(picture, y + 1));
+        if self.changed.numbers[first] != Some(y) {
+            // The second took its place, and will not be the next to give way.
+            first = self.change(picture, y);
+        }
+        let width = picture.size.width as usize;
+        [first, second].map(|at| &self.changed.pixels[at * width..][..width])
+    }
+
+    /// The place of a row that was unpacked or that functions were applied to, now or before.
+    fn change(&mut self, picture: Picture<'_>, y: u32) -> usize {
         let (width, ChangedRows { numbers, next, pixels, between }) = (picture.size.width as usize, &mut *self.changed);
         if let Some(at) = numbers.iter().position(|number| *number == Some(y)) {
-            return &pixels[at * width..][..width];
+            return at;
         }
         let at = *next;
         *next = (at + 1) % ROWS_KEPT;
@@ -158,7 +194,7 @@ impl<'a> SourceRows<'a> {
             None => row.copy_from_slice(picture.row(y)),
         }
         self.before.apply(y, row);
-        row
+        at
     }
 
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
@@ -180,6 +216,8 @@ impl<'a> SourceRows<'a> {
 pub struct Kept {
     /// The first row that is kept, and the first that is not.
     pub rows: (i64, i64),
+    /// The same for each picture of a head that reads several.
+    pub rows_of: [(i64, i64); compositor::MOST_PICTURES],
     /// A row of the output that is done already.
     pub ahead: Option<u32>,
     /// The sums, a ring of rows.
@@ -194,6 +232,7 @@ impl Kept {
     /// Begins a band: nothing is kept. Only that is reset, the memory may be that of another band.
     pub(crate) fn begin(&mut self) {
         (self.rows, self.ahead) = ((0, 0), None);
+        self.rows_of = Default::default();
     }
 }
 
@@ -204,6 +243,7 @@ pub static ALL: &[&Head] = &[
     &bilinear::BILINEAR,
     &blur::BLUR,
     &checker::CHECKER,
+    &compositor::COMPOSITOR,
     &convolve::CONVOLVE,
     &disc::DISC,
     &edges::EDGES,

@@ -55,6 +55,18 @@ fn every_head_is_valid_alone_and_with_every_function_twice() {
 }
 
 #[test]
+fn a_head_of_several_pictures_is_valid_with_each_number_of_them() {
+    let (compositor, most) = (&head::compositor::COMPOSITOR, head::compositor::MOST_PICTURES);
+    for pictures in 0..most {
+        let shaders = Recipe::of_several(compositor, pictures).then(&pixel::mix::MIX).shaders(compositor.name);
+        shaders.iter().for_each(validate);
+        let read = shaders[0].bindings.iter().filter(|binding| **binding == Binding::Read).count();
+        // The source, the others, the picture that is mixed in, and small data.
+        assert_eq!(read, 1 + pictures + 2);
+    }
+}
+
+#[test]
 fn everything_at_once_is_valid() {
     let mut recipe = Recipe::of(&LOAD);
     for function in pixel::ALL {

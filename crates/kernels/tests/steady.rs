@@ -7,7 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, convolve, disc, edges, load_here::LOAD, nearest};
+use vramp_kernels::head::{Head, ball, bilinear, blur, compositor, convolve, disc, edges, load_here::LOAD, nearest};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
@@ -92,6 +92,11 @@ fn written() -> Step {
     (&glyphs::GLYPHS, (words.to_vec(), small))
 }
 
+/// How many pictures a head reads beside its source.
+fn pictures(head: &'static Head) -> usize {
+    if head.name == compositor::COMPOSITOR.name { 2 } else { 0 }
+}
+
 /// Runs a recipe twice with one scratch, in two bands, and counts what the second time allocates.
 fn second_time(
     head: &'static Head,
@@ -105,7 +110,7 @@ fn second_time(
         head,
         before: before.iter().map(|(function, _)| function.into()).collect(),
         after: after.iter().map(|(function, _)| function.into()).collect(),
-        ..Recipe::of(head)
+        ..Recipe::of_several(head, pictures(head))
     };
     let layout = recipe.layout();
     let mut params = Params::new();
@@ -120,7 +125,8 @@ fn second_time(
     let in_front = before.iter().map(|_| Picture::new(source, &pixels).expect("it fits"));
     let behind = after.iter().map(|_| Picture::new(SIZE, &other).expect("it fits"));
     let reads = |steps: &[Step]| steps.iter().filter(|(function, _)| function.side).count();
-    let sides: Vec<_> = in_front.take(reads(before)).chain(behind.take(reads(after))).collect();
+    let of_head = (0..pictures(head)).map(|_| Picture::new(source, &pixels).expect("it fits"));
+    let sides: Vec<_> = of_head.chain(in_front.take(reads(before))).chain(behind.take(reads(after))).collect();
     let source = Picture::new(source, &pixels);
     let frame = Frame { size: SIZE, source, sides: &sides, small: params.small(), words: params.words() };
     let program = recipe.program().at(level);
@@ -154,6 +160,9 @@ fn a_second_band_allocates_nothing() {
         check(&edges::EDGES, &none, SIZE, &[saturated()], &[looked_up()]);
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
+        let cells = compositor::cells(compositor::Layout::Grid, 3, SIZE);
+        let composed = (compositor::pack(&cells).to_vec(), compositor::small(&cells, &[SMALL; 3], SIZE));
+        check(&compositor::COMPOSITOR, &composed, SMALL, &[], &[saturated(), mixed()]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];
         check(&LOAD, &none, SIZE, &[], &six);
         let many: Vec<Step> = (0..20).map(|_| saturated()).collect();

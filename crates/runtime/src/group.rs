@@ -44,8 +44,8 @@ pub struct Group {
     scratch: Vec<Scratch>,
     /// Whom the last error is to be blamed on.
     failed: Option<usize>,
-    /// A transparent picture, for inputs that have brought nothing yet.
-    nothing: Option<Frame>,
+    /// Transparent pictures, for inputs that have brought nothing yet.
+    nothing: SmallVec<[Frame; 2]>,
     /// How its kernels are spread over a device.
     variant: Variant,
     /// The sizes of a frame whose parameters are filled in and that waits for memory.
@@ -61,12 +61,16 @@ pub struct Group {
     forgone: Option<usize>,
 }
 
+/// The size of a head's picture that has brought nothing yet: scaled to any size it stays transparent.
+const NOTHING_YET: Size = Size { width: 1, height: 1 };
+
 /// Which inputs of a group are what.
 #[derive(Debug, Clone)]
 pub struct Ports {
     /// The input that the head reads; none for generators.
     pub source: Option<usize>,
-    /// The other pictures, in the order of the functions that read one.
+    /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
+    /// their order.
     pub sides: Vec<usize>,
     /// The size of what comes in where nothing has come yet, and of what a generator makes.
     pub size: Size,
@@ -116,7 +120,7 @@ impl Group {
             ports,
             scratch: Vec::new(),
             failed: None,
-            nothing: None,
+            nothing: SmallVec::new(),
             variant: Variant::default(),
             filled: None,
             yuv: Yuv::default(),
@@ -149,7 +153,7 @@ impl Group {
             kernels.push(device.prepare_async(&shader).await?);
         }
         self.put_kernels(kernels);
-        self.nothing = None;
+        self.nothing.clear();
         Ok(())
     }
 
@@ -214,9 +218,13 @@ impl Group {
     /// Asks every member for its parameters; hands back the sizes of source and output.
     fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
         let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
-        let source = coming.map_or(self.ports.size, |meta| meta.size);
+        let source = match coming {
+            None if self.recipe.pictures > 0 => NOTHING_YET,
+            coming => coming.map_or(self.ports.size, |meta| meta.size),
+        };
         self.yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
         self.check_format(coming)?;
+        self.tell_pictures(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
         self.params.begin(&self.layout, size, source, call.now().number);
         let (mut next, mut here) = (0, source);
@@ -257,9 +265,20 @@ impl Group {
         Meta { yuv: self.yuv, ..Meta::new(format, size) }
     }
 
+    /// Tells the head's handler how large its pictures are, where it reads several.
+    fn tell_pictures(&mut self, call: &Call<'_>, source: Size) {
+        let pictures = &self.ports.sides[..self.recipe.pictures.min(self.ports.sides.len())];
+        if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {
+            let size = |port: &usize| call.input(*port).map_or(NOTHING_YET, |frame| frame.meta().size);
+            let sizes: SmallVec<[Size; 8]> = std::iter::once(source).chain(pictures.iter().map(size)).collect();
+            let lead = pictures.iter().position(|port| *port == call.lead).map_or(0, |at| at + 1);
+            member.handler.pictures(&sizes, lead);
+        }
+    }
+
     /// A picture where nothing has come: transparent black.
     fn nothing(&mut self, call: &mut Call<'_>, size: Size) -> Result<Frame, HandlerError> {
-        if let Some(frame) = self.nothing.as_ref().filter(|frame| frame.meta().size == size) {
+        if let Some(frame) = self.nothing.iter().find(|frame| frame.meta().size == size) {
             return Ok(frame.clone());
         }
         let meta = Meta::new(Format::Rgba8, size);
@@ -279,30 +298,36 @@ impl Group {
                 frame
             }
         };
-        self.nothing = Some(frame.clone());
+        if self.nothing.len() == self.nothing.inline_size() {
+            self.nothing.remove(0);
+        }
+        self.nothing.push(frame.clone());
         Ok(frame)
     }
 
-    /// The pictures beside the source, each of the size of what reads it.
+    /// The pictures beside the source, each of the size of what reads it; those of a head are of any size.
     fn sides(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Sides, HandlerError> {
         let mut sides = Sides::new();
         let before = self.recipe.before.iter().filter(|function| function.side()).count();
         for at in 0..self.ports.sides.len() {
-            let wanted = if at < before { sizes.0 } else { sizes.1 };
-            let frame = match call.input(self.ports.sides[at]) {
-                Some(frame) if frame.meta().size != wanted => {
+            let wanted = match at.checked_sub(self.recipe.pictures) {
+                None => None,
+                Some(at) => Some(if at < before { sizes.0 } else { sizes.1 }),
+            };
+            let frame = match (call.input(self.ports.sides[at]), wanted) {
+                (Some(frame), Some(wanted)) if frame.meta().size != wanted => {
                     let has = frame.meta().size;
                     return Err(HandlerError::failed(format!(
                         "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
                     )));
                 }
-                Some(frame) => frame.clone(),
-                None => self.nothing(call, wanted)?,
+                (Some(frame), _) => frame.clone(),
+                (None, wanted) => self.nothing(call, wanted.unwrap_or(NOTHING_YET))?,
             };
             sides.push(frame);
         }
         if !self.ports.sides.iter().chain(&self.ports.source).any(|port| call.input(*port).is_none()) {
-            self.nothing = None;
+            self.nothing.clear();
         }
         Ok(sides)
     }
@@ -360,8 +385,8 @@ impl Group {
         sides: &Sides,
         made: Option<Frame>,
     ) -> Frame {
-        let held: SmallVec<[_; 4]> = sides.iter().map(Frame::bytes).collect();
-        let pictures: SmallVec<[Picture<'_>; 4]> =
+        let held: SmallVec<[_; 8]> = sides.iter().map(Frame::bytes).collect();
+        let pictures: SmallVec<[Picture<'_>; 8]> =
             sides.iter().zip(&held).filter_map(|(side, bytes)| Picture::new(side.meta().size, pixels(bytes))).collect();
         let (small, words) = (self.params.small(), self.params.words());
         let threads = (call.workplace.thread_count(), &**call.workplace.tally());
@@ -405,7 +430,7 @@ impl Group {
     }
 }
 
-type Sides = SmallVec<[Frame; 4]>;
+type Sides = SmallVec<[Frame; 8]>;
 
 impl FrameHandler for Group {
     fn start(&mut self) -> Result<(), HandlerError> {
@@ -439,7 +464,7 @@ impl FrameHandler for Group {
     }
 
     fn stop(&mut self) -> Result<(), HandlerError> {
-        self.nothing = None;
+        self.nothing.clear();
         if let Some(kernels) = &mut self.kernels {
             kernels.small = None;
         }
@@ -447,7 +472,8 @@ impl FrameHandler for Group {
     }
 
     fn leave_device(&mut self) -> bool {
-        (self.kernels, self.nothing) = (None, None);
+        self.kernels = None;
+        self.nothing.clear();
         self.recipe.has_twin()
     }
 
@@ -496,7 +522,7 @@ impl OnDevice {
         for (pass, kernel) in self.kernels.iter().enumerate() {
             let (first, second) = (self.first.filter(|_| pass == 0), self.first.filter(|_| pass == 1));
             let reads_source = second.is_none_or(|pass| pass.source_again);
-            let mut bound: SmallVec<[&Buffer; 8]> = SmallVec::new();
+            let mut bound: SmallVec<[&Buffer; 12]> = SmallVec::new();
             bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
             bound.extend(kept.filter(|_| second.is_some()));
             // Each pass binds the pictures of its own functions: those in front first, those behind last.

@@ -288,6 +288,8 @@ impl Call<'_> {
 pub enum Part {
     /// Where pixels come from.
     Head(&'static Head),
+    /// Where pixels come from: a head that reads so many pictures beside its source.
+    HeadOf(&'static Head, usize),
     /// What changes them.
     Function(&'static PixelFn),
     /// The source is stored in this format; in front of everything else.
@@ -319,6 +321,12 @@ pub struct PixelInfo {
 pub trait PixelHandler: Send {
     /// Which kernels it is, in order: at most one head, and that before any function. Asked once.
     fn parts(&self) -> Vec<Part>;
+
+    /// Told before each frame where its head reads several pictures: their sizes, its source's first, and which of them
+    /// leads. One that has brought nothing yet is a single transparent pixel.
+    fn pictures(&mut self, sizes: &[Size], lead: usize) {
+        let _ = (sizes, lead);
+    }
 
     /// The size of what it makes from a frame of this size; a generator is given its own.
     fn size(&self, source: Size) -> Size {

@@ -22,7 +22,7 @@ pub(crate) struct Joined {
 impl Joined {
     /// Joins the parts of handlers, in order.
     pub(crate) fn of(parts: &[Vec<Part>]) -> Joined {
-        let is_head = |part: &Part| matches!(part, Part::Head(_) | Part::Whole(_));
+        let is_head = |part: &Part| matches!(part, Part::Head(_) | Part::HeadOf(..) | Part::Whole(_));
         let head_at = parts.iter().position(|parts| parts.iter().any(is_head));
         let is_before = |at: usize| head_at.is_some_and(|head| at < head);
         let mut recipe = Recipe::of(&LOAD);
@@ -31,6 +31,7 @@ impl Joined {
             for part in parts {
                 match part {
                     Part::Head(head) => recipe.head = head,
+                    Part::HeadOf(head, pictures) => (recipe.head, recipe.pictures) = (head, *pictures),
                     Part::Whole(kernel) => recipe.whole = Some(kernel.clone()),
                     Part::Function(function) => functions.push((*function).into()),
                     Part::Own(function) => functions.push(function.into()),
@@ -51,11 +52,11 @@ impl Joined {
         for (at, parts) in parts.iter().enumerate() {
             for part in parts {
                 places.extend(match part {
-                    Part::Head(_) | Part::Whole(_) => Some(GivenPlace { part: layout.head, folds: false }),
                     Part::From(_) => layout.from.map(|part| GivenPlace { part, folds: false }),
                     Part::Into(_) => layout.into.map(|part| GivenPlace { part, folds: false }),
-                    Part::Function(_) | Part::Own(_) if is_before(at) => before.next(),
-                    Part::Function(_) | Part::Own(_) => after.next(),
+                    part if is_head(part) => Some(GivenPlace { part: layout.head, folds: false }),
+                    _ if is_before(at) => before.next(),
+                    _ => after.next(),
                 });
             }
         }

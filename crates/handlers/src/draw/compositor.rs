@@ -1,13 +1,19 @@
 //! `compositor`: up to eight pictures in one.
 //!
-//! Owns the layout and the size of the whole.
-//! Does not wait for inputs that are not linked, or have nothing yet.
+//! Owns the layout and the size of the whole. Only inputs that are linked count, in the order of their numbers. A grid
+//! has as many columns as rows, or one more; `pip` puts the first everywhere and the others over it, a quarter as wide and
+//! as high, from the lower right corner to the left, four in a row, and then in the row above.
+//! Does not keep proportions, and does not blend: a picture replaces what is under it, alpha included.
 //!
-//! Always: every pixel is written; where no input lies it is opaque black.
+//! Always: every pixel is written; where no input lies it is opaque black, and an input that has brought nothing yet is
+//! transparent. Pictures may be of any size and change it; a cell of a tiny output may be empty.
 
+use vramp_kernels::head::compositor::{self, COMPOSITOR, Layout};
+use vramp_plan::Size;
 use vramp_plan::catalog::{
-    Class, Entry, Family, Input, Kernel, KernelRule, Liveness, Output, SizeRule, Units, ValueType, Work,
+    Class, Entry, Family, Input, Kernel, KernelRule, Liveness, Output, SizeRule, Status, Units, ValueType, Work,
 };
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, optional};
 
@@ -15,8 +21,9 @@ use crate::declare::{defaults, optional};
 pub static ENTRY: Entry = Entry {
     name: "compositor",
     family: Family::Draw,
+    status: Status::Runs,
     about: "puts up to eight pictures into one",
-    example: "pattern ! compositor size=640x480 name=all ! null; pattern kind=bars ! all.in1",
+    example: "pattern size=64x48 ! compositor size=96x54 name=all ! null; pattern kind=bars size=32x32 ! all.in1",
     inputs: &[
         Input { name: "in0", ..Input::VIDEO },
         Input { name: "in1", required: false, ..Input::VIDEO },
@@ -35,12 +42,91 @@ pub static ENTRY: Entry = Entry {
             ValueType::Choice(&["grid", "row", "column", "pip"]),
             "grid",
             Liveness::Live,
-            "where the inputs go; pip puts all but the first into the lower right",
+            "where the inputs go; pip puts all but the first over it, from the lower right corner to the left",
         ),
         optional("size", ValueType::Size, Liveness::Fixed, "size of the whole; that of the lead input if not given"),
     ],
     bare: Some("layout"),
-    kernel: KernelRule::Always(Kernel::GATHER),
+    kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),
+    small: true,
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Compositor {
+    settings: Settings,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    layout: Layout,
+    size: Option<Size>,
+    /// Inputs that are linked.
+    linked: usize,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        let layout = match setup.settings.text("layout") {
+            Some("grid") | None => Layout::Grid,
+            Some("row") => Layout::Row,
+            Some("column") => Layout::Column,
+            Some("pip") => Layout::Pip,
+            Some(other) => {
+                return Err(HandlerError::failed(format!("layout={other} is none; grid, row, column or pip")));
+            }
+        };
+        let linked = setup.inputs.iter().flatten().count();
+        Ok(Settings { layout, size: setup.settings.size("size"), linked: linked.max(1) })
+    }
+}
+
+/// What the last frame was made from, and the places that belong to it.
+#[derive(Debug, Default)]
+struct State {
+    /// The sizes of the coming frame's pictures, and which of them leads.
+    coming: (Vec<Size>, usize),
+    /// The sizes that the places were worked out for, and that of the whole.
+    made_for: Option<(Vec<Size>, Size)>,
+    words: [u32; 1],
+    small: Vec<u32>,
+}
+
+impl PixelHandler for Compositor {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::HeadOf(&COMPOSITOR, self.settings.linked - 1)]
+    }
+
+    fn pictures(&mut self, sizes: &[Size], lead: usize) {
+        let (own, leads) = &mut self.state.coming;
+        own.clear();
+        own.extend_from_slice(sizes);
+        *leads = lead;
+    }
+
+    fn size(&self, source: Size) -> Size {
+        let (sizes, lead) = &self.state.coming;
+        self.settings.size.or_else(|| sizes.get(*lead).copied()).unwrap_or(source)
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let State { coming: (sizes, _), made_for, words, small } = &mut self.state;
+        if self.settings.linked == 1 {
+            sizes.clear();
+            sizes.push(info.source);
+        }
+        if made_for.as_ref().is_none_or(|(pictures, size)| pictures != sizes || *size != info.size) {
+            let cells = compositor::cells(self.settings.layout, sizes.len(), info.size);
+            (*words, *small) = (compositor::pack(&cells), compositor::small(&cells, sizes, info.size));
+            *made_for = Some((sizes.clone(), info.size));
+        }
+        give.part(words, small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::pixels(Compositor { settings: Settings::of(setup)?, state: State::default() }))
+}

@@ -59,6 +59,7 @@ fn color(setup: &Setup<'_>, key: &str, otherwise: Pixel) -> Pixel {
 
 /// Says how the handlers of this family are made.
 pub(crate) fn register(kinds: &mut Kinds) {
+    kinds.makes(&compositor::ENTRY, compositor::make);
     kinds.makes(&fps::ENTRY, fps::make);
     kinds.makes(&markers::ENTRY, markers::make);
     kinds.makes(&mix::ENTRY, mix::make);

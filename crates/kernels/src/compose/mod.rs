@@ -44,6 +44,8 @@ pub struct Recipe {
     pub from: Option<&'static Stored>,
     /// How the output is stored; none where that is as pixels.
     pub into: Option<&'static Stored>,
+    /// Pictures that the head reads beside its source; none but for heads of several.
+    pub pictures: usize,
     /// A user's kernel in place of everything above: it can be joined with nothing.
     pub whole: Option<Arc<OwnKernel>>,
 }
@@ -51,7 +53,12 @@ pub struct Recipe {
 impl Recipe {
     /// A head by itself.
     pub fn of(head: &'static Head) -> Recipe {
-        Recipe { head, before: Vec::new(), after: Vec::new(), from: None, into: None, whole: None }
+        Recipe { head, before: Vec::new(), after: Vec::new(), from: None, into: None, pictures: 0, whole: None }
+    }
+
+    /// A head that reads this many pictures beside its source.
+    pub fn of_several(head: &'static Head, pictures: usize) -> Recipe {
+        Recipe { pictures, ..Recipe::of(head) }
     }
 
     /// A user's kernel, which is one by itself.

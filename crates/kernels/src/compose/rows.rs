@@ -32,6 +32,8 @@ pub struct Program {
     after: Vec<Step>,
     from: Option<(&'static Stored, Part)>,
     into: Option<(&'static Stored, Part)>,
+    /// Pictures that the head reads beside its source.
+    pictures: usize,
     level: Level,
 }
 
@@ -42,7 +44,8 @@ pub struct Frame<'a> {
     pub size: Size,
     /// The source, where the head reads one.
     pub source: Option<Picture<'a>>,
-    /// The side pictures, in the order of the functions that read one.
+    /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
+    /// their order.
     pub sides: &'a [Picture<'a>],
     /// Small data of all parts; each part's place in it stands among its parameters.
     pub small: &'a [u32],
@@ -64,7 +67,7 @@ pub struct Scratch {
 impl Program {
     pub(super) fn of(recipe: &Recipe) -> Program {
         let layout = recipe.layout();
-        let mut sides = 0..;
+        let mut sides = recipe.pictures..;
         let mut steps = |functions: &[Function], parts: &[Part]| {
             let both = functions.iter().zip(parts);
             let step = |(function, part): (&Function, &Part)| Step {
@@ -77,7 +80,8 @@ impl Program {
         let before = steps(&recipe.before, &layout.before);
         let after = steps(&recipe.after, &layout.after);
         let (from, into) = (recipe.from.zip(layout.from), recipe.into.zip(layout.into));
-        Program { head: recipe.head, place: layout.head, before, after, from, into, level: Level::detected() }
+        let (head, pictures, level) = (recipe.head, recipe.pictures, Level::detected());
+        Program { head, place: layout.head, before, after, from, into, pictures, level }
     }
 
     /// The same with the instructions of another level: the result does not change.
@@ -97,7 +101,7 @@ impl Program {
     pub fn survey(&self, frame: &Frame<'_>, rows: Range<u32>, scratch: &mut Scratch) {
         let Some(survey) = self.survey_of_head() else { return };
         let Scratch { changed, found, .. } = scratch;
-        let mut source = SourceRows::begin(frame.source, self.before(frame), changed).stored(self.unpacking(frame));
+        let mut source = self.source_rows(frame, changed);
         let head = self.head_args(frame, &[]);
         found.clear();
         found.resize(head.source.width as usize, 0);
@@ -184,7 +188,7 @@ impl Program {
     ) {
         let Scratch { kept, changed, between, found } = scratch;
         let (head, after) = (self.head_args(frame, found), self.after(frame));
-        let mut rows = SourceRows::begin(frame.source, self.before(frame), changed).stored(self.unpacking(frame));
+        let mut rows = self.source_rows(frame, changed);
         kept.begin();
         work(between, &mut |y, row| {
             (self.head.row)(&head, &mut rows, kept, y, row);
@@ -228,6 +232,11 @@ impl Program {
             }
             after.apply(y, row);
         }
+    }
+
+    fn source_rows<'a>(&'a self, frame: &'a Frame<'a>, changed: &'a mut ChangedRows) -> SourceRows<'a> {
+        let pictures = frame.sides.get(..self.pictures).unwrap_or(&[]);
+        SourceRows::begin(frame.source, pictures, self.before(frame), changed).stored(self.unpacking(frame))
     }
 
     fn survey_of_head(&self) -> Option<Survey> {

@@ -3,8 +3,9 @@
 //! Owns the prelude, the renaming that lets a function appear twice, the bindings and the entry point.
 //! Does not validate: the tests do for every kernel, and the device does when it compiles.
 //!
-//! Always: bindings are the source, what the first pass kept, the side pictures in order, small data, the output,
-//! parameters last, each only where it is read or written; an invocation writes as many neighbouring pixels as its variant says, and nobody else does; every
+//! Always: bindings are the source, what the first pass kept, the head's other pictures, the side pictures in order,
+//! small data, the output, parameters last, each only where it is read or written; an invocation writes as many
+//! neighbouring pixels as its variant says, or the bytes of a block of them, and nobody else does; every
 //! variant gives the same pixels.
 
 use std::fmt::Write as _;
@@ -152,6 +153,33 @@ impl Text {
         self.bindings.push(binding);
     }
 
+    /// The other pictures of a head that reads several, and how it reads them all. Once for four pixels: software
+    /// drivers go through every case for every lane.
+    fn pictures(&mut self, recipe: &Recipe) {
+        if !recipe.head.wgsl.contains("load_four(") {
+            return;
+        }
+        let mut cases = String::new();
+        for number in 1..=recipe.pictures {
+            self.bind(Binding::Read, &format!("picture_{number}"), "array<u32>");
+            let each = ["x", "y", "z", "w"].map(|i| format!("picture_{number}[p.{i}]"));
+            let _ = writeln!(cases, "        case {number}: {{ return vec4<u32>({}); }}", each.join(", "));
+        }
+        let each = ["a", "vec2<i32>(b.x, a.y)", "vec2<i32>(a.x, b.y)", "b"].map(|at| format!("pack_pixel(load({at}))"));
+        let _ = write!(
+            self.parts,
+            "fn load_four(i: i32, a: vec2<i32>, b: vec2<i32>, width: i32) -> vec4<u32> {{
+    let rows = vec2<i32>(a.y, b.y) * width;
+    let p = vec4<u32>(rows.xxyy + vec4<i32>(a.x, b.x, a.x, b.x));
+    switch i {{
+{cases}        default: {{ return vec4<u32>({}); }}
+    }}
+}}
+",
+            each.join(", ")
+        );
+    }
+
     /// A part's own text. To a function in front of the head, the frame is the source.
     fn part(&mut self, text: &str, index: usize, place: Part, in_front: bool) {
         self.parts += &if in_front { text.replace("frame_size()", "source_size()") } else { text.to_owned() };
@@ -205,6 +233,9 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     }
     if let Pass::Second(_) = pass {
         text.bind(Binding::Read, "kept_words", "array<vec2<u32>>");
+    }
+    if pass.reads_source() {
+        text.pictures(recipe);
     }
     let before: &[_] = if pass.reads_source() { &recipe.before } else { &[] };
     let after: &[_] = if pass.is_first() { &[] } else { &recipe.after };

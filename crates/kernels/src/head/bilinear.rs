@@ -45,7 +45,7 @@ pub fn small(source: Size, size: Size) -> Vec<u32> {
 }
 
 /// Pixel centres onto pixel centres: (x + 1/2) from/to - 1/2, clamped to the source, rounded half up.
-fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
+pub(super) fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
     let (from, to) = (u64::from(from), u64::from(to));
     let last = (from - 1) << FRACTION_BITS;
     (0..to).map(move |at| {
@@ -54,32 +54,101 @@ fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Source rows are mixed along themselves first, each once where a row is needed by several: the two that the last row
-/// needed are kept, even rows in the first half of `kept.sums`, odd ones in the second. In `kept.wide` stands what
-/// mixing a row needs, which is the same for all of them.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
-    let (level, columns) = (args.frame.level, pixels.len());
-    let (places, rows) = args.frame.small.split_at(columns);
-    let place = rows[y as usize];
-    let fraction = place & (ONE - 1);
-    let first = i64::from(place >> FRACTION_BITS);
-    let end = first + 1 + i64::from(fraction > 0);
-    if kept.rows.1 == 0 {
-        prepare(level, places, args.source.width, &mut kept.wide);
-        kept.sums.resize(8 * columns.next_multiple_of(MOST_AT_ONCE), 0);
+    let (columns, rows) = args.frame.small.split_at(pixels.len());
+    let scaled = Scaled { number: 0, from: args.source, to: args.frame.size, columns, rows };
+    kept.sums.resize(scaled.kept_sums(), 0);
+    kept.wide.resize(scaled.kept_words(), 0);
+    scaled.row(args.frame.level, source, (&mut kept.rows, &mut kept.sums, &mut kept.wide), y, pixels);
+}
+
+/// One picture made into another size, row by row.
+pub(super) struct Scaled<'a> {
+    /// Which picture of the head.
+    pub(super) number: usize,
+    pub(super) from: Size,
+    pub(super) to: Size,
+    /// The picture's place for each column.
+    pub(super) columns: &'a [u32],
+    /// And for each row.
+    pub(super) rows: &'a [u32],
+}
+
+impl Scaled<'_> {
+    /// How many sums it keeps from row to row.
+    pub(super) fn kept_sums(&self) -> usize {
+        8 * self.columns.len().next_multiple_of(MOST_AT_ONCE)
     }
-    let (even, odd) = kept.sums.split_at_mut(4 * columns.next_multiple_of(MOST_AT_ONCE));
-    for at in first..end {
-        if !(kept.rows.0..kept.rows.1).contains(&at) {
-            let mixed = if at % 2 == 0 { &mut *even } else { &mut *odd };
-            mix_along(level, source.row(at), places, &kept.wide, mixed);
+
+    /// And how many words: whether there are windows, then what stands there about them.
+    pub(super) fn kept_words(&self) -> usize {
+        1 + 5 * self.columns.len().next_multiple_of(MOST_AT_ONCE)
+    }
+
+    /// Writes one row. Rows of the picture are mixed along themselves first, each once where a row is needed by
+    /// several: the two that the last row needed are kept, even rows in the first half of `sums`, odd ones in the
+    /// second, and `kept` says which. In `words` stands what mixing a row needs, which is the same for all of them.
+    pub(super) fn row(
+        &self,
+        level: Level,
+        source: &mut SourceRows<'_>,
+        (kept, sums, words): (&mut (i64, i64), &mut [u16], &mut [u32]),
+        y: u32,
+        pixels: &mut [Pixel],
+    ) {
+        // What changes no size, or halves both sides, gives the same without places.
+        if self.from == self.to {
+            return pixels.copy_from_slice(source.row_of(self.number, i64::from(y)));
+        }
+        if self.from.width == 2 * self.to.width && self.from.height == 2 * self.to.height {
+            let [top, bottom] = source.pair_of(self.number, 2 * y);
+            let done = simd::bilinear::halve(level, top, bottom, pixels);
+            let (top, bottom) = (&top[2 * done..], &bottom[2 * done..]);
+            return level.run(Halved { top, bottom, pixels: &mut pixels[done..] });
+        }
+        let place = self.rows[y as usize];
+        let fraction = place & (ONE - 1);
+        let first = i64::from(place >> FRACTION_BITS);
+        let end = first + 1 + i64::from(fraction > 0);
+        if kept.1 == 0 {
+            prepare(level, self.columns, self.from.width, words);
+        }
+        let (even, odd) = sums.split_at_mut(sums.len() / 2);
+        for at in first..end {
+            if !(kept.0..kept.1).contains(&at) {
+                let mixed = if at % 2 == 0 { &mut *even } else { &mut *odd };
+                mix_along(level, source.row_of(self.number, at), self.columns, words, mixed);
+            }
+        }
+        *kept = (first, end);
+        let (top, bottom) = if first % 2 == 0 { (even, odd) } else { (odd, even) };
+        let levels = pixels.as_flattened_mut();
+        let done = simd::bilinear::down(level, top, bottom, weights(fraction), levels);
+        level.run(Down { top: &top[done..], bottom: &bottom[done..], fraction, levels: &mut levels[done..] });
+    }
+}
+
+/// The mean of two pixels in each of two rows, rounded half up.
+struct Halved<'a> {
+    top: &'a [Pixel],
+    bottom: &'a [Pixel],
+    pixels: &'a mut [Pixel],
+}
+
+impl Loop for Halved<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.top.chunks(2 * AT_ONCE).zip(self.bottom.chunks(2 * AT_ONCE));
+        let mut sums = [0u16; 8 * AT_ONCE];
+        for ((top, bottom), pixels) in rows.zip(self.pixels.chunks_mut(AT_ONCE)) {
+            for ((sum, top), bottom) in sums.iter_mut().zip(top.as_flattened()).zip(bottom.as_flattened()) {
+                *sum = u16::from(*top) + u16::from(*bottom) + 1;
+            }
+            for (pair, pixel) in sums.as_chunks::<8>().0.iter().zip(pixels) {
+                *pixel = std::array::from_fn(|c| ((pair[c] + pair[c + 4]) >> 2) as u8);
+            }
         }
     }
-    kept.rows = (first, end);
-    let (top, bottom) = if first % 2 == 0 { (even, odd) } else { (odd, even) };
-    let levels = pixels.as_flattened_mut();
-    let done = simd::bilinear::down(level, top, bottom, weights(fraction), levels);
-    level.run(Down { top: &top[done..], bottom: &bottom[done..], fraction, levels: &mut levels[done..] });
 }
 
 /// Both weights in one word.
@@ -88,41 +157,40 @@ fn weights(fraction: u32) -> u32 {
 }
 
 /// For vectors, in groups of columns: where the window of each begins, then both neighbours of each column in it, then
-/// its weights twice; filled up to a whole group by columns like the last. Nothing where neighbours lie too far apart
-/// for a window, or the row is shorter than one.
-fn prepare(level: Level, places: &[u32], width: u32, wide: &mut Vec<u32>) {
-    wide.clear();
+/// its weights twice; filled up to a whole group by columns like the last. In front stands 1; or 0, and nothing else,
+/// where neighbours lie too far apart for a window, or the row is shorter than one.
+fn prepare(level: Level, places: &[u32], width: u32, words: &mut [u32]) {
+    words[0] = 0;
     let Some(group) = simd::bilinear::group(level).filter(|group| width as usize >= 2 * group) else { return };
     // The last pixel is the second of the last two.
-    let left = |place: &u32| (place >> FRACTION_BITS).min(width - 2);
-    let window = |group_of: &[u32]| left(&group_of[0]).min(width - 2 * group as u32);
-    let reaches =
-        |group_of: &[u32]| group_of.last().is_some_and(|last| left(last) + 1 - window(group_of) < 2 * group as u32);
-    if !places.chunks(group).all(reaches) {
+    let left = |place: u32| (place >> FRACTION_BITS).min(width - 2);
+    let window = |of: &[u32]| left(of[0]).min(width - 2 * group as u32);
+    if !places.chunks(group).all(|of| left(of[of.len() - 1]) + 1 - window(of) < 2 * group as u32) {
         return;
     }
-    let filled = |group_of: &'_ [u32], i: usize| *group_of.get(i).unwrap_or(&group_of[group_of.len() - 1]);
-    wide.extend(places.chunks(group).map(window));
-    for group_of in places.chunks(group) {
-        let first = window(group_of);
-        wide.extend(
-            (0..group).flat_map(|i| [left(&filled(group_of, i)) - first, left(&filled(group_of, i)) + 1 - first]),
-        );
-    }
-    for group_of in places.chunks(group) {
-        let fraction = |place: u32| place - (left(&place) << FRACTION_BITS);
-        wide.extend((0..group).flat_map(|i| [weights(fraction(filled(group_of, i))); 2]));
+    words[0] = 1;
+    let (windows, rest) = words[1..].split_at_mut(places.len().div_ceil(group));
+    let (neighbours, rest) = rest.as_chunks_mut::<2>().0.split_at_mut(windows.len() * group);
+    for (at, of) in places.chunks(group).enumerate() {
+        windows[at] = window(of);
+        for i in 0..group {
+            let place = *of.get(i).unwrap_or(&of[of.len() - 1]);
+            let from_window = left(place) - windows[at];
+            neighbours[at * group + i] = [from_window, from_window + 1];
+            rest[at * group + i] = [weights(place - (left(place) << FRACTION_BITS)); 2];
+        }
     }
 }
 
 /// Mixes a row along itself, for each column's place in it.
-fn mix_along(level: Level, row: &[Pixel], places: &[u32], wide: &[u32], mixed: &mut [u16]) {
-    let Some(group) = simd::bilinear::group(level).filter(|_| !wide.is_empty()) else {
+fn mix_along(level: Level, row: &[Pixel], places: &[u32], words: &[u32], mixed: &mut [u16]) {
+    let Some(group) = simd::bilinear::group(level).filter(|_| words[0] == 1) else {
         return level.run(Along { row, places, mixed });
     };
     let groups = places.len().div_ceil(group);
-    let (windows, rest) = wide.split_at(groups);
+    let (windows, rest) = words[1..].split_at(groups);
     let (neighbours, weights) = rest.as_chunks().0.split_at(groups * group);
+    let weights = &weights[..groups * group];
     simd::bilinear::along(level, row.as_flattened(), Columns { windows, neighbours, weights }, mixed);
 }
 

@@ -14,8 +14,15 @@ use crate::simd::{self, Loop};
 
 /// A convolution. Parameters: how many taps besides the centre, fraction bits, the constant, the centre's weight. Small
 /// data: for each tap its place and its weight.
-pub static CONVOLVE: Head =
-    Head { name: "convolve", wgsl: include_str!("convolve.wgsl"), words: 4, source: true, small: true, first: None, row };
+pub static CONVOLVE: Head = Head {
+    name: "convolve",
+    wgsl: include_str!("convolve.wgsl"),
+    words: 4,
+    source: true,
+    small: true,
+    first: None,
+    row,
+};
 
 /// Fraction bits of weights that are not exact with fewer, and may need more than 16 bits.
 const LEAST_BITS: u32 = 12;

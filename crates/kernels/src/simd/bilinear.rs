@@ -1,9 +1,10 @@
-//! Mixes of two neighbours along a row, and of two rows.
+//! Mixes of two neighbours along a row, and of two rows; means of four.
 //!
-//! Owns the arithmetic of both passes in vectors of 16 bits.
+//! Owns the arithmetic in vectors of 16 bits.
 //! Does not say which neighbours; between rows, it does not finish: what is left over is mixed one by one.
 //!
-//! Always: along a row `(a e + b f + 16) >> 5`, between rows `(a e + b f + 2^18) >> 19`, for weights that come to 4096.
+//! Always: along a row `(a e + b f + 16) >> 5`, between rows `(a e + b f + 2^18) >> 19`, for weights that come to 4096;
+//! means are rounded half up.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -17,6 +18,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::wide;
 use super::{Kind, Level};
+use crate::picture::Pixel;
 
 /// Pixels that are mixed at once along a row: whole groups of these are asked for.
 pub(crate) fn group(level: Level) -> Option<usize> {
@@ -66,10 +68,24 @@ pub(crate) fn down(level: Level, top: &[u16], bottom: &[u16], weights: u32, leve
     }
 }
 
+/// Means of two pixels in each of two rows, as many as the level does at once, from the left; returns how many.
+pub(crate) fn halve(level: Level, top: &[Pixel], bottom: &[Pixel], pixels: &mut [Pixel]) -> usize {
+    match level.0 {
+        Kind::Baseline => 0,
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::halve(top, bottom, pixels) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bytes => unsafe { x86::avx512::halve(top, bottom, pixels) },
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     super::super::wide::both_widths! { v;
         use std::arch::x86_64::_mm_setr_epi8;
+        use crate::picture::Pixel;
         use crate::simd::bilinear::Columns;
 
         fn along(row: &[u8], columns: Columns<'_>, mixed: &mut [u16]) {
@@ -105,6 +121,24 @@ mod x86 {
                 done += v::BYTES;
             }
             done
+        }
+
+        fn halve(top: &[Pixel], bottom: &[Pixel], pixels: &mut [Pixel]) -> usize {
+            let (ones, quarter) = (v::all_16(0x0101), v::all_16(1 << 13));
+            let rows = top.as_flattened().as_chunks::<{ v::BYTES }>().0.as_chunks::<2>().0.iter();
+            let rows = rows.zip(bottom.as_flattened().as_chunks::<{ v::BYTES }>().0.as_chunks::<2>().0);
+            let groups = pixels.as_flattened_mut().as_chunks_mut::<{ v::BYTES }>().0;
+            let done = groups.len().min(rows.len());
+            let beside = v::repeat(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
+            for ((top, bottom), to) in rows.zip(groups) {
+                let halves = [0, 1].map(|i| {
+                    let sums = [&top[i], &bottom[i]].map(|row| v::madd_8(v::shuffle_8(v::load(row), beside), ones));
+                    // `(x y + 2^14) >> 15` is what is multiplied.
+                    v::mul_round_16(v::add_16(sums[0], sums[1]), quarter)
+                });
+                v::store(to, v::in_turns(v::pack_16(halves[0], halves[1])));
+            }
+            done * v::BYTES / 4
         }
     }
 }

@@ -12,6 +12,7 @@ pub struct Made {
     head: &'static Head,
     size: Size,
     source: Option<(Size, Vec<Pixel>)>,
+    others: Vec<(Size, Vec<Pixel>)>,
     words: Vec<u32>,
     small: Vec<u32>,
     before: Option<(&'static PixelFn, Vec<u32>)>,
@@ -20,11 +21,28 @@ pub struct Made {
 
 impl Made {
     pub fn of(head: &'static Head, size: Size) -> Made {
-        Made { head, size, source: None, words: Vec::new(), small: Vec::new(), before: None, level: Level::detected() }
+        Made {
+            head,
+            size,
+            source: None,
+            others: Vec::new(),
+            words: Vec::new(),
+            small: Vec::new(),
+            before: None,
+            level: Level::detected(),
+        }
     }
 
     pub fn source(mut self, size: Size, pixels: Vec<Pixel>) -> Made {
         self.source = Some((size, pixels));
+        self
+    }
+
+    /// The first is the source.
+    pub fn pictures(mut self, sizes: &[Size]) -> Made {
+        let mut all = sizes.iter().map(|size| (*size, source(*size)));
+        self.source = all.next();
+        self.others = all.collect();
         self
     }
 
@@ -54,7 +72,7 @@ impl Made {
 
     /// Bands of these heights, again and again until the picture is full.
     pub fn bands(&self, heights: &[u32]) -> Vec<Pixel> {
-        let mut recipe = Recipe::of(self.head);
+        let mut recipe = Recipe::of_several(self.head, self.others.len());
         if let Some((function, _)) = &self.before {
             recipe = recipe.behind(function);
         }
@@ -72,7 +90,9 @@ impl Made {
             words[layout.before[0].start..][..own.len()].copy_from_slice(own);
         }
         let source = self.source.as_ref().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
-        let frame = Frame { size: self.size, source, sides: &[], small: &small, words: &words };
+        let others = self.others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
+        let others: Vec<_> = others.collect();
+        let frame = Frame { size: self.size, source, sides: &others, small: &small, words: &words };
         let program = recipe.program().at(self.level);
         let mut scratch = Scratch::default();
         // Nothing may be left as it was: two backgrounds give the same picture.

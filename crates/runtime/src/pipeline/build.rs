@@ -443,11 +443,12 @@ async fn make_node(
             let last = *unit.handlers.last().unwrap_or(&first);
             let port = |at: usize, port: usize| unit.inputs.iter().position(|input| *input == (at, port));
             let sides = unit.handlers.iter().flat_map(|at| (1..planned[*at].entry.inputs.len()).map(|p| (*at, p)));
+            let is_linked = |(at, port): &(usize, usize)| planned[*at].inputs[*port].is_some();
             let size = |content: Option<&Content>| content.and_then(Content::frame).map(|frame| frame.size);
             let coming = planned[first].inputs.first().and_then(Option::as_ref);
             let ports = Ports {
                 source: port(first, 0),
-                sides: sides.filter_map(|(at, p)| port(at, p)).collect(),
+                sides: sides.filter(is_linked).filter_map(|(at, p)| port(at, p)).collect(),
                 size: size(coming.or(planned[first].outputs.first().and_then(Option::as_ref)))
                     .unwrap_or(Size { width: 1, height: 1 }),
             };

@@ -1,0 +1,159 @@
+//! `compositor`: several pictures in one, each scaled into a cell of its own.
+//!
+//! Owns which cells a layout has, what both sides are told about them, and the rows that each cell keeps.
+//! Does not mix pixels itself: every cell is what `bilinear` makes of its picture.
+//!
+//! Always: later cells lie over earlier ones and replace what is there, alpha included; what no cell covers is opaque
+//! black; a row looks only at the cells that cross it.
+
+use vramp_plan::Size;
+
+use crate::head::bilinear::{Scaled, axis};
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+
+/// Several pictures in one. Parameters: where among the small data the bits of columns begin. Small data: for each cell
+/// its left, top, width and height, the width and height of its picture, and where the picture's places would begin if
+/// it had some for every column and every row of the output; then for each column, and for each row, a bit for each cell
+/// that crosses it; then the places.
+pub static COMPOSITOR: Head = Head {
+    name: "compositor",
+    wgsl: include_str!("compositor.wgsl"),
+    words: 1,
+    source: true,
+    small: true,
+    first: None,
+    row,
+};
+
+/// The most pictures that a head reads.
+pub const MOST_PICTURES: usize = 8;
+/// What lies where no cell is.
+const UNCOVERED: Pixel = [0, 0, 0, 255];
+/// Small data of a cell, without its places.
+const CELL_WORDS: usize = 8;
+
+/// Where pictures go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Cells of one size in as many columns as rows, or one more; row by row from the left.
+    Grid,
+    /// Side by side.
+    Row,
+    /// One below the other.
+    Column,
+    /// The first everywhere, the others over it, a quarter as wide and as high: from the lower right corner to the left,
+    /// four in a row, then in the row above.
+    Pip,
+}
+
+/// A rectangle of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Its first column.
+    pub left: u32,
+    /// Its first row.
+    pub top: u32,
+    /// Its columns, which may be none.
+    pub width: u32,
+    /// Its rows, which may be none.
+    pub height: u32,
+}
+
+/// The cells of so many pictures in an output of this size, within it.
+pub fn cells(layout: Layout, count: usize, size: Size) -> Vec<Cell> {
+    let count = count.clamp(1, MOST_PICTURES) as u32;
+    let columns = match layout {
+        Layout::Grid => (1..=count).find(|n| n * n >= count).unwrap_or(count),
+        Layout::Row => count,
+        Layout::Column => 1,
+        Layout::Pip => return (0..count).map(|number| pip(number, size)).collect(),
+    };
+    let rows = count.div_ceil(columns);
+    let edge = |at: u32, side: u32, of: u32| {
+        ((2 * u64::from(at) * u64::from(side) + u64::from(of)) / (2 * u64::from(of))) as u32
+    };
+    let between = |at: u32, side: u32, of: u32| (edge(at, side, of), edge(at + 1, side, of) - edge(at, side, of));
+    let cell = |number: u32| {
+        let (left, width) = between(number % columns, size.width, columns);
+        let (top, height) = between(number / columns, size.height, rows);
+        Cell { left, top, width, height }
+    };
+    (0..count).map(cell).collect()
+}
+
+fn pip(number: u32, size: Size) -> Cell {
+    let Some(small) = number.checked_sub(1) else {
+        return Cell { left: 0, top: 0, width: size.width, height: size.height };
+    };
+    let (width, height) = ((size.width / 4).max(1), (size.height / 4).max(1));
+    let in_a_row = (size.width / width).min(4);
+    let (left, top) = ((small % in_a_row + 1) * width, (small / in_a_row + 1) * height);
+    match size.height.checked_sub(top) {
+        Some(top) => Cell { left: size.width - left, top, width, height },
+        // Above a picture of a few pixels there is no place for it.
+        None => Cell { left: 0, top: 0, width: 0, height: 0 },
+    }
+}
+
+/// The parameter words for these cells.
+pub fn pack(cells: &[Cell]) -> [u32; 1] {
+    [(CELL_WORDS * cells.len()) as u32]
+}
+
+/// The small data for pictures of these sizes in these cells of an output of this size.
+pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
+    let mut words = vec![0; CELL_WORDS * cells.len()];
+    let bits = |crosses: &dyn Fn(&Cell) -> bool| {
+        cells.iter().zip(0..).fold(0, |bits, (cell, number)| bits | u32::from(crosses(cell)) << number)
+    };
+    words.extend((0..size.width).map(|x| bits(&|cell| (cell.left..cell.left + cell.width).contains(&x))));
+    words.extend((0..size.height).map(|y| bits(&|cell| (cell.top..cell.top + cell.height).contains(&y))));
+    for (number, (cell, picture)) in cells.iter().zip(pictures).enumerate() {
+        // Bits stand in front of all places, as many as the output has columns and rows: no start is below zero.
+        let columns = words.len() as u32 - cell.left;
+        words.extend(axis(picture.width, cell.width));
+        let rows = words.len() as u32 - cell.top;
+        words.extend(axis(picture.height, cell.height));
+        let told = [cell.left, cell.top, cell.width, cell.height, picture.width, picture.height, columns, rows];
+        words[CELL_WORDS * number..][..CELL_WORDS].copy_from_slice(&told);
+    }
+    words
+}
+
+/// Cells keep their mixed rows one after the other.
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let small = args.frame.small;
+    let told = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
+    let cells = || told.iter().take(MOST_PICTURES);
+    let crosses = |cell: &[u32; CELL_WORDS]| (cell[1]..cell[1] + cell[3]).contains(&y);
+    // Cells of a row come from left to right, or from right to left over one that is everywhere.
+    let covered = cells()
+        .filter(|cell| crosses(cell))
+        .fold(0, |covered, cell| if cell[0] <= covered { covered.max(cell[0] + cell[2]) } else { covered });
+    pixels[covered as usize..].fill(UNCOVERED);
+    let (mut sums_at, mut words_at) = (0, 0);
+    for (number, cell) in cells().enumerate() {
+        let [left, top, width, height, from_width, from_height, columns, rows] = *cell;
+        let scaled = Scaled {
+            number,
+            from: Size { width: from_width, height: from_height },
+            to: Size { width, height },
+            columns: &small[(columns + left) as usize..][..width as usize],
+            rows: &small[(rows + top) as usize..][..height as usize],
+        };
+        let (sums_next, words_next) = (sums_at + scaled.kept_sums(), words_at + scaled.kept_words());
+        if kept.sums.len() < sums_next {
+            kept.sums.resize(sums_next, 0);
+        }
+        if kept.wide.len() < words_next {
+            kept.wide.resize(words_next, 0);
+        }
+        if crosses(cell) && width > 0 {
+            let (sums, words) = (&mut kept.sums[sums_at..sums_next], &mut kept.wide[words_at..words_next]);
+            let pixels = &mut pixels[left as usize..][..width as usize];
+            scaled.row(args.frame.level, source, (&mut kept.rows_of[number], sums, words), y - top, pixels);
+        }
+        (sums_at, words_at) = (sums_next, words_next);
+    }
+}

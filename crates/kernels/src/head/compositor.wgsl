@@ -1,0 +1,30 @@
+// Several pictures in one, each scaled into a cell of its own.
+// params: where the bits of columns begin; small: for each cell its left, top, width and height, the width and height
+// of its picture, and where the picture's places for the output's columns and rows would begin; then a bit for each cell
+// that crosses a column, for every column, and for every row; then the places, with 12 fraction bits
+fn compositor(at: vec2<i32>, k: u32) -> vec4<i32> {
+    let columns = word(k);
+    let rows = columns + u32(frame_size().x);
+    let crossing = small(columns + u32(at.x)) & small(rows + u32(at.y));
+    let i = firstLeadingBit(crossing | 1u);
+    let c = i * 8u;
+    let size = vec2<i32>(i32(small(c + 4u)), i32(small(c + 5u)));
+    // Where no cell is, there is no place either, and everything is read from the first pixel.
+    let starts = vec2<u32>(small(c + 6u), small(c + 7u));
+    let here = select(vec2<u32>(0u), starts + vec2<u32>(at), crossing != 0u);
+    let place = select(vec2<u32>(0u), vec2<u32>(small(here.x), small(here.y)), crossing != 0u);
+    let a = vec2<i32>(place >> vec2<u32>(12u));
+    let b = min(a + vec2<i32>(1), size - vec2<i32>(1));
+    let f = place & vec2<u32>(4095u);
+    let e = vec2<u32>(4096u) - f;
+    let four = load_four(i32(i), a, b, size.x);
+    let top = mix_along(four.x, four.y, e.x, f.x);
+    let bottom = mix_along(four.z, four.w, e.x, f.x);
+    let c4 = vec4<i32>((top * e.y + bottom * f.y + vec4<u32>(262144u)) >> vec4<u32>(19u));
+    return select(vec4<i32>(0, 0, 0, 255), c4, crossing != 0u);
+}
+
+// Seven fraction bits are kept, as `bilinear` does.
+fn mix_along(one: u32, other: u32, e: u32, f: u32) -> vec4<u32> {
+    return (vec4<u32>(unpack_pixel(one)) * e + vec4<u32>(unpack_pixel(other)) * f + vec4<u32>(16u)) >> vec4<u32>(5u);
+}

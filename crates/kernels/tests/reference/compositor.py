@@ -1,0 +1,86 @@
+"""Writes the pictures that tests compare `compositor` with.
+
+Owns the references: each picture scaled by OpenCV into a slice of the whole, the slices worked out in plain integers from
+the definition of the layouts and not from the Rust code.
+Does not share anything with the code under test.
+
+Usage: python compositor.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/compositor; its
+README.md says what is in it.
+"""
+
+import sys
+from math import ceil, sqrt
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+if cv2.__version__ != "5.0.0":
+    sys.exit(f"OpenCV 5.0.0 is the reference, this is {cv2.__version__}")
+
+folder = Path(sys.argv[1])
+cases = []
+
+
+def rnd(a, b):
+    return (2 * a + b) // (2 * b)
+
+
+def pcg(v):
+    wrap = 2**32 - 1
+    s = (v * 747796405 + 2891336453) & wrap
+    t = (((s >> ((s >> 28) + 4)) ^ s) * 277803737) & wrap
+    return (t >> 22) ^ t
+
+
+# A source is made from its size alone, on both sides: noise, with a few flat and steep places in it.
+def source(w, h):
+    frame = pcg(pcg((w * 1000 + h) & (2**32 - 1)))
+    hashed = np.array([pcg((i + frame) & (2**32 - 1)) for i in range(w * h)], np.int64).reshape(h, w)
+    picture = np.stack([hashed & 255, hashed >> 8 & 255, hashed >> 16 & 255, hashed & 255], -1).astype(np.uint8)
+    picture[..., 3] = picture[..., 0] ^ 0x5A
+    picture[h // 3 : h // 2, w // 4 : w // 2] = (255, 0, 255, 255)
+    picture[h // 2 :, w // 2 :] //= 8
+    return picture
+
+
+def slices(layout, count, w, h):
+    """Left, top, right and bottom of each picture's place."""
+    if layout == "pip":
+        yield 0, 0, w, h
+        across, down = max(1, w // 4), max(1, h // 4)
+        in_a_row = min(4, w // across)
+        for i in range(count - 1):
+            right, bottom = w - i % in_a_row * across, h - i // in_a_row * down
+            yield (right - across, bottom - down, right, bottom) if bottom >= down else (0, 0, 0, 0)
+        return
+    columns = {"grid": ceil(sqrt(count)), "row": count, "column": 1}[layout]
+    rows = ceil(count / columns)
+    for i in range(count):
+        x, y = i % columns, i // columns
+        yield rnd(x * w, columns), rnd(y * h, rows), rnd((x + 1) * w, columns), rnd((y + 1) * h, rows)
+
+
+def composed(layout, sizes, w, h):
+    whole = np.zeros((h, w, 4), np.uint8)
+    whole[..., 3] = 255
+    for (W, H), (left, top, right, bottom) in zip(sizes, slices(layout, len(sizes), w, h)):
+        if left < right and top < bottom:
+            place = (right - left, bottom - top)
+            whole[top:bottom, left:right] = cv2.resize(source(W, H), place, interpolation=cv2.INTER_LINEAR)
+    return whole
+
+
+SOURCES = [(17, 13), (8, 6), (1, 1), (33, 5), (20, 30), (1, 9), (12, 1), (40, 24)]
+for w, h in [(1, 1), (3, 7), (21, 16), (40, 24)]:
+    for layout in ["grid", "row", "column", "pip"]:
+        for count in range(1, 9):
+            # Other pictures in other cells, and those that fill theirs or are twice as large among them.
+            sizes = [SOURCES[(i + count + w) % 8] for i in range(count)]
+            if (w, h) == (40, 24) and count % 2 == 0:
+                sizes = [(40, 24), (20, 12)] * (count // 2)
+            name = f"{len(cases):03}.rgba"
+            (folder / name).write_bytes(composed(layout, sizes, w, h).tobytes())
+            cases.append(f"{name} {w}x{h} {layout} " + " ".join(f"{W}x{H}" for W, H in sizes))
+
+(folder / "cases.txt").write_text("\n".join(cases) + "\n")

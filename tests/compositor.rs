@@ -1,0 +1,227 @@
+//! Several pictures in one, as handlers in pipelines: which input lies where, in both spaces, while inputs are late, change
+//! their size or do not fit a device.
+//!
+//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+
+use std::sync::OnceLock;
+
+use vramp::gpu::{Device, LimitSet};
+use vramp::harness::{Harness, Rig, Stream};
+use vramp::plan::{Graph, Planner, Profile, Size, Space};
+use vramp::verify::{Options, Outcome, Verified, What, verify};
+use vramp::{FileProbe, Session, kinds};
+
+fn device() -> &'static Device {
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    DEVICE.get_or_init(|| Device::choose().open().expect("an adapter; Mesa's software driver is one package away"))
+}
+
+fn limited(limits: LimitSet) -> Device {
+    Device::choose().limits(limits).open().expect("an adapter")
+}
+
+fn size(width: u32, height: u32) -> Size {
+    Size { width, height }
+}
+
+fn rig(text: &str, on: Space, inputs: &[(&str, Stream)]) -> Rig {
+    let kinds = kinds();
+    let harness = Harness::of(text, &kinds).on(on).device(device());
+    let harness = inputs.iter().fold(harness, |harness, (port, stream)| harness.input(*port, *stream));
+    harness.build().unwrap_or_else(|error| panic!("{text} on the {on}: {error}"))
+}
+
+/// A picture of one colour, which it keeps at any size.
+fn flat(size: Size, color: [u8; 4]) -> Vec<u8> {
+    color.repeat(size.pixels() as usize)
+}
+
+/// A letter for each pixel: that of the colour, or `?`.
+fn drawn(rig: &mut Rig) -> String {
+    let frame = rig.pull("video").expect("a frame waits");
+    let letter = |pixel: &[u8; 4]| match pixel {
+        [0, 0, 0, 255] => '.',
+        [0, 0, 0, 0] => ' ',
+        [r, 9, 9, 77] => char::from(*r),
+        _ => '?',
+    };
+    let rows = frame.pixels().chunks(frame.size.width as usize).map(|row| row.iter().map(letter).collect::<String>());
+    rows.collect::<Vec<_>>().join("/")
+}
+
+const LETTERS: &[u8] = b"abcdefgh";
+
+fn push(rig: &mut Rig, port: usize, of: Size) {
+    rig.push_sized(&format!("in{port}"), of, &flat(of, [LETTERS[port], 9, 9, 77])).expect("a frame of that size");
+}
+
+#[test]
+fn every_layout_puts_its_inputs_where_they_belong_in_both_spaces() {
+    let cases = [
+        ("compositor size=4x4", &[0, 1][..], "aabb/aabb/aabb/aabb"),
+        ("compositor size=4x4", &[0, 1, 2], "aabb/aabb/cc../cc.."),
+        // Only linked inputs count.
+        ("compositor size=4x4", &[0, 3, 7], "aadd/aadd/hh../hh.."),
+        ("compositor size=6x3 layout=row", &[0, 1, 2], "aabbcc/aabbcc/aabbcc"),
+        ("compositor size=2x3 layout=column", &[0, 1, 2], "aa/bb/cc"),
+        ("compositor size=8x4 layout=pip", &[0, 1, 2], "aaaaaaaa/aaaaaaaa/aaaaaaaa/aaaaccbb"),
+        ("compositor size=4x4 layout=pip", &[0, 1, 2, 3, 4, 5], "aaaa/aaaa/aaaf/edcb"),
+        ("compositor size=6x5", &[0, 1, 2, 3, 4, 5, 6], "aabbcc/aabbcc/ddeeff/gg..../gg...."),
+        // One pixel has room for one of three, as the edges are rounded.
+        ("compositor size=1x1 layout=row", &[0, 1, 2], "b"),
+        ("compositor", &[0], "a/a"),
+    ];
+    for (text, ports, expected) in cases {
+        for on in [Space::Cpu, Space::Gpu] {
+            let names: Vec<String> = ports.iter().map(|port| format!("in{port}")).collect();
+            let inputs: Vec<_> = names.iter().map(|name| (name.as_str(), Stream::of(size(3, 2)))).collect();
+            let mut rig = rig(text, on, &inputs);
+            for port in ports {
+                push(&mut rig, *port, size(1 + *port as u32, 2));
+            }
+            rig.run().expect("it runs");
+            assert_eq!(drawn(&mut rig), expected, "{text} of {ports:?} on the {on}");
+        }
+    }
+}
+
+#[test]
+fn the_size_is_that_of_the_lead_and_pictures_may_change_theirs() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let stream = Stream::of(size(2, 2));
+        let mut rig = rig("compositor layout=row lead=in1 ! invert ! invert", on, &[("in0", stream), ("in1", stream)]);
+        for (other, lead, expected) in [
+            (size(2, 2), size(2, 2), "ab/ab"),
+            (size(9, 5), size(4, 1), "aabb"),
+            (size(1, 1), size(2, 3), "ab/ab/ab"),
+            (size(30, 30), size(3, 1), "aab"),
+        ] {
+            push(&mut rig, 0, other);
+            push(&mut rig, 1, lead);
+            rig.step().expect("it runs");
+            assert_eq!(drawn(&mut rig), expected, "on the {on}");
+        }
+        assert_eq!(rig.finish().expect("it finishes").failed, 0);
+    }
+}
+
+#[test]
+fn an_input_that_has_brought_nothing_yet_is_transparent_and_one_that_brings_no_more_stays() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let stream = Stream::of(size(2, 2));
+        let text = "compositor layout=row size=6x1";
+        let mut rig = rig(text, on, &[("in0", stream), ("in1", stream), ("in2", stream)]);
+        let mut seen = Vec::new();
+        for step in 0..4 {
+            push(&mut rig, 0, size(2, 2));
+            if step >= 1 {
+                push(&mut rig, 2, size(7, 3));
+            }
+            if step == 2 {
+                push(&mut rig, 1, size(1, 9));
+            }
+            rig.step().expect("it runs");
+            seen.push(drawn(&mut rig));
+        }
+        assert_eq!(seen, ["aa    ", "aa  cc", "aabbcc", "aabbcc"], "on the {on}");
+    }
+    // Also where what leads is another one.
+    for on in [Space::Cpu, Space::Gpu] {
+        let stream = Stream::of(size(4, 1));
+        let mut rig =
+            rig("compositor layout=row lead=in1 ! mix", on, &[("in0", stream), ("in1", stream), ("b", stream)]);
+        push(&mut rig, 1, size(4, 1));
+        rig.step().expect("it runs");
+        let half = [LETTERS[1] / 2, 5, 5, 39];
+        assert_eq!(rig.pull("video").expect("a frame").pixels(), [[0; 4], [0; 4], half, half], "on the {on}");
+    }
+}
+
+/// So many sources, each of another size, in one picture with functions behind it.
+fn many(count: usize, layout: &str) -> String {
+    let source = |at: usize| {
+        format!("pattern kind=noise seed={at} size={}x{} label=false ! all.in{at}", 3 + 5 * at, 30 - 3 * at)
+    };
+    let sources: Vec<String> = (0..count).map(source).collect();
+    format!("{}; compositor size=33x21 layout={layout} name=all ! invert ! saturation 0.7 ! null", sources.join("; "))
+}
+
+fn verified(text: &str, device: &Device) -> Verified {
+    let kinds = kinds();
+    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"));
+    let options = Options { frames: 2, device: Some(device.clone()), ..Options::default() };
+    let found = verify(&spec, &kinds, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert!(found.is_equal(), "{text}\n{found}");
+    found
+}
+
+/// Whether the compositor was compared on the device, and if not, why.
+fn compared(found: &Verified) -> Result<(), String> {
+    let twins = found.checks.iter().find(|check| check.what == What::Twins && check.made_by == ["all"]);
+    match &twins.expect("it is looked at").result {
+        Outcome::Left(why) => Err(why.clone()),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn one_to_eight_inputs_verify_in_every_layout() {
+    for (layout, counts) in
+        [("grid", &[1, 2, 3, 4, 5, 6, 7, 8][..]), ("row", &[3, 8]), ("column", &[2, 7]), ("pip", &[2, 8])]
+    {
+        for count in counts {
+            let most = device().limits().storage_buffers_per_stage as usize;
+            let found = compared(&verified(&many(*count, layout), device()));
+            assert_eq!(found.is_ok(), count + 2 <= most, "{count} inputs, {most} buffers: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn inputs_that_a_device_cannot_bind_stay_on_the_cpu_with_the_reason() {
+    for (limits, most) in [(LimitSet::WebGpu, 8), (LimitSet::Downlevel, 4)] {
+        let device = limited(limits);
+        assert_eq!(device.limits().storage_buffers_per_stage, most);
+        // Pictures, small data and the output.
+        let fit = most as usize - 2;
+        assert_eq!(compared(&verified(&many(fit, "grid"), &device)), Ok(()));
+        let why =
+            format!("it stays on the cpu: its kernel binds {} storage buffers, the device allows {most}", fit + 3);
+        assert_eq!(compared(&verified(&many(fit + 1, "grid"), &device)), Err(why));
+    }
+}
+
+#[test]
+fn a_run_puts_what_does_not_fit_on_the_cpu_and_says_so() {
+    let (kinds, text) = (kinds(), many(8, "grid"));
+    let spec = vramp::read(&text, kinds.catalog()).expect("it reads");
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("a graph");
+    let session = Session::of(&graph, &kinds).limits(LimitSet::WebGpu).only(Space::Gpu).frames(5);
+    let figures = Profile::shipped("software").expect("it ships");
+    let prepared = session.profile(figures).prepare().expect("it is made ready");
+    let said = "all stays on the cpu: its kernel binds 10 storage buffers, the device allows 8";
+    assert!(prepared.plan.warnings.iter().any(|words| words == said), "{:?}", prepared.plan.warnings);
+    assert!(prepared.plan.handlers.iter().any(|handler| handler.name == "pattern0" && handler.space == Space::Gpu));
+    let report = prepared.run(None).expect("it runs").into_result().expect("to its end");
+    assert_eq!((report.frames_out, report.memory.leaked), (5, 0));
+    assert!(report.counters.dispatches > 0 && report.counters.downloads > 0);
+}
+
+#[test]
+fn functions_behind_it_are_fused_and_those_in_front_only_of_a_single_picture() {
+    let groups = |text: &str| {
+        let kinds = kinds();
+        let spec = vramp::read(text, kinds.catalog()).expect("it reads");
+        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("a graph");
+        let profile = Profile::shipped("integrated").expect("it ships");
+        let plan = Planner::new(&graph, &profile).only(Space::Gpu).decide().expect("a plan");
+        let names = |all: &[usize]| all.iter().map(|at| plan.handlers[*at].name.clone()).collect::<Vec<_>>().join("+");
+        plan.groups.iter().map(|group| names(&group.handlers)).collect::<Vec<_>>().join(" ")
+    };
+    let two = "pattern size=64x48 ! blur ! invert ! compositor name=all ! gamma 2 ! hue 9 ! null; pattern ! all.in1";
+    assert_eq!(groups(two), "pattern0 blur0+invert0 pattern1 all+gamma0+hue0");
+    let one = "raw path=- size=64x48 ! invert ! compositor ! hue 9 ! null";
+    assert_eq!(groups(one), "invert0+compositor0+hue0");
+    let two = "raw path=- size=64x48 ! invert ! compositor name=c ! hue 9 ! null; pattern ! c.in4";
+    assert_eq!(groups(two), "invert0 pattern0 c+hue0");
+}

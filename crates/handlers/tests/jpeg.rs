@@ -1,6 +1,8 @@
 //! The sink `jpeg`: what it writes is read by another library and is near to what was given, and what goes wrong leaves
 //! no half file behind.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
 mod files_rig;
 
 use std::fs;

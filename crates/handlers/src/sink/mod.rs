@@ -25,4 +25,5 @@ pub(crate) fn register(kinds: &mut Kinds) {
     kinds.makes(&jpeg::ENTRY, jpeg::make);
     kinds.makes(&y4m::ENTRY, y4m::make);
     kinds.makes(&raw::ENTRY, raw::make);
+    kinds.makes(&terminal::ENTRY, terminal::make);
 }

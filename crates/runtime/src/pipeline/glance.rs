@@ -58,6 +58,8 @@ pub struct NodeGlance {
     pub group: Option<usize>,
     /// The lane it runs in.
     pub lane: usize,
+    /// Whether frames end there.
+    pub sink: bool,
     /// What it has counted.
     pub counts: NodeCounts,
     /// Half of its calls are shorter, where it works: on the device, the device's time. None where that is not known.
@@ -182,6 +184,7 @@ impl NodeGlance {
             names: node.names.clone(),
             group: node.group,
             lane: node.lane,
+            sink: node.sink,
             counts: node.stats.counts(),
             p50_us: time.quantile_ns(0.5).map(|ns| ns as f64 / 1e3),
             mean_us: time.mean_ns().map(|ns| ns / 1e3),

@@ -24,6 +24,7 @@ const FOREIGN: &[(&str, usize, &str)] = &[
         "wgpu: asking for room, progress and times, playing, taking what came down, letting go, waiting",
     ),
     ("crates/handlers/src/source/picture_file.rs", 6, "decoders of pictures"),
+    ("crates/handlers/src/sink/jpeg.rs", 1, "the JPEG encoder"),
     ("crates/handlers/src/sink/png.rs", 1, "the PNG encoder"),
 ];
 

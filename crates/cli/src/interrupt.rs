@@ -3,7 +3,7 @@
 //! Owns what the first and the second of them do.
 //! Does not finish anything itself: the pipeline does when it is stopped.
 //!
-//! Always: where nothing runs, and at the second time, the program ends at once.
+//! Always: where nothing runs, and at the second time, the program ends at once, with the terminal as it was.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use vramp::runtime::Stopper;
 
 use crate::failure::Failure;
+use crate::screen;
 
 /// What a shell calls interrupted.
 const EXIT_CODE: i32 = 130;
@@ -51,11 +52,15 @@ impl Interrupts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).asked
     }
 
-    fn ask(&self) {
+    /// Somebody asks: the first time everything is stopped, the second time the program ends at once.
+    pub(crate) fn ask(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.running {
             Some(stopper) if !state.asked => stopper.stop(),
-            _ => std::process::exit(EXIT_CODE),
+            _ => {
+                screen::give_back();
+                std::process::exit(EXIT_CODE)
+            }
         }
         state.asked = true;
     }

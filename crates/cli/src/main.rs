@@ -19,7 +19,9 @@ mod interrupt;
 mod page;
 mod plan;
 mod run;
+mod screen;
 mod session;
+mod top;
 mod trace;
 
 use std::collections::BTreeSet;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => args.wishes.refuse_verify("demo").and_then(|()| demo::run(&args)),
         Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Devices { json, measure } if measure.calibrate => calibrate::run(&measure, json),
         Command::Devices { json, .. } => devices::run(json),
         Command::Doctor { json } => doctor::run(json),
@@ -52,6 +55,8 @@ fn main() -> ExitCode {
         Command::Fmt { pipeline } => fmt::run(&pipeline),
         Command::Completions { shell } => completions(shell),
     };
+    // A handler that did not come back may have left it changed.
+    screen::give_back();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
@@ -63,6 +68,7 @@ fn quiet_panics_of_handlers() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !std::thread::current().name().is_some_and(|name| name.starts_with("vramp ")) {
+            screen::give_back();
             others(panic);
         }
     }));
@@ -76,7 +82,7 @@ fn hush_drivers(command: &Command) {
     use std::os::unix::process::CommandExt as _;
     let asks_drivers = match command {
         Command::Demo(args) => !args.wishes.cpu,
-        Command::Run(args) => !args.wishes.cpu,
+        Command::Run(args) | Command::Top(args) => !args.wishes.cpu,
         Command::Bench(args) => !args.wishes.cpu,
         Command::Devices { .. } | Command::Doctor { .. } => true,
         Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,

@@ -112,7 +112,9 @@ fn completions_are_printed_for_every_shell() {
 #[test]
 fn help_names_every_option_exit_code_and_the_grammar() {
     let main = ends_with(0, vramp(&["--help"])).out;
-    for words in ["demo", "run", "plan", "inspect", "fmt", "devices", "completions", "Exit codes", "130", "Examples"] {
+    for words in
+        ["demo", "run", "top", "plan", "inspect", "fmt", "devices", "completions", "Exit codes", "130", "Examples"]
+    {
         assert!(main.contains(words), "{words} is missing:\n{main}");
     }
     let plan = ends_with(0, vramp(&["help", "plan"])).out;

@@ -62,7 +62,10 @@ pub use lane::{Busy, Lane, OnLoss, Reopen, Stepped};
 pub use link::{Input, Observed, Output, link};
 pub use monitor::{Event, GoesOn, Histogram, NodeCounts, NodeStats, Progress};
 pub use node::{Fired, Node, Replan};
-pub use pipeline::{Outcome, Pipeline, PipelineBuilder, PrepareError, RunError, Stopper, Watch};
+pub use pipeline::{
+    DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance, Outcome, Pipeline, PipelineBuilder, PrepareError,
+    RunError, Stopper, Watch,
+};
 pub use playing::Playing;
 pub use pool::{HeldFrame, HostPool, Owner, PoolError, PoolStats};
 pub use report::{

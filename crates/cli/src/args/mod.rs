@@ -38,6 +38,8 @@ const EXAMPLES: &str = "\
 Examples:
   vramp demo
   vramp run 'pattern frames=60 ! blur sigma=2 ! png path=out-%04d.png'
+  vramp run 'pattern size=160x90 ! terminal' --seconds 5
+  vramp top 'pattern size=1920x1080 ! blur sigma=4 ! null'
   vramp plan 'pattern size=1920x1080 ! blur sigma=2 ! png path=out-%04d.png'
   vramp plan pipeline.toml --format dot | dot -Tsvg -o plan.svg
   vramp inspect blur
@@ -76,8 +78,9 @@ Examples:
 const RUN_HELP: &str = "\
 While it runs:
   The chosen plan, warnings and progress are words on standard error; `-q` keeps only
-  errors, `-v` adds the whole plan. Standard output is left to a sink with `path=-`
-  and to `--json`. Ctrl-C ends a run cleanly: files are finished and the report is
+  errors, `-v` adds the whole plan. Standard output is left to a sink with `path=-`, to
+  `terminal`, which draws there and leaves no place for progress, and to `--json`.
+  `vramp top` shows more. Ctrl-C ends a run cleanly: files are finished and the report is
   printed. A second Ctrl-C ends it at once.
 
 A device that is lost:
@@ -142,6 +145,23 @@ Examples:
   vramp run pipeline.toml --fps 60 --seconds 5 --trace run.json
   vramp run pipeline.toml --verify --frames 30";
 
+const TOP_HELP: &str = "\
+The view:
+  Frames, drops by reason, latency, the device and memory stand on top; below are handlers
+  with the time of a frame, links with what waits in them and what they dropped, and what
+  happened. Handlers that became one kernel have one time. `q` ends the run and `?`
+  explains the keys. It needs a terminal; in a pipe use `vramp run PIPELINE --json`.
+
+The run:
+  Everything that `vramp help run` says holds here too: options, files, Ctrl-C and exit
+  codes, and the same lines at the end. `q` ends with exit code 0. No sink may write to
+  standard output.
+
+Examples:
+  vramp top 'pattern size=1920x1080 ! blur sigma=4 !{queue depth=4} invert ! null' --fps 60
+  vramp top pipeline.toml --gpu
+  ffmpeg -i in.mp4 -f yuv4mpegpipe - | vramp top 'y4m path=- ! blur ! y4m path=out.y4m'";
+
 const DEMO_HELP: &str = "\
 The demo is `pattern kind=ball ! markers ! waveform ! fps ! SINK`, the same five handlers
 on the cpu and, where there is an adapter, on the gpu. Its sink is `null` while it is
@@ -177,6 +197,14 @@ pub(crate) enum Command {
         after_help = "`vramp help run` explains pipelines, budgets, timing and verifying."
     )]
     Run(RunArgs),
+    /// Run a pipeline and show what it does meanwhile
+    ///
+    /// As `vramp run`, with a live view: time of every handler, depth and drops of every link, pools and the device.
+    #[command(
+        after_long_help = format!("{PIPELINES}\n\n{TOP_HELP}"),
+        after_help = "`vramp help top` explains the view, `vramp help run` everything else."
+    )]
+    Top(RunArgs),
     /// Show where every step of a pipeline would run, and why
     ///
     /// Decides the memory space and format of every link, which handlers become one kernel, which lane runs them and

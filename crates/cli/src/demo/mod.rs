@@ -108,7 +108,7 @@ fn measure(
 ) -> Result<Option<Ran>, Failure> {
     let wishes = &args.wishes;
     let graph = graph(kinds, size, HandlerSpec::new("null"), None)?;
-    let live = Live::new(wishes.quiet, Total::Time(args.seconds));
+    let live = Live::new(wishes.quiet, Total::Time(args.seconds), false);
     let mut session = session::on_this_machine(wishes, &graph, kinds)?.only(space).listener(live.listener());
     // A row of the table is of one side: where the device is lost, there is no row.
     session = session.on_loss(wishes.on_loss.unwrap_or(OnLoss::Stop));

@@ -3,7 +3,8 @@
 //! Owns the live line of a terminal, the lines of a pipe, and the wording of events.
 //! Does not say how it ended: failures that end a run are its result.
 //!
-//! Always: at most one line of progress a second; other words never break the live line; quiet means nothing at all.
+//! Always: at most one line of progress a second; other words never break the live line; where a sink draws into the
+//! terminal there is no progress, and other words wait for its end; quiet means nothing at all.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use vramp::plan::catalog::Family;
 use vramp::plan::{Graph, OnError};
 use vramp::runtime::{Event, GoesOn, Listener, Progress};
 
+use super::held::Held;
 use super::words::counted;
 use crate::page;
 
@@ -54,12 +56,16 @@ pub(crate) struct Live {
     quiet: bool,
     total: Total,
     bar: Option<ProgressBar>,
+    /// Where a sink draws into the same terminal.
+    held: Option<Held>,
 }
 
 impl Live {
-    /// For one run.
-    pub(crate) fn new(quiet: bool, total: Total) -> Live {
-        let bar = (!quiet && page::is_watched()).then(|| {
+    /// For one run, in which a sink may draw into the terminal.
+    pub(crate) fn new(quiet: bool, total: Total, drawn: bool) -> Live {
+        let watched = !quiet && page::is_watched();
+        let held = (watched && drawn).then(Held::new);
+        let bar = (watched && !drawn).then(|| {
             let (length, style) = match total {
                 Total::Frames(frames) => (Some(frames), "{bar:24} {percent:>3}%  {msg}"),
                 Total::Time(time) => (Some(millis(time)), "{bar:24} {percent:>3}%  {msg}"),
@@ -69,7 +75,7 @@ impl Live {
             bar.set_style(ProgressStyle::with_template(style).expect("the templates above are well formed"));
             bar
         });
-        Live { quiet, total, bar }
+        Live { quiet, total, bar, held }
     }
 
     /// Shows the live line, where there is one.
@@ -88,6 +94,9 @@ impl Live {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+        if let Some(held) = &self.held {
+            held.print();
+        }
     }
 
     /// What a session tells its events to.
@@ -104,14 +113,18 @@ impl Live {
             return self.progress(progress);
         }
         if let Some(words) = wording(event) {
-            match &self.bar {
-                Some(bar) => bar.suspend(|| page::warning(&words)),
-                None => page::warning(&words),
+            match (&self.bar, &self.held) {
+                (Some(bar), _) => bar.suspend(|| page::warning(&words)),
+                (None, Some(held)) => held.add(words),
+                (None, None) => page::warning(&words),
             }
         }
     }
 
     fn progress(&self, progress: &Progress) {
+        if self.held.is_some() {
+            return;
+        }
         let Some(bar) = &self.bar else { return page::words(&line(progress, self.total)) };
         match self.total {
             Total::Frames(frames) => bar.set_position(progress.frames_in.min(frames)),
@@ -152,7 +165,7 @@ fn facts(progress: &Progress, total: Total) -> String {
 }
 
 /// What is worth saying at once; none for what ends the run, which is said at its end.
-fn wording(event: &Event) -> Option<String> {
+pub(super) fn wording(event: &Event) -> Option<String> {
     let ms = |time: &Duration| time.as_secs_f64() * 1e3;
     match event {
         Event::Failed { policy: OnError::Stop, .. } | Event::Unresponsive { .. } | Event::Second(_) => None,

@@ -8,21 +8,25 @@
 //! however the run ends.
 
 mod budget;
+mod held;
 mod live;
+mod streams;
 mod verify;
 mod words;
 
 pub(crate) use budget::check as check_budget;
+pub(crate) use held::Held;
 pub(crate) use live::{Live, Total};
-pub(crate) use words::counted;
+pub(crate) use streams::Streams;
+pub(crate) use words::{counted, reasons, size_of_plan};
 
 use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::Serialize;
+use vramp::Prepared;
 use vramp::plan::Graph;
-use vramp::plan::catalog::Family;
-use vramp::runtime::{Outcome, RunError, Trace};
+use vramp::runtime::{Kinds, Listener, Outcome, RunError, Trace};
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, chainless};
@@ -38,50 +42,66 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let wishes = &args.wishes;
     let kinds = vramp::kinds();
     let (spec, graph) = read_checked(&args.pipeline, kinds.catalog())?;
-    refuse_shared_streams(args, &graph)?;
+    let streams = Streams::of(&graph);
+    streams.refuse_shared(args.json)?;
     if wishes.verify {
         if args.trace.is_some() {
             return Err(Failure::Wrong(anyhow!("--trace: --verify compares instead of running; drop one of the two")));
         }
         return verify::run(args, &spec, &graph, &kinds);
     }
-    let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
-    let trace = file.as_ref().map(|_| Trace::default());
-    let mut session = session::on_this_machine(wishes, &graph, &kinds)?;
-    if let Some(trace) = &trace {
-        session = session.trace(trace);
-    }
-    if let Some(frames) = args.frames {
-        session = session.frames(frames);
-    }
-    session = session.watch(args.watch);
-    if let Some(limit_ms) = args.time_limit {
-        session = session.time_limit(Duration::from_millis(limit_ms));
-    }
-    let live = Live::new(wishes.quiet, Total::of(&graph, args.frames, args.seconds));
-    let prepared = session.listener(live.listener()).prepare()?;
-    if !wishes.quiet {
-        prepared.plan.warnings.iter().for_each(|warning| page::warning(warning));
-        if wishes.verbose {
-            page::words(&prepared.plan.to_text(page::colour_on_stderr()));
-            plan::negotiated(&prepared.plan);
-        }
-        page::words(&plan_line(&prepared));
-    }
+    streams.refuse_drawing_elsewhere()?;
+    let live = Live::new(wishes.quiet, Total::of(&graph, args.frames, args.seconds), streams.draws());
+    let Ready { prepared, timeline } = Ready::make(args, &graph, &kinds, live.listener())?;
     interrupts.stop_instead(prepared.pipeline.stopper());
     live.begin();
     let outcome = prepared.run(args.seconds);
     live.end();
-    let outcome = outcome?;
-    let drawn = match (file, &trace) {
-        (Some(file), Some(trace)) => file.write(&[("vramp", trace)]),
-        _ => Ok(()),
-    };
-    conclude(args, outcome, interrupts.were_there()).and(drawn)
+    conclude(args, outcome?, timeline, interrupts.were_there())
 }
 
-/// Says how it ended, in the order of what matters most: a failure, an interruption, a budget.
-fn conclude(args: &RunArgs, outcome: Outcome, interrupted: bool) -> Result<(), Failure> {
+/// A run that can begin, and where its timeline goes.
+pub(crate) struct Ready {
+    pub(crate) prepared: Prepared,
+    pub(crate) timeline: Timeline,
+}
+
+/// A file for a timeline, where one was asked for.
+pub(crate) struct Timeline(Option<(TraceFile, Trace)>);
+
+impl Ready {
+    /// Plans a graph as asked, makes everything ready, and says what was decided.
+    pub(crate) fn make(args: &RunArgs, graph: &Graph, kinds: &Kinds, listener: Listener) -> Result<Ready, Failure> {
+        let wishes = &args.wishes;
+        let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
+        let timeline = Timeline(file.map(|file| (file, Trace::default())));
+        let mut session = session::on_this_machine(wishes, graph, kinds)?;
+        if let Some((_, trace)) = &timeline.0 {
+            session = session.trace(trace);
+        }
+        if let Some(frames) = args.frames {
+            session = session.frames(frames);
+        }
+        session = session.watch(args.watch);
+        if let Some(limit_ms) = args.time_limit {
+            session = session.time_limit(Duration::from_millis(limit_ms));
+        }
+        let prepared = session.listener(listener).prepare()?;
+        if !wishes.quiet {
+            prepared.plan.warnings.iter().for_each(|warning| page::warning(warning));
+            if wishes.verbose {
+                page::words(&prepared.plan.to_text(page::colour_on_stderr()));
+                plan::negotiated(&prepared.plan);
+            }
+            page::words(&plan_line(&prepared));
+        }
+        Ok(Ready { prepared, timeline })
+    }
+}
+
+/// Writes the timeline and says how it ended, in the order of what matters most: a failure, an interruption, a budget.
+pub(crate) fn conclude(args: &RunArgs, outcome: Outcome, timeline: Timeline, interrupted: bool) -> Result<(), Failure> {
+    let drawn = timeline.0.map_or(Ok(()), |(file, trace)| file.write(&[("vramp", &trace)]));
     let Outcome { report, error, .. } = outcome;
     if !args.wishes.quiet {
         for leak in leaks(&report.memory) {
@@ -101,45 +121,11 @@ fn conclude(args: &RunArgs, outcome: Outcome, interrupted: bool) -> Result<(), F
         None => check_budget(&args.wishes, &report),
     };
     let printed = if args.json { print(&report) } else { Ok(()) };
-    ended.and(printed)
+    ended.and(printed).and(drawn)
 }
 
 fn print(report: &impl Serialize) -> Result<(), Failure> {
     let mut line = serde_json::to_string(report).map_err(|error| Failure::Failed(error.into()))?;
     line.push('\n');
     page::result(line.as_bytes())
-}
-
-/// Two may not write to standard output, nor read from standard input.
-fn refuse_shared_streams(args: &RunArgs, graph: &Graph) -> Result<(), Failure> {
-    let streams = |family: Family| -> Vec<&str> {
-        let handlers = graph.handlers().iter().filter(|handler| handler.entry.family == family);
-        handlers.filter(|h| h.settings.text("path") == Some("-")).map(|h| h.name.as_str()).collect()
-    };
-    let wrong = |words: String| Err(Failure::Wrong(anyhow!(words)));
-    let (readers, writers) = (streams(Family::Source), streams(Family::Sink));
-    let sinks: Vec<(&str, &str)> = graph
-        .handlers()
-        .iter()
-        .filter(|handler| handler.entry.family == Family::Sink)
-        .filter_map(|handler| Some((handler.name.as_str(), handler.settings.text("path").filter(|path| *path != "-")?)))
-        .collect();
-    for (at, (one, path)) in sinks.iter().enumerate() {
-        if let Some((other, _)) = sinks[..at].iter().find(|(_, before)| before == path) {
-            return wrong(format!("{other} and {one} both write to `{path}`; give one of them another file"));
-        }
-    }
-    match (&writers[..], &readers[..]) {
-        ([writer, ..], _) if args.json => wrong(format!(
-            "{writer} writes frames to standard output (path=-), where --json would add a line; give {writer} a file, \
-             or drop --json"
-        )),
-        ([one, other, ..], _) => {
-            wrong(format!("{one} and {other} both write to standard output (path=-); give one of them a file"))
-        }
-        (_, [one, other, ..]) => {
-            wrong(format!("{one} and {other} both read from standard input (path=-); give one of them a file"))
-        }
-        _ => Ok(()),
-    }
 }

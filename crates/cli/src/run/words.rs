@@ -6,7 +6,7 @@
 use vramp::Prepared;
 use vramp::gpu::Device;
 use vramp::plan::{Plan, Space, bytes_in_words};
-use vramp::runtime::{Leak, MemoryUse, Report};
+use vramp::runtime::{Dropped, Leak, MemoryUse, Report};
 
 /// What was decided, and what it runs on.
 pub(super) fn plan_line(prepared: &Prepared) -> String {
@@ -80,7 +80,7 @@ pub(super) fn device_line(device: &Device) -> String {
 }
 
 /// Where handlers are, in how many kernels, and what a frame should cost.
-fn size_of_plan(plan: &Plan) -> String {
+pub(crate) fn size_of_plan(plan: &Plan) -> String {
     let on = |space: Space| plan.handlers.iter().filter(|handler| handler.space == space).count();
     let kernels = |space: Space| plan.groups.iter().filter(|group| group.space == space).count();
     let side = |space: Space| {
@@ -127,7 +127,19 @@ pub(super) fn summary(report: &Report) -> String {
     if let (Some(p50), Some(p99)) = (report.frame_ms.p50, report.frame_ms.p99) {
         parts.push(format!("a frame every {p50:.2} ms (p50), {p99:.2} ms (p99)"));
     }
-    let dropped = report.dropped;
+    parts.push(match report.dropped.sum() {
+        0 => "none dropped".to_owned(),
+        sum => format!("{sum} dropped ({})", reasons(&report.dropped)),
+    });
+    if report.failed > 0 {
+        parts.push(format!("{} failed", report.failed));
+    }
+    parts.push(if backend == "cpu" { "on the cpu".to_owned() } else { format!("on {} ({backend})", report.device) });
+    parts.join("; ")
+}
+
+/// Why frames were dropped, with how many.
+pub(crate) fn reasons(dropped: &Dropped) -> String {
     let reasons = [
         ("link full", dropped.link_full),
         ("late", dropped.late),
@@ -135,17 +147,8 @@ pub(super) fn summary(report: &Report) -> String {
         ("device lost", dropped.device_lost),
         ("stopped", dropped.stopped),
     ];
-    let reasons: Vec<String> =
-        reasons.iter().filter(|(_, n)| *n > 0).map(|(reason, n)| format!("{n} {reason}")).collect();
-    parts.push(match dropped.sum() {
-        0 => "none dropped".to_owned(),
-        sum => format!("{sum} dropped ({})", reasons.join(", ")),
-    });
-    if report.failed > 0 {
-        parts.push(format!("{} failed", report.failed));
-    }
-    parts.push(if backend == "cpu" { "on the cpu".to_owned() } else { format!("on {} ({backend})", report.device) });
-    parts.join("; ")
+    let some = reasons.iter().filter(|(_, count)| *count > 0);
+    some.map(|(reason, count)| format!("{count} {reason}")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

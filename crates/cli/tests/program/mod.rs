@@ -19,13 +19,17 @@ pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vramp"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
-    // Nothing can be kept below a file: no test sees what another one's drivers said. Drivers keep their own things
-    // beside it.
+    command.env("XDG_CACHE_HOME", cache());
+    command
+}
+
+/// A cache in which nothing can be kept, since it is a file: no test sees what another one's drivers said. Drivers keep
+/// their own things beside it.
+pub(crate) fn cache() -> PathBuf {
     let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");
     std::fs::create_dir_all(&cache).unwrap();
     std::fs::write(cache.join("vramp"), "").unwrap();
-    command.env("XDG_CACHE_HOME", cache);
-    command
+    cache
 }
 
 /// Runs to the end.

@@ -1,13 +1,17 @@
 //! `jpeg`: small picture files with some loss.
 //!
-//! Owns where they go and how much is lost.
-//! Does not keep alpha: JPEG has none.
+//! Owns how much is lost.
+//! Does not keep alpha: JPEG has none, and colours stay as they are below it.
 //!
-//! Always: a file has its final name only once it is complete.
+//! Always: a file has its final name only once it is complete; below quality 90 colour has half the resolution of
+//! brightness, from there on all of it.
 
-use vramp_plan::Format;
-use vramp_plan::catalog::{Class, Entry, Input, Liveness, PortMedia, Units, ValueType, Work};
+use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
+use vramp_plan::catalog::{Class, Entry, Input, Liveness, PortMedia, Status, Units, ValueType, Work};
+use vramp_plan::{Format, Size};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, foreign};
 
+use super::pictures::Pictures;
 use crate::declare::{defaults, int, required};
 
 /// What `jpeg` declares.
@@ -21,6 +25,90 @@ pub static ENTRY: Entry = Entry {
         defaults("quality", int(1, 100), "90", Liveness::Fixed, "from 1 (smallest file) to 100 (least loss)"),
     ],
     bare: Some("path"),
+    check: |settings| Pictures::check("jpeg", settings.text("path").unwrap_or_default()),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
+    status: Status::Runs,
     ..Entry::SINK
 };
+
+/// Writes pictures.
+struct Jpeg {
+    settings: Settings,
+    state: State,
+}
+
+/// What was set.
+struct Settings {
+    quality: u8,
+}
+
+/// What changes from frame to frame.
+struct State {
+    pictures: Pictures,
+    /// A frame without the padding of its rows.
+    bare: Vec<u8>,
+}
+
+/// Why a frame is no JPEG.
+#[derive(Debug, thiserror::Error)]
+enum JpegError {
+    #[error("a side of a JPEG has at most {} pixels; put `resize` or `crop` in front, or write png", u16::MAX)]
+    TooLarge,
+    #[error("it cannot hold {0}; put `convert format=rgb8` in front")]
+    Format(Format),
+    #[error(transparent)]
+    Encode(#[from] jpeg_encoder::EncodingError),
+}
+
+impl FrameHandler for Jpeg {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        self.state.pictures.start().map_err(HandlerError::failed)
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(frame) = call.input(0) else { return Ok(Flow::Filtered) };
+        let (format, size, pixels) = (frame.meta().format, frame.meta().size, frame.bytes());
+        let State { pictures, bare } = &mut self.state;
+        let quality = self.settings.quality;
+        let encoded =
+            |into: &mut Vec<u8>| encode(format, size, without_padding(format, size, &pixels, bare), quality, into);
+        pictures.write(call.now().number, size, encoded).map_err(HandlerError::failed)?;
+        Ok(Flow::Produced)
+    }
+}
+
+/// Rows without gaps between them: as they are where there are none, or put together in the memory that is given.
+fn without_padding<'a>(format: Format, size: Size, pixels: &'a [u8], bare: &'a mut Vec<u8>) -> &'a [u8] {
+    let Some(plane) = format.planes(size).next().filter(|plane| plane.row_bytes != plane.stride) else { return pixels };
+    bare.clear();
+    for row in 0..plane.rows {
+        let start = (plane.start + row * plane.stride) as usize;
+        bare.extend_from_slice(&pixels[start..start + plane.row_bytes as usize]);
+    }
+    bare
+}
+
+fn encode(format: Format, size: Size, pixels: &[u8], quality: u8, into: &mut Vec<u8>) -> Result<(), JpegError> {
+    let colours = match format {
+        Format::Rgba8 => ColorType::Rgba,
+        Format::Rgb8 => ColorType::Rgb,
+        Format::Gray8 => ColorType::Luma,
+        other => return Err(JpegError::Format(other)),
+    };
+    let side = |pixels: u32| u16::try_from(pixels).map_err(|_| JpegError::TooLarge);
+    let (width, height) = (side(size.width)?, side(size.height)?);
+    foreign(|| {
+        let mut encoder = Encoder::new(into, quality);
+        // Its own default takes one pixel of four, and edges of colour flicker.
+        encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
+        encoder.encode(pixels, width, height, colours)
+    })?;
+    Ok(())
+}
+
+/// Makes the sink `jpeg`.
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let pictures = Pictures::at(setup.settings.text("path").unwrap_or_default()).map_err(HandlerError::failed)?;
+    let quality = setup.settings.int("quality").and_then(|quality| u8::try_from(quality).ok()).unwrap_or(90);
+    Ok(Worker::frames(Jpeg { settings: Settings { quality }, state: State { pictures, bare: Vec::new() } }))
+}

@@ -14,6 +14,7 @@ pub mod y4m;
 
 mod frame_writer;
 mod outlet;
+mod pictures;
 
 use vramp_runtime::Kinds;
 
@@ -21,6 +22,8 @@ use vramp_runtime::Kinds;
 pub(crate) fn register(kinds: &mut Kinds) {
     kinds.makes(&null::ENTRY, null::make);
     kinds.makes(&png::ENTRY, png::make);
+    kinds.makes(&jpeg::ENTRY, jpeg::make);
     kinds.makes(&y4m::ENTRY, y4m::make);
     kinds.makes(&raw::ENTRY, raw::make);
+    kinds.makes(&terminal::ENTRY, terminal::make);
 }

@@ -1,16 +1,178 @@
 //! `terminal`: shows frames as coloured half blocks.
 //!
-//! Owns the drawing into the terminal it runs in.
-//! Does not keep up at any price: what the terminal has no time for is not drawn.
+//! Owns standard output while it runs, where that is a terminal: the picture in it, the hidden cursor, and how often it
+//! is drawn.
+//! Does not keep up at any price: frames that come between two drawings count as taken and are not drawn, but for the
+//! last one.
 //!
-//! Always: the picture fits the terminal.
+//! Always: the picture fits the terminal and keeps its proportions; the cursor is shown again, also after a failure, and
+//! by [`restore`] where a program ends without stopping its handlers.
 
-use vramp_plan::catalog::Entry;
+mod blocks;
+mod shrunk;
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use vramp_plan::Size;
+use vramp_plan::catalog::{Entry, Status};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
+
+use blocks::{Blocks, Colours};
+use shrunk::Shrunk;
 
 /// What `terminal` declares.
 pub static ENTRY: Entry = Entry {
     name: "terminal",
     about: "shows the frames in the terminal, two pixels to a character",
     example: "pattern size=160x90 ! terminal",
+    status: Status::Runs,
     ..Entry::SINK
 };
+
+/// The shortest time between two drawings: more than twenty a second are not told apart in blocks.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// A drawing that a slow line takes its time for is followed by a pause of so many times as long, so that frames are not
+/// held up by it for more than a fifth of the time.
+const PAUSES: u32 = 4;
+
+/// What a terminal is taken for that does not say how large it is.
+const USUAL: Size = Size { width: 80, height: 24 };
+
+/// Whether the cursor is hidden by a handler that has not shown it again.
+static HIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Shows the cursor again where a handler has hidden it: for programs that end without stopping their handlers.
+pub fn restore() {
+    if HIDDEN.swap(false, Ordering::Relaxed)
+        && let Ok(mut out) = standard_output()
+    {
+        // There is nobody left to tell.
+        let _ = out.write_all(b"\x1b[?2026l\x1b[0m\x1b[?25h");
+    }
+}
+
+/// Why nothing is shown.
+#[derive(Debug, thiserror::Error)]
+enum TerminalError {
+    #[error(
+        "standard output is no terminal, and a picture of blocks is of use there only; write frames into a pipe with \
+         `y4m path=-`, or into files with `png`"
+    )]
+    NoTerminal,
+    #[error("the terminal can do nothing but lines (TERM=dumb); use one that can, or write files with `png`")]
+    Dumb,
+    #[error("the terminal took no more at frame {frame}: {error}")]
+    Gone { frame: u64, error: io::Error },
+    #[error("standard output cannot be written: {0}")]
+    Closed(io::Error),
+}
+
+/// Draws frames.
+struct Terminal {
+    settings: Settings,
+    state: State,
+}
+
+/// What the terminal can show.
+struct Settings {
+    colours: Colours,
+}
+
+/// What changes from frame to frame.
+#[derive(Default)]
+struct State {
+    out: Option<File>,
+    /// The terminal in characters, when it was last looked at.
+    window: Option<Size>,
+    picture: Shrunk,
+    blocks: Blocks,
+    /// When the next drawing is due; none before the first.
+    due: Option<Instant>,
+    /// The last frame, where it was not drawn.
+    waits: Option<u64>,
+}
+
+impl FrameHandler for Terminal {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        if !io::stdout().is_terminal() {
+            return Err(HandlerError::failed(TerminalError::NoTerminal));
+        }
+        if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+            return Err(HandlerError::failed(TerminalError::Dumb));
+        }
+        #[cfg(windows)]
+        anstyle_query::windows::enable_ansi_colors();
+        let out = standard_output().map_err(|error| HandlerError::failed(TerminalError::Closed(error)))?;
+        self.state = State { out: Some(out), ..State::default() };
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(frame) = call.input(0) else { return Ok(Flow::Filtered) };
+        let (state, number, began) = (&mut self.state, call.now().number, Instant::now());
+        let is_due = state.due.is_none_or(|due| began >= due);
+        if is_due || state.window.is_none() {
+            state.window = Some(window());
+        }
+        state.picture.take(&frame.bytes(), frame.meta().size, state.window.unwrap_or(USUAL));
+        state.waits = (!is_due).then_some(number);
+        if is_due {
+            self.draw(number)?;
+            let took = began.elapsed();
+            self.state.due = Some(began + took + PERIOD.saturating_sub(took).max(took * PAUSES));
+        }
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        let drawn = self.state.waits.take().map_or(Ok(()), |number| self.draw(number));
+        self.state.out = None;
+        restore();
+        drawn
+    }
+}
+
+impl Terminal {
+    fn draw(&mut self, frame: u64) -> Result<(), HandlerError> {
+        let State { out: Some(out), window, picture, blocks, .. } = &mut self.state else { return Ok(()) };
+        HIDDEN.store(true, Ordering::Relaxed);
+        let text = blocks.paint(picture, window.unwrap_or(USUAL), self.settings.colours);
+        out.write_all(text).map_err(|error| HandlerError::failed(TerminalError::Gone { frame, error }))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.state.out.is_some() {
+            restore();
+        }
+    }
+}
+
+/// Standard output without the lock and the lines of the library's own: whoever restores the terminal must not wait for
+/// a drawing that is stuck.
+fn standard_output() -> io::Result<File> {
+    #[cfg(unix)]
+    return Ok(std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?.into());
+    #[cfg(windows)]
+    return Ok(std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned()?.into());
+    #[cfg(not(any(unix, windows)))]
+    return Err(io::ErrorKind::Unsupported.into());
+}
+
+/// How many characters the terminal has now.
+fn window() -> Size {
+    let found = terminal_size::terminal_size();
+    found.map_or(USUAL, |(width, height)| Size { width: width.0.into(), height: height.0.into() })
+}
+
+/// Makes the sink `terminal`.
+#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let colours = Colours::of(|name| std::env::var(name).ok());
+    Ok(Worker::frames(Terminal { settings: Settings { colours }, state: State::default() }))
+}

@@ -149,7 +149,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let mut lanes = Vec::new();
     let mut watched = Vec::new();
     let mut watched_at = vec![0; units.len()];
-    let (mut suspects, mut together) = (Vec::new(), Vec::new());
+    let (mut suspects, mut together, mut timed_segments) = (Vec::new(), Vec::new(), Vec::new());
     for (number, lane) in plan.lanes.iter().enumerate() {
         let segments = segments(number, lane.device, &units, &joined);
         for (place, unit) in segments.iter().flatten().enumerate() {
@@ -199,6 +199,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
                 for (own, time) in segments.iter().zip(times.segments()) {
                     let names = own.iter().map(Node::name).collect::<Vec<_>>().join(", ");
                     together.push(Together { names, lane: number, time: Arc::clone(time) });
+                    timed_segments.push((Arc::clone(own[0].stats()), Arc::clone(time)));
                 }
                 let (reopen, lose_at) = (limited(&wishes), wishes.lose_at.clone().into());
                 let mut recovery = Recovery::new(wishes.on_loss, reopen, make, Arc::clone(&devices), lose_at);
@@ -256,6 +257,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         lent_before: lent_before.into_iter().map(|row| row.tag).collect(),
         planned: planned_memory,
         trace: wishes.trace,
+        segments: timed_segments,
     };
     Ok(Pipeline {
         lanes,

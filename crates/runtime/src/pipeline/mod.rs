@@ -7,10 +7,13 @@
 
 mod aim;
 mod build;
+mod glance;
 #[cfg(not(target_arch = "wasm32"))]
 mod run;
 mod tell;
 mod wiring;
+
+pub use glance::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,7 +31,7 @@ use crate::heap::Tally;
 use crate::kind::Kinds;
 use crate::lane::{Lane, OnLoss, Reopen, Stepped};
 use crate::link::Observed;
-use crate::monitor::{NodeStats, Progress};
+use crate::monitor::{Histogram, NodeStats, Progress};
 use crate::node::Replan;
 use crate::passed::Passed;
 use crate::pool::HostPool;
@@ -325,6 +328,11 @@ impl Watch {
         self.watched.progress(elapsed)
     }
 
+    /// Everything that its parts have counted, this long after its start.
+    pub fn glance(&self, elapsed: Duration) -> Glance {
+        self.watched.glance(elapsed)
+    }
+
     /// The device it computes on now; none where that is the cpu.
     pub fn device(&self) -> Option<Device> {
         self.watched.devices.current()
@@ -346,6 +354,8 @@ struct Watched {
     /// The most that a plan of this graph said.
     planned: Arc<Mutex<vramp_plan::Memory>>,
     trace: Option<Trace>,
+    /// Of each segment of the device's lane, its first node and the time of a frame on the device.
+    segments: Vec<(Arc<NodeStats>, Arc<Histogram>)>,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]

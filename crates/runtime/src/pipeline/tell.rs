@@ -20,7 +20,7 @@ use crate::ring::DropReason;
 use super::{Watched, WatchedNode};
 
 /// How long a node takes for a frame, where it works: on the device its call only records.
-fn time(node: &WatchedNode) -> &Histogram {
+pub(super) fn time(node: &WatchedNode) -> &Histogram {
     if node.on_device || node.stats.device.count() > 0 { &node.stats.device } else { &node.stats.call }
 }
 
@@ -58,7 +58,7 @@ impl Watched {
         self.nodes.iter().any(|node| node.lane == lane && node.place == place && node.source)
     }
 
-    fn dropped(&self) -> Dropped {
+    pub(super) fn dropped(&self) -> Dropped {
         let mut sums = [0; 5];
         // A shared ring in front of a ramp belongs to several links and is counted with the first.
         let mut seen: Vec<&crate::link::Observed<crate::frame::Frame>> = Vec::new();
@@ -73,14 +73,7 @@ impl Watched {
         }
         // What a node had on a device that was lost.
         sums[DropReason::DeviceLost as usize] += self.nodes.iter().map(|node| node.stats.counts().lost).sum::<u64>();
-        let of = |reason: DropReason| sums[reason as usize];
-        Dropped {
-            link_full: of(DropReason::LinkFull),
-            late: of(DropReason::Late),
-            error: of(DropReason::Error),
-            device_lost: of(DropReason::DeviceLost),
-            stopped: of(DropReason::Stopped),
-        }
+        by_reason(sums)
     }
 
     /// What does not add up, in words; nothing where every frame is accounted for.
@@ -142,7 +135,7 @@ impl Watched {
         }
     }
 
-    fn link_use(&self, link: &super::WatchedLink) -> LinkUse {
+    pub(super) fn link_use(&self, link: &super::WatchedLink) -> LinkUse {
         let mut all = LinkUse {
             from: link.from.clone(),
             to: link.to.clone(),
@@ -294,7 +287,19 @@ impl Watched {
     }
 }
 
-fn times(histogram: &Histogram) -> Times {
+/// Counts in the order of [`DropReason::ALL`], by name.
+pub(super) fn by_reason(sums: [u64; 5]) -> Dropped {
+    let of = |reason: DropReason| sums[reason as usize];
+    Dropped {
+        link_full: of(DropReason::LinkFull),
+        late: of(DropReason::Late),
+        error: of(DropReason::Error),
+        device_lost: of(DropReason::DeviceLost),
+        stopped: of(DropReason::Stopped),
+    }
+}
+
+pub(super) fn times(histogram: &Histogram) -> Times {
     let ms = |ns: u64| ns as f64 / 1e6;
     Times {
         p50: histogram.quantile_ns(0.5).map(ms),

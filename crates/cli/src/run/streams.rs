@@ -1,0 +1,114 @@
+//! Who reads and writes the program's own streams.
+//!
+//! Owns what is refused because two would share a stream or a file.
+//! Does not open any of them: handlers do.
+//!
+//! Always: what is refused here is refused before anything is opened or computed.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::anyhow;
+use vramp::plan::Graph;
+use vramp::plan::catalog::Family;
+
+use crate::failure::Failure;
+
+/// The handlers of a graph that use the program's own streams, and the files that its sinks write.
+pub(crate) struct Streams {
+    /// Sources that read standard input.
+    readers: Vec<String>,
+    /// Sinks that write frames to standard output.
+    writers: Vec<String>,
+    /// Sinks that draw there.
+    drawers: Vec<String>,
+    /// Sinks with their files.
+    files: Vec<(String, String)>,
+}
+
+impl Streams {
+    /// Those of a graph.
+    pub(crate) fn of(graph: &Graph) -> Streams {
+        let mut all = Streams { readers: Vec::new(), writers: Vec::new(), drawers: Vec::new(), files: Vec::new() };
+        for handler in graph.handlers() {
+            let name = handler.name.clone();
+            match (handler.entry.family, handler.settings.text("path")) {
+                (Family::Source, Some("-")) => all.readers.push(name),
+                (Family::Sink, Some("-")) => all.writers.push(name),
+                (Family::Sink, Some(path)) => all.files.push((name, path.to_owned())),
+                (Family::Sink, None) if handler.entry.name == vramp::handlers::sink::terminal::ENTRY.name => {
+                    all.drawers.push(name);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Whether a sink draws into the terminal.
+    pub(crate) fn draws(&self) -> bool {
+        !self.drawers.is_empty()
+    }
+
+    /// Two may not write to standard output, nor to one file, nor read from standard input.
+    pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), Failure> {
+        let wrong = |words: String| Err(Failure::Wrong(anyhow!(words)));
+        for (at, (one, path)) in self.files.iter().enumerate() {
+            if let Some((other, _)) = self.files[..at].iter().find(|(_, before)| before == path) {
+                return wrong(format!("{other} and {one} both write to `{path}`; give one of them another file"));
+            }
+        }
+        match (&self.writers[..], &self.drawers[..], &self.readers[..]) {
+            ([writer, ..], ..) if json => wrong(format!(
+                "{writer} writes frames to standard output (path=-), where --json would add a line; give {writer} a \
+                 file, or drop --json"
+            )),
+            (_, [drawer, ..], _) if json => wrong(format!(
+                "{drawer} draws on standard output, where --json would add a line; drop {drawer} or --json"
+            )),
+            ([one, other, ..], ..) => {
+                wrong(format!("{one} and {other} both write to standard output (path=-); give one of them a file"))
+            }
+            ([writer, ..], [drawer, ..], _) => wrong(format!(
+                "{writer} writes frames to standard output (path=-), and {drawer} draws there; give {writer} a file"
+            )),
+            (_, [one, other, ..], _) => {
+                wrong(format!("{one} and {other} both draw into the one terminal; keep one of them"))
+            }
+            (.., [one, other, ..]) => {
+                wrong(format!("{one} and {other} both read from standard input (path=-); give one of them a file"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What draws needs a terminal.
+    pub(crate) fn refuse_drawing_elsewhere(&self) -> Result<(), Failure> {
+        match self.drawers.first() {
+            Some(drawer) if !io::stdout().is_terminal() => Err(Failure::Wrong(anyhow!(
+                "{drawer} draws on standard output, which is no terminal; write frames into a pipe with `y4m path=-`, \
+                 or into files with `png`"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where something else owns the terminal, nothing may write to it or read from it.
+    pub(crate) fn refuse_under(&self, command: &str) -> Result<(), Failure> {
+        let wrong = |words: String| Err(Failure::Wrong(anyhow!(words)));
+        match (self.writers.first(), self.drawers.first(), self.readers.first()) {
+            (Some(writer), ..) => wrong(format!(
+                "{writer} writes frames to standard output (path=-), where `vramp {command}` shows its view; give \
+                 {writer} a file, or use `vramp run`"
+            )),
+            (_, Some(drawer), _) => wrong(format!(
+                "{drawer} draws on standard output, where `vramp {command}` shows its view; use `vramp run`, or another \
+                 sink such as null"
+            )),
+            (.., Some(reader)) if io::stdin().is_terminal() => wrong(format!(
+                "{reader} reads frames from standard input (path=-), where `vramp {command}` reads keys; give {reader} a \
+                 file, or pipe frames in"
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! From glances at a run to words and numbers.
+//!
+//! Owns rates and shares, which are between two glances about a second apart, and the wording of every row.
+//! Does not know windows: rows are as wide as they are.
+//!
+//! Always: a figure that nobody knows is a dash, never a zero; while the view stands still no figure moves.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use vramp::plan::{Plan, Policy, Space, bytes_in_words};
+use vramp::runtime::{Glance, MemoryGlance, NodeGlance, Times};
+
+use crate::run::{counted, reasons, size_of_plan};
+
+/// Over how much time rates are taken, at least.
+const WINDOW: Duration = Duration::from_millis(950);
+
+/// What the plan says about the rows.
+pub(super) struct Setting {
+    plan: String,
+    spaces: BTreeMap<String, Space>,
+    links: BTreeMap<(String, String), (Policy, u32)>,
+}
+
+impl Setting {
+    pub(super) fn of(plan: &Plan) -> Setting {
+        let link = |link: &vramp::plan::PlannedLink| {
+            ((plan.port_name(link.from), plan.port_name(link.to)), (link.policy, link.depth))
+        };
+        Setting {
+            plan: size_of_plan(plan),
+            spaces: plan.handlers.iter().map(|handler| (handler.name.clone(), handler.space)).collect(),
+            links: plan.links.iter().map(link).collect(),
+        }
+    }
+}
+
+/// The last glances.
+#[derive(Default)]
+pub(super) struct Figures {
+    glances: VecDeque<Glance>,
+    /// The two between which figures are shown.
+    shown: Option<(Glance, Glance)>,
+}
+
+/// Everything that is shown, in words.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Sheet {
+    /// Time, plan, frames, times, device and memory, a line each.
+    pub(super) head: Vec<String>,
+    /// Handlers: name, side, kernel, frames, median time, share of the time at work.
+    pub(super) handlers: Vec<[String; 6]>,
+    /// Links: from, to, policy and depth, waiting, sent, taken, dropped.
+    pub(super) links: Vec<[String; 7]>,
+    /// What happened, the latest first.
+    pub(super) events: Vec<String>,
+}
+
+impl Figures {
+    /// Takes a glance; shows it unless the view stands still.
+    pub(super) fn look(&mut self, glance: Glance, show: bool) {
+        self.glances.push_back(glance.clone());
+        let begins = |second: &Glance| glance.elapsed.saturating_sub(second.elapsed) >= WINDOW;
+        while self.glances.get(1).is_some_and(begins) {
+            self.glances.pop_front();
+        }
+        if show && let Some(before) = self.glances.front() {
+            self.shown = Some((before.clone(), glance));
+        }
+    }
+
+    /// What is known, in words.
+    pub(super) fn sheet(&self, setting: &Setting, events: Vec<(Duration, String)>, stopping: bool) -> Sheet {
+        let events = events.into_iter().rev().map(|(at, words)| format!("{} {words}", clock(at))).collect();
+        let Some((before, now)) = &self.shown else { return Sheet { events, ..Sheet::default() } };
+        let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
+        Sheet {
+            head: head(setting, before, now, stopping),
+            handlers: (0..now.nodes.len()).flat_map(|at| handler_rows(setting, before, now, at, seconds)).collect(),
+            links: link_rows(setting, now),
+            events,
+        }
+    }
+}
+
+fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec<String> {
+    let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
+    let sinks = now.nodes.iter().zip(&before.nodes).filter(|(node, _)| node.sink);
+    let frames = sinks.map(|(now, before)| now.counts.emitted - before.counts.emitted).max().unwrap_or(0);
+    let fps = if seconds > 0.0 { format!("{:.1} fps", frames as f64 / seconds) } else { "- fps".to_owned() };
+    let dropped = match now.dropped.sum() {
+        0 => "none dropped".to_owned(),
+        sum => format!("{sum} dropped ({})", reasons(&now.dropped)),
+    };
+    let failed = if now.failed > 0 { format!("  {} failed", now.failed) } else { String::new() };
+    let state = if stopping { "  stopping" } else { "" };
+    let both = |times: &Times| match (times.p50, times.p99) {
+        (Some(p50), Some(p99)) => format!("{p50:.2} ms (p50) {p99:.2} ms (p99)"),
+        _ => "-".to_owned(),
+    };
+    let mut lines = vec![
+        format!("{}{state}  {}", clock(now.elapsed), setting.plan),
+        format!("{fps}  {} in  {} out  {dropped}{failed}", now.frames_in, now.frames_out),
+        format!("latency {}  a frame every {}", both(&now.latency_ms), both(&now.frame_ms)),
+    ];
+    let losses = match now.recoveries.len() {
+        0 => String::new(),
+        count => format!("  lost {}", if count == 1 { "once".to_owned() } else { format!("{count} times") }),
+    };
+    lines.push(match &now.device {
+        Some(device) => {
+            let worked = |glance: &Glance| glance.device.as_ref()?.worked.map(|worked| worked.as_secs_f64());
+            let busy = worked(now).zip(worked(before)).filter(|_| seconds > 0.0);
+            let busy = busy.map_or("-".to_owned(), |(now, before)| percent((now - before) / seconds));
+            format!("device {} ({})  busy {busy}{losses}", device.name, device.backend)
+        }
+        None => format!("device none, the cpu does it all{losses}"),
+    });
+    let side = |space: Space, memory: &MemoryGlance| {
+        let MemoryGlance { bytes, peak_bytes, lent, planned_bytes, .. } = memory;
+        let [bytes, peak, planned] = [bytes, peak_bytes, planned_bytes].map(|bytes| bytes_in_words(*bytes));
+        format!("{space} {bytes}, peak {peak} of {planned} planned, {lent} lent")
+    };
+    let sides = now.device.iter().map(|device| side(Space::Gpu, &device.memory));
+    let mut memory: Vec<String> = sides.chain([side(Space::Cpu, &now.host)]).collect();
+    if now.waits > 0 {
+        memory.push(format!("waited {}", counted(now.waits as usize, "time")));
+    }
+    lines.push(format!("memory {}", memory.join("; ")));
+    lines
+}
+
+/// A row for each handler of a node, or one for a transfer. The first has the time of all.
+fn handler_rows(setting: &Setting, before: &Glance, now: &Glance, at: usize, seconds: f64) -> Vec<[String; 6]> {
+    let node = &now.nodes[at];
+    let calls = node.counts.taken - before.nodes.get(at).map_or(0, |node| node.counts.taken);
+    let at_work = node.mean_us.filter(|_| seconds > 0.0).map(|mean| mean * calls as f64 / 1e6 / seconds);
+    let time = node.p50_us.map_or("-".to_owned(), in_ms);
+    let at_work = at_work.map_or("-".to_owned(), percent);
+    let frames = node.counts.taken.to_string();
+    if node.names.is_empty() {
+        return vec![[transfer(now, at), "gpu".to_owned(), "-".to_owned(), frames, time, at_work]];
+    }
+    let kernel = node.group.map_or("-".to_owned(), |id| id.to_string());
+    let row = |(place, name): (usize, &String)| {
+        // A part of a kernel has no time of its own.
+        let [time, at_work] =
+            if place == 0 { [&time, &at_work].map(String::clone) } else { ["\"", "\""].map(str::to_owned) };
+        [name.clone(), side(setting, name, now).to_owned(), kernel.clone(), frames.clone(), time, at_work]
+    };
+    node.names.iter().enumerate().map(row).collect()
+}
+
+/// Where a handler works now: without a device everything is on the cpu, whatever was planned.
+fn side(setting: &Setting, name: &str, now: &Glance) -> &'static str {
+    match setting.spaces.get(name) {
+        Some(Space::Gpu) if now.device.is_some() => "gpu",
+        _ => "cpu",
+    }
+}
+
+/// What a transfer is called: by whom it serves.
+fn transfer(now: &Glance, at: usize) -> String {
+    let to: Vec<&str> =
+        now.links.iter().filter(|link| link.transfer == Some(at)).map(|link| handler_of(&link.carried.to)).collect();
+    format!("(transfer to {})", to.join(", "))
+}
+
+fn link_rows(setting: &Setting, now: &Glance) -> Vec<[String; 7]> {
+    let row = |link: &vramp::runtime::LinkGlance| {
+        let carried = &link.carried;
+        let held = match setting.links.get(&(carried.from.clone(), carried.to.clone())) {
+            Some((_, 0)) => "inline".to_owned(),
+            Some((policy, depth)) => format!("{policy} {depth}"),
+            None => "-".to_owned(),
+        };
+        let why = reasons(&link.dropped);
+        let dropped = match carried.dropped {
+            0 => "0".to_owned(),
+            sum if why.is_empty() => sum.to_string(),
+            sum => format!("{sum} ({why})"),
+        };
+        let port = |name: &str| name.strip_suffix(".video").unwrap_or(name).to_owned();
+        let [queued, sent, taken] = [carried.queued, carried.sent, carried.taken].map(|count| count.to_string());
+        [port(&carried.from), port(&carried.to), held, queued, sent, taken, dropped]
+    };
+    now.links.iter().map(row).collect()
+}
+
+fn handler_of(port: &str) -> &str {
+    port.split_once('.').map_or(port, |(handler, _)| handler)
+}
+
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds < 3600 {
+        return format!("{}:{:02}", seconds / 60, seconds % 60);
+    }
+    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share.clamp(0.0, 1.0))
+}
+
+fn in_ms(us: f64) -> String {
+    if us < 100.0 { format!("{us:.1} µs") } else { format!("{:.2} ms", us / 1e3) }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use vramp::plan::Graph;
+    use vramp::runtime::{Dropped, LinkGlance, LinkUse, NodeCounts};
+    use vramp::{FileProbe, Session};
+
+    use super::*;
+
+    fn node(names: &[&str], group: Option<usize>, taken: u64, mean_us: Option<f64>) -> NodeGlance {
+        NodeGlance {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            group,
+            lane: 0,
+            sink: names == ["null0"],
+            counts: NodeCounts { taken, emitted: taken, ..NodeCounts::default() },
+            p50_us: mean_us,
+            mean_us,
+        }
+    }
+
+    fn link(from: &str, to: &str, sent: u64, full: u64) -> LinkGlance {
+        let carried = LinkUse {
+            from: format!("{from}.video"),
+            to: format!("{to}.video"),
+            sent,
+            taken: sent - full - 1,
+            dropped: full,
+            queued: 1,
+            repeats: 0,
+        };
+        LinkGlance { carried, dropped: Dropped { link_full: full, ..Dropped::default() }, transfer: None }
+    }
+
+    /// A run as it looks after so many milliseconds and frames.
+    pub(in super::super) fn glance(ms: u64, frames: u64) -> Glance {
+        Glance {
+            elapsed: Duration::from_millis(ms),
+            frames_in: frames + 2,
+            frames_out: frames,
+            filtered: 0,
+            failed: 0,
+            dropped: Dropped { link_full: frames / 10, ..Dropped::default() },
+            frame_ms: Times { p50: Some(10.0), p99: Some(12.5), max: Some(20.0) },
+            latency_ms: Times { p50: Some(3.0), p99: Some(4.25), max: Some(5.0) },
+            nodes: vec![
+                node(&["pattern0", "invert0"], Some(0), frames + 2, Some(5000.0)),
+                node(&["blur0"], Some(1), frames + 1, Some(42.0)),
+                node(&["null0"], None, frames, None),
+            ],
+            links: vec![link("pattern0", "blur0", frames + 2, 0), link("blur0", "null0", frames + 2, frames / 10)],
+            host: MemoryGlance {
+                bytes: 8_000_000,
+                peak_bytes: 9_000_000,
+                lent_bytes: 4_000_000,
+                lent: 3,
+                planned_bytes: 10_000_000,
+                budget_bytes: 1 << 30,
+            },
+            device: None,
+            waits: 0,
+            recoveries: Vec::new(),
+        }
+    }
+
+    pub(in super::super) fn setting() -> Setting {
+        let kinds = vramp::kinds();
+        let spec = vramp::read("pattern ! invert ! blur !{queue depth=4} null", kinds.catalog()).unwrap();
+        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
+        let profile = vramp::plan::Profile::shipped("cpu").unwrap();
+        Setting::of(&Session::of(&graph, &kinds).only(Space::Cpu).profile(profile).plan().unwrap())
+    }
+
+    fn sheet(glances: &[(u64, u64)]) -> Sheet {
+        let mut figures = Figures::default();
+        for (ms, frames) in glances {
+            figures.look(glance(*ms, *frames), true);
+        }
+        figures.sheet(&setting(), vec![(Duration::from_secs(1), "glow: reloaded".to_owned())], false)
+    }
+
+    #[test]
+    fn rates_and_shares_are_of_the_last_second() {
+        let sheet = sheet(&[(0, 0), (500, 5), (1000, 10), (1500, 60), (2000, 110)]);
+        assert_eq!(sheet.head[1], "100.0 fps  112 in  110 out  11 dropped (11 link full)");
+        assert!(
+            sheet.head[0].starts_with("0:02  3 handlers on the cpu") || sheet.head[0].starts_with("0:02  4 handlers"),
+            "{:?}",
+            sheet.head
+        );
+        assert_eq!(sheet.head[2], "latency 3.00 ms (p50) 4.25 ms (p99)  a frame every 10.00 ms (p50) 12.50 ms (p99)");
+        assert_eq!(sheet.head[3], "device none, the cpu does it all");
+        assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB of 10.0 MB planned, 3 lent");
+        assert_eq!(sheet.handlers[0], ["pattern0", "cpu", "0", "112", "5.00 ms", "50 %"]);
+        assert_eq!(sheet.handlers[1], ["invert0", "cpu", "0", "112", "\"", "\""]);
+        assert_eq!(sheet.handlers[2], ["blur0", "cpu", "1", "111", "42.0 µs", "0 %"]);
+        assert_eq!(sheet.handlers[3], ["null0", "cpu", "-", "110", "-", "-"]);
+        assert_eq!(sheet.links[1], ["blur0", "null0", "queue 4", "1", "112", "100", "11 (11 link full)"]);
+        assert_eq!(sheet.events, ["0:01 glow: reloaded"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_dash() {
+        let sheet = sheet(&[(0, 0)]);
+        assert!(sheet.head[1].starts_with("- fps  2 in  0 out  none dropped"), "{:?}", sheet.head);
+        assert_eq!(sheet.handlers[0][5], "-");
+        assert_eq!(Figures::default().sheet(&setting(), Vec::new(), false), Sheet::default());
+    }
+
+    #[test]
+    fn a_view_that_stands_still_shows_what_it_showed() {
+        let mut figures = Figures::default();
+        figures.look(glance(0, 0), true);
+        figures.look(glance(1000, 10), true);
+        let before = figures.sheet(&setting(), Vec::new(), false);
+        figures.look(glance(2000, 500), false);
+        assert_eq!(figures.sheet(&setting(), Vec::new(), false), before);
+        figures.look(glance(3000, 1000), true);
+        assert_eq!(
+            figures.sheet(&setting(), Vec::new(), false).head[1],
+            "500.0 fps  1002 in  1000 out  100 dropped (100 link full)"
+        );
+    }
+
+    #[test]
+    fn times_are_written_for_people() {
+        assert_eq!(
+            [0, 59, 60, 3599, 3600, 90_061].map(|s| clock(Duration::from_secs(s))),
+            ["0:00", "0:59", "1:00", "59:59", "1:00:00", "25:01:01"]
+        );
+        assert_eq!([12.34, 99.9, 100.0, 12_345.0].map(in_ms), ["12.3 µs", "99.9 µs", "0.10 ms", "12.35 ms"]);
+        assert_eq!([-0.1, 0.005, 0.5, 1.7].map(percent), ["0 %", "0 %", "50 %", "100 %"]);
+    }
+}

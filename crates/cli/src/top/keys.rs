@@ -1,0 +1,144 @@
+//! What keys do.
+//!
+//! Owns which table they move, how far each is scrolled, and whether the view stands still.
+//! Does not end anything: it says what is wanted.
+//!
+//! Always: a table is never scrolled beyond its last row.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// What a key asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Another look at what is there.
+    Look,
+    /// Everything drawn anew.
+    Redraw,
+    /// The end.
+    Quit,
+    /// The end, as by a signal.
+    Interrupt,
+}
+
+/// The tables of the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    Handlers,
+    Links,
+    Events,
+}
+
+impl Table {
+    pub(super) const ALL: [Table; 3] = [Table::Handlers, Table::Links, Table::Events];
+}
+
+/// What keys have chosen so far.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    paused: bool,
+    help: bool,
+    chosen: usize,
+    /// Rows that are above each table.
+    above: [usize; 3],
+    /// Rows that fit into each table, and rows that there are, when it was last drawn.
+    shown: [(usize, usize); 3],
+}
+
+impl Keys {
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    pub(super) fn wants_help(&self) -> bool {
+        self.help
+    }
+
+    pub(super) fn chosen(&self) -> Table {
+        Table::ALL[self.chosen]
+    }
+
+    /// The first row to show of a table in which so many of so many rows fit.
+    pub(super) fn first_row(&mut self, table: Table, fit: usize, rows: usize) -> usize {
+        let at = table as usize;
+        self.shown[at] = (fit, rows);
+        self.above[at] = self.above[at].min(rows.saturating_sub(fit));
+        self.above[at]
+    }
+
+    /// Takes a key.
+    pub(super) fn press(&mut self, key: KeyEvent) -> Act {
+        if key.kind == KeyEventKind::Release {
+            return Act::Look;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let page = self.shown[self.chosen].0.max(2) - 1;
+        match key.code {
+            KeyCode::Char('c') if control => return Act::Interrupt,
+            KeyCode::Char('l') if control => return Act::Redraw,
+            KeyCode::Esc if self.help => self.help = false,
+            KeyCode::Char('q' | 'Q') | KeyCode::Esc => return Act::Quit,
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.help = !self.help,
+            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
+            KeyCode::Tab | KeyCode::Right => self.chosen = (self.chosen + 1) % 3,
+            KeyCode::BackTab | KeyCode::Left => self.chosen = (self.chosen + 2) % 3,
+            KeyCode::Up | KeyCode::Char('k') => self.scroll(|above| above.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll(|above| above + 1),
+            KeyCode::PageUp => self.scroll(|above| above.saturating_sub(page)),
+            KeyCode::PageDown => self.scroll(|above| above + page),
+            KeyCode::Home => self.scroll(|_| 0),
+            KeyCode::End => self.scroll(|_| usize::MAX),
+            _ => {}
+        }
+        Act::Look
+    }
+
+    fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
+        let (fit, rows) = self.shown[self.chosen];
+        self.above[self.chosen] = to(self.above[self.chosen]).min(rows.saturating_sub(fit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(keys: &mut Keys, code: KeyCode) -> Act {
+        keys.press(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    #[test]
+    fn keys_end_pause_and_explain() {
+        let mut keys = Keys::default();
+        assert_eq!(press(&mut keys, KeyCode::Char('q')), Act::Quit);
+        assert_eq!(press(&mut keys, KeyCode::Esc), Act::Quit);
+        assert_eq!(keys.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Act::Interrupt);
+        assert_eq!(press(&mut keys, KeyCode::Char('c')), Act::Look);
+        press(&mut keys, KeyCode::Char(' '));
+        assert!(keys.is_paused());
+        press(&mut keys, KeyCode::Char('p'));
+        assert!(!keys.is_paused());
+        press(&mut keys, KeyCode::Char('?'));
+        assert!(keys.wants_help());
+        assert_eq!((press(&mut keys, KeyCode::Esc), keys.wants_help()), (Act::Look, false), "it closes the help first");
+    }
+
+    #[test]
+    fn a_table_scrolls_to_its_last_row_and_no_further() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.first_row(Table::Handlers, 4, 10), 0);
+        for _ in 0..20 {
+            press(&mut keys, KeyCode::Down);
+        }
+        assert_eq!(keys.first_row(Table::Handlers, 4, 10), 6);
+        press(&mut keys, KeyCode::PageUp);
+        assert_eq!(keys.first_row(Table::Handlers, 4, 10), 3);
+        press(&mut keys, KeyCode::End);
+        assert_eq!(keys.first_row(Table::Handlers, 8, 10), 2, "a window that has grown shows what fits");
+        press(&mut keys, KeyCode::Tab);
+        assert_eq!(keys.chosen(), Table::Links);
+        press(&mut keys, KeyCode::Down);
+        assert_eq!(keys.first_row(Table::Links, 4, 3), 0);
+        press(&mut keys, KeyCode::BackTab);
+        assert_eq!((keys.chosen(), keys.first_row(Table::Handlers, 8, 10)), (Table::Handlers, 2));
+    }
+}

@@ -1,0 +1,114 @@
+//! `vramp top`: runs a pipeline as `vramp run` does, and shows what it does meanwhile.
+//!
+//! Owns the command: what is refused, the view's pace, and what keys do to the run.
+//! Does not run or measure anything itself: the pipeline runs in its own threads, and the view only looks.
+//!
+//! Always: the terminal is given back before anything is said about the end; the end is told as `vramp run` tells it.
+
+mod figures;
+mod keys;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::panic::resume_unwind;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use ratatui::crossterm::event::{self, Event};
+use vramp::runtime::{Outcome, PrepareError, Stopper, Watch};
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::input::read_checked;
+use crate::interrupt::Interrupts;
+use crate::page;
+use crate::run::{Held, Ready, Streams, conclude};
+use crate::screen::Screen;
+
+use figures::{Figures, Setting};
+use keys::{Act, Keys};
+
+/// How often figures are looked at: often enough to be seen moving, seldom enough to be read.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How soon the end of the run is noticed.
+const NOTICE: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    args.wishes.refuse_verify("top")?;
+    let kinds = vramp::kinds();
+    let (_, graph) = read_checked(&args.pipeline, kinds.catalog())?;
+    let streams = Streams::of(&graph);
+    streams.refuse_shared(args.json)?;
+    if !io::stdout().is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return Err(Failure::Wrong(anyhow!(
+            "`vramp top` shows its view on standard output, which is no terminal that it could draw on; use `vramp run \
+             PIPELINE --json` for figures in a file or a pipe"
+        )));
+    }
+    streams.refuse_under("top")?;
+    let interrupts = Interrupts::listen()?;
+    let held = Held::new();
+    let Ready { prepared, timeline } = Ready::make(args, &graph, &kinds, held.listener())?;
+    let (watch, stopper) = (prepared.pipeline.watch(), prepared.pipeline.stopper());
+    interrupts.stop_instead(stopper.clone());
+    let setting = Setting::of(&prepared.plan);
+    let screen = Screen::take()?;
+    let longest = args.seconds;
+    let running = thread::Builder::new().name("run".to_owned()).spawn(move || prepared.run(longest));
+    let running = running.context("the run has no thread").map_err(Failure::Failed)?;
+    let shown =
+        show(screen, &Run { running: &running, watch, stopper: &stopper, interrupts: &interrupts }, &setting, &held);
+    if shown.is_err() {
+        stopper.stop();
+    }
+    let outcome = running.join().unwrap_or_else(|panic| resume_unwind(panic));
+    if !args.wishes.quiet {
+        held.print();
+    }
+    conclude(args, outcome?, timeline, interrupts.were_there()).and(shown)
+}
+
+/// What is looked at, and what keys act on.
+struct Run<'a> {
+    running: &'a JoinHandle<Result<Outcome, PrepareError>>,
+    watch: Watch,
+    stopper: &'a Stopper,
+    interrupts: &'a Interrupts,
+}
+
+/// Shows a run until it has ended, and gives the terminal back.
+fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Result<(), Failure> {
+    let broken = |error: io::Error| Failure::Failed(anyhow::Error::new(error).context("the terminal"));
+    let begun = Instant::now();
+    let (mut figures, mut keys) = (Figures::default(), Keys::default());
+    let mut looked: Option<Instant> = None;
+    let mut is_stale = true;
+    let colour = page::colour_on_stdout();
+    while !run.running.is_finished() {
+        if looked.is_none_or(|at| at.elapsed() >= LOOK) {
+            looked = Some(Instant::now());
+            figures.look(run.watch.glance(begun.elapsed()), !keys.is_paused());
+            is_stale = true;
+        }
+        if std::mem::take(&mut is_stale) {
+            let sheet = figures.sheet(setting, held.all(), run.stopper.is_stopped());
+            screen.terminal.draw(|frame| view::draw(frame, &sheet, &mut keys, colour)).map_err(broken)?;
+        }
+        let wait = LOOK.saturating_sub(looked.map_or(LOOK, |at| at.elapsed())).min(NOTICE);
+        if event::poll(wait).map_err(broken)? {
+            is_stale = true;
+            // A resized window is drawn anew like any other.
+            let Event::Key(key) = event::read().map_err(broken)? else { continue };
+            match keys.press(key) {
+                Act::Look => {}
+                Act::Redraw => screen.terminal.clear().map_err(broken)?,
+                Act::Quit => run.stopper.stop(),
+                // As the signal, which a terminal that passes on every key does not send.
+                Act::Interrupt => run.interrupts.ask(),
+            }
+        }
+    }
+    Ok(())
+}

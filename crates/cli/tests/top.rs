@@ -1,0 +1,290 @@
+//! `vramp top` and the sink `terminal` in a real terminal: what is shown, which keys do what, and that the terminal is
+//! what it was afterwards, however it ends.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
+mod program;
+mod terminal;
+
+use std::path::Path;
+
+use program::{dir, ends_with, json, vramp};
+use terminal::{Ended, Terminal};
+
+/// An endless run that does not keep a whole processor busy.
+const ENDLESS: &str = "pattern size=64x48 ! blur name=soft !{queue depth=3} invert ! null";
+const PACED: [&str; 3] = ["--cpu", "--fps", "200"];
+
+fn top(columns: u16, lines: u16, pipeline: &str, more: &[&str]) -> Terminal {
+    Terminal::start(columns, lines, &[&["top", pipeline][..], more].concat(), &[])
+}
+
+#[track_caller]
+fn ends(terminal: Terminal, code: i32) -> Ended {
+    let ended = terminal.end();
+    assert_eq!(ended.code, code, "{}", ended.text);
+    assert!(ended.restored, "the terminal is not what it was:\n{}", ended.text);
+    ended
+}
+
+/// Whole frames in a y4m file, as the program itself reads it.
+fn frames_in(path: &Path) -> u64 {
+    let pipeline = format!("y4m path={} ! null", path.display());
+    json(&ends_with(0, vramp(&["run", &pipeline, "--cpu", "--json"])))["frames"].as_u64().unwrap()
+}
+
+#[test]
+fn it_shows_every_handler_and_link_with_numbers_that_move_and_q_ends_it() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    for words in ["pattern0", "soft", "invert0", "null0", "queue 3", "fps", "latency", "memory cpu", "device none"] {
+        terminal.wait_for(words);
+    }
+    assert!(!terminal.is_cooked(), "keys come one by one");
+    let first = terminal.number_before("out");
+    terminal.wait("a larger count", |screen| {
+        terminal::number_before(&screen.contents(), "out").filter(|count| *count > first + 50)
+    });
+    terminal.wait("a rate near the one asked for", |screen| {
+        let text = screen.contents();
+        let fps: f64 =
+            text.split_whitespace().zip(text.split_whitespace().skip(1)).find(|(_, w)| *w == "fps")?.0.parse().ok()?;
+        (50.0..250.0).contains(&fps).then_some(())
+    });
+    assert!(terminal.wait("the other screen", |screen| screen.hide_cursor().then(|| screen.alternate_screen())));
+    terminal.press("q");
+    let ended = ends(terminal, 0);
+    for words in ["plan: 4 handlers on the cpu", "memory: ", " frames in ", " fps; "] {
+        assert!(ended.text.contains(words), "{words} is missing in\n{}", ended.text);
+    }
+}
+
+#[test]
+fn on_the_device_its_name_its_work_and_its_memory_are_shown() {
+    let terminal = top(120, 30, "pattern size=64x48 ! blur ! null", &["--gpu", "--fps", "100"]);
+    for words in ["(vulkan)  busy ", "memory gpu ", "; cpu ", "blur0     gpu"] {
+        terminal.wait_for(words);
+    }
+    terminal.wait("a share of the time at work", |screen| {
+        let text = screen.contents();
+        let busy = text.split("busy ").nth(1)?.split_whitespace().next()?;
+        busy.parse::<u32>().ok()
+    });
+    terminal.press("\x1b");
+    ends(terminal, 0);
+}
+
+#[test]
+fn ctrl_c_ends_as_it_ends_a_run_and_files_are_whole() {
+    let dir = dir("top_ctrl_c");
+    for (name, end) in [("key", "\x03"), ("int", "-INT"), ("term", "-TERM")] {
+        let out = dir.join(format!("{name}.y4m"));
+        let pipeline = format!("pattern size=64x48 ! y4m path={}", out.display());
+        let terminal = top(80, 24, &pipeline, &PACED);
+        terminal.wait("frames", |screen| terminal::number_before(&screen.contents(), "out").filter(|count| *count > 5));
+        if end.starts_with('-') {
+            terminal.signal(end);
+        } else {
+            terminal.press(end);
+        }
+        let ended = ends(terminal, 130);
+        assert!(ended.text.contains(" frames in "), "{}", ended.text);
+        assert!(frames_in(&out) > 5, "{name}");
+    }
+}
+
+#[test]
+fn q_leaves_whole_files_and_the_same_report_as_a_run() {
+    let dir = dir("top_q");
+    let out = dir.join("out.y4m");
+    let pipeline = format!("pattern size=64x48 ! y4m path={}", out.display());
+    let terminal = top(160, 24, &pipeline, &[&PACED[..], &["--json"]].concat());
+    terminal.wait("frames", |screen| terminal::number_before(&screen.contents(), "out").filter(|count| *count > 5));
+    terminal.press("q");
+    let ended = ends(terminal, 0);
+    let line = ended.bytes.lines().last().unwrap();
+    let report: serde_json::Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+    assert_eq!(report["frames_out"].as_u64(), Some(frames_in(&out)));
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing half-written is left");
+}
+
+#[test]
+fn a_run_that_ends_by_itself_ends_the_view() {
+    let terminal = top(80, 24, "pattern size=64x48 frames=60 ! null", &PACED);
+    let ended = ends(terminal, 0);
+    assert!(ended.text.contains("60 frames in "), "{}", ended.text);
+    let terminal = top(80, 24, ENDLESS, &[&PACED[..], &["--seconds", "0.5", "--budget", "heap_allocs=0"]].concat());
+    ends(terminal, 0);
+    let terminal =
+        top(80, 24, "pattern size=64x48 frames=60 ! null", &["--cpu", "--budget", "max_in_flight=0,drops=0"]);
+    ends(terminal, 0);
+}
+
+#[test]
+fn an_error_while_it_runs_is_said_when_the_screen_is_back() {
+    let dir = dir("top_error");
+    let out = dir.join("one.png");
+    let pipeline = format!("pattern size=16x16 ! png path={}", out.display());
+    let ended = ends(top(200, 24, &pipeline, &PACED), 1);
+    assert!(ended.text.contains("error: png0, frame 1: frame 1 would replace frame 0"), "{}", ended.text);
+    let pipeline = format!("pattern size=16x16 ! png on-error=skip path={}", out.display());
+    let terminal = top(200, 24, &pipeline, &PACED);
+    terminal.wait_for("png0 failed on frame 1");
+    terminal.press("q");
+    let ended = ends(terminal, 0);
+    assert!(ended.text.contains("warning: png0 failed on frame 1"), "{}", ended.text);
+}
+
+#[test]
+fn windows_of_any_size_are_filled_and_too_small_ones_are_told() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    terminal.wait_for("q end");
+    terminal.resize(30, 8);
+    terminal.wait_for("window too small: 30x8");
+    terminal.resize(120, 40);
+    terminal.wait("the last line", |screen| {
+        screen.contents().lines().nth(39).is_some_and(|line| line.starts_with("q end")).then_some(())
+    });
+    terminal.resize(40, 12);
+    terminal.wait_for("[1-1 of ");
+    terminal.press("\x1b[B");
+    terminal.wait_for("[2-2 of ");
+    terminal.press("\t\x1b[B");
+    terminal.wait("the second table", |screen| (screen.contents().matches("[2-2 of ").count() == 2).then_some(()));
+    terminal.press("q");
+    ends(terminal, 0);
+}
+
+#[test]
+fn the_view_stands_still_while_the_run_goes_on() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    terminal.number_before("out");
+    terminal.press("p");
+    terminal.wait_for("paused");
+    let still = terminal.number_before("out");
+    terminal.press("?");
+    terminal.wait_for("files are finished");
+    terminal.press("?");
+    terminal.wait_for("null0");
+    assert_eq!(terminal.number_before("out"), still);
+    terminal.press(" ");
+    terminal.wait("larger counts", |screen| {
+        terminal::number_before(&screen.contents(), "out").filter(|count| *count > still)
+    });
+    terminal.press("q");
+    ends(terminal, 0);
+}
+
+#[test]
+fn a_lost_device_is_among_the_events() {
+    let more = ["--gpu", "--fps", "100", "--lose-device-at", "20", "--on-loss", "cpu"];
+    let terminal = top(100, 30, "pattern size=64x48 ! blur ! null", &more);
+    terminal.wait_for("the cpu goes on");
+    terminal.wait_for("lost once");
+    terminal.press("q");
+    let ended = ends(terminal, 0);
+    assert!(ended.text.contains("warning: ") && ended.text.contains("device lost"), "{}", ended.text);
+}
+
+#[test]
+fn without_a_terminal_or_with_a_sink_on_standard_output_it_is_refused() {
+    let run = ends_with(2, vramp(&["top", "pattern ! null"]));
+    assert!(
+        run.out.is_empty() && run.err.contains("no terminal") && run.err.contains("run PIPELINE --json"),
+        "{}",
+        run.err
+    );
+    assert!(ends_with(2, vramp(&["top", "pattern ! blru ! null"])).err.contains("blru"));
+    for (pipeline, words) in [
+        ("pattern ! y4m path=-", "y4m0 writes frames to standard output"),
+        ("pattern ! terminal", "terminal0 draws on standard output"),
+        ("raw path=- size=8x8 ! null", "raw0 reads frames from standard input"),
+    ] {
+        let ended = ends(top(200, 24, pipeline, &["--cpu"]), 2);
+        assert!(ended.text.contains(words) && ended.text.contains("vramp top"), "{}", ended.text);
+    }
+    let ended = ends(top(200, 24, "pattern ! null", &["--verify"]), 2);
+    assert!(ended.text.contains("compares nothing"), "{}", ended.text);
+}
+
+// ---- the sink that draws
+
+/// Whether a picture is shown: lines that are full of half blocks.
+fn picture_lines(screen: &vt100::Screen) -> usize {
+    screen.contents().lines().filter(|line| line.matches('▀').count() > 5).count()
+}
+
+fn run(columns: u16, lines: u16, args: &[&str], variables: &[(&str, &str)]) -> Terminal {
+    Terminal::start(columns, lines, &[&["run"][..], args].concat(), variables)
+}
+
+#[test]
+fn a_picture_is_drawn_in_place_in_full_colour_and_stays() {
+    let terminal = run(80, 24, &["pattern kind=bars size=160x90 frames=40 ! terminal", "--cpu", "--fps", "100"], &[]);
+    let ended = ends(terminal, 0);
+    assert!(
+        ended.bytes.contains("\x1b[38;2;") && ended.bytes.contains("\x1b[?25l"),
+        "it is coloured, without a cursor"
+    );
+    let lines = ended.text.lines().filter(|line| line.contains('▀')).count();
+    // The closing lines push the upper part of 23 lines out of the window, and no second picture is below it.
+    assert!((15..=23).contains(&lines), "{lines} lines\n{}", ended.text);
+    let pictures = ended.bytes.matches("\x1b[?2026h").count();
+    assert!((2..=15).contains(&pictures), "{pictures} pictures of 40 frames in 0.4 s");
+    assert!(ended.text.contains("40 frames in "), "all count as taken: {}", ended.text);
+    assert!(!ended.bytes.contains("%  "), "no progress beside it");
+}
+
+#[test]
+fn the_picture_follows_the_window_and_ctrl_c_gives_the_cursor_back() {
+    let terminal = run(80, 24, &["pattern size=160x90 ! terminal", "--cpu", "--fps", "60"], &[]);
+    terminal.wait("a picture", |screen| (picture_lines(screen) >= 20).then_some(()));
+    assert!(terminal.wait("a hidden cursor", |screen| screen.hide_cursor().then_some(true)));
+    terminal.resize(40, 10);
+    terminal.wait("a smaller one", |screen| {
+        let lines: Vec<String> = screen.contents().lines().map(str::to_owned).collect();
+        let full = lines.iter().filter(|line| line.chars().filter(|c| *c == '▀').count() == 32).count();
+        (full == 9).then_some(())
+    });
+    terminal.press("\x03");
+    let ended = ends(terminal, 130);
+    assert!(ended.text.contains(" frames in "), "{}", ended.text);
+}
+
+#[test]
+fn the_terminal_is_given_back_after_an_error_elsewhere() {
+    let dir = dir("terminal_error");
+    let out = dir.join("one.png");
+    let pipeline = format!("pattern name=a size=160x90 ! terminal; a. ! png path={}", out.display());
+    let ended = ends(run(120, 24, &[&pipeline, "--cpu", "--fps", "30"], &[]), 1);
+    assert!(ended.text.contains("error: png0, frame 1"), "{}", ended.text);
+}
+
+#[test]
+fn fewer_colours_and_none_are_drawn_too() {
+    let pipeline = "pattern kind=bars size=160x90 frames=3 ! terminal";
+    let ended = ends(run(80, 24, &[pipeline, "--cpu"], &[("TERM", "screen-256color")]), 0);
+    assert!(ended.bytes.contains("\x1b[38;5;") && !ended.bytes.contains("38;2;"));
+    let ended = ends(run(80, 24, &[pipeline, "--cpu"], &[("NO_COLOR", "1")]), 0);
+    assert!(
+        !ended.bytes.contains("38;") && !ended.bytes.contains('▀') && ended.text.contains("@@@@"),
+        "{}",
+        ended.text
+    );
+    let ended = ends(run(200, 24, &[pipeline, "--cpu"], &[("TERM", "dumb")]), 1);
+    assert!(ended.text.contains("TERM=dumb"), "{}", ended.text);
+}
+
+#[test]
+fn drawing_elsewhere_than_into_a_terminal_is_refused() {
+    let pipeline = "pattern size=16x9 frames=2 ! terminal";
+    let run = ends_with(2, vramp(&["run", pipeline, "--cpu"]));
+    assert!(run.out.is_empty() && run.err.contains("no terminal") && run.err.contains("y4m path=-"), "{}", run.err);
+    let run = ends_with(2, vramp(&["run", pipeline, "--json"]));
+    assert!(run.err.contains("terminal0 draws on standard output, where --json"), "{}", run.err);
+    let two = "pattern name=a frames=2 ! terminal; a. ! terminal";
+    assert!(ends_with(2, vramp(&["run", two])).err.contains("both draw"));
+    let two = "pattern name=a frames=2 ! terminal; a. ! y4m path=-";
+    assert!(ends_with(2, vramp(&["run", two])).err.contains("terminal0 draws there"));
+    ends_with(0, vramp(&["run", "pattern size=16x9 frames=2 ! terminal", "--cpu", "--verify"]));
+}

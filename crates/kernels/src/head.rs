@@ -12,13 +12,18 @@ pub mod bars;
 pub mod bilinear;
 pub mod blur;
 pub mod checker;
+pub mod crop;
 pub mod disc;
 pub mod flip;
 pub mod gradient;
 pub mod load_here;
 pub mod nearest;
 pub mod noise;
+pub mod rotate;
 pub mod solid;
+pub mod warp;
+
+use std::ops::Range;
 
 use vramp_plan::Size;
 
@@ -72,6 +77,9 @@ pub(crate) struct ChangedRows {
     next: usize,
     /// One after the other.
     pixels: Vec<Pixel>,
+    /// Rows at their places in a whole picture, for heads that jump about in it, and which of them are there.
+    placed: Vec<Pixel>,
+    is_placed: Vec<bool>,
 }
 
 /// Rows that are kept at once where functions stand in front: enough for a bilinear pair and its neighbours.
@@ -86,6 +94,7 @@ impl<'a> SourceRows<'a> {
     ) -> SourceRows<'a> {
         changed.numbers = [None; ROWS_KEPT];
         changed.next = 0;
+        changed.is_placed.clear();
         SourceRows { picture, before, changed }
     }
 
@@ -96,7 +105,7 @@ impl<'a> SourceRows<'a> {
         if self.before.is_empty() {
             return picture.row(y);
         }
-        let (width, ChangedRows { numbers, next, pixels }) = (picture.size.width as usize, &mut *self.changed);
+        let (width, ChangedRows { numbers, next, pixels, .. }) = (picture.size.width as usize, &mut *self.changed);
         if let Some(at) = numbers.iter().position(|number| *number == Some(y)) {
             return &pixels[at * width..][..width];
         }
@@ -118,6 +127,39 @@ impl<'a> SourceRows<'a> {
             to.copy_from_slice(picture.row(y));
             self.before.apply(y, to);
         }
+    }
+
+    /// Makes a part of one row, from column `x` on; functions in front are applied there and nowhere else.
+    pub fn copy_part(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
+        if let Some(picture) = self.picture {
+            to.copy_from_slice(&picture.row(y)[x as usize..][..to.len()]);
+            self.before.apply_from(y, x, to);
+        }
+    }
+
+    /// The source itself, where no function stands in front.
+    pub fn unchanged(&self) -> Option<Picture<'a>> {
+        self.picture.filter(|_| self.before.is_empty())
+    }
+
+    /// The source for whoever jumps about in it: these rows of it can be read. Where functions stand in front, each row
+    /// is made once in a band, at its place in a picture of its own; the others hold anything.
+    pub fn placed(&mut self, rows: Range<u32>) -> Option<Picture<'_>> {
+        let picture = self.picture?;
+        if self.before.is_empty() {
+            return Some(picture);
+        }
+        let ChangedRows { placed, is_placed, .. } = &mut *self.changed;
+        placed.resize(picture.pixels.len(), [0; 4]);
+        is_placed.resize(picture.size.height as usize, false);
+        for y in rows.start..rows.end.min(picture.size.height) {
+            if !std::mem::replace(&mut is_placed[y as usize], true) {
+                let to = &mut placed[y as usize * picture.size.width as usize..][..picture.size.width as usize];
+                to.copy_from_slice(picture.row(y));
+                self.before.apply(y, to);
+            }
+        }
+        Picture::new(picture.size, placed)
     }
 }
 
@@ -150,11 +192,14 @@ pub static ALL: &[&Head] = &[
     &bilinear::BILINEAR,
     &blur::BLUR,
     &checker::CHECKER,
+    &crop::CROP,
     &disc::DISC,
     &flip::FLIP,
     &gradient::GRADIENT,
     &load_here::LOAD,
     &nearest::NEAREST,
     &noise::NOISE,
+    &rotate::ROTATE,
     &solid::SOLID,
+    &warp::WARP,
 ];

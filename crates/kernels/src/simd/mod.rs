@@ -1,7 +1,7 @@
 //! Levels: which vector instructions the machine has, and loops that are compiled once for each of them.
 //!
 //! Owns the choice of a level, the entry into code that is compiled for it, and the few loops that a compiler does not
-//! find by itself: byte tables, colour matrices, sums of taps.
+//! find by itself: byte tables, colour matrices, sums of taps, mixes of four.
 //! Does not decide what is computed: every loop here or behind [`Level::run`] has a plain twin.
 //!
 //! Always: every level gives the same bytes. A [`Level`] above the baseline exists only where the machine was asked and
@@ -17,6 +17,7 @@
 mod wide;
 
 pub(crate) mod blur;
+pub(crate) mod four;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod table;

@@ -35,16 +35,17 @@ pub(super) use {both_widths, featured};
 
 pub(super) mod avx2 {
     use std::arch::x86_64::{
-        __m128i, _mm256_add_epi32, _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_storeu_si256,
+        __m128i, _mm256_add_epi32, _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_permute4x64_epi64,
+        _mm256_storeu_si256,
     };
     pub(in crate::simd) use std::arch::x86_64::{
         __m256i as Vector, _mm256_add_epi16 as add_16, _mm256_and_si256 as and, _mm256_madd_epi16 as madd_16,
         _mm256_maddubs_epi16 as madd_8, _mm256_mulhrs_epi16 as mul_round_16, _mm256_packs_epi32 as pack_32,
         _mm256_packus_epi16 as pack_16, _mm256_set1_epi16 as all_16, _mm256_set1_epi32 as all_32,
-        _mm256_setzero_si256 as zero, _mm256_shuffle_epi8 as shuffle_8, _mm256_srai_epi32 as shift_32,
-        _mm256_srli_epi32 as shift_unsigned_32, _mm256_sub_epi16 as sub_16, _mm256_unpackhi_epi8 as unpack_high_8,
-        _mm256_unpackhi_epi16 as unpack_high_16, _mm256_unpacklo_epi8 as unpack_low_8,
-        _mm256_unpacklo_epi16 as unpack_low_16, _mm256_xor_si256 as xor,
+        _mm256_setzero_si256 as zero, _mm256_shuffle_epi8 as shuffle_8, _mm256_sra_epi32 as shift_by_32,
+        _mm256_srai_epi32 as shift_32, _mm256_srli_epi32 as shift_unsigned_32, _mm256_sub_epi16 as sub_16,
+        _mm256_unpackhi_epi8 as unpack_high_8, _mm256_unpackhi_epi16 as unpack_high_16,
+        _mm256_unpacklo_epi8 as unpack_low_8, _mm256_unpacklo_epi16 as unpack_low_16, _mm256_xor_si256 as xor,
     };
 
     /// The bytes of a vector.
@@ -60,6 +61,13 @@ pub(super) mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn load_16(from: &[u16; BYTES / 2]) -> Vector {
+        // SAFETY: as above.
+        unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn load_64(from: &[u64; BYTES / 8]) -> Vector {
         // SAFETY: as above.
         unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
     }
@@ -84,6 +92,13 @@ pub(super) mod avx2 {
         _mm256_broadcastsi128_si256(sixteen)
     }
 
+    /// `pack_16`, with all of the first in front of all of the second.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn pack_16_in_order(first: Vector, second: Vector) -> Vector {
+        _mm256_permute4x64_epi64(pack_16(first, second), 0b11_01_10_00)
+    }
+
     /// Sums of 32 bits, and the products of two pairs of 16 bits more.
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -93,15 +108,18 @@ pub(super) mod avx2 {
 }
 
 pub(super) mod avx512 {
-    use std::arch::x86_64::{__m128i, _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_storeu_si512};
+    use std::arch::x86_64::{
+        __m128i, _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_permutexvar_epi64, _mm512_setr_epi64,
+        _mm512_storeu_si512,
+    };
     pub(in crate::simd) use std::arch::x86_64::{
         __m512i as Vector, _mm512_add_epi16 as add_16, _mm512_and_si512 as and, _mm512_dpwssd_epi32 as dot,
         _mm512_maddubs_epi16 as madd_8, _mm512_mulhrs_epi16 as mul_round_16, _mm512_packs_epi32 as pack_32,
         _mm512_packus_epi16 as pack_16, _mm512_set1_epi16 as all_16, _mm512_set1_epi32 as all_32,
-        _mm512_setzero_si512 as zero, _mm512_shuffle_epi8 as shuffle_8, _mm512_srai_epi32 as shift_32,
-        _mm512_srli_epi32 as shift_unsigned_32, _mm512_sub_epi16 as sub_16, _mm512_unpackhi_epi8 as unpack_high_8,
-        _mm512_unpackhi_epi16 as unpack_high_16, _mm512_unpacklo_epi8 as unpack_low_8,
-        _mm512_unpacklo_epi16 as unpack_low_16, _mm512_xor_si512 as xor,
+        _mm512_setzero_si512 as zero, _mm512_shuffle_epi8 as shuffle_8, _mm512_sra_epi32 as shift_by_32,
+        _mm512_srai_epi32 as shift_32, _mm512_srli_epi32 as shift_unsigned_32, _mm512_sub_epi16 as sub_16,
+        _mm512_unpackhi_epi8 as unpack_high_8, _mm512_unpackhi_epi16 as unpack_high_16,
+        _mm512_unpacklo_epi8 as unpack_low_8, _mm512_unpacklo_epi16 as unpack_low_16, _mm512_xor_si512 as xor,
     };
 
     /// The bytes of a vector.
@@ -117,6 +135,13 @@ pub(super) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn load_16(from: &[u16; BYTES / 2]) -> Vector {
+        // SAFETY: as above.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::simd) fn load_64(from: &[u64; BYTES / 8]) -> Vector {
         // SAFETY: as above.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
@@ -139,5 +164,11 @@ pub(super) mod avx512 {
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn repeat(sixteen: __m128i) -> Vector {
         _mm512_broadcast_i32x4(sixteen)
+    }
+    /// `pack_16`, with all of the first in front of all of the second.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(in crate::simd) fn pack_16_in_order(first: Vector, second: Vector) -> Vector {
+        _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), pack_16(first, second))
     }
 }

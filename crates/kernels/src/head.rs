@@ -53,6 +53,13 @@ pub struct Head {
     pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut Kept, y: u32, &mut [Pixel]),
 }
 
+impl Head {
+    /// How many rows it is given at once, where that is quicker: `row` then writes as many as there are.
+    pub(crate) fn rows_at_once(&self) -> usize {
+        if std::ptr::eq(self, &raw const rotate::ROTATE) { rotate::ROWS_AT_ONCE } else { 1 }
+    }
+}
+
 /// What a head was given for this frame.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadArgs<'a> {

@@ -83,9 +83,12 @@ impl Program {
         let head = HeadArgs { frame: args(frame, self.place, frame.size, self.level), source };
         let mut rows = SourceRows::begin(frame.source, before, &mut scratch.changed);
         scratch.kept.begin();
-        for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {
-            (self.head.row)(&head, &mut rows, &mut scratch.kept, y, row);
-            after.apply(y, row);
+        let (width, at_once) = (frame.size.width as usize, self.head.rows_at_once());
+        for (first, made) in (first_row..).step_by(at_once).zip(pixels.chunks_mut(width * at_once)) {
+            (self.head.row)(&head, &mut rows, &mut scratch.kept, first, made);
+            for (y, row) in (first..).zip(made.chunks_exact_mut(width)) {
+                after.apply(y, row);
+            }
         }
     }
 

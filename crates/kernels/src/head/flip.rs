@@ -5,6 +5,7 @@
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::simd::turn::Reversed;
 
 /// Mirrored.
 pub static FLIP: Head =
@@ -17,8 +18,9 @@ pub fn pack(left_right: bool, top_bottom: bool) -> [u32; 2] {
 
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     let y = if args.frame.words[1] != 0 { args.source.height - 1 - y } else { y };
-    source.copy(y, pixels);
     if args.frame.words[0] != 0 {
-        pixels.reverse();
+        args.frame.level.run(Reversed { from: source.row(i64::from(y)), to: pixels });
+    } else {
+        source.copy(y, pixels);
     }
 }

@@ -185,21 +185,13 @@ impl Loop for Fetch<'_> {
         let columns = &line.columns[x..x + count];
         let width = picture.size.width.cast_signed();
         let mut at = [0_u32; AT_ONCE];
-        for (((along, down), at), to) in
-            columns.iter().map(|[along, down]| (along, down)).zip(&mut at).zip(&mut taps.weights)
-        {
+        for (([along, down], at), to) in columns.iter().zip(&mut at).zip(&mut taps.weights) {
             let x = along.wrapping_add(line.start[0]).cast_signed();
             let y = down.wrapping_add(line.start[1]).cast_signed();
             *at = (y >> FRACTION_BITS).wrapping_mul(width).wrapping_add(x >> FRACTION_BITS).cast_unsigned();
             let [here, right, below, both] = weights([x, y]).map(i32::cast_unsigned);
-            *to = u64::from(here | (right << 16)) | (u64::from(below | (both << 16)) << 32);
+            *to = [here | (right << 16), below | (both << 16)];
         }
-        let values = picture.pixels.as_flattened();
-        let two = |at: usize| u64::from_le_bytes(*values[4 * at..].first_chunk().unwrap_or(&[0; 8]));
-        let width = picture.size.width as usize;
-        for (at, (top, bottom)) in at[..count].iter().zip(taps.top.iter_mut().zip(&mut taps.bottom)) {
-            *top = two(*at as usize);
-            *bottom = two(*at as usize + width);
-        }
+        taps.fetch(picture.pixels, picture.size.width as usize, &at[..count]);
     }
 }

@@ -4,7 +4,7 @@
 //! Does not read files.
 //!
 //! Always: where a level lies is decided once, in doubles, and has 14 fraction bits; entries have as many as 16 bits
-//! leave them, from 7 (all between -1 and 1) to none; a sum is rounded once, half up, and alpha is kept. A cube that
+//! leave them, from 7 (all between -1 and 1) to 3; a sum is rounded once, half up, and alpha is kept. A cube that
 //! would be larger than the table of all colours is that table, in bytes.
 
 use crate::function::{PixelFn, RowArgs, everywhere};
@@ -26,8 +26,9 @@ pub static CUBE: PixelFn = PixelFn {
 
 /// The most entries along an edge.
 pub const MOST_ALONG: u32 = 256;
-/// Values of entries up to this far from 0 can be held.
-pub const MOST_VALUE: f64 = 128.0;
+/// Values of entries up to this far from 0 can be held: with more, neither 16 bits nor the fraction bits of places would
+/// leave a result within a level.
+pub const MOST_VALUE: f64 = 16.0;
 
 /// A cube as it is packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,34 +123,25 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let level = args.frame.level;
     let mut found = Entries::default();
     for pixels in pixels.chunks_mut(AT_ONCE) {
-        if bytes == 0 {
-            let entries = entries.as_chunks::<2>().0;
-            let entry = |at: usize| u64::from(entries[at][0]) | (u64::from(entries[at][1]) << 32);
-            level.run(Find { pixels, along, places, entry, found: &mut found });
-        } else {
-            let entry = |at: usize| {
-                let [r, g, b, _] = entries[at].to_le_bytes().map(u64::from);
-                r | (g << 16) | (b << 32)
-            };
-            level.run(Find { pixels, along, places, entry, found: &mut found });
-        }
+        level.run(Find { pixels, along, places, entries, bytes: bytes != 0, found: &mut found });
         four::mix_entries(level, &found, bits, pixels);
     }
 }
 
 /// Finds the four corners of each pixel's tetrahedron and their weights.
-struct Find<'a, F> {
+struct Find<'a> {
     pixels: &'a [Pixel],
     along: u32,
     places: &'a [u32; PLACES],
-    entry: F,
+    entries: &'a [u32],
+    bytes: bool,
     found: &'a mut Entries,
 }
 
-impl<F: Fn(usize) -> u64> Loop for Find<'_, F> {
+impl Loop for Find<'_> {
     #[inline(always)]
     fn run(self) {
-        let Find { pixels, along, places, entry, found } = self;
+        let Find { pixels, along, places, entries, bytes, found } = self;
         let mut place = [[0_u32; AT_ONCE]; 3];
         let [red, green, blue] = &mut place;
         for (((pixel, red), green), blue) in pixels.iter().zip(red).zip(green).zip(blue) {
@@ -178,14 +170,20 @@ impl<F: Fn(usize) -> u64> Loop for Find<'_, F> {
             };
             let (most, least) = (x.max(y).max(z), x.min(y).min(z));
             let middle = x + y + z - most - least;
-            let weights = [ONE - most, most - middle, middle - least, least].map(|w| u64::from(w.cast_unsigned()));
-            found.weights[i] = weights[0] | (weights[1] << 16) | (weights[2] << 32) | (weights[3] << 48);
+            let weights = [ONE - most, most - middle, middle - least, least].map(i32::cast_unsigned);
+            found.weights[i] = [weights[0] | (weights[1] << 16), weights[2] | (weights[3] << 16)];
             let top = base + 1 + across + down;
             (corners[0][i], corners[1][i], corners[2][i], corners[3][i]) = (base, base + first, top - last, top);
         }
-        for (corners, entries) in corners.iter().zip(&mut found.entries) {
-            for (at, to) in corners.iter().zip(entries).take(pixels.len()) {
-                *to = entry(*at as usize);
+        for (corner, places) in corners.iter().enumerate() {
+            let places = &places[..pixels.len()];
+            if bytes {
+                for (at, to) in places.iter().zip(&mut found.entries[corner]) {
+                    let [r, g, b, _] = entries[*at as usize].to_le_bytes().map(u64::from);
+                    *to = r | (g << 16) | (b << 32);
+                }
+            } else {
+                found.fetch(corner, entries.as_chunks().0, places);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Levels: which vector instructions the machine has, and loops that are compiled once for each of them.
 //!
 //! Owns the choice of a level, the entry into code that is compiled for it, and the few loops that a compiler does not
-//! find by itself: byte tables, colour matrices, sums of taps, mixes of four.
+//! find by itself: byte tables, colour matrices, sums of taps, mixes of four, tiles of pixels
+//! that are turned.
 //! Does not decide what is computed: every loop here or behind [`Level::run`] has a plain twin.
 //!
 //! Always: every level gives the same bytes. A [`Level`] above the baseline exists only where the machine was asked and
@@ -21,6 +22,7 @@ pub(crate) mod four;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod table;
+pub(crate) mod turn;
 
 use std::fmt;
 use std::sync::OnceLock;

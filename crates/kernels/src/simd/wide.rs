@@ -67,6 +67,13 @@ pub(super) mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn load_32(from: &[u32; BYTES / 4]) -> Vector {
+        // SAFETY: as above.
+        unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn load_64(from: &[u64; BYTES / 8]) -> Vector {
         // SAFETY: as above.
         unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
@@ -135,6 +142,13 @@ pub(super) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn load_16(from: &[u16; BYTES / 2]) -> Vector {
+        // SAFETY: as above.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::simd) fn load_32(from: &[u32; BYTES / 4]) -> Vector {
         // SAFETY: as above.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }

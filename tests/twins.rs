@@ -110,8 +110,12 @@ fn functions(random: &mut Random, size: Size) -> Vec<Given<PixelFn>> {
         let mut value = || (random.below(2001) as f64 / 1000.0 - 1.0) * most;
         let entries: Vec<[f32; 3]> = (0..along.pow(3)).map(|_| [0; 3].map(|_| value() as f32)).collect();
         let places = [0.9, 1.0, 1.3].map(|by| std::array::from_fn(|v| v as f64 / 255.0 * by));
-        let packed = cube::pack(along, &entries, &places).expect("small and whole");
+        let mut packed = cube::pack(along, &entries, &places).expect("small and whole");
         all.push(given(&cube::CUBE, &packed.words, &packed.small));
+        // As a cube is that would be larger than the table of all colours.
+        packed.small.truncate(768);
+        packed.small.extend((0..along.pow(3)).map(|_| random.below(1 << 24) as u32));
+        all.push(given(&cube::CUBE, &[along, 0, 1], &packed.small));
     }
     let atlas: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();
     let placed: Vec<glyphs::Glyph> = (0..=random.below(5))

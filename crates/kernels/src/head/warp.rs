@@ -33,7 +33,7 @@ pub fn inverse(m: &Map) -> Option<Map> {
     let per = 1.0 / (a * e - b * d);
     let (a, b, d, e) = (e * per, -b * per, -d * per, a * per);
     let back = [a, b, -a * c - b * f, d, e, -d * c - e * f];
-    back.iter().all(|v| v.is_finite()).then_some(back)
+    (per != 0.0 && back.iter().all(|v| v.is_finite())).then_some(back)
 }
 
 /// Fraction bits of places.

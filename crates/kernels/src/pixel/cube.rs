@@ -188,3 +188,55 @@ impl Loop for Find<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn straight() -> [[f64; 256]; 3] {
+        [std::array::from_fn(|v| v as f64 / 255.0); 3]
+    }
+
+    /// A cube in which every colour is itself, but for red, which is turned over.
+    fn same(along: u32) -> Vec<[f32; 3]> {
+        let value = |v: u32| v as f32 / (along - 1) as f32;
+        let colors = (0..along.pow(3)).map(|i| [i % along, i / along % along, i / along / along].map(value));
+        colors.map(|[r, g, b]| [1.0 - r, g, b]).collect()
+    }
+
+    #[test]
+    fn a_cube_has_as_many_fraction_bits_as_fit() {
+        for (most, bits) in [(0.1, 7), (1.0, 7), (1.01, 6), (2.0, 6), (3.9, 5), (16.0, 3)] {
+            let mut entries = same(2);
+            entries[3] = [0.0, -most, most];
+            let packed = pack(2, &entries, &straight()).unwrap();
+            assert_eq!(packed.words, [2, bits, 0], "{most}");
+            assert_eq!(packed.small.len(), PLACES + 16);
+        }
+    }
+
+    #[test]
+    fn what_is_no_cube_is_refused() {
+        assert_eq!(pack(3, &same(2), &straight()), None);
+        assert_eq!(pack(1, &[[0.0; 3]], &straight()), None);
+        assert_eq!(pack(257, &[], &straight()), None);
+        for wrong in [f32::NAN, f32::INFINITY, 16.1, -1e30] {
+            let mut entries = same(2);
+            entries[7][1] = wrong;
+            assert_eq!(pack(2, &entries, &straight()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cube_larger_than_all_colours_is_the_table_of_them() {
+        let largest = 203;
+        assert!(2 * u64::from(largest + 1_u32).pow(3) > ALL_COLORS as u64);
+        assert!(2 * u64::from(largest).pow(3) <= ALL_COLORS as u64);
+        let packed = pack(largest + 1, &same(largest + 1), &straight()).unwrap();
+        assert_eq!((packed.words, packed.small.len()), ([256, 0, 1], PLACES + ALL_COLORS));
+        for color in (0..ALL_COLORS).step_by(4093) {
+            let [r, g, b] = [color, color >> 8, color >> 16].map(|v| (v & 255) as u32);
+            assert_eq!(packed.small[PLACES + color], (255 - r) | (g << 8) | (b << 16));
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //!
 //! Pictures are random in all four channels, and of several sizes in one stream.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -242,6 +243,25 @@ fn crop_cuts_its_rectangle_and_refuses_a_smaller_frame_with_both_sizes() {
 
 // ---- maps of the plane
 
+/// Two equations for two unknowns, by Cramer's rule.
+fn came_from(m: &[f64; 6], x: u32, y: u32) -> [f64; 2] {
+    let (x, y) = (f64::from(x) - m[2], f64::from(y) - m[5]);
+    let by = m[0] * m[4] - m[1] * m[3];
+    [(x * m[4] - m[1] * y) / by, (m[0] * y - x * m[3]) / by]
+}
+
+/// The four pixels around a place, by how near they are.
+fn mixed(picture: &Picture, [x, y]: [f64; 2]) -> Pixel {
+    let (left, top) = (x.floor(), y.floor());
+    let (right, bottom) = (left + 1.0, top + 1.0);
+    std::array::from_fn(|channel| {
+        let tap = |x: f64, y: f64| f64::from(picture.at(x, y)[channel]);
+        let upper = tap(left, top) * (right - x) + tap(right, top) * (x - left);
+        let lower = tap(left, bottom) * (right - x) + tap(right, bottom) * (x - left);
+        level(upper * (bottom - y) + lower * (y - top))
+    })
+}
+
 #[test]
 fn warp_mixes_four_pixels_where_the_map_came_from() {
     for m in [
@@ -251,21 +271,9 @@ fn warp_mixes_four_pixels_where_the_map_came_from() {
         [0.3, 0.4, 3.25, -2.0, 1.5, 6.0],
         [-1.0, 0.0, 8.0, 0.0, 40.0, 3.0],
     ] {
-        let [a, b, c, d, e, f]: [f64; 6] = m;
-        let text = format!("warp m={a},{b},{c},{d},{e},{f}");
-        check(&text, 1, |p| {
-            Picture::made(p.size.width, p.size.height, |x, y| {
-                // Two equations for two unknowns, by Cramer's rule.
-                let (x, y) = (f64::from(x) - c, f64::from(y) - f);
-                let (u, v) = ((x * e - b * y) / (a * e - b * d), (a * y - x * d) / (a * e - b * d));
-                let (i, j) = (u.floor(), v.floor());
-                std::array::from_fn(|k| {
-                    let tap = |x: f64, y: f64| f64::from(p.at(x, y)[k]);
-                    let top = tap(i, j) * (i + 1.0 - u) + tap(i + 1.0, j) * (u - i);
-                    let bottom = tap(i, j + 1.0) * (i + 1.0 - u) + tap(i + 1.0, j + 1.0) * (u - i);
-                    level(top * (j + 1.0 - v) + bottom * (v - j))
-                })
-            })
+        let numbers: Vec<String> = m.iter().map(f64::to_string).collect();
+        check(&format!("warp m={}", numbers.join(",")), 1, |picture| {
+            Picture::made(picture.size.width, picture.size.height, |x, y| mixed(picture, came_from(&m, x, y)))
         });
     }
     check("warp m=1,0,0,0,1,0", 0, Picture::clone);
@@ -300,10 +308,8 @@ fn chromakey_takes_alpha_by_the_distance_of_chroma() {
             p.map(|pixel| {
                 let (here, there) = (chroma(pixel[0], pixel[1], pixel[2]), chroma(r, g, b));
                 let d = (here[0] - there[0]).hypot(here[1] - there[1]);
-                let kept = match smooth > 0.0 {
-                    true => ((d - similarity) / smooth).clamp(0.0, 1.0),
-                    false => f64::from(u8::from(d > similarity)),
-                };
+                let hard = f64::from(u8::from(d > similarity));
+                let kept = if smooth > 0.0 { ((d - similarity) / smooth).clamp(0.0, 1.0) } else { hard };
                 [pixel[0], pixel[1], pixel[2], level(f64::from(pixel[3]) * kept)]
             })
         });
@@ -318,7 +324,7 @@ fn cube_text(along: u32, f: impl Fn([f64; 3]) -> [f64; 3]) -> String {
     for i in 0..along.pow(3) {
         let at = [i % along, i / along % along, i / along / along].map(|v| f64::from(v) / f64::from(along - 1));
         let [r, g, b] = f(at);
-        text += &format!("{r} {g} {b}\n");
+        writeln!(text, "{r} {g} {b}").expect("a text takes any text");
     }
     text
 }
@@ -327,20 +333,23 @@ fn cube_text(along: u32, f: impl Fn([f64; 3]) -> [f64; 3]) -> String {
 fn tetrahedral(along: u32, f: impl Fn([f64; 3]) -> [f64; 3], at: [f64; 3]) -> [f64; 3] {
     let last = f64::from(along - 1);
     let low = at.map(|v| (v * last).floor().min(last - 1.0));
-    let [x, y, z]: [f64; 3] = std::array::from_fn(|c| at[c] * last - low[c]);
-    let corner = |dx: f64, dy: f64, dz: f64| f([(low[0] + dx) / last, (low[1] + dy) / last, (low[2] + dz) / last]);
-    let (o, w) = (corner(0., 0., 0.), corner(1., 1., 1.));
-    let (r, g, b) = (corner(1., 0., 0.), corner(0., 1., 0.), corner(0., 0., 1.));
-    let (rg, gb, rb) = (corner(1., 1., 0.), corner(0., 1., 1.), corner(1., 0., 1.));
-    let ((f1, f2, f3), p, q) = match (x >= y, y >= z, x >= z) {
-        (true, true, _) => ((x, y, z), r, rg),
-        (true, false, true) => ((x, z, y), r, rb),
-        (true, false, false) => ((z, x, y), b, rb),
-        (false, true, true) => ((y, x, z), g, rg),
-        (false, true, false) => ((y, z, x), g, gb),
-        (false, false, _) => ((z, y, x), b, gb),
+    let part: [f64; 3] = std::array::from_fn(|axis| at[axis] * last - low[axis]);
+    let corner = |along: &[usize]| {
+        f(std::array::from_fn(|axis| (low[axis] + f64::from(u8::from(along.contains(&axis)))) / last))
     };
-    std::array::from_fn(|c| (1.0 - f1) * o[c] + (f1 - f2) * p[c] + (f2 - f3) * q[c] + f3 * w[c])
+    // Red, green and blue in the order of how far on they are.
+    let order = match (part[0] >= part[1], part[1] >= part[2], part[0] >= part[2]) {
+        (true, true, _) => [0, 1, 2],
+        (true, false, true) => [0, 2, 1],
+        (true, false, false) => [2, 0, 1],
+        (false, true, true) => [1, 0, 2],
+        (false, true, false) => [1, 2, 0],
+        (false, false, _) => [2, 1, 0],
+    };
+    let corners = [0, 1, 2, 3].map(|count| corner(&order[..count]));
+    let [most, middle, least] = order.map(|axis| part[axis]);
+    let weights = [1.0 - most, most - middle, middle - least, least];
+    std::array::from_fn(|channel| weights.iter().zip(&corners).map(|(weight, corner)| weight * corner[channel]).sum())
 }
 
 fn bent([r, g, b]: [f64; 3]) -> [f64; 3] {

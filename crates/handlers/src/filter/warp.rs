@@ -39,11 +39,11 @@ pub static ENTRY: Entry = Entry {
 fn back(m: &[f64]) -> Result<Map, String> {
     let map = Map::try_from(m).map_err(|_| format!("m has to be 6 numbers and is {} of them", m.len()))?;
     warp::inverse(&map).ok_or_else(|| {
-        let [a, b, _, c, d, _] = map;
-        let flat = a * d - b * c;
+        let [xx, xy, _, yx, yy, _] = map;
+        let flat = xx * yy - xy * yx;
         format!(
-            "m maps the whole picture onto a line or a point, so it cannot be turned round: {a} times {d} less {b} times \
-             {c} is {flat}; choose factors for which that is neither 0 nor endless"
+            "m maps the whole picture onto a line or a point, so it cannot be turned round: {xx} times {yy} less {xy} times \
+             {yx} is {flat}; choose factors for which that is neither 0 nor endless"
         )
     })
 }

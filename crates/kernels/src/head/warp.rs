@@ -29,10 +29,10 @@ pub fn pack() -> [u32; 0] {
 
 /// The map back; none where there is none, or where doubles do not hold it.
 pub fn inverse(m: &Map) -> Option<Map> {
-    let [a, b, c, d, e, f] = *m;
-    let per = 1.0 / (a * e - b * d);
-    let (a, b, d, e) = (e * per, -b * per, -d * per, a * per);
-    let back = [a, b, -a * c - b * f, d, e, -d * c - e * f];
+    let [xx, xy, x, yx, yy, y] = *m;
+    let per = 1.0 / (xx * yy - xy * yx);
+    let (xx, xy, yx, yy) = (yy * per, -xy * per, -yx * per, xx * per);
+    let back = [xx, xy, -xx * x - xy * y, yx, yy, -yx * x - yy * y];
     (per != 0.0 && back.iter().all(|v| v.is_finite())).then_some(back)
 }
 

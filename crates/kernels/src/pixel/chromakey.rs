@@ -86,13 +86,14 @@ impl Loop for Key<'_> {
         let Key { pixels, chroma, gone, soft } = self;
         let end = f64::from(soft.start) + f64::from(soft.width) + 1.0;
         let kept = if soft.width == 0 { gone } else { end * end };
+        let is_kept = |square: &f64| *square > kept;
         let mut squares = [0.0; AT_ONCE];
         for pixels in pixels.chunks_mut(AT_ONCE) {
             for (pixel, square) in pixels.iter().zip(&mut squares) {
                 *square = distance_squared(u32::from_le_bytes(*pixel), chroma);
             }
             let squares = &squares[..pixels.len()];
-            if squares.iter().fold(true, |all, square| all & (*square > kept)) {
+            if squares.iter().fold(true, |all, square| all & is_kept(square)) {
                 continue;
             }
             if soft.width == 0 {
@@ -118,10 +119,10 @@ impl Loop for Key<'_> {
 /// Floats of 32 bits hold every sum of weights, and doubles every square: all is exact.
 #[inline(always)]
 fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
-    let [r, g, b] = [word, word >> 8, word >> 16].map(|v| (v & 255).cast_signed() as f32);
+    let levels = [word, word >> 8, word >> 16].map(|v| (v & 255).cast_signed() as f32);
     let along = |axis: usize| {
-        let weights = WEIGHTS[axis].map(|weight| weight as f32);
-        f64::from(weights[0] * r + weights[1] * g + weights[2] * b - chroma[axis])
+        let [red, green, blue] = WEIGHTS[axis].map(|weight| weight as f32);
+        f64::from(red * levels[0] + green * levels[1] + blue * levels[2] - chroma[axis])
     };
     let (x, y) = (along(0), along(1));
     x * x + y * y

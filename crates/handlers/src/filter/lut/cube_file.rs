@@ -298,8 +298,9 @@ mod tests {
         let file = read(&text).unwrap();
         let cube = file.cube.unwrap();
         assert_eq!((file.curves, cube.along, cube.domain), (None, 2, Domain::FULL));
-        assert_eq!(cube.entries[1], [1.0, 0.0, 0.0]);
-        assert_eq!(cube.entries[6], [0.0, 1.0, 1.0]);
+        let entries = cube.entries.iter().map(|entry| entry.map(|v| v as u8));
+        let counted = (0..8).map(|i: u8| [i & 1, i >> 1 & 1, i >> 2]);
+        assert!(entries.eq(counted));
     }
 
     #[test]
@@ -307,9 +308,11 @@ mod tests {
         let file =
             read("LUT_1D_SIZE 3\nDOMAIN_MIN 0 0 -1\nDOMAIN_MAX 1 2 1\n0 0 0\n.5 1e0 -1 # middle\n+1 2. 3").unwrap();
         let curves = file.curves.unwrap();
-        let at = |channel, v| curves.at(channel, v);
-        assert_eq!([at(0, 0.25), at(0, 0.75), at(0, 7.0), at(0, -7.0)], [0.25, 0.75, 1.0, 0.0]);
-        assert_eq!([at(1, 1.0), at(1, 0.5), at(2, 0.0), at(2, 0.5)], [1.0, 0.5, -1.0, 1.0]);
+        let red = [(0.25, 0.25), (0.75, 0.75), (7.0, 1.0), (-7.0, 0.0)].map(|(v, is)| (0, v, is));
+        let others = [(1, 1.0, 1.0), (1, 0.5, 0.5), (2, 0.0, -1.0), (2, 0.5, 1.0)];
+        for (channel, v, is) in red.into_iter().chain(others) {
+            assert!((curves.at(channel, v) - is).abs() < 1e-12, "{v} of channel {channel}");
+        }
     }
 
     #[test]

@@ -370,6 +370,32 @@ fn neighbourhoods_and_places_agree() {
 }
 
 #[test]
+fn tables_keys_turns_and_maps_agree_to_the_bit() {
+    let folder = Folder::new("cubes");
+    let (cube, curves) = (folder.0.join("bent.cube"), folder.0.join("curves.cube"));
+    let bent =
+        (0..27).map(|i| format!("{} {} {}\n", i as f64 / 20.0 - 0.1, (i * 7 % 27) as f64 / 27.0, (i % 3) as f64));
+    std::fs::write(&cube, format!("LUT_3D_SIZE 3\n{}", bent.collect::<String>())).expect("it can be written");
+    std::fs::write(&curves, "LUT_1D_SIZE 2\n0 1 0.3\n1 0 0.6\n").expect("it can be written");
+    for text in [
+        &format!("lut path={}", cube.display()),
+        &format!("lut path={} ! invert", curves.display()),
+        "chromakey",
+        "chromakey color=8030ff similarity=0.4 smooth=0",
+        "chromakey color=8030ff similarity=0.1 smooth=0.9 ! rotate",
+        "crop size=1x1",
+        "rotate degrees=90",
+        "rotate degrees=180",
+        "invert ! rotate degrees=270 ! grayscale",
+        "warp m=0.9,-0.2,4,0.2,0.9,-2",
+        &format!("lut path={} ! warp m=0.1,1.5,-3,-1,0.2,9 ! chromakey", cube.display()),
+    ] {
+        agree(text, &["video"], 0);
+    }
+    agree_at("invert ! crop x=13 y=7 size=30x41 ! gamma value=2", size(64, 48), &["video"], 0);
+}
+
+#[test]
 fn patterns_agree_to_the_bit() {
     for kind in ["ball", "bars", "gradient", "checker", "noise", "solid", "disc"] {
         for (width, height) in SIZES.into_iter().chain([(200, 150)]) {

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::{
-    Head, ball, bars, bilinear, blur, checker, compositor, convolve, disc, edges, flip, gradient, load_here::LOAD,
-    nearest, noise, solid,
+    Head, ball, bars, bilinear, blur, checker, compositor, convolve, crop, disc, edges, flip, gradient,
+    load_here::LOAD, nearest, noise, rotate, solid, warp,
 };
-use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold};
+use vramp_kernels::pixel::{
+    channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold,
+};
 use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::catalog::Over;
 use vramp_plan::{Binding, Rate, Size};
@@ -99,6 +101,25 @@ fn functions(random: &mut Random, size: Size) -> Vec<Given<PixelFn>> {
     for mode in modes {
         all.push(given(&mix::MIX, &mix::pack(mode, random.below(101) as f64 / 100.0), &[]));
     }
+    for smooth in [0.0, 0.000_1, 0.2, 1.5] {
+        let [r, g, b, ..] = random.next().to_le_bytes();
+        let similarity = random.below(1000) as f64 / 1500.0;
+        all.push(given(&chromakey::CHROMAKEY, &chromakey::pack([r, g, b], similarity, smooth), &[]));
+    }
+    let tables = [color::gamma(0.4), color::invert(), color::contrast(amount(random), 0.5)];
+    all.push(given(&channels::CHANNELS, &channels::pack(&tables), &[]));
+    for most in [1.0, 16.0] {
+        let along = 2 + random.below(5) as u32;
+        let mut value = || (random.below(2001) as f64 / 1000.0 - 1.0) * most;
+        let entries: Vec<[f32; 3]> = (0..along.pow(3)).map(|_| [0; 3].map(|_| value() as f32)).collect();
+        let places = [0.9, 1.0, 1.3].map(|by| std::array::from_fn(|v| v as f64 / 255.0 * by));
+        let mut packed = cube::pack(along, &entries, &places).expect("small and whole");
+        all.push(given(&cube::CUBE, &packed.words, &packed.small));
+        // As a cube is that would be larger than the table of all colours.
+        packed.small.truncate(768);
+        packed.small.extend((0..along.pow(3)).map(|_| random.below(1 << 24) as u32));
+        all.push(given(&cube::CUBE, &[along, 0, 1], &packed.small));
+    }
     let atlas: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();
     let placed: Vec<glyphs::Glyph> = (0..=random.below(5))
         .map(|_| glyphs::Glyph {
@@ -147,7 +168,18 @@ fn heads(random: &mut Random, source: Size, most_pictures: usize) -> Vec<(Given<
     let to = Size { width: 1 + random.below(70) as u32, height: 1 + random.below(50) as u32 };
     let sigma = 0.3 + random.below(40) as f64 / 10.0;
     let weights = blur::weights(sigma, blur::size_of(sigma)).expect("an odd size");
+    let (x, y) = (random.below(source.width as usize) as u32, random.below(source.height as usize) as u32);
+    let cut = Size { width: source.width - x, height: source.height - y };
+    let turned = Size { width: source.height, height: source.width };
+    let mut factor = |least: f64| least + random.below(2000) as f64 / 1000.0;
+    let map = [factor(0.1), factor(-1.0), factor(-5.0), factor(-1.0), factor(-2.0), factor(3.0)];
+    let back = warp::inverse(&map).expect("it can be turned round");
     vec![
+        (given(&crop::CROP, &crop::pack(x, y), &[]), cut),
+        (given(&rotate::ROTATE, &rotate::pack(1), &[]), turned),
+        (given(&rotate::ROTATE, &rotate::pack(2), &[]), source),
+        (given(&rotate::ROTATE, &rotate::pack(3), &[]), turned),
+        (given(&warp::WARP, &warp::pack(), &warp::small(&back, source, source)), source),
         (given(&LOAD, &[], &[]), source),
         (given(&flip::FLIP, &flip::pack(random.below(2) == 0, random.below(2) == 0), &[]), source),
         (given(&nearest::NEAREST, &nearest::pack(), &nearest::small(source, to)), to),

@@ -6,8 +6,12 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, compositor, convolve, edges, load_here::LOAD};
-use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
+use vramp_kernels::head::{
+    Head, ball, bilinear, blur, compositor, convolve, crop, edges, load_here::LOAD, rotate, warp,
+};
+use vramp_kernels::pixel::{
+    channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
+};
 use vramp_kernels::stored::{self, PlaneRows, Way};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
 use vramp_plan::{Format, Rate, Size};
@@ -15,6 +19,8 @@ use vramp_plan::{Format, Rate, Size};
 const SIZE: Size = Size { width: 1920, height: 1080 };
 const HALF: Size = Size { width: 960, height: 540 };
 const DOUBLE: Size = Size { width: 3840, height: 2160 };
+const TURNED: Size = Size { width: 1080, height: 1920 };
+const LARGER: Size = Size { width: 2560, height: 1440 };
 const ROUNDS: usize = 15;
 /// As many frames in a round as take this long.
 const ROUND: Duration = Duration::from_millis(25);
@@ -142,6 +148,29 @@ fn wave() -> (&'static PixelFn, Given) {
     (&curve::CURVE, (curve::pack([0, 255, 0, 255], &rows).to_vec(), small))
 }
 
+/// A key in noise: with a hard edge, or with one that many pixels lie in.
+fn keyed(smooth: f64) -> (&'static PixelFn, Given) {
+    (&chromakey::CHROMAKEY, (chromakey::pack([0, 255, 0], 0.3, smooth).to_vec(), vec![]))
+}
+
+fn cube_of(along: u32) -> (&'static PixelFn, Given) {
+    let colors = (0..along.pow(3)).map(|i| [i % along, i / along % along, i / along / along]);
+    let bent: Vec<[f32; 3]> = colors.map(|c| c.map(|v| (v as f32 / (along - 1) as f32).powf(1.2))).collect();
+    let places = [std::array::from_fn(|v| v as f64 / 255.0); 3];
+    let packed = cube::pack(along, &bent, &places).expect("small and whole");
+    (&cube::CUBE, (packed.words.to_vec(), packed.small))
+}
+
+fn separate() -> (&'static PixelFn, Given) {
+    let tables = [color::gamma(1.2), color::gamma(0.8), color::contrast(1.1, 0.5)];
+    (&channels::CHANNELS, (channels::pack(&tables).to_vec(), vec![]))
+}
+
+fn warped(name: &'static str, m: &warp::Map) -> Case {
+    let back = warp::inverse(m).expect("it can be turned round");
+    case(name, &warp::WARP, &(vec![], warp::small(&back, SIZE, SIZE)), SIZE, &[])
+}
+
 fn cases() -> Vec<Case> {
     let load = |name, steps: &[_]| case(name, &LOAD, &nothing(), SIZE, steps);
     let gamma = table::fold(&table::fold(&color::contrast(1.2, 0.5), &color::brightness(0.04)), &color::gamma(1.3));
@@ -160,6 +189,20 @@ fn cases() -> Vec<Case> {
         load("mix", &[mixed(mix::Mode::Mix)]),
         load("mix_over", &[mixed(mix::Mode::Over)]),
         load("gray", &[(&gray::GRAY, nothing())]),
+        load("channels", &[separate()]),
+        load("cube33", &[cube_of(33)]),
+        load("cube65", &[cube_of(65)]),
+        load("key hard", &[keyed(0.0)]),
+        load("key soft", &[keyed(0.3)]),
+        case("crop", &crop::CROP, &(crop::pack(203, 101).to_vec(), vec![]), LARGER, &[]),
+        case("rotate90", &rotate::ROTATE, &(rotate::pack(1).to_vec(), vec![]), TURNED, &[]),
+        case("rotate180", &rotate::ROTATE, &(rotate::pack(2).to_vec(), vec![]), SIZE, &[]),
+        case("rotate270", &rotate::ROTATE, &(rotate::pack(3).to_vec(), vec![]), TURNED, &[]),
+        warped("warp turn", &[0.9, -0.2, 40.0, 0.2, 0.9, -20.0]),
+        warped("warp turn45", &[0.7, -0.7, 900.0, 0.7, 0.7, -500.0]),
+        warped("warp near1", &[1.001, 0.002, 0.3, -0.002, 1.001, 0.7]),
+        warped("warp down", &[0.25, 0.0, 0.0, 0.0, 0.25, 0.0]),
+        warped("warp up", &[4.0, 0.0, 0.0, 0.0, 4.0, 0.0]),
         blur_of("blur9", 1.5, 9),
         blur_of("blur13", 2.0, 13),
         blur_of("blur31", 5.0, 31),

@@ -15,6 +15,7 @@ pub mod blur;
 pub mod checker;
 pub mod compositor;
 pub mod convolve;
+pub mod crop;
 pub mod disc;
 pub mod edges;
 pub mod flip;
@@ -22,7 +23,11 @@ pub mod gradient;
 pub mod load_here;
 pub mod nearest;
 pub mod noise;
+pub mod rotate;
 pub mod solid;
+pub mod warp;
+
+use std::ops::Range;
 
 use vramp_plan::Size;
 use vramp_plan::catalog::Over;
@@ -87,6 +92,13 @@ pub struct Survey {
     pub edit: fn(&HeadArgs<'_>, y: u32, &mut [Pixel]),
 }
 
+impl Head {
+    /// How many rows it is given at once, where that is quicker: `row` then writes as many as there are.
+    pub(crate) fn rows_at_once(&self) -> usize {
+        if std::ptr::eq(self, &raw const rotate::ROTATE) { rotate::ROWS_AT_ONCE } else { 1 }
+    }
+}
+
 /// What a head was given for this frame.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadArgs<'a> {
@@ -118,6 +130,9 @@ pub(crate) struct ChangedRows {
     /// One after the other.
     pixels: Vec<Pixel>,
     pub(crate) between: Between,
+    /// Rows at their places in a whole picture, for heads that jump about in it, and which of them are there.
+    placed: Vec<Pixel>,
+    is_placed: Vec<bool>,
 }
 
 /// Rows that are kept at once where functions stand in front: enough for a bilinear pair and its neighbours.
@@ -133,6 +148,7 @@ impl<'a> SourceRows<'a> {
     ) -> SourceRows<'a> {
         changed.numbers = [None; ROWS_KEPT];
         changed.next = 0;
+        changed.is_placed.clear();
         SourceRows { picture, others, before, stored: None, changed }
     }
 
@@ -178,7 +194,8 @@ impl<'a> SourceRows<'a> {
 
     /// The place of a row that was unpacked or that functions were applied to, now or before.
     fn change(&mut self, picture: Picture<'_>, y: u32) -> usize {
-        let (width, ChangedRows { numbers, next, pixels, between }) = (picture.size.width as usize, &mut *self.changed);
+        let width = picture.size.width as usize;
+        let ChangedRows { numbers, next, pixels, between, .. } = &mut *self.changed;
         if let Some(at) = numbers.iter().position(|number| *number == Some(y)) {
             return at;
         }
@@ -208,6 +225,45 @@ impl<'a> SourceRows<'a> {
                 None => self.before.make(y, picture.row(y), to),
             }
         }
+    }
+
+    /// Makes a part of one row, from column `x` on; functions in front are applied there and nowhere else.
+    pub fn copy_part(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
+        let part = x as usize..x as usize + to.len();
+        if self.stored.is_some() {
+            to.copy_from_slice(&self.row(i64::from(y))[part]);
+        } else if let Some(picture) = self.picture {
+            to.copy_from_slice(&picture.row(y)[part]);
+            self.before.apply_from(y, x, to);
+        }
+    }
+
+    /// The source itself, where it is stored as pixels and no function stands in front.
+    pub fn unchanged(&self) -> Option<Picture<'a>> {
+        self.picture.filter(|_| self.before.is_empty() && self.stored.is_none())
+    }
+
+    /// The source for whoever jumps about in it: these rows of it can be read. Where functions stand in front, or
+    /// it is stored otherwise, each row is made once in a band, at its place in a picture of its own; the others hold anything.
+    pub fn placed(&mut self, rows: Range<u32>) -> Option<Picture<'_>> {
+        let picture = self.picture?;
+        if self.before.is_empty() && self.stored.is_none() {
+            return Some(picture);
+        }
+        let ChangedRows { placed, is_placed, between, .. } = &mut *self.changed;
+        placed.resize(picture.size.pixels() as usize, [0; 4]);
+        is_placed.resize(picture.size.height as usize, false);
+        for y in rows.start..rows.end.min(picture.size.height) {
+            if !std::mem::replace(&mut is_placed[y as usize], true) {
+                let to = &mut placed[y as usize * picture.size.width as usize..][..picture.size.width as usize];
+                match &self.stored {
+                    Some((stored, args)) => (stored.unpack)(args, between, y as usize, to),
+                    None => to.copy_from_slice(picture.row(y)),
+                }
+                self.before.apply(y, to);
+            }
+        }
+        Picture::new(picture.size, placed)
     }
 }
 
@@ -245,6 +301,7 @@ pub static ALL: &[&Head] = &[
     &checker::CHECKER,
     &compositor::COMPOSITOR,
     &convolve::CONVOLVE,
+    &crop::CROP,
     &disc::DISC,
     &edges::EDGES,
     &flip::FLIP,
@@ -252,5 +309,7 @@ pub static ALL: &[&Head] = &[
     &load_here::LOAD,
     &nearest::NEAREST,
     &noise::NOISE,
+    &rotate::ROTATE,
     &solid::SOLID,
+    &warp::WARP,
 ];

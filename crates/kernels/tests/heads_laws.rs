@@ -5,7 +5,9 @@ mod heads_made;
 use heads_made::{Made, source};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
-use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, flip, gradient, nearest, noise, solid};
+use vramp_kernels::head::{
+    ball, bars, bilinear, blur, checker, crop, disc, flip, gradient, nearest, noise, rotate, solid, warp,
+};
 use vramp_kernels::pixel::{markers, table};
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::{Rate, Size};
@@ -44,11 +46,26 @@ fn wide_readers() -> impl Strategy<Value = (Made, Size)> {
 
 fn readers_of<S: Strategy<Value = Size>>(size: fn() -> S, sigma: f64) -> impl Strategy<Value = (Made, Size)> {
     let taps = prop_oneof![Just(0u32), (0..40u32).prop_map(|half| 2 * half + 1)];
-    (0..4, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
+    (0..7, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
         let made = match kind {
             0 => Made::of(&nearest::NEAREST, to).words(&nearest::pack()).small(nearest::small(from, to)),
             1 => Made::of(&bilinear::BILINEAR, to).words(&bilinear::pack()).small(bilinear::small(from, to)),
             2 => Made::of(&flip::FLIP, from).words(&flip::pack(taps > 20, sigma > 6.0)),
+            3 => {
+                let cut = Size { width: to.width.min(from.width), height: to.height.min(from.height) };
+                Made::of(&crop::CROP, cut).words(&crop::pack(from.width - cut.width, from.height - cut.height))
+            }
+            4 => {
+                let quarter = 1 + taps % 3;
+                let turned = if quarter == 2 { from } else { Size { width: from.height, height: from.width } };
+                Made::of(&rotate::ROTATE, turned).words(&rotate::pack(quarter))
+            }
+            5 => {
+                let (sin, cos) = f64::from(taps).sin_cos();
+                let (x, y) = (f64::from(to.width) - 9.5, f64::from(to.height) - 9.5);
+                let back = warp::inverse(&[cos * sigma, -sin * sigma, x, sin, cos, y]).expect("sigma is not 0");
+                Made::of(&warp::WARP, from).words(&warp::pack()).small(warp::small(&back, from, from))
+            }
             _ => {
                 let weights = blur::weights(sigma, taps).expect("an odd size");
                 Made::of(&blur::BLUR, from).words(&blur::pack(&weights)).small(blur::small(&weights))
@@ -178,6 +195,40 @@ proptest! {
             }
         }
     }
+}
+
+/// However far a map goes, and however little is left of the picture.
+#[test]
+fn maps_that_lead_far_out_of_the_picture_leave_nothing_and_break_nothing() {
+    let size = Size { width: 37, height: 29 };
+    let far = [1e-300, 1e-9, 1e-3, 1.0, 1e3, 1e9, 1e15, 1e300];
+    for (one, other) in far.iter().flat_map(|one| far.iter().map(move |other| (*one, *other))) {
+        for m in [[one, 0.0, other, 0.0, one, -other], [one, other, 0.0, -other, one, other]] {
+            let Some(back) = warp::inverse(&m) else { continue };
+            let made = Made::of(&warp::WARP, size).small(warp::small(&back, size, size));
+            assert_eq!(made.source(size, source(size)).whole().len() as u64, size.pixels());
+        }
+    }
+    // A picture that is moved by more than its size is gone.
+    for away in [37.0, 1e3, 1e6, 1e15, 1e300] {
+        for m in [[1.0, 0.0, away, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 1.0, -away]] {
+            let back = warp::inverse(&m).expect("a shift has a way back");
+            let made = Made::of(&warp::WARP, size).small(warp::small(&back, size, size)).source(size, source(size));
+            assert!(made.whole().iter().all(|pixel| *pixel == [0; 4]), "{m:?}");
+        }
+    }
+    for flat in [[0.0; 6], [1.0, 2.0, 0.0, 2.0, 4.0, 0.0], [f64::NAN, 0.0, 0.0, 0.0, 1.0, 0.0]] {
+        assert_eq!(warp::inverse(&flat), None);
+    }
+}
+
+#[test]
+fn the_largest_pictures_are_mapped_from_their_last_column_and_row() {
+    let long = Size::new(65_536, 2).unwrap();
+    let pixels: Vec<Pixel> = (0..long.pixels() as u32).map(|i| (i.wrapping_mul(77) | 1 << 24).to_le_bytes()).collect();
+    let back = warp::inverse(&[-1.0, 0.0, 65_535.0, 0.0, -1.0, 1.0]).unwrap();
+    let made = Made::of(&warp::WARP, long).small(warp::small(&back, long, long)).source(long, pixels.clone()).whole();
+    assert!(made.iter().eq(pixels.iter().rev()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use vramp_kernels::head::{self, load_here::LOAD};
 use vramp_kernels::pixel::color::{brightness, contrast, gamma, hue, invert};
 use vramp_kernels::pixel::table::{self, TABLE};
-use vramp_kernels::pixel::{self, curve, glyphs, markers, matrix, mix, overlay, threshold};
+use vramp_kernels::pixel::{self, channels, chromakey, cube, curve, glyphs, markers, matrix, mix, overlay, threshold};
 use vramp_kernels::{FnArgs, Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, RowArgs, Scratch};
 use vramp_plan::Size;
 
@@ -22,6 +22,31 @@ fn step(function: &'static PixelFn, size: Size, seed: [u32; 6]) -> Step {
     let near = |v: u32, side: u32| (v % (side + 16)).cast_signed() - 8;
     let part = |v: u32| f64::from(v % 1001) / 1000.0;
     let (words, small) = match function.name {
+        "channels" => {
+            let tables = [one, two, three].map(|kind| table_from(kind, part(four)));
+            (channels::pack(&tables).to_vec(), vec![])
+        }
+        "chromakey" => {
+            let smooth = if four % 3 == 0 { 0.0 } else { part(four) };
+            let [r, g, b, _] = one.to_le_bytes();
+            (chromakey::pack([r, g, b], part(two) / 2.0, smooth).to_vec(), vec![])
+        }
+        "cube" => {
+            let along = 2 + one % 4;
+            let most = [1.0, 2.0, 16.0][two as usize % 3];
+            let value = |v: u8| ((f64::from(v) / 127.5 - 1.0) * most) as f32;
+            let entries: Vec<[f32; 3]> =
+                noise(along.pow(3), three).iter().map(|[r, g, b, _]| [r, g, b].map(|v| value(*v))).collect();
+            let places = [four, five, six].map(|by| std::array::from_fn(|v| v as f64 / 255.0 * (0.5 + part(by))));
+            let mut packed = cube::pack(along, &entries, &places).expect("small and whole");
+            if six % 4 == 0 {
+                // As a cube is that would be larger than the table of all colours.
+                packed.small.truncate(768);
+                packed.small.extend(noise(along.pow(3), five).iter().map(|p| u32::from_le_bytes(*p) >> 8));
+                packed.words = [along, 0, 1];
+            }
+            (packed.words.to_vec(), packed.small)
+        }
         "curve" => {
             let rows: Vec<i32> = (0..size.width).map(|x| near(one.wrapping_mul(x + two), size.height)).collect();
             (curve::pack(one.to_le_bytes(), &rows).to_vec(), rows.iter().map(|v| v.cast_unsigned()).collect())

@@ -7,8 +7,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, compositor, convolve, disc, edges, load_here::LOAD, nearest};
-use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
+use vramp_kernels::head::{
+    Head, ball, bilinear, blur, compositor, convolve, crop, disc, edges, load_here::LOAD, nearest, rotate, warp,
+};
+use vramp_kernels::pixel::{
+    channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
+};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
 
@@ -74,6 +78,20 @@ fn covered() -> Step {
     let pixels = [[1, 2, 3, 99]; 12];
     let size = Size { width: 4, height: 3 };
     (&overlay::OVERLAY, (overlay::pack(5, 5, size, 0.5).to_vec(), overlay::small(&pixels).collect()))
+}
+
+fn keyed() -> Step {
+    (&chromakey::CHROMAKEY, (chromakey::pack([9, 200, 9], 0.2, 0.3).to_vec(), vec![]))
+}
+
+fn cubed() -> Step {
+    let places = [std::array::from_fn(|v| v as f64 / 255.0); 3];
+    let packed = cube::pack(2, &[[0.5, 1.0, -0.1]; 8], &places).expect("small and whole");
+    (&cube::CUBE, (packed.words.to_vec(), packed.small))
+}
+
+fn separate() -> Step {
+    (&channels::CHANNELS, (channels::pack(&[color::gamma(2.2), color::gamma(2.0), color::invert()]).to_vec(), vec![]))
 }
 
 fn marked() -> Step {
@@ -163,6 +181,13 @@ fn a_second_band_allocates_nothing() {
         let cells = compositor::cells(compositor::Layout::Grid, 3, SIZE);
         let composed = (compositor::pack(&cells).to_vec(), compositor::small(&cells, &[SMALL; 3], SIZE));
         check(&compositor::COMPOSITOR, &composed, SMALL, &[], &[saturated(), mixed()]);
+        check(&crop::CROP, &(crop::pack(0, 0).to_vec(), vec![]), SIZE, &[keyed(), cubed()], &[separate()]);
+        let turned = Size { width: SIZE.height, height: SIZE.width };
+        check(&rotate::ROTATE, &(rotate::pack(1).to_vec(), vec![]), turned, &[cubed()], &[keyed()]);
+        let back = warp::inverse(&[0.8, -0.3, 4.0, 0.2, 1.1, 2.0]).expect("it can be turned round");
+        let mapped = (vec![], warp::small(&back, SIZE, SIZE));
+        check(&warp::WARP, &mapped, SIZE, &[looked_up(), mixed()], &[separate()]);
+        check(&warp::WARP, &mapped, SIZE, &[], &[]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];
         check(&LOAD, &none, SIZE, &[], &six);
         let many: Vec<Step> = (0..20).map(|_| saturated()).collect();

@@ -3,17 +3,21 @@
 //! Owns the key colour, how near to it is near, and how soft the edge.
 //! Does not touch red, green or blue.
 //!
-//! Always: alpha never grows.
+//! Always: alpha never grows; a hard edge is decided in integers, so equally in both spaces.
 
-use vramp_plan::catalog::{Class, Entry, Liveness, Units, ValueType, Work};
+use vramp_kernels::pixel::chromakey;
+use vramp_plan::catalog::{Class, Entry, Liveness, Status, Units, Value, ValueType, Work};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::{defaults, number};
+
+use super::{fixed, missing, number_of};
 
 /// What `chromakey` declares.
 pub static ENTRY: Entry = Entry {
     name: "chromakey",
     about: "makes pixels transparent whose colour is near the key",
-    example: "pattern ! chromakey color=00ff00 similarity=0.25 ! null",
+    example: "pattern size=64x64 ! chromakey color=00ff00 similarity=0.25 ! null",
     settings: &[
         defaults("color", ValueType::Color, "00ff00", Liveness::Live, "the key colour"),
         // Two chroma pairs are at most the diagonal of a unit square apart, 1.42.
@@ -22,5 +26,26 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("color"),
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Settings {
+    key: [u8; 3],
+    similarity: f64,
+    smooth: f64,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        let Some(Value::Color([r, g, b, _])) = setup.settings.get("color") else { return Err(missing("color")) };
+        let key = [*r, *g, *b];
+        Ok(Settings { key, similarity: number_of(setup, "similarity")?, smooth: number_of(setup, "smooth")? })
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let Settings { key, similarity, smooth } = Settings::of(setup)?;
+    Ok(fixed::function(&chromakey::CHROMAKEY, &chromakey::pack(key, similarity, smooth)))
+}

@@ -5,15 +5,20 @@
 //!
 //! Always: pixels are copied as they are.
 
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Output, SizeRule, ValueType};
+use vramp_kernels::head::crop;
+use vramp_plan::Size;
+use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Output, SizeRule, Status, ValueType};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, int, required};
+
+use super::missing;
 
 /// What `crop` declares.
 pub static ENTRY: Entry = Entry {
     name: "crop",
     about: "cuts a rectangle out of the picture",
-    example: "pattern ! crop x=100 y=50 size=320x240 ! null",
+    example: "pattern size=64x64 ! crop x=10 y=5 size=32x24 ! null",
     outputs: &[Output { size: SizeRule::Cut("x", "y", "size"), ..Output::VIDEO }],
     settings: &[
         defaults("x", int(0, 65_535), "0", Liveness::Live, "left edge of the rectangle"),
@@ -22,5 +27,56 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("size"),
     kernel: KernelRule::Always(Kernel::GATHER),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Crop {
+    settings: Settings,
+}
+
+#[derive(Debug)]
+struct Settings {
+    x: u32,
+    y: u32,
+    size: Size,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        let edge = |key| {
+            let at = setup.settings.int(key).and_then(|at| u32::try_from(at).ok());
+            at.filter(|at| *at < Size::MAX_SIDE).ok_or_else(|| missing(key))
+        };
+        let size = setup.settings.size("size").ok_or_else(|| missing("size"))?;
+        Ok(Settings { x: edge("x")?, y: edge("y")?, size })
+    }
+}
+
+impl PixelHandler for Crop {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Head(&crop::CROP)]
+    }
+
+    fn size(&self, _: Size) -> Size {
+        self.settings.size
+    }
+
+    /// The plan has looked at the size that was announced; a folder of pictures may hold others.
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        let (Settings { x, y, size }, from) = (&self.settings, info.source);
+        if x + size.width > from.width || y + size.height > from.height {
+            return Err(HandlerError::failed(format!(
+                "{size} at {x},{y} does not lie within the {from} it is cut from; choose x, y and size within {from}, or \
+                 put a `resize` in front of it"
+            )));
+        }
+        give.part(&crop::pack(*x, *y), &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::pixels(Crop { settings: Settings::of(setup)? }))
+}

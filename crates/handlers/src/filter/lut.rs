@@ -1,23 +1,97 @@
 //! `lut`: colours looked up in a table from a `.cube` file.
 //!
-//! Owns the table.
-//! Does not touch alpha.
+//! Owns which kernel a file becomes: one table for all channels, one for each, or a cube of colours.
+//! Does not read the text: `cube_file` does. Does not touch alpha.
 //!
-//! Always: the file is read once, at the start.
+//! Always: the file is read once, at the start; where levels lie in a table is decided there in doubles, a shaper in
+//! front of a cube included.
 
-use vramp_plan::catalog::{Class, Entry, Liveness, Units, ValueType, Work};
+mod cube_file;
+
+use vramp_kernels::PixelFn;
+use vramp_kernels::pixel::channels::{self, CHANNELS};
+use vramp_kernels::pixel::cube::{self, CUBE};
+use vramp_kernels::pixel::table::{self, TABLE, table_of};
+use vramp_plan::catalog::{Class, Entry, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::required;
+
+use super::missing;
+use cube_file::CubeFile;
 
 /// What `lut` declares.
 pub static ENTRY: Entry = Entry {
     name: "lut",
     about: "applies the colour table of a .cube file",
-    example: "pattern ! lut path=film.cube ! null",
+    example: "pattern size=64x64 ! lut path=film.cube ! null",
     settings: &[required("path", ValueType::Path, Liveness::Fixed, "a .cube file with a 1-D or 3-D table")],
     bare: Some("path"),
     // Four corners of a tetrahedron are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     small: true,
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Lut {
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings<'a> {
+    path: &'a str,
+}
+
+impl<'a> Settings<'a> {
+    fn of(setup: &'a Setup<'_>) -> Result<Settings<'a>, HandlerError> {
+        Ok(Settings { path: setup.settings.text("path").ok_or_else(|| missing("path"))? })
+    }
+}
+
+/// The kernel that a file has become.
+#[derive(Debug)]
+struct State {
+    function: &'static PixelFn,
+    words: Vec<u32>,
+    small: Vec<u32>,
+}
+
+impl State {
+    fn of(file: &CubeFile) -> Option<State> {
+        let shaped = |channel: usize, level: usize| {
+            let v = level as f64 / 255.0;
+            file.curves.as_ref().map_or(v, |curves| curves.at(channel, v))
+        };
+        if let Some(cube) = &file.cube {
+            let places = std::array::from_fn(|c| std::array::from_fn(|v| cube.domain[c].place(shaped(c, v))));
+            let cube::Packed { words, small } = cube::pack(cube.along, &cube.entries, &places)?;
+            return Some(State { function: &CUBE, words: words.to_vec(), small });
+        }
+        let tables: [table::Table; 3] = std::array::from_fn(|c| table_of(|v| 255.0 * shaped(c, v as usize)));
+        let (function, words): (&'static PixelFn, _) = match tables {
+            [r, g, b] if r == g && g == b => (&TABLE, table::pack(&r).to_vec()),
+            _ => (&CHANNELS, channels::pack(&tables).to_vec()),
+        };
+        Some(State { function, words, small: Vec::new() })
+    }
+}
+
+impl PixelHandler for Lut {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(self.state.function)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&self.state.words, &self.state.small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let Settings { path } = Settings::of(setup)?;
+    let file = CubeFile::read(path).map_err(HandlerError::failed)?;
+    let state = State::of(&file).ok_or_else(|| HandlerError::failed(format!("`{path}` holds no table")))?;
+    Ok(Worker::pixels(Lut { state }))
+}

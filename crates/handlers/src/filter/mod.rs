@@ -43,12 +43,17 @@ pub(crate) fn register(kinds: &mut Kinds) {
     kinds.makes(&grayscale::ENTRY, grayscale::make);
     kinds.makes(&threshold::ENTRY, threshold::make);
     kinds.makes(&colormatrix::ENTRY, colormatrix::make);
+    kinds.makes(&lut::ENTRY, lut::make);
+    kinds.makes(&chromakey::ENTRY, chromakey::make);
     kinds.makes(&blur::ENTRY, blur::make);
     kinds.makes(&sharpen::ENTRY, sharpen::make);
     kinds.makes(&convolve::ENTRY, convolve::make);
     kinds.makes(&edges::ENTRY, edges::make);
     kinds.makes(&resize::ENTRY, resize::make);
+    kinds.makes(&crop::ENTRY, crop::make);
     kinds.makes(&flip::ENTRY, flip::make);
+    kinds.makes(&rotate::ENTRY, rotate::make);
+    kinds.makes(&warp::ENTRY, warp::make);
     kinds.makes(&wgsl::ENTRY, wgsl::make);
 }
 

@@ -5,15 +5,20 @@
 //!
 //! Always: pixels are copied as they are; sides are swapped by an odd number of quarter turns.
 
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Output, SizeRule, ValueType};
+use vramp_kernels::head::rotate;
+use vramp_plan::Size;
+use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Output, SizeRule, Status, ValueType};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::defaults;
+
+use super::word_of;
 
 /// What `rotate` declares.
 pub static ENTRY: Entry = Entry {
     name: "rotate",
     about: "turns the picture clockwise by quarter turns",
-    example: "pattern ! rotate degrees=90 ! null",
+    example: "pattern size=64x48 ! rotate degrees=90 ! null",
     outputs: &[Output { size: SizeRule::Turned("degrees"), ..Output::VIDEO }],
     settings: &[defaults(
         "degrees",
@@ -24,5 +29,49 @@ pub static ENTRY: Entry = Entry {
     )],
     bare: Some("degrees"),
     kernel: KernelRule::Always(Kernel::GATHER),
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+#[derive(Debug)]
+struct Rotate {
+    settings: Settings,
+}
+
+#[derive(Debug)]
+struct Settings {
+    quarter_turns: u32,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        let quarter_turns = match word_of(setup, "degrees")? {
+            "90" => 1,
+            "180" => 2,
+            _ => 3,
+        };
+        Ok(Settings { quarter_turns })
+    }
+}
+
+impl PixelHandler for Rotate {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Head(&rotate::ROTATE)]
+    }
+
+    fn size(&self, source: Size) -> Size {
+        match self.settings.quarter_turns {
+            2 => source,
+            _ => Size { width: source.height, height: source.width },
+        }
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&rotate::pack(self.settings.quarter_turns), &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::pixels(Rotate { settings: Settings::of(setup)? }))
+}

@@ -5,15 +5,20 @@
 //!
 //! Always: what no source pixel reaches is transparent black.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Units, ValueType, Work};
+use vramp_kernels::head::warp::{self, Map};
+use vramp_plan::Size;
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::required;
+
+use super::missing;
 
 /// What `warp` declares.
 pub static ENTRY: Entry = Entry {
     name: "warp",
     about: "moves, turns, scales and shears the picture by a 2x3 matrix",
-    example: "pattern ! warp m=0.9,-0.2,40,0.2,0.9,-20 ! null",
+    example: "pattern size=64x64 ! warp m=0.9,-0.2,10,0.2,0.9,-5 ! null",
     settings: &[required(
         "m",
         ValueType::Numbers { counts: &[6] },
@@ -21,13 +26,68 @@ pub static ENTRY: Entry = Entry {
         "two rows of three: factor of x, factor of y, offset in pixels",
     )],
     bare: Some("m"),
-    check: |settings| match settings.numbers("m") {
-        Some([a, b, _, c, d, _]) if (a * d - b * c).abs() < f64::MIN_POSITIVE => {
-            Err("m maps the whole picture onto a line, so it cannot be turned round".to_owned())
-        }
-        _ => Ok(()),
-    },
+    // What may be left out is found out by the parser; what is there has to have a way back.
+    check: |settings| settings.numbers("m").map_or(Ok(()), |m| back(m).map(drop)),
     kernel: KernelRule::Always(Kernel::GATHER),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
+    small: true,
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+/// The map from destination to source, or why there is none.
+fn back(m: &[f64]) -> Result<Map, String> {
+    let map = Map::try_from(m).map_err(|_| format!("m has to be 6 numbers and is {} of them", m.len()))?;
+    warp::inverse(&map).ok_or_else(|| {
+        let [xx, xy, _, yx, yy, _] = map;
+        let flat = xx * yy - xy * yx;
+        format!(
+            "m maps the whole picture onto a line or a point, so it cannot be turned round: {xx} times {yy} less {xy} times \
+             {yx} is {flat}; choose factors for which that is neither 0 nor endless"
+        )
+    })
+}
+
+#[derive(Debug)]
+struct Warp {
+    settings: Settings,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Settings {
+    back: Map,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        let m = setup.settings.numbers("m").ok_or_else(|| missing("m"))?;
+        Ok(Settings { back: back(m).map_err(HandlerError::failed)? })
+    }
+}
+
+/// Where pixels come from, for the size of the last frame.
+#[derive(Debug, Default)]
+struct State {
+    size: Option<Size>,
+    small: Vec<u32>,
+}
+
+impl PixelHandler for Warp {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Head(&warp::WARP)]
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        if self.state.size != Some(info.size) {
+            self.state.small = warp::small(&self.settings.back, info.source, info.size);
+            self.state.size = Some(info.size);
+        }
+        give.part(&warp::pack(), &self.state.small);
+        Ok(Flow::Produced)
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::pixels(Warp { settings: Settings::of(setup)?, state: State::default() }))
+}

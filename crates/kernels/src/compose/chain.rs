@@ -39,13 +39,18 @@ impl Chain<'_> {
 
     /// Applies all of them to a whole row.
     pub(crate) fn apply(&self, y: u32, row: &mut [Pixel]) {
-        self.apply_steps(self.steps, y, row);
+        self.apply_from(y, 0, row);
+    }
+
+    /// Applies all of them to a part of a row, from column `x` on.
+    pub(crate) fn apply_from(&self, y: u32, x: u32, row: &mut [Pixel]) {
+        self.apply_steps(self.steps, y, x, row);
     }
 
     /// Makes a whole row from another one.
     pub(crate) fn make(&self, y: u32, from: &[Pixel], row: &mut [Pixel]) {
         match self.steps.split_first() {
-            Some((first, others)) if self.made(first, from, row) => self.apply_steps(others, y, row),
+            Some((first, others)) if self.made(first, from, row) => self.apply_steps(others, y, 0, row),
             _ => {
                 row.copy_from_slice(from);
                 self.apply(y, row);
@@ -62,12 +67,17 @@ impl Chain<'_> {
         step.function.made.is_some_and(|made| made(&args(self.frame, step.part, self.size, self.level), from, to))
     }
 
-    fn apply_steps(&self, steps: &[Step], y: u32, row: &mut [Pixel]) {
+    fn apply_steps(&self, steps: &[Step], y: u32, x: u32, row: &mut [Pixel]) {
+        let (first, end) = (x as usize, x as usize + row.len());
         for step in steps {
             let frame = args(self.frame, step.part, self.size, self.level);
             let side = step.side.and_then(|at| self.frame.sides.get(at).copied());
             for part in (step.function.spans)(&frame, y).iter() {
-                (step.function.row)(&RowArgs { frame, y, x: part.start as u32, side }, &mut row[part]);
+                let (start, stop) = (part.start.max(first), part.end.min(end));
+                if start < stop {
+                    let pixels = &mut row[start - first..stop - first];
+                    (step.function.row)(&RowArgs { frame, y, x: start as u32, side }, pixels);
+                }
             }
         }
     }

@@ -137,9 +137,10 @@ impl Program {
             }
             return;
         }
+        let at_once = self.head.rows_at_once();
         self.rows(frame, scratch, |_, make| {
-            for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(width)) {
-                make(y, row);
+            for (y, rows) in (first_row..).step_by(at_once).zip(pixels.chunks_mut(at_once * width)) {
+                make(y, rows);
             }
         });
     }
@@ -179,7 +180,7 @@ impl Program {
         });
     }
 
-    /// Hands out what makes rows, which are to be asked for from top to bottom.
+    /// Hands out what makes rows, one or a few at once, which are to be asked for from top to bottom.
     fn rows(
         &self,
         frame: &Frame<'_>,
@@ -190,9 +191,11 @@ impl Program {
         let (head, after) = (self.head_args(frame, found), self.after(frame));
         let mut rows = self.source_rows(frame, changed);
         kept.begin();
-        work(between, &mut |y, row| {
-            (self.head.row)(&head, &mut rows, kept, y, row);
-            after.apply(y, row);
+        work(between, &mut |first, made| {
+            (self.head.row)(&head, &mut rows, kept, first, made);
+            for (y, row) in (first..).zip(made.chunks_exact_mut(frame.size.width as usize)) {
+                after.apply(y, row);
+            }
         });
     }
 

@@ -4,7 +4,10 @@
 //! (`color`).
 //! Does not loop over frames: the composer does.
 
+pub mod channels;
+pub mod chromakey;
 pub mod color;
+pub mod cube;
 pub mod curve;
 pub mod glyphs;
 pub mod gray;
@@ -20,6 +23,9 @@ use crate::function::PixelFn;
 
 /// Every pixel function.
 pub static ALL: &[&PixelFn] = &[
+    &channels::CHANNELS,
+    &chromakey::CHROMAKEY,
+    &cube::CUBE,
     &curve::CURVE,
     &glyphs::GLYPHS,
     &gray::GRAY,

@@ -1,7 +1,8 @@
 //! Levels: which vector instructions the machine has, and loops that are compiled once for each of them.
 //!
 //! Owns the choice of a level, the entry into code that is compiled for it, and the few loops that a compiler does not
-//! find by itself: byte tables, colour matrices, sums of taps, luma and chroma.
+//! find by itself: byte tables, colour matrices, sums of taps, mixes of four, luma and chroma, tiles of pixels that are
+//! turned.
 //! Does not decide what is computed: every loop here or behind [`Level::run`] has a plain twin.
 //!
 //! Always: every level gives the same bytes. A [`Level`] above the baseline exists only where the machine was asked and
@@ -19,12 +20,14 @@ mod wide;
 pub(crate) mod bilinear;
 pub(crate) mod blur;
 pub(crate) mod convolve;
+pub(crate) mod four;
 pub(crate) mod gray;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod paint;
 pub(crate) mod table;
 pub(crate) mod triples;
+pub(crate) mod turn;
 pub(crate) mod weigh;
 
 use std::fmt;

@@ -85,6 +85,13 @@ pub(super) mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn load_64(from: &[u64; BYTES / 8]) -> Vector {
+        // SAFETY: as above.
+        unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn store(to: &mut [u8; BYTES], v: Vector) {
         // SAFETY: the array is as long as the vector, and this store asks for no alignment.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v) }
@@ -200,6 +207,13 @@ pub(super) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn load_32(from: &[u32; BYTES / 4]) -> Vector {
+        // SAFETY: as above.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::simd) fn load_64(from: &[u64; BYTES / 8]) -> Vector {
         // SAFETY: as above.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }

@@ -1,0 +1,64 @@
+//! `rotate`: turned clockwise by quarter turns.
+//!
+//! Owns which source pixel goes where, and in which order they are moved.
+//! Does not turn by other angles: `warp` does.
+//!
+//! Always: pixels are copied as they are; a source pixel is read once, functions in front included.
+
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+use crate::simd::turn::{Columns, Reversed, TILE};
+
+/// Quarter turns. Parameters: how many, 1 to 3.
+pub static ROTATE: Head =
+    Head { name: "rotate", wgsl: include_str!("rotate.wgsl"), words: 1, source: true, small: false, first: None, row };
+
+/// The parameter words.
+pub fn pack(quarter_turns: u32) -> [u32; 1] {
+    [quarter_turns % 4]
+}
+
+/// Rows of the output that are made at once: each row of the source then gives whole lines of the cache. Going down the
+/// source for each row of the output takes five times as long.
+pub(super) const ROWS_AT_ONCE: usize = 128;
+
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let width = args.frame.size.width as usize;
+    match args.frame.words[0] {
+        2 => {
+            for (y, to) in (y..).zip(pixels.chunks_exact_mut(width)) {
+                let from = source.row(i64::from(args.source.height - 1 - y));
+                args.frame.level.run(Reversed { from, to });
+            }
+        }
+        turns => quarter(args, source, y, turns == 1, pixels),
+    }
+}
+
+/// Turns columns of the source into rows of the output, from row `y` on: a few rows of the source at a time, one below
+/// the other or one above.
+fn quarter(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, y: u32, clockwise: bool, pixels: &mut [Pixel]) {
+    let (width, height) = (args.frame.size.width as usize, args.source.height);
+    let rows = (pixels.len() / width).min(ROWS_AT_ONCE);
+    let first = if clockwise { y } else { args.source.width - y - rows as u32 };
+    let unchanged = source.unchanged();
+    let mut changed = [[[0; 4]; ROWS_AT_ONCE]; TILE];
+    for x in (0..height).step_by(TILE) {
+        let tall = TILE.min((height - x) as usize);
+        let from = |i: usize| if clockwise { height - 1 - x - i as u32 } else { x + i as u32 };
+        if unchanged.is_none() {
+            for (i, part) in changed[..tall].iter_mut().enumerate() {
+                source.copy_part(from(i), first, &mut part[..rows]);
+            }
+        }
+        let mut parts: [&[Pixel]; TILE] = [&[]; TILE];
+        for (i, part) in parts[..tall].iter_mut().enumerate() {
+            *part = match unchanged {
+                Some(picture) => &picture.row(from(i))[first as usize..][..rows],
+                None => &changed[i][..rows],
+            };
+        }
+        let columns = Columns { of: &parts[..tall], upwards: !clockwise, x: x as usize, width };
+        columns.put(args.frame.level, pixels);
+    }
+}

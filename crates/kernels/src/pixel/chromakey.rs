@@ -1,0 +1,130 @@
+//! `chromakey`: transparent where the colour is near a key.
+//!
+//! Owns the distance between colours, what it does to alpha, and the row loop.
+//! Does not touch red, green or blue.
+//!
+//! Always: exact. Chroma counts in 1/31250 of a level, in which all weights are whole; a squared distance has 47 bits, and
+//! a distance is the whole number nearest to its root. A hard edge compares squares. A soft one is within a level of the
+//! formula where it is at least 1/20000 wide, a 78th of a level.
+
+use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::picture::Pixel;
+use crate::simd::Loop;
+
+/// A chroma key. Parameters: the key's chroma along both axes; the greatest square that is gone, as its nearest root and
+/// what is over; where the soft edge begins, its width (0 for a hard edge), a shift and a factor that bring distances to
+/// 2^31 at its end.
+pub static CHROMAKEY: PixelFn = PixelFn {
+    name: "chromakey",
+    wgsl: include_str!("chromakey.wgsl"),
+    words: 8,
+    side: false,
+    small: false,
+    row,
+    made: None,
+    spans: everywhere,
+};
+
+/// The weights of red, green and blue in 1/31250: blue's chroma, then red's.
+const WEIGHTS: [[i32; 3]; 2] = [[-5273, -10_352, 15_625], [15_625, -13_084, -2541]];
+/// A distance of 1 in what is counted.
+const UNIT: f64 = 31_250.0 * 255.0;
+/// Distances have less than this many bits on the way to a factor.
+const DISTANCE_BITS: u32 = 16;
+/// All of alpha.
+const FULL: u32 = 1 << 16;
+
+/// The parameter words: what is no further from `key` than `similarity` is gone, and `smooth` further on all is kept.
+pub fn pack(key: [u8; 3], similarity: f64, smooth: f64) -> [u32; 8] {
+    let chroma = WEIGHTS.map(|weights| weights.iter().zip(key).map(|(weight, v)| weight * i32::from(v)).sum::<i32>());
+    let gone = (similarity * UNIT).powi(2).floor();
+    let root = gone.sqrt().round();
+    let over = gone - root * root;
+    let (start, width) = ((similarity * UNIT).round(), (smooth * UNIT).round());
+    let width = if smooth > 0.0 { width.max(1.0) as u32 } else { 0 };
+    let shift = (u32::BITS - width.leading_zeros()).saturating_sub(DISTANCE_BITS);
+    let factor = (1_u32 << 31).div_ceil((width >> shift).max(1));
+    let signed = |v: i32| v.cast_unsigned();
+    let [root, over, start] = [root, over, start].map(|v| signed(v as i32));
+    [signed(chroma[0]), signed(chroma[1]), root, over, start, width, shift, factor]
+}
+
+/// Pixels that are looked at together.
+const AT_ONCE: usize = 32;
+
+fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
+    let key = &args.frame;
+    let chroma = [key.int(0) as f32, key.int(1) as f32];
+    let root = f64::from(key.int(2));
+    let gone = root * root + f64::from(key.int(3));
+    let soft = Soft { start: key.int(4), width: key.int(5), shift: key.words[6], factor: key.words[7] };
+    key.level.run(Key { pixels, chroma, gone, soft });
+}
+
+/// A soft edge.
+#[derive(Clone, Copy)]
+struct Soft {
+    start: i32,
+    width: i32,
+    shift: u32,
+    factor: u32,
+}
+
+struct Key<'a> {
+    pixels: &'a mut [Pixel],
+    chroma: [f32; 2],
+    gone: f64,
+    soft: Soft,
+}
+
+/// A whole number from here on is in the lower bits of a double.
+const UNITS: f64 = 4_503_599_627_370_496.0;
+
+impl Loop for Key<'_> {
+    /// Most pixels are far from the key or at it, so the root is only taken where some of many lie in between.
+    #[inline(always)]
+    fn run(self) {
+        let Key { pixels, chroma, gone, soft } = self;
+        let end = f64::from(soft.start) + f64::from(soft.width) + 1.0;
+        let kept = if soft.width == 0 { gone } else { end * end };
+        let is_kept = |square: &f64| *square > kept;
+        let mut squares = [0.0; AT_ONCE];
+        for pixels in pixels.chunks_mut(AT_ONCE) {
+            for (pixel, square) in pixels.iter().zip(&mut squares) {
+                *square = distance_squared(u32::from_le_bytes(*pixel), chroma);
+            }
+            let squares = &squares[..pixels.len()];
+            if squares.iter().fold(true, |all, square| all & is_kept(square)) {
+                continue;
+            }
+            if soft.width == 0 {
+                for (pixel, square) in pixels.iter_mut().zip(squares) {
+                    let mask = if *square > gone { u32::MAX } else { 0x00ff_ffff };
+                    *pixel = (u32::from_le_bytes(*pixel) & mask).to_le_bytes();
+                }
+            } else {
+                for (pixel, square) in pixels.iter_mut().zip(squares) {
+                    let word = u32::from_le_bytes(*pixel);
+                    // Never half way between two, since squares are whole.
+                    let root = ((square.sqrt() + UNITS).to_bits() as u32).cast_signed();
+                    let beyond = (root - soft.start).clamp(0, soft.width).cast_unsigned();
+                    let kept = (((beyond >> soft.shift) * soft.factor) >> 15).min(FULL);
+                    let alpha = ((word >> 24) * kept + FULL / 2) >> 16;
+                    *pixel = ((word & 0x00ff_ffff) | (alpha << 24)).to_le_bytes();
+                }
+            }
+        }
+    }
+}
+
+/// Floats of 32 bits hold every sum of weights, and doubles every square: all is exact.
+#[inline(always)]
+fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
+    let levels = [word, word >> 8, word >> 16].map(|v| (v & 255).cast_signed() as f32);
+    let along = |axis: usize| {
+        let [red, green, blue] = WEIGHTS[axis].map(|weight| weight as f32);
+        f64::from(red * levels[0] + green * levels[1] + blue * levels[2] - chroma[axis])
+    };
+    let (x, y) = (along(0), along(1));
+    x * x + y * y
+}

@@ -1,0 +1,29 @@
+// Transparent where the colour is near the key.
+// in: a pixel; out: the same with less alpha where its chroma is near the key's
+// params: 0, 1 the key's chroma; 2, 3 the greatest distance that is all gone, as a root and what is over;
+// 4 where the soft edge begins, 5 how wide it is, 6 how far distances are shifted, 7 the factor that makes the width 2^31;
+// a width of 0 is a hard edge
+// Chroma counts in 1/31250 of a level, so that its weights are whole; distances are whole roots, nearest, made exact.
+fn chromakey(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
+    let x = 15625 * c.z - 5273 * c.x - 10352 * c.y - int(k);
+    let y = 15625 * c.x - 13084 * c.y - 2541 * c.z - int(k + 1u);
+    // The square needs 47 bits: floats guess the root, and what is over fits 32 bits, since it wraps around.
+    let square = u32(x) * u32(x) + u32(y) * u32(y);
+    var root = i32(sqrt(f32(x) * f32(x) + f32(y) * f32(y)));
+    var over = bitcast<i32>(square - u32(root) * u32(root));
+    root += i32(round(f32(over) / (2.0 * f32(max(root, 1)))));
+    root = max(root, 0);
+    for (var i = 0; i < 3; i++) {
+        over = bitcast<i32>(square - u32(root) * u32(root));
+        root += select(select(0, 1, over > root), -1, over <= -root && root > 0);
+    }
+    over = bitcast<i32>(square - u32(root) * u32(root));
+    var kept = 0u;
+    if (word(k + 5u) == 0u) {
+        kept = select(0u, 65536u, root > int(k + 2u) || (root == int(k + 2u) && over > int(k + 3u)));
+    } else {
+        let beyond = clamp(root - int(k + 4u), 0, int(k + 5u));
+        kept = min(((u32(beyond) >> word(k + 6u)) * word(k + 7u)) >> 15u, 65536u);
+    }
+    return vec4<i32>(c.xyz, i32((u32(c.w) * kept + 32768u) >> 16u));
+}

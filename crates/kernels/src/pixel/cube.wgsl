@@ -1,0 +1,33 @@
+// A colour looked up in a cube of colours, between the four corners of a tetrahedron.
+// in: a pixel; out: red, green and blue looked up, alpha kept
+// params: 0 how many entries along an edge, 1 fraction bits of their levels, 2 whether they are bytes
+// small: for each level of red, then of green, then of blue: the entry below it (upper 16 bits) and how far it is to the
+// next, of 16384 (lower 16 bits); then the entries, red fastest: two words of red and green, and blue, 16 bits each
+// with a sign, or one word of bytes
+fn cube(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
+    let place = vec3<u32>(small(u32(c.x)), small(256u + u32(c.y)), small(512u + u32(c.z)));
+    let f = vec3<i32>(place & vec3<u32>(65535u));
+    let step = vec3<u32>(1u, word(k), word(k) * word(k));
+    let low = place >> vec3<u32>(16u);
+    let base = low.x + low.y * step.y + low.z * step.z;
+    let across = step.x + step.y + step.z;
+    // From the lowest corner to the highest, first along the axis that is furthest on, last along the least.
+    let first = select(select(step.z, step.y, f.y >= f.z), step.x, f.x >= f.y && f.x >= f.z);
+    let last = select(select(step.x, step.y, f.y <= f.x), step.z, f.z <= f.x && f.z <= f.y);
+    let most = max(f.x, max(f.y, f.z));
+    let least = min(f.x, min(f.y, f.z));
+    let middle = f.x + f.y + f.z - most - least;
+    let sum = cube_entry(base, k) * (16384 - most) + cube_entry(base + first, k) * (most - middle)
+        + cube_entry(base + across - last, k) * (middle - least) + cube_entry(base + across, k) * least;
+    let shift = 14u + word(k + 1u);
+    let level = (sum + vec3<i32>(1 << (shift - 1u))) >> vec3<u32>(shift);
+    return vec4<i32>(clamp(level, vec3<i32>(0), vec3<i32>(255)), c.w);
+}
+
+fn cube_entry(i: u32, k: u32) -> vec3<i32> {
+    if (word(k + 2u) != 0u) {
+        return unpack_pixel(small(768u + i)).xyz;
+    }
+    let rg = bitcast<i32>(small(768u + 2u * i));
+    return vec3<i32>((rg << 16u) >> 16u, rg >> 16u, (bitcast<i32>(small(769u + 2u * i)) << 16u) >> 16u);
+}

@@ -1,0 +1,311 @@
+//! Mixes of four, for many pixels at once: four neighbours in a picture, or four entries of a colour table.
+//!
+//! Owns the sums, in pairs of 16-bit numbers, which vectors multiply and add in one step; and the fetching of what lies
+//! anywhere in memory, one by one.
+//! Does not choose places or weights.
+//!
+//! Always: places are checked together, before the first is read; weights come to 16384; sums of 32 bits get the half for rounding and are clamped to levels.
+
+#![expect(
+    unsafe_code,
+    reason = "code for instructions that the machine was asked about can only be entered so, and a check for each of four \
+              places of each pixel takes a fifth of the time"
+)]
+
+use crate::picture::Pixel;
+
+use super::{Level, Loop};
+
+/// Pixels that are fetched together.
+pub(crate) const AT_ONCE: usize = 64;
+
+/// Neighbours in a picture, for so many pixels.
+#[derive(Debug)]
+pub(crate) struct Taps {
+    /// Two pixels next to each other, the left one in the lower half.
+    pub(crate) top: [u64; AT_ONCE],
+    /// The two below.
+    pub(crate) bottom: [u64; AT_ONCE],
+    /// Their weights, 16 bits each: of the upper two, then of the lower two.
+    pub(crate) weights: [[u32; 2]; AT_ONCE],
+}
+
+/// Entries of a table, for so many pixels.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    /// Red, green, blue and nothing, 16 bits each with a sign.
+    pub(crate) entries: [[u64; AT_ONCE]; 4],
+    /// The weights of the four, 16 bits each.
+    pub(crate) weights: [[u32; 2]; AT_ONCE],
+}
+
+impl Default for Taps {
+    fn default() -> Taps {
+        Taps { top: [0; AT_ONCE], bottom: [0; AT_ONCE], weights: [[0; 2]; AT_ONCE] }
+    }
+}
+
+impl Default for Entries {
+    fn default() -> Entries {
+        Entries { entries: [[0; AT_ONCE]; 4], weights: [[0; 2]; AT_ONCE] }
+    }
+}
+
+/// Fraction bits of weights.
+const WEIGHT_BITS: u32 = 14;
+
+impl Taps {
+    /// Fetches neighbours for as many pixels as there are places: the place of the upper left one in a picture of this
+    /// width.
+    ///
+    /// # Panics
+    /// If a place or its neighbour below and to the right is not in the picture.
+    #[inline(always)]
+    pub(crate) fn fetch(&mut self, picture: &[Pixel], width: usize, places: &[u32]) {
+        let last = places.iter().fold(0, |last, place| last.max(*place)) as usize + width + 1;
+        assert!(last < picture.len(), "{last} is beyond a picture of {} pixels", picture.len());
+        for ((place, top), bottom) in places.iter().zip(&mut self.top).zip(&mut self.bottom) {
+            let place = *place as usize;
+            // SAFETY: the greatest place has a neighbour below and to the right, as was just checked.
+            let two = |at: usize| unsafe { picture.get_unchecked(at..at + 2) };
+            *top = together(two(place));
+            *bottom = together(two(place + width));
+        }
+    }
+}
+
+#[inline(always)]
+fn together(two: &[Pixel]) -> u64 {
+    u64::from_le_bytes(*two.as_flattened().first_chunk().unwrap_or(&[0; 8]))
+}
+
+impl Entries {
+    /// Fetches one of the four for as many pixels as there are places among these.
+    ///
+    /// # Panics
+    /// If a place is beyond them.
+    #[inline(always)]
+    pub(crate) fn fetch(&mut self, corner: usize, from: &[[u32; 2]], places: &[u32]) {
+        let last = places.iter().fold(0, |last, place| last.max(*place)) as usize;
+        assert!(last < from.len(), "{last} is beyond a table of {} entries", from.len());
+        for (place, to) in places.iter().zip(&mut self.entries[corner]) {
+            // SAFETY: the greatest place is one of the table's, as was just checked.
+            let [low, high] = unsafe { *from.get_unchecked(*place as usize) };
+            *to = u64::from(low) | (u64::from(high) << 32);
+        }
+    }
+}
+
+/// Mixes as many pixels as there is room for, at most [`AT_ONCE`], from the first taps.
+pub(crate) fn mix(level: Level, taps: &Taps, pixels: &mut [Pixel]) {
+    let done = match level.0 {
+        super::Kind::Baseline => 0,
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::mix(taps, pixels) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx512Bytes => unsafe { x86::avx512::mix(taps, pixels) },
+    };
+    level.run(Mix { taps, done, pixels });
+}
+
+/// Mixes red, green and blue of as many pixels, from entries with so many fraction bits; alpha is kept.
+pub(crate) fn mix_entries(level: Level, entries: &Entries, fraction_bits: u32, pixels: &mut [Pixel]) {
+    let shift = WEIGHT_BITS + fraction_bits;
+    let done = match level.0 {
+        super::Kind::Baseline => 0,
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::mix_entries(entries, shift, pixels) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        super::Kind::Avx512Bytes => unsafe { x86::avx512::mix_entries(entries, shift, pixels) },
+    };
+    level.run(MixEntries { entries, shift, done, pixels });
+}
+
+/// The plain way, for what vectors have left over.
+struct Mix<'a> {
+    taps: &'a Taps,
+    done: usize,
+    pixels: &'a mut [Pixel],
+}
+
+impl Loop for Mix<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (i, pixel) in self.pixels.iter_mut().enumerate().skip(self.done) {
+            let [top, bottom] = [self.taps.top[i], self.taps.bottom[i]];
+            let weights = sixteens(self.taps.weights[i]);
+            let levels = |shift: u32| [top >> shift, top >> (shift + 32), bottom >> shift, bottom >> (shift + 32)];
+            let sum = |shift: u32| {
+                let taps = levels(shift).map(|level| i32::from(level as u8));
+                let sum: i32 = taps.iter().zip(weights).map(|(tap, weight)| tap * weight).sum();
+                ((sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS) as u8
+            };
+            *pixel = [sum(0), sum(8), sum(16), sum(24)];
+        }
+    }
+}
+
+/// The plain way, for what vectors have left over.
+struct MixEntries<'a> {
+    entries: &'a Entries,
+    shift: u32,
+    done: usize,
+    pixels: &'a mut [Pixel],
+}
+
+impl Loop for MixEntries<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let half = 1 << (self.shift - 1);
+        for (i, pixel) in self.pixels.iter_mut().enumerate().skip(self.done) {
+            let weights = sixteens(self.entries.weights[i]);
+            let corners =
+                self.entries.entries.each_ref().map(|entries| sixteens([entries[i] as u32, (entries[i] >> 32) as u32]));
+            for (channel, level) in pixel[..3].iter_mut().enumerate() {
+                let sum: i32 = corners.iter().zip(weights).map(|(corner, weight)| corner[channel] * weight).sum();
+                *level = ((sum + half) >> self.shift).clamp(0, 255) as u8;
+            }
+        }
+    }
+}
+
+/// Four numbers of 16 bits with a sign.
+#[inline(always)]
+fn sixteens([low, high]: [u32; 2]) -> [i32; 4] {
+    [low, low >> 16, high, high >> 16].map(|v| i32::from((v as u16).cast_signed()))
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    super::super::wide::both_widths! { v;
+        use std::arch::x86_64::__m128i;
+        use std::arch::x86_64::_mm_cvtsi32_si128;
+        use std::arch::x86_64::_mm_set1_epi32;
+        use std::arch::x86_64::_mm_setr_epi32;
+        use crate::picture::Pixel;
+        use crate::simd::four::Entries;
+        use crate::simd::four::Taps;
+        use crate::simd::four::WEIGHT_BITS;
+
+        fn mix(taps: &Taps, pixels: &mut [Pixel]) -> usize {
+            let (zero, half) = (v::zero(), v::all_32(1 << (WEIGHT_BITS - 1)));
+            // Channels of two pixels next to each other, twice.
+            let turn = v::repeat(_mm_setr_epi32(0x0501_0400, 0x0703_0602, 0x0d09_0c08, 0x0f0b_0e0a));
+            let (groups, _) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
+            let (tops, _) = taps.top.as_chunks::<{ v::BYTES / 8 }>();
+            let (bottoms, _) = taps.bottom.as_chunks::<{ v::BYTES / 8 }>();
+            let (weights, _) = taps.weights.as_flattened().as_chunks::<{ v::BYTES / 4 }>();
+            let mut done = 0;
+            for (at, group) in groups.iter_mut().enumerate() {
+                // No `map` in here: what it calls would not become part of this.
+                let mut levels = [zero; 2];
+                for (levels, at) in levels.iter_mut().zip(2 * at..) {
+                    let top = v::shuffle_8(v::load_64(&tops[at]), turn);
+                    let bottom = v::shuffle_8(v::load_64(&bottoms[at]), turn);
+                    let weights = spread(v::load_32(&weights[at]));
+                    let one = v::dot(half, v::unpack_low_8(top, zero), weights[0]);
+                    let one = v::dot(one, v::unpack_low_8(bottom, zero), weights[1]);
+                    let other = v::dot(half, v::unpack_high_8(top, zero), weights[2]);
+                    let other = v::dot(other, v::unpack_high_8(bottom, zero), weights[3]);
+                    *levels = v::pack_32(v::shift_32(one, 14), v::shift_32(other, 14));
+                }
+                let to = group.as_flattened_mut().first_chunk_mut().expect("four bytes to a pixel");
+                v::store(to, v::in_turns(v::pack_16(levels[0], levels[1])));
+                done += v::BYTES / 4;
+            }
+            done
+        }
+
+        fn mix_entries(entries: &Entries, shift: u32, pixels: &mut [Pixel]) -> usize {
+            let half = v::all_32(1 << (shift - 1));
+            let count: __m128i = _mm_cvtsi32_si128(shift.cast_signed());
+            let alpha = v::repeat(_mm_set1_epi32(0xff00_0000_u32.cast_signed()));
+            let (groups, _) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
+            let [first, second, third, fourth] = &entries.entries;
+            let (first, _) = first.as_chunks::<{ v::BYTES / 8 }>();
+            let (second, _) = second.as_chunks::<{ v::BYTES / 8 }>();
+            let (third, _) = third.as_chunks::<{ v::BYTES / 8 }>();
+            let (fourth, _) = fourth.as_chunks::<{ v::BYTES / 8 }>();
+            let (weights, _) = entries.weights.as_flattened().as_chunks::<{ v::BYTES / 4 }>();
+            let mut done = 0;
+            for (at, group) in groups.iter_mut().enumerate() {
+                let mut levels = [half; 2];
+                for (levels, at) in levels.iter_mut().zip(2 * at..) {
+                    let (a, b) = (v::load_64(&first[at]), v::load_64(&second[at]));
+                    let (c, d) = (v::load_64(&third[at]), v::load_64(&fourth[at]));
+                    let weights = spread(v::load_32(&weights[at]));
+                    let one = v::dot(half, v::unpack_low_16(a, b), weights[0]);
+                    let one = v::dot(one, v::unpack_low_16(c, d), weights[1]);
+                    let other = v::dot(half, v::unpack_high_16(a, b), weights[2]);
+                    let other = v::dot(other, v::unpack_high_16(c, d), weights[3]);
+                    *levels = v::pack_32(v::shift_by_32(one, count), v::shift_by_32(other, count));
+                }
+                let group = group.as_flattened_mut().first_chunk_mut().expect("four bytes to a pixel");
+                // Entries have nothing where alpha is, and half a level of nothing is none.
+                let kept = v::and(v::load(group), alpha);
+                v::store(group, v::xor(kept, v::in_turns(v::pack_16(levels[0], levels[1]))));
+                done += v::BYTES / 4;
+            }
+            done
+        }
+
+        /// Each pair of weights of two pixels to all channels: the first pixel's two pairs, then the second's.
+        #[inline]
+        fn spread(weights: v::Vector) -> [v::Vector; 4] {
+            [
+                v::shuffle_8(weights, v::repeat(_mm_set1_epi32(0x0302_0100))),
+                v::shuffle_8(weights, v::repeat(_mm_set1_epi32(0x0706_0504))),
+                v::shuffle_8(weights, v::repeat(_mm_set1_epi32(0x0b0a_0908))),
+                v::shuffle_8(weights, v::repeat(_mm_set1_epi32(0x0f0e_0d0c))),
+            ]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state >> 11
+    }
+
+    /// Four weights that come to 16384, ends included.
+    fn weights(state: &mut u64) -> [u32; 2] {
+        let mut cuts = [0; 3].map(|_: u64| random(state) % 20_000);
+        cuts = cuts.map(|cut| cut.saturating_sub(1800).min(16_384));
+        cuts.sort_unstable();
+        [cuts[0] | ((cuts[1] - cuts[0]) << 16), (cuts[2] - cuts[1]) | ((16_384 - cuts[2]) << 16)].map(|v| v as u32)
+    }
+
+    #[test]
+    fn every_level_mixes_alike_in_any_number() {
+        let state = &mut 1;
+        for count in (0..=AT_ONCE).chain([AT_ONCE; 40]) {
+            let (mut taps, mut entries) = (Taps::default(), Entries::default());
+            for i in 0..AT_ONCE {
+                let two = [random(state), random(state)].map(|v| v << 13 ^ v);
+                (taps.top[i], taps.bottom[i], taps.weights[i]) = (two[0], two[1], weights(state));
+                entries.weights[i] = weights(state);
+                entries.entries.iter_mut().for_each(|entries| entries[i] = (random(state) << 7) & 0xffff_ffff_ffff);
+            }
+            let before: Vec<Pixel> = (0..count).map(|_| (random(state) as u32).to_le_bytes()).collect();
+            let all = |level: Level| {
+                let mut made = [before.clone(), before.clone(), before.clone()];
+                mix(level, &taps, &mut made[0]);
+                mix_entries(level, &entries, 7, &mut made[1]);
+                mix_entries(level, &entries, 0, &mut made[2]);
+                made
+            };
+            let plain = all(Level::BASELINE);
+            for level in Level::available() {
+                assert_eq!(all(level), plain, "{count} at {level}");
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+"""Writes the pictures that colour tables, keys, cuts, turns and maps of the plane are compared with.
+
+Owns the references: NumPy in double precision, written from the formulas and not from the Rust code, and OpenCV.
+Does not share anything with the code under test.
+
+Usage: python point.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/point; its
+README.md says what is in it.
+"""
+
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+if cv2.__version__ != "5.0.0":
+    sys.exit(f"OpenCV 5.0.0 is the reference, this is {cv2.__version__}")
+
+folder = Path(sys.argv[1])
+cases = []
+
+
+def write(line, picture):
+    """One case: its settings as words, and the picture that must come out."""
+    name = f"{len(cases):03}.rgba"
+    h, w, channels = picture.shape
+    assert channels == 4 and picture.dtype == np.uint8
+    (folder / name).write_bytes(np.ascontiguousarray(picture).tobytes())
+    cases.append(f"{name} {w}x{h} {line}")
+
+
+def rounded(v):
+    return np.clip(np.floor(v + 0.5), 0, 255).astype(np.uint8)
+
+
+# ---- sources, made from their size alone on both sides: noise, with a few flat and steep places in it
+
+
+def pcg(v):
+    wrap = 2**32 - 1
+    s = (v * 747796405 + 2891336453) & wrap
+    t = (((s >> ((s >> 28) + 4)) ^ s) * 277803737) & wrap
+    return (t >> 22) ^ t
+
+
+def source(w, h):
+    frame = pcg(pcg(w * 1000 + h))
+    hashed = np.array([pcg((i + frame) & (2**32 - 1)) for i in range(w * h)], np.int64).reshape(h, w)
+    picture = np.empty((h, w, 4), np.uint8)
+    for channel in range(3):
+        picture[..., channel] = hashed >> 8 * channel & 255
+    picture[..., 3] = picture[..., 0] ^ 0x5A
+    picture[h // 3 : h // 2, w // 4 : w // 2] = (255, 0, 255, 255)
+    picture[h // 2 :, w // 2 :] //= 8
+    return picture
+
+
+SIZES = [(1, 1), (1, 7), (9, 1), (17, 13), (41, 35)]
+
+# ---- cuts and turns
+
+for (W, H), (x, y), (w, h) in [
+    ((1, 1), (0, 0), (1, 1)),
+    ((17, 13), (0, 0), (17, 13)),
+    ((17, 13), (3, 2), (9, 10)),
+    ((17, 13), (16, 12), (1, 1)),
+    ((41, 35), (20, 0), (21, 35)),
+]:
+    write(f"crop from={W}x{H} x={x} y={y}", source(W, H)[y : y + h, x : x + w])
+for W, H in SIZES:
+    for degrees, code in [
+        (90, cv2.ROTATE_90_CLOCKWISE),
+        (180, cv2.ROTATE_180),
+        (270, cv2.ROTATE_90_COUNTERCLOCKWISE),
+    ]:
+        write(f"rotate from={W}x{H} degrees={degrees}", cv2.rotate(source(W, H), code).reshape(
+            (W, H, 4) if degrees != 180 else (H, W, 4)))
+
+# ---- maps of the plane
+
+
+def warp(picture, m):
+    """Each place of the result from the four source pixels around it, in double precision; nothing beyond the source."""
+    h, w = picture.shape[:2]
+    back = np.linalg.inv(np.vstack([np.array(m, float).reshape(2, 3), [0, 0, 1]]))
+    y, x = np.mgrid[0:h, 0:w].astype(float)
+    u = back[0, 0] * x + back[0, 1] * y + back[0, 2]
+    v = back[1, 0] * x + back[1, 1] * y + back[1, 2]
+    u, v = np.clip(u, -9, w + 9), np.clip(v, -9, h + 9)
+    i, j = np.floor(u).astype(int), np.floor(v).astype(int)
+    padded = np.pad(picture.astype(float), ((12, 12), (12, 12), (0, 0)))
+    tap = lambda dx, dy: padded[j + dy + 12, i + dx + 12]
+    a, b = (u - i)[..., None], (v - j)[..., None]
+    top = tap(0, 0) * (1 - a) + tap(1, 0) * a
+    bottom = tap(0, 1) * (1 - a) + tap(1, 1) * a
+    return rounded(top * (1 - b) + bottom * b)
+
+
+MAPS = [
+    [1, 0, 0, 0, 1, 0],
+    [1, 0, 3, 0, 1, -2],
+    [1, 0, 0.5, 0, 1, 0.25],
+    [0.9, -0.2, 4, 0.2, 0.9, -2],
+    [0.7, -0.7, 12, 0.7, 0.7, -5],
+    [-1, 0, 16, 0, 1, 0],
+    [0, 1, 0, 1, 0, 0],
+    [3.7, 0.1, -10, -0.2, 2.9, -7],
+    [0.13, 0, 5, 0.02, 0.17, 4],
+    [1, 0.5, -4, 0, 1, 0],
+    [1000, 0, -8000, 0, 1000, -6000],
+    [1, 0, 1e6, 0, 1, 0],
+]
+for m in MAPS:
+    numbers = ",".join(repr(v) for v in m)
+    for W, H in [(1, 1), (17, 13), (41, 35)]:
+        write(f"warp m={numbers}", warp(source(W, H), m))
+    found = cv2.warpAffine(source(41, 35), np.array(m, float).reshape(2, 3), (41, 35), flags=cv2.INTER_LINEAR)
+    write(f"warp m={numbers}", found)
+
+# ---- keys
+
+
+def chromakey(picture, key, similarity, smooth):
+    def chroma(c):
+        r, g, b = (c[..., i] / 255 for i in range(3))
+        return -0.168736 * r - 0.331264 * g + 0.5 * b, 0.5 * r - 0.418688 * g - 0.081312 * b
+
+    (b, r), (kb, kr) = chroma(picture[..., :3].astype(float)), chroma(np.array(key, float))
+    d = np.sqrt((b - kb) ** 2 + (r - kr) ** 2)
+    kept = np.clip((d - similarity) / smooth, 0, 1) if smooth else (d > similarity).astype(float)
+    return np.dstack([picture[..., :3], rounded(picture[..., 3] * kept)])
+
+
+for key, similarity, smooth in [
+    ((0, 255, 0), 0.3, 0.1),
+    ((0, 255, 0), 0.3, 0),
+    ((0, 255, 0), 0.25, 0.5),
+    ((255, 0, 255), 0, 0),
+    ((255, 0, 255), 0, 1.5),
+    ((10, 20, 250), 0.1, 0.001),
+    ((128, 128, 128), 1.5, 0.2),
+    ((31, 0, 31), 0.02, 0.05),
+]:
+    settings = f"key={key[0]},{key[1]},{key[2]} similarity={similarity} smooth={smooth}"
+    for W, H in [(1, 1), (17, 13), (41, 35)]:
+        write(f"chromakey {settings}", chromakey(source(W, H), key, similarity, smooth))
+
+# ---- cubes of colours, made from their size alone on both sides
+
+
+def cube(along, low, high):
+    count = along**3
+    hashed = np.array([[pcg((3 * i + c + 77 * along) & (2**32 - 1)) for c in range(3)] for i in range(count)], np.int64)
+    return (low + (high - low) * ((hashed >> 8) / 2**24)).astype(np.float32).astype(float)
+
+
+def tetrahedral(picture, entries, along, minimum, maximum):
+    place = (picture[..., :3] / 255.0 - minimum) / (maximum - minimum)
+    place = np.clip(place, 0, 1) * (along - 1)
+    low = np.minimum(np.floor(place), along - 2).astype(int)
+    f = place - low
+    steps = np.array([1, along, along * along])
+    order = np.argsort(-f, axis=-1, kind="stable")
+    at = (low * steps).sum(-1)
+    before, total = np.ones(f.shape[:2]), np.zeros(f.shape)
+    for k in range(3):
+        axis = order[..., k]
+        here = np.take_along_axis(f, axis[..., None], -1)[..., 0]
+        total += (before - here)[..., None] * entries[at]
+        before, at = here, at + steps[axis]
+    total += before[..., None] * entries[at]
+    return np.dstack([rounded(255 * total), picture[..., 3]])
+
+
+for along, low, high, minimum, maximum in [
+    (2, 0, 1, 0, 1),
+    (3, -0.25, 1.25, 0, 1),
+    (17, 0, 1, 0, 1),
+    (33, -0.1, 1.1, 0, 1),
+    (5, 0, 1, 0.1, 0.8),
+    (5, 0, 1, -1, 2),
+    (4, -1, 2, 0, 1),
+    (4, -5, 5, 0, 1),
+    (4, -16, 16, 0, 1),
+]:
+    entries = cube(along, low, high)
+    for W, H in [(1, 1), (17, 13), (41, 35)]:
+        settings = f"along={along} low={low} high={high} min={minimum} max={maximum}"
+        write(f"cube {settings}", tetrahedral(source(W, H), entries, along, minimum, maximum))
+
+(folder / "cases.txt").write_text("\n".join(cases) + "\n")

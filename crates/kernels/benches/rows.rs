@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, load_here::LOAD};
+use vramp_kernels::head::{Head, ball, bilinear, blur, boxblur, load_here::LOAD, median3, median5};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
@@ -53,6 +53,11 @@ fn nothing() -> Given {
 fn blur_of(name: &'static str, sigma: f64, taps: u32) -> Case {
     let weights = blur::weights(sigma, taps).expect("an odd number of taps");
     case(name, &blur::BLUR, &(blur::pack(&weights).to_vec(), blur::small(&weights)), SIZE, &[])
+}
+
+fn box_of(name: &'static str, side: u32) -> Case {
+    let words = boxblur::pack(side, SIZE).expect("an odd side");
+    case(name, &boxblur::BOXBLUR, &(words.to_vec(), vec![]), SIZE, &[])
 }
 
 fn looked_up(table: &table::Table) -> (&'static PixelFn, Given) {
@@ -117,6 +122,17 @@ fn cases() -> Vec<Case> {
         blur_of("blur9", 1.5, 9),
         blur_of("blur13", 2.0, 13),
         blur_of("blur31", 5.0, 31),
+        box_of("box3", 3),
+        box_of("box5", 5),
+        box_of("box9", 9),
+        box_of("box15", 15),
+        box_of("box31", 31),
+        box_of("box127", 127),
+        box_of("box257", 257),
+        box_of("box301", 301),
+        box_of("box1023", 1023),
+        case("median3", &median3::MEDIAN3, &nothing(), SIZE, &[]),
+        case("median5", &median5::MEDIAN5, &nothing(), SIZE, &[]),
         case("bilinear", &bilinear::BILINEAR, &(vec![], bilinear::small(HALF, SIZE)), HALF, &[]),
         load("chain5", &chain()),
         Case { in_place: true, ..load("chain5 edit", &chain()) },

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::{
-    Head, ball, bars, bilinear, blur, checker, disc, flip, gradient, load_here::LOAD, nearest, noise, solid,
+    Head, ball, bars, bilinear, blur, boxblur, checker, disc, flip, gradient, load_here::LOAD, median3, median5,
+    nearest, noise, solid,
 };
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold};
 use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
@@ -118,12 +119,16 @@ fn heads(random: &mut Random, source: Size) -> Vec<(Given<Head>, Size)> {
     let to = Size { width: 1 + random.below(70) as u32, height: 1 + random.below(50) as u32 };
     let sigma = 0.3 + random.below(40) as f64 / 10.0;
     let weights = blur::weights(sigma, blur::size_of(sigma)).expect("an odd size");
+    let side = [1, 3, 5, 9, 31, 257, 259, 1023][random.below(8)];
     vec![
         (given(&LOAD, &[], &[]), source),
         (given(&flip::FLIP, &flip::pack(random.below(2) == 0, random.below(2) == 0), &[]), source),
         (given(&nearest::NEAREST, &nearest::pack(), &nearest::small(source, to)), to),
         (given(&bilinear::BILINEAR, &bilinear::pack(), &bilinear::small(source, to)), to),
         (given(&blur::BLUR, &blur::pack(&weights), &blur::small(&weights)), source),
+        (given(&boxblur::BOXBLUR, &boxblur::pack(side, source).expect("an odd side"), &[]), source),
+        (given(&median3::MEDIAN3, &median3::pack(), &[]), source),
+        (given(&median5::MEDIAN5, &median5::pack(), &[]), source),
         (given(&solid::SOLID, &solid::pack([1, 2, 3, 255]), &[]), to),
         (given(&gradient::GRADIENT, &gradient::pack(n), &[]), to),
         (given(&bars::BARS, &bars::pack(), &[]), to),
@@ -283,6 +288,24 @@ fn every_head_agrees_with_its_twin() {
         for (head, to) in heads(&mut random, source) {
             let case = case(&mut random, &head, (source, to), &[], &[]);
             rig.compare(&case, head.kernel.name);
+        }
+    }
+}
+
+#[test]
+fn every_side_of_a_boxblur_agrees_with_its_twin_on_every_width() {
+    let (mut rig, mut random) = (Rig::open(LimitSet::Adapter), Random(6));
+    // Sums along a row of more than 257 pixels are told by two columns: even ones, odd ones, the last of an odd number.
+    for (width, height) in [(1, 1), (1, 5), (5, 1), (2, 3), (3, 2), (4, 4), (37, 6), (300, 3)] {
+        let source = Size { width, height };
+        for side in [1, 3, 9, 255, 257, 259, 261, 511, 1021, 1023] {
+            let head = given(&boxblur::BOXBLUR, &boxblur::pack(side, source).expect("an odd side"), &[]);
+            let mut case = case(&mut random, &head, (source, source), &[], &[]);
+            rig.compare(&case, &format!("boxblur {side}"));
+            // The greatest sums there are, and the greatest differences between neighbours.
+            let steep = |i: usize| [255, if i % 2 == 0 { 255 } else { 0 }, if i < 2 { 255 } else { 0 }, 0];
+            case.source = Some((0..source.pixels() as usize).map(steep).collect());
+            rig.compare(&case, &format!("steep boxblur {side}"));
         }
     }
 }

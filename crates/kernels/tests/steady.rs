@@ -7,7 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use vramp_kernels::head::{Head, ball, bilinear, blur, disc, load_here::LOAD, nearest};
+use vramp_kernels::head::{Head, ball, bilinear, blur, boxblur, disc, load_here::LOAD, median3, median5, nearest};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
@@ -148,6 +148,14 @@ fn a_second_band_allocates_nothing() {
         };
         check(&blur::BLUR, &blurred(&weights), SIZE, &[looked_up(), mixed()], &[saturated()]);
         check(&blur::BLUR, &blurred(&sharp), SIZE, &[grayed()], &[]);
+        for side in [3, 9, 31, 257, 259] {
+            let words = boxblur::pack(side, SIZE).expect("an odd side").to_vec();
+            check(&boxblur::BOXBLUR, &(words, vec![]), SIZE, &[looked_up()], &[saturated()]);
+        }
+        for head in [&median3::MEDIAN3, &median5::MEDIAN5] {
+            check(head, &none, SIZE, &[looked_up(), mixed()], &[saturated()]);
+            check(head, &none, SIZE, &[], &[]);
+        }
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];

@@ -44,6 +44,8 @@ pub(crate) fn register(kinds: &mut Kinds) {
     kinds.makes(&threshold::ENTRY, threshold::make);
     kinds.makes(&colormatrix::ENTRY, colormatrix::make);
     kinds.makes(&blur::ENTRY, blur::make);
+    kinds.makes(&boxblur::ENTRY, boxblur::make);
+    kinds.makes(&median::ENTRY, median::make);
     kinds.makes(&resize::ENTRY, resize::make);
     kinds.makes(&flip::ENTRY, flip::make);
     kinds.makes(&wgsl::ENTRY, wgsl::make);

@@ -6,20 +6,22 @@
 fn boxblur_first(at: vec2<i32>, k: u32) -> vec4<u32> {
     let reach = int(k);
     let last = source_size().x - 1;
+    // An odd column's neighbour also has the pixel in front, and lacks the last one.
+    let odd = reach > 128 && (at.x & 1) == 1;
     var sum = vec4<i32>(0);
-    for (var x = at.x - reach; x <= at.x + reach; x++) {
-        sum += load(vec2<i32>(clamp(x, 0, last), at.y));
+    var first = vec4<i32>(0);
+    var newest = vec4<i32>(0);
+    for (var x = at.x - reach - select(0, 1, odd); x <= at.x + reach; x++) {
+        newest = load(vec2<i32>(clamp(x, 0, last), at.y));
+        sum += newest;
+        first = select(first, newest, x < at.x - reach);
     }
+    let own = vec4<u32>(sum - first);
     if (reach <= 128) {
-        return vec4<u32>(sum);
+        return own;
     }
-    let odd = (at.x & 1) == 1;
-    var before = sum;
-    if (odd) {
-        before += load(vec2<i32>(max(at.x - 1 - reach, 0), at.y)) - load(vec2<i32>(min(at.x + reach, last), at.y));
-    }
-    let upper = (vec4<u32>(before) >> vec4<u32>(16u)) << vec4<u32>(14u);
-    return select(vec4<u32>(sum) & vec4<u32>(65535u), (vec4<u32>(sum) & vec4<u32>(16383u)) | upper, odd);
+    let upper = (vec4<u32>(sum - newest) >> vec4<u32>(16u)) << vec4<u32>(14u);
+    return select(own & vec4<u32>(65535u), (own & vec4<u32>(16383u)) | upper, odd);
 }
 
 // The sum along a row around a place.

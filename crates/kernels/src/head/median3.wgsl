@@ -10,10 +10,12 @@ fn median3(at: vec2<i32>, k: u32) -> vec4<i32> {
     var least = vec4<i32>(255);
     var most = vec4<i32>(0);
     for (var x = at.x - 1; x <= at.x + 1; x++) {
-        let column = clamp(x, 0, last.x);
-        let a = load(vec2<i32>(column, max(at.y - 1, 0)));
-        let b = load(vec2<i32>(column, at.y));
-        let c = load(vec2<i32>(column, min(at.y + 1, last.y)));
+        var a = low; var b = low; var c = low;
+        // One place that loads: functions in front of the head are compiled for each.
+        for (var y = at.y - 1; y <= at.y + 1; y++) {
+            a = b; b = c;
+            c = load(clamp(vec2<i32>(x, y), vec2<i32>(0), last));
+        }
         low = max(low, min(min(a, b), c));
         high = min(high, max(max(a, b), c));
         // With the third column, this is the middle one of three.

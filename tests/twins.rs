@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::{
-    Head, ball, bars, bilinear, blur, checker, compositor, convolve, crop, disc, edges, flip, gradient,
-    load_here::LOAD, nearest, noise, rotate, solid, warp,
+    Head, ball, bars, bilinear, blur, boxblur, checker, compositor, convolve, crop, disc, edges, flip, gradient,
+    load_here::LOAD, median3, median5, nearest, noise, rotate, solid, warp,
 };
 use vramp_kernels::pixel::{
     channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold,
@@ -168,6 +168,7 @@ fn heads(random: &mut Random, source: Size, most_pictures: usize) -> Vec<(Given<
     let to = Size { width: 1 + random.below(70) as u32, height: 1 + random.below(50) as u32 };
     let sigma = 0.3 + random.below(40) as f64 / 10.0;
     let weights = blur::weights(sigma, blur::size_of(sigma)).expect("an odd size");
+    let side = [1, 3, 5, 9, 31, 257, 259, 1023][random.below(8)];
     let (x, y) = (random.below(source.width as usize) as u32, random.below(source.height as usize) as u32);
     let cut = Size { width: source.width - x, height: source.height - y };
     let turned = Size { width: source.height, height: source.width };
@@ -189,6 +190,9 @@ fn heads(random: &mut Random, source: Size, most_pictures: usize) -> Vec<(Given<
         (convolution(random), source),
         (convolution(random), source),
         (given(&edges::EDGES, &[], &[]), source),
+        (given(&boxblur::BOXBLUR, &boxblur::pack(side, source).expect("an odd side"), &[]), source),
+        (given(&median3::MEDIAN3, &median3::pack(), &[]), source),
+        (given(&median5::MEDIAN5, &median5::pack(), &[]), source),
         (given(&solid::SOLID, &solid::pack([1, 2, 3, 255]), &[]), to),
         (given(&gradient::GRADIENT, &gradient::pack(n), &[]), to),
         (given(&bars::BARS, &bars::pack(), &[]), to),
@@ -350,6 +354,24 @@ fn every_head_agrees_with_its_twin() {
         for (head, to) in heads(&mut random, source, compositor::MOST_PICTURES) {
             let case = case(&mut random, &head, (source, to), &[], &[]);
             rig.compare(&case, head.kernel.name);
+        }
+    }
+}
+
+#[test]
+fn every_side_of_a_boxblur_agrees_with_its_twin_on_every_width() {
+    let (mut rig, mut random) = (Rig::open(LimitSet::Adapter), Random(6));
+    // Sums along a row of more than 257 pixels are told by two columns: even ones, odd ones, the last of an odd number.
+    for (width, height) in [(1, 1), (1, 5), (5, 1), (2, 3), (3, 2), (4, 4), (37, 6), (300, 3)] {
+        let source = Size { width, height };
+        for side in [1, 3, 9, 255, 257, 259, 261, 511, 1021, 1023] {
+            let head = given(&boxblur::BOXBLUR, &boxblur::pack(side, source).expect("an odd side"), &[]);
+            let mut case = case(&mut random, &head, (source, source), &[], &[]);
+            rig.compare(&case, &format!("boxblur {side}"));
+            // The greatest sums there are, and the greatest differences between neighbours.
+            let steep = |i: usize| [255, if i % 2 == 0 { 255 } else { 0 }, if i < 2 { 255 } else { 0 }, 0];
+            case.source = Some((0..source.pixels() as usize).map(steep).collect());
+            rig.compare(&case, &format!("steep boxblur {side}"));
         }
     }
 }

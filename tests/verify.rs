@@ -208,8 +208,8 @@ fn a_level_that_others_may_amplify_is_not_compared_as_a_whole() {
 
 #[test]
 fn a_handler_that_cannot_run_ends_it_as_it_ends_a_run() {
-    let error = verified("pattern ! median ! null", &vramp::kinds(), 1, None).expect_err("it cannot run").to_string();
-    assert_eq!(error, "median0: `median` can be planned, but it cannot run yet; `vramp inspect` lists what runs");
+    let error = verified("camera ! null", &vramp::kinds(), 1, None).expect_err("it cannot run").to_string();
+    assert_eq!(error, "camera0: `camera` can be planned, but it cannot run yet; `vramp inspect` lists what runs");
 }
 
 // ---- planted mistakes

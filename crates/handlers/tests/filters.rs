@@ -533,6 +533,63 @@ fn edges_are_half_the_sum_of_both_gradients_of_gray() {
     });
 }
 
+/// The square of this side around a pixel, in one channel.
+fn square(picture: &Picture, (x, y): (i64, i64), side: i64, channel: usize) -> Vec<u8> {
+    let reach = side / 2;
+    let places = (-reach..=reach).flat_map(|dy| (-reach..=reach).map(move |dx| (x + dx, y + dy)));
+    places.map(|(x, y)| picture.at(x, y)[channel]).collect()
+}
+
+#[test]
+fn boxblur_is_the_mean_of_its_square_to_the_bit() {
+    for (text, side) in [("boxblur", 9), ("boxblur size=1", 1), ("boxblur size=3", 3), ("boxblur size=31", 31)] {
+        check(text, 0, |picture| {
+            Picture::made(picture.size, |x, y| {
+                std::array::from_fn(|channel| {
+                    let values = square(picture, (x, y), side, channel);
+                    level(values.iter().map(|v| f64::from(*v)).sum::<f64>() / (side * side) as f64)
+                })
+            })
+        });
+    }
+    // Squares that are far greater than any picture: their mean is that of the rows' means.
+    for side in [257, 259, 1023] {
+        check(&format!("boxblur size={side}"), 0, |picture| {
+            let (w, h) = (i64::from(picture.size.width), i64::from(picture.size.height));
+            let sums: Vec<[i64; 4]> = (0..w * h)
+                .map(|at| {
+                    std::array::from_fn(|channel| {
+                        let value = |dx: i64| i64::from(picture.at(at % w + dx, at / w)[channel]);
+                        (-(side / 2)..=side / 2).map(value).sum()
+                    })
+                })
+                .collect();
+            Picture::made(picture.size, |x, y| {
+                std::array::from_fn(|channel| {
+                    let row = |dy: i64| sums[((y + dy).clamp(0, h - 1) * w + x) as usize][channel];
+                    let sum: i64 = (-(side / 2)..=side / 2).map(row).sum();
+                    ((2 * sum + side * side) / (2 * side * side)) as u8
+                })
+            })
+        });
+    }
+}
+
+#[test]
+fn median_is_the_middle_value_of_its_square() {
+    for (text, side) in [("median", 3), ("median size=3", 3), ("median size=5", 5)] {
+        check(text, 0, |picture| {
+            Picture::made(picture.size, |x, y| {
+                std::array::from_fn(|channel| {
+                    let mut values = square(picture, (x, y), side, channel);
+                    values.sort_unstable();
+                    values[values.len() / 2]
+                })
+            })
+        });
+    }
+}
+
 #[test]
 fn flip_h_swaps_left_and_right_and_v_top_and_bottom() {
     for (text, h, v) in [
@@ -644,13 +701,16 @@ fn a_factor_that_makes_a_side_too_long_fails_the_frame_with_both_sizes() {
 
 #[test]
 fn a_chain_in_one_kernel_equals_the_chain_one_by_one() {
-    let chains: [&[&str]; 6] = [
+    let chains: [&[&str]; 9] = [
         &["contrast amount=1.2", "brightness amount=0.0392157", "gamma value=2.2", "saturation amount=0.7", "invert"],
         &["invert", "gamma value=0.5", "resize scale=0.7", "grayscale", "threshold level=0.4"],
         &["brightness amount=0.2", "blur sigma=1.5", "hue degrees=40", "contrast amount=2 pivot=0.5"],
         &["saturation amount=2", "flip axis=both", "invert", "invert"],
         &["gamma value=2", "hue degrees=70", "convolve kernel=1,2,3,4,5,4,3,2,0.1 bias=3", "invert"],
         &["brightness amount=0.1", "saturation amount=2", "edges", "contrast amount=2"],
+        &["gamma value=1.8", "invert", "boxblur size=5", "contrast amount=1.5"],
+        &["brightness amount=-0.1", "median size=3", "grayscale"],
+        &["hue degrees=70", "median size=5", "invert"],
     ];
     let pictures: Vec<Picture> = SIZES.iter().zip(11..).map(|(size, seed)| random(seed, *size)).collect();
     for chain in chains {
@@ -677,6 +737,10 @@ fn steady_frames_allocate_nothing() {
         "sharpen amount=0.3",
         "convolve kernel=-2,-1,0,-1,1,1,0,1,2",
         "edges",
+        "boxblur",
+        "boxblur size=301",
+        "median size=3",
+        "median size=5",
         "resize scale=0.5",
         "resize size=100x50 filter=nearest",
         "flip axis=v",

@@ -7,7 +7,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use vramp_kernels::head::{
-    Head, ball, bilinear, blur, compositor, convolve, crop, edges, load_here::LOAD, rotate, warp,
+    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, edges, load_here::LOAD, median3, median5, rotate,
+    warp,
 };
 use vramp_kernels::pixel::{
     channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
@@ -105,6 +106,11 @@ fn grid_of(name: &'static str, size: Size) -> Case {
     params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4], SIZE));
     let formats = [Format::Rgba8; 2];
     Case { name, recipe, params, source: size, sides: vec![size; 3], in_place: false, formats }
+}
+
+fn box_of(name: &'static str, side: u32) -> Case {
+    let words = boxblur::pack(side, SIZE).expect("an odd side");
+    case(name, &boxblur::BOXBLUR, &(words.to_vec(), vec![]), SIZE, &[])
 }
 
 fn looked_up(table: &table::Table) -> (&'static PixelFn, Given) {
@@ -206,6 +212,17 @@ fn cases() -> Vec<Case> {
         blur_of("blur9", 1.5, 9),
         blur_of("blur13", 2.0, 13),
         blur_of("blur31", 5.0, 31),
+        box_of("box3", 3),
+        box_of("box5", 5),
+        box_of("box9", 9),
+        box_of("box15", 15),
+        box_of("box31", 31),
+        box_of("box127", 127),
+        box_of("box257", 257),
+        box_of("box301", 301),
+        box_of("box1023", 1023),
+        case("median3", &median3::MEDIAN3, &nothing(), SIZE, &[]),
+        case("median5", &median5::MEDIAN5, &nothing(), SIZE, &[]),
         sharpen_of("sharpen 1", 1.0),
         sharpen_of("sharpen 0.3", 0.3),
         sharpen_of("sharpen 7.3", 7.3),

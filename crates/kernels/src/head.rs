@@ -12,6 +12,7 @@ pub mod ball;
 pub mod bars;
 pub mod bilinear;
 pub mod blur;
+pub mod boxblur;
 pub mod checker;
 pub mod compositor;
 pub mod convolve;
@@ -20,7 +21,10 @@ pub mod disc;
 pub mod edges;
 pub mod flip;
 pub mod gradient;
+mod lines;
 pub mod load_here;
+pub mod median3;
+pub mod median5;
 pub mod nearest;
 pub mod noise;
 pub mod rotate;
@@ -214,6 +218,11 @@ impl<'a> SourceRows<'a> {
         at
     }
 
+    /// The source itself, any number of whose rows can be looked at at once; none where functions stand in front.
+    pub fn plain(&self) -> Option<Picture<'a>> {
+        self.picture.filter(|_| self.before.is_empty())
+    }
+
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
@@ -298,6 +307,7 @@ pub static ALL: &[&Head] = &[
     &bars::BARS,
     &bilinear::BILINEAR,
     &blur::BLUR,
+    &boxblur::BOXBLUR,
     &checker::CHECKER,
     &compositor::COMPOSITOR,
     &convolve::CONVOLVE,
@@ -307,6 +317,8 @@ pub static ALL: &[&Head] = &[
     &flip::FLIP,
     &gradient::GRADIENT,
     &load_here::LOAD,
+    &median3::MEDIAN3,
+    &median5::MEDIAN5,
     &nearest::NEAREST,
     &noise::NOISE,
     &rotate::ROTATE,

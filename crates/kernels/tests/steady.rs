@@ -8,7 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use vramp_kernels::head::{
-    Head, ball, bilinear, blur, compositor, convolve, crop, disc, edges, load_here::LOAD, nearest, rotate, warp,
+    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, disc, edges, load_here::LOAD, median3, median5,
+    nearest, rotate, warp,
 };
 use vramp_kernels::pixel::{
     channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
@@ -176,6 +177,14 @@ fn a_second_band_allocates_nothing() {
         check(&blur::BLUR, &blurred(&sharp), SIZE, &[grayed()], &[]);
         check(&convolve::CONVOLVE, &weighed, SIZE, &[looked_up(), mixed()], &[saturated()]);
         check(&edges::EDGES, &none, SIZE, &[saturated()], &[looked_up()]);
+        for side in [3, 9, 31, 257, 259] {
+            let words = boxblur::pack(side, SIZE).expect("an odd side").to_vec();
+            check(&boxblur::BOXBLUR, &(words, vec![]), SIZE, &[looked_up()], &[saturated()]);
+        }
+        for head in [&median3::MEDIAN3, &median5::MEDIAN5] {
+            check(head, &none, SIZE, &[looked_up(), mixed()], &[saturated()]);
+            check(head, &none, SIZE, &[], &[]);
+        }
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
         let cells = compositor::cells(compositor::Layout::Grid, 3, SIZE);

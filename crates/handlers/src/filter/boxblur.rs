@@ -5,7 +5,10 @@
 //!
 //! Always: the side is odd; pixels beyond the border repeat the outermost ones.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Units, ValueType, Work};
+use vramp_kernels::head::boxblur;
+use vramp_plan::Size;
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::defaults;
 
@@ -13,19 +16,57 @@ use crate::declare::defaults;
 pub static ENTRY: Entry = Entry {
     name: "boxblur",
     about: "blurs with the mean of a square",
-    example: "pattern ! boxblur size=9 ! null",
+    example: "pattern size=64x64 ! boxblur size=9 ! null",
     settings: &[defaults(
         "size",
-        ValueType::Odd { max: 1023, zero: false },
+        ValueType::Odd { max: boxblur::MOST_SIDE as i64, zero: false },
         "9",
         Liveness::Rebuild,
         "side of the square in pixels",
     )],
     bare: Some("size"),
-    kernel: KernelRule::Reading(Kernel::separable(9), |settings| settings.int("size").unwrap_or(9) as u32),
-    work: Work {
-        class: Class::Tap,
-        units: Units::PerPixelBy(|settings| 2.0 * settings.int("size").unwrap_or(9) as f64),
-    },
+    kernel: KernelRule::Reading(Kernel::separable(9), side),
+    work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * side(settings))) },
+    status: Status::Runs,
     ..Entry::FILTER
 };
+
+/// Pixels along one axis.
+fn side(settings: &catalog::Settings) -> u32 {
+    settings.int("size").unwrap_or(9) as u32
+}
+
+#[derive(Debug)]
+struct BoxBlur {
+    settings: Settings,
+}
+
+#[derive(Debug)]
+struct Settings {
+    side: u32,
+}
+
+impl PixelHandler for BoxBlur {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Head(&boxblur::BOXBLUR)]
+    }
+
+    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        // Made for each frame: pictures of a single row or column are summed along one axis only.
+        let words = boxblur::pack(self.settings.side, info.source).ok_or_else(|| refused(self.settings.side))?;
+        give.part(&words, &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+fn refused(side: u32) -> HandlerError {
+    let most = boxblur::MOST_SIDE;
+    HandlerError::failed(format!("there is no mean of a square of side {side}: it has to be odd and at most {most}"))
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings { side: side(setup.settings) };
+    // Refused here, and not with the first frame.
+    boxblur::pack(settings.side, Size { width: 1, height: 1 }).ok_or_else(|| refused(settings.side))?;
+    Ok(Worker::pixels(BoxBlur { settings }))
+}

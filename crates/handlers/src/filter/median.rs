@@ -5,15 +5,19 @@
 //!
 //! Always: every value that leaves was one in the square; pixels beyond the border repeat the outermost ones.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Settings, Units, ValueType, Work};
+use vramp_kernels::head::{median3, median5};
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_runtime::{HandlerError, Setup, Worker};
 
 use crate::declare::defaults;
+
+use super::{fixed, word_of};
 
 /// What `median` declares.
 pub static ENTRY: Entry = Entry {
     name: "median",
     about: "replaces each value by the middle one around it; removes specks",
-    example: "pattern ! median size=3 ! null",
+    example: "pattern size=64x64 ! median size=3 ! null",
     settings: &[defaults(
         "size",
         ValueType::Choice(&["3", "5"]),
@@ -24,10 +28,29 @@ pub static ENTRY: Entry = Entry {
     bare: Some("size"),
     kernel: KernelRule::By { setting: "size", cases: &[("3", Kernel::stencil(9))], otherwise: Kernel::stencil(25) },
     work: Work { class: Class::Sort, units: Units::PerPixelBy(exchanges) },
+    status: Status::Runs,
     ..Entry::FILTER
 };
 
 /// Compare-exchanges of the shortest known median networks of 9 and 25 values.
-fn exchanges(settings: &Settings) -> f64 {
+fn exchanges(settings: &catalog::Settings) -> f64 {
     if settings.text("size") == Some("5") { 99.0 } else { 19.0 }
+}
+
+#[derive(Debug)]
+struct Settings {
+    five: bool,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { five: word_of(setup, "size")? == "5" })
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(match Settings::of(setup)? {
+        Settings { five: true } => fixed::head(&median5::MEDIAN5, &median5::pack()),
+        Settings { five: false } => fixed::head(&median3::MEDIAN3, &median3::pack()),
+    })
 }

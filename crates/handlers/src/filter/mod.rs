@@ -46,6 +46,8 @@ pub(crate) fn register(kinds: &mut Kinds) {
     kinds.makes(&lut::ENTRY, lut::make);
     kinds.makes(&chromakey::ENTRY, chromakey::make);
     kinds.makes(&blur::ENTRY, blur::make);
+    kinds.makes(&boxblur::ENTRY, boxblur::make);
+    kinds.makes(&median::ENTRY, median::make);
     kinds.makes(&sharpen::ENTRY, sharpen::make);
     kinds.makes(&convolve::ENTRY, convolve::make);
     kinds.makes(&edges::ENTRY, edges::make);

@@ -107,6 +107,19 @@ pub(crate) trait Loop {
     fn run(self);
 }
 
+/// Asks for bytes that are to be read or written soon, while something else is computed. A hint, and nothing more.
+#[inline(always)]
+pub(crate) fn ask_for(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint may name any address; this one is within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 fn detect() -> Level {
     Level::BASELINE

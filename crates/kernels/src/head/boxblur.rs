@@ -1,0 +1,148 @@
+//! `boxblur`: the mean of a square, from sums that go along with it.
+//!
+//! Owns the division by the number of pixels, the two passes and the sums kept between rows.
+//! Does not weigh: every pixel in the square counts alike.
+//!
+//! Always: the mean is exact and rounded half up; a row of the source is added once a band and taken away once; pixels
+//! beyond the border repeat the outermost ones.
+
+mod along;
+mod divide;
+mod down;
+
+use vramp_plan::Size;
+
+use crate::head::lines::Lines;
+use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::picture::Pixel;
+use crate::simd::ask_for;
+
+use along::Along;
+use down::Sum;
+
+/// The mean of a square. Parameters: its reach along a row and down a column, its pixels, then what the device divides
+/// by them with: bits that it drops, a factor, bits that it drops of the product.
+pub static BOXBLUR: Head = Head {
+    name: "boxblur",
+    wgsl: include_str!("boxblur.wgsl"),
+    words: 6,
+    source: true,
+    small: false,
+    first: Some(First::STENCIL),
+    row,
+};
+
+/// The longest side of a square.
+pub const MOST_SIDE: u32 = 1023;
+
+/// The parameter words of a square of this side on pictures of this size. None where the side is even or more than
+/// [`MOST_SIDE`].
+pub fn pack(side: u32, source: Size) -> Option<[u32; 6]> {
+    if side.is_multiple_of(2) || side > MOST_SIDE {
+        return None;
+    }
+    // All columns of a picture with one are alike, and so are its means of a whole row and of a single pixel of it.
+    let [along, down] = [source.width, source.height].map(|length| if length == 1 { 1 } else { side });
+    let pixels = along * down;
+    let (dropped, factor, shift) = estimate(pixels);
+    Some([along / 2, down / 2, pixels, dropped, factor, shift])
+}
+
+/// How a device divides sums of so many pixels with 32-bit products: `((sum >> dropped) * factor) >> shift` is the
+/// quotient or one less, which it then sees.
+fn estimate(pixels: u32) -> (u32, u32, u32) {
+    let most = 255 * pixels + pixels / 2;
+    let dropped = most.ilog2().saturating_sub(15);
+    // The most bits with which the factor stays within 16.
+    let shift = (16 + pixels.ilog2() - dropped).min(15 + pixels.ilog2());
+    let factor = (1_u64 << (dropped + shift)) / u64::from(pixels);
+    (dropped, factor as u32, shift)
+}
+
+/// The most rows whose levels add up within 16 bits.
+const MOST_NARROW: i64 = 257;
+
+/// Kept are the sums of the columns with their borders repeated, and in their wider memory what the pass along a row
+/// needs.
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    let [along, down, count, ..] = *args.frame.words else { return };
+    if count == 1 {
+        return source.copy(y, pixels);
+    }
+    let (level, down, taps) = (args.frame.level, i64::from(down), 2 * along as usize + 1);
+    let Kept { rows, sums, wide, bytes, .. } = kept;
+    let mut lines = Lines::of(source, args.source, 2 * down as usize + 2, bytes);
+    let (y, last) = (i64::from(y), i64::from(args.source.height) - 1);
+    let values = pixels.as_flattened_mut();
+    let (fours, filled) = (along::fours(values.len(), taps), along::filled(values.len(), taps));
+    let length = values.len();
+    ask_for(values);
+    if 2 * down < MOST_NARROW {
+        sums.resize(filled, 0);
+        down::slide(level, down, source, (rows, &mut lines), (y, last), &mut sums[4 * (taps / 2)..][..length]);
+        border(sums, taps / 2, length);
+        let mut along = Along { taps, count, sums, values, soon: lines.soon(y + down + 1) };
+        if !along::few(level, &mut along) {
+            wide.resize(fours, 0);
+            along::many(level, along, wide);
+        }
+    } else {
+        wide.resize(filled + fours, 0);
+        let (sums, fours) = wide.split_at_mut(filled);
+        down::slide(level, down, source, (rows, &mut lines), (y, last), &mut sums[4 * (taps / 2)..][..length]);
+        border(sums, taps / 2, length);
+        along::many(level, Along { taps, count, sums, values, soon: lines.soon(y + down + 1) }, fours);
+    }
+}
+
+/// Repeats the outermost sums of a row, for so many pixels beyond both ends.
+fn border<S: Sum>(sums: &mut [S], reach: usize, length: usize) {
+    let (left, rest) = sums.split_at_mut(4 * reach);
+    let (middle, right) = rest.split_at_mut(length);
+    if let (Some(first), Some(last)) = (middle.first_chunk::<4>(), middle.last_chunk::<4>()) {
+        left.as_chunks_mut().0.fill(*first);
+        right[..4 * reach].as_chunks_mut().0.fill(*last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every number of pixels that a square can have, on pictures of one row or column too.
+    fn areas() -> impl Iterator<Item = u32> {
+        (1..=MOST_SIDE).step_by(2).flat_map(|side| [side, side * side])
+    }
+
+    #[test]
+    fn what_a_device_estimates_is_the_quotient_or_one_less_for_every_sum() {
+        for pixels in areas() {
+            let (dropped, factor, shift) = estimate(pixels);
+            let most = 255 * pixels + pixels / 2;
+            assert!(u64::from(most >> dropped) * u64::from(factor) <= u64::from(u32::MAX), "{pixels} pixels");
+            // It never falls while sums grow, so that it is enough to look where the quotient rises.
+            let guess = |sum: u32| ((sum >> dropped) * factor) >> shift;
+            for level in 0..=255 {
+                let (first, last) = (level * pixels, (level * pixels + pixels - 1).min(most));
+                assert!(guess(first) + 1 >= level && guess(last) <= level, "{level} of {pixels} pixels");
+            }
+        }
+    }
+
+    #[test]
+    fn sides_are_odd_and_a_line_is_summed_along_itself_only() {
+        let size = |width, height| Size { width, height };
+        for side in [0, 2, 256, 1022, 1024, 1025, u32::MAX] {
+            assert_eq!(pack(side, size(9, 9)), None, "{side}");
+        }
+        for (side, width, height, expected) in [
+            (9, 7, 5, [4, 4, 81]),
+            (9, 1, 5, [0, 4, 9]),
+            (9, 7, 1, [4, 0, 9]),
+            (1023, 1, 1, [0, 0, 1]),
+            (1, 7, 7, [0, 0, 1]),
+        ] {
+            assert_eq!(pack(side, size(width, height)).map(|words| [words[0], words[1], words[2]]), Some(expected));
+        }
+    }
+}

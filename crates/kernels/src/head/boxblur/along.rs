@@ -1,0 +1,182 @@
+//! Sums along a row of what columns come to, and the levels that they make.
+//!
+//! Owns both ways along: few columns are added anew for every pixel, many by a sum that goes along with them.
+//! Does not repeat borders: rows of sums come with them.
+//!
+//! Always: every sum is exact, and so is its quotient.
+
+use crate::simd::{Level, Loop, ask_for};
+
+use super::divide::{Divide, Float, Narrow, Wide};
+use super::down::Sum;
+
+/// How many sums a row of so many values is given, borders included: some behind the last are read, for nothing.
+pub(super) fn filled(values: usize, taps: usize) -> usize {
+    values + 4 * taps + READ_ON
+}
+
+/// How many sums of four pixels it needs.
+pub(super) fn fours(values: usize, taps: usize) -> usize {
+    (values + 4 * taps).next_multiple_of(FOUR)
+}
+
+/// The pass along a row: `taps` neighbouring sums come to one, which is that of `count` pixels. `soon` are bytes that
+/// somebody needs next: they are asked for here, where there is most to compute meanwhile.
+pub(super) struct Along<'a, S> {
+    pub(super) taps: usize,
+    pub(super) count: u32,
+    pub(super) sums: &'a [S],
+    pub(super) values: &'a mut [u8],
+    pub(super) soon: &'a [u8],
+}
+
+/// Few columns, whose sums fit into 16 bits. False where that is not so.
+pub(super) fn few(level: Level, along: &mut Along<'_, u16>) -> bool {
+    let Some(divide) = Narrow::of(along.count) else { return false };
+    match along.taps {
+        3 => level.run(Few::<3> { divide, along }),
+        5 => level.run(Few::<5> { divide, along }),
+        7 => level.run(Few::<7> { divide, along }),
+        9 => level.run(Few::<9> { divide, along }),
+        11 => level.run(Few::<11> { divide, along }),
+        13 => level.run(Few::<13> { divide, along }),
+        15 => level.run(Few::<15> { divide, along }),
+        _ => return false,
+    }
+    true
+}
+
+/// Any number of columns. `fours` is memory for as many sums as the row has.
+pub(super) fn many<S: Sum>(level: Level, along: Along<'_, S>, fours: &mut [u32]) {
+    match Float::of(along.count) {
+        Some(divide) => level.run(Going { divide, along, fours }),
+        None => level.run(Going { divide: Wide::of(along.count), along, fours }),
+    }
+}
+
+/// Values that go through all steps while they are in the nearest cache.
+const CHUNK: usize = 1024;
+/// How far the second step reads behind them.
+const SPARE: usize = 64;
+/// What the first step reads for both.
+const READ_ON: usize = CHUNK + SPARE + 8;
+
+/// Columns are added anew for every pixel. Where there are more than five, three at a time are added first, and these
+/// sums then: nine columns are six sums and not nine, 1.0 ms a frame of 1080p instead of 1.6 (AVX-512, Zen 4).
+struct Few<'a, 'b, const TAPS: usize> {
+    divide: Narrow,
+    along: &'a mut Along<'b, u16>,
+}
+
+impl<const TAPS: usize> Loop for Few<'_, '_, TAPS> {
+    #[inline(always)]
+    fn run(self) {
+        let Few { divide, along: Along { sums, values, soon, .. } } = self;
+        let mut threes = [0; CHUNK + SPARE];
+        let (chunks, rest) = values.as_chunks_mut::<CHUNK>();
+        let last = CHUNK * chunks.len();
+        let mut soon = soon.chunks(CHUNK);
+        for (chunk, values) in chunks.iter_mut().enumerate() {
+            ask_for(soon.next().unwrap_or(&[]));
+            add::<TAPS>(divide, &sums[CHUNK * chunk..], &mut threes, values);
+        }
+        if !rest.is_empty() {
+            let mut values = [0; CHUNK];
+            add::<TAPS>(divide, &sums[last..], &mut threes, &mut values);
+            rest.copy_from_slice(&values[..rest.len()]);
+        }
+    }
+}
+
+#[inline(always)]
+fn add<const TAPS: usize>(divide: Narrow, sums: &[u16], threes: &mut [u16; CHUNK + SPARE], values: &mut [u8; CHUNK]) {
+    let Some(sums) = sums.first_chunk::<READ_ON>() else { return };
+    let by_three = if TAPS > 5 { TAPS / 3 } else { 0 };
+    if by_three > 0 {
+        for i in 0..CHUNK + SPARE {
+            threes[i] = sums[i].wrapping_add(sums[i + 4]).wrapping_add(sums[i + 8]);
+        }
+    }
+    for i in 0..CHUNK {
+        let mut total = 0_u16;
+        for three in 0..by_three {
+            total = total.wrapping_add(threes[i + 12 * three]);
+        }
+        for tap in 3 * by_three..TAPS {
+            total = total.wrapping_add(sums[i + 4 * tap]);
+        }
+        values[i] = divide.level(total);
+    }
+}
+
+/// Four pixels, whose sums go along together.
+const FOUR: usize = 16;
+
+/// Sums that go along, four pixels a step: the four in front come in, the four behind leave. Sums of four are made
+/// first, so that no step waits for a neighbour within it.
+struct Going<'a, S, D> {
+    divide: D,
+    along: Along<'a, S>,
+    fours: &'a mut [u32],
+}
+
+impl<S: Sum, D: Divide> Loop for Going<'_, S, D> {
+    #[inline(always)]
+    fn run(self) {
+        let Going { divide, along: Along { taps, sums, values, soon, .. }, fours } = self;
+        let count = fours.len();
+        let (a, b, c, d) = (&sums[..count], &sums[4..4 + count], &sums[8..8 + count], &sums[12..12 + count]);
+        for i in 0..count {
+            fours[i] = a[i].wide() + b[i].wide() + c[i].wide() + d[i].wide();
+        }
+        let leave = fours.as_chunks::<FOUR>().0;
+        let mut total = [0; FOUR];
+        for four in &leave[..taps / 4] {
+            for i in 0..FOUR {
+                total[i] += four[i];
+            }
+        }
+        for tap in taps / 4 * 4..taps {
+            for i in 0..FOUR {
+                total[i] += sums[4 * tap + i].wide();
+            }
+        }
+        let enter = fours[4 * taps..].as_chunks::<FOUR>().0;
+        let (groups, rest) = values.as_chunks_mut::<FOUR>();
+        let (ahead, chunk) = (soon.chunks(CHUNK), CHUNK / FOUR);
+        let ahead = ahead.chain(std::iter::repeat(&[][..]));
+        let steps = groups.chunks_mut(chunk).zip(enter.chunks(chunk)).zip(leave.chunks(chunk)).zip(ahead);
+        for (((groups, enter), leave), soon) in steps {
+            ask_for(soon);
+            for ((values, enter), leave) in groups.iter_mut().zip(enter).zip(leave) {
+                *values = levels(divide, &total);
+                for i in 0..FOUR {
+                    total[i] = total[i].wrapping_add(enter[i]).wrapping_sub(leave[i]);
+                }
+            }
+        }
+        rest.copy_from_slice(&levels(divide, &total)[..rest.len()]);
+    }
+}
+
+#[inline(always)]
+fn levels(divide: impl Divide, total: &[u32; FOUR]) -> [u8; FOUR] {
+    let mut levels = [0; FOUR];
+    for i in 0..FOUR {
+        levels[i] = divide.level(total[i]);
+    }
+    levels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_of_few_columns_are_divided_in_16_bits() {
+        for side in (3..=15).step_by(2) {
+            assert!(Narrow::of(side * side).is_some(), "{side}");
+        }
+        assert!(Narrow::of(17 * 17).is_none());
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vramp_gpu::{Device, LimitSet, Player, Recording};
+use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{
     Head, ball, bars, bilinear, blur, checker, disc, flip, gradient, load_here::LOAD, nearest, noise, solid,
 };
@@ -119,12 +120,20 @@ fn heads(random: &mut Random, source: Size) -> Vec<(Given<Head>, Size)> {
     let to = Size { width: 1 + random.below(70) as u32, height: 1 + random.below(50) as u32 };
     let sigma = 0.3 + random.below(40) as f64 / 10.0;
     let weights = blur::weights(sigma, blur::size_of(sigma)).expect("an odd size");
+    let resampled = |filter, to| {
+        let (words, small) = resample::pack(filter, source, to);
+        given(&resample::RESAMPLE, &words, &small)
+    };
+    let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
     vec![
         (given(&LOAD, &[], &[]), source),
         (given(&flip::FLIP, &flip::pack(random.below(2) == 0, random.below(2) == 0), &[]), source),
         (given(&nearest::NEAREST, &nearest::pack(), &nearest::small(source, to)), to),
         (given(&bilinear::BILINEAR, &bilinear::pack(), &bilinear::small(source, to)), to),
         (given(&blur::BLUR, &blur::pack(&weights), &blur::small(&weights)), source),
+        (resampled(Filter::Area, to), to),
+        (resampled(Filter::Area, half), half),
+        (resampled(Filter::Lanczos, to), to),
         (given(&solid::SOLID, &solid::pack([1, 2, 3, 255]), &[]), to),
         (given(&gradient::GRADIENT, &gradient::pack(n), &[]), to),
         (given(&bars::BARS, &bars::pack(), &[]), to),
@@ -286,6 +295,21 @@ fn every_head_agrees_with_its_twin() {
         for (head, to) in heads(&mut random, source) {
             let case = case(&mut random, &head, (source, to), &[], &[]);
             rig.compare(&case, head.kernel.name);
+        }
+    }
+}
+
+#[test]
+fn thousands_of_taps_agree_with_their_twin() {
+    let (mut rig, mut random) = (Rig::open(LimitSet::Adapter), Random(6));
+    // Of 65,536 taps every one has a weight; drivers that end long loops would leave some out.
+    for (from, to) in [((65_536, 2), (3, 1)), ((2, 65_536), (5, 1)), ((3000, 2000), (2, 3))] {
+        let [source, size] = [from, to].map(|(width, height)| Size { width, height });
+        for filter in [Filter::Area, Filter::Lanczos] {
+            let (words, small) = resample::pack(filter, source, size);
+            let head = given(&resample::RESAMPLE, &words, &small);
+            let case = case(&mut random, &head, (source, size), &[], &[]);
+            rig.compare(&case, "many taps");
         }
     }
 }

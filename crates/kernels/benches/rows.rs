@@ -1,18 +1,21 @@
 //! What kernels cost on one thread of the host, at every level of the machine.
 //!
-//! Frames of 1920x1080. Printed per frame in milliseconds: the CPU time of this thread, where Linux tells it, else the
+//! Frames of 1920x1080; where the name has a size, from that size or to it. Printed per frame in milliseconds: the CPU time of this thread, where Linux tells it, else the
 //! time passed. Medians of rounds, in which levels take turns.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{Head, ball, bilinear, blur, load_here::LOAD};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
 
 const SIZE: Size = Size { width: 1920, height: 1080 };
+const LESS: Size = Size { width: 1280, height: 720 };
 const HALF: Size = Size { width: 960, height: 540 };
+const THIRD: Size = Size { width: 640, height: 360 };
 const ROUNDS: usize = 15;
 /// As many frames in a round as take this long.
 const ROUND: Duration = Duration::from_millis(25);
@@ -23,6 +26,7 @@ struct Case {
     recipe: Recipe,
     params: Params,
     source: Size,
+    size: Size,
     in_place: bool,
 }
 
@@ -43,7 +47,18 @@ fn case(
     for (part, (_, (words, small))) in layout.after.iter().zip(steps) {
         params.set(*part, words, small);
     }
-    Case { name, recipe, params, source, in_place: false }
+    Case { name, recipe, params, source, size: SIZE, in_place: false }
+}
+
+/// Another size, from one or to one of 1920x1080.
+fn resampled(name: &'static str, filter: Filter, source: Size, size: Size) -> Case {
+    let recipe = Recipe::of(&resample::RESAMPLE);
+    let (words, small) = resample::pack(filter, source, size);
+    let layout = recipe.layout();
+    let mut params = Params::new();
+    params.begin(&layout, size, source, 0);
+    params.set(layout.head, &words, &small);
+    Case { name, recipe, params, source, size, in_place: false }
 }
 
 fn nothing() -> Given {
@@ -118,6 +133,15 @@ fn cases() -> Vec<Case> {
         blur_of("blur13", 2.0, 13),
         blur_of("blur31", 5.0, 31),
         case("bilinear", &bilinear::BILINEAR, &(vec![], bilinear::small(HALF, SIZE)), HALF, &[]),
+        resampled("area 720p", Filter::Area, SIZE, LESS),
+        resampled("area 540p", Filter::Area, SIZE, HALF),
+        resampled("area 360p", Filter::Area, SIZE, THIRD),
+        resampled("area 224", Filter::Area, SIZE, Size { width: 224, height: 224 }),
+        resampled("area from 540p", Filter::Area, HALF, SIZE),
+        resampled("lanczos 720p", Filter::Lanczos, SIZE, LESS),
+        resampled("lanczos 540p", Filter::Lanczos, SIZE, HALF),
+        resampled("lanczos 224", Filter::Lanczos, SIZE, Size { width: 224, height: 224 }),
+        resampled("lanczos from 540p", Filter::Lanczos, HALF, SIZE),
         load("chain5", &chain()),
         Case { in_place: true, ..load("chain5 edit", &chain()) },
         case("ball", &ball::BALL, &moving, SIZE, &[]),
@@ -143,32 +167,35 @@ fn cpu_time(since: Instant) -> Duration {
 fn main() {
     let only = std::env::args().nth(1).filter(|word| !word.starts_with('-'));
     let levels = Level::available();
-    print!("{:12}", "ms per frame");
+    print!("{:18}", "ms per frame");
     for level in &levels {
         print!(" {:>12}", level.to_string());
     }
     println!();
     let other = noise(SIZE, 2);
-    let mut out = vec![[0; 4]; SIZE.pixels() as usize];
+    let mut whole = vec![[0; 4]; SIZE.pixels() as usize];
     let mut scratch = Scratch::default();
     let begun = Instant::now();
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| case.name.starts_with(only))) {
         let pixels = noise(case.source, 1);
         let sides = [Picture::new(SIZE, &other).expect("it fits")];
         let frame = Frame {
-            size: SIZE,
+            size: case.size,
             source: Picture::new(case.source, &pixels),
             sides: &sides,
             small: case.params.small(),
             words: case.params.words(),
         };
+        let out = &mut whole[..case.size.pixels() as usize];
         let mut run = |program: &Program, frames: u32| {
             let start = cpu_time(begun);
             for _ in 0..frames {
+                program.survey(&frame, 0..case.source.height, &mut scratch);
+                program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
                 if case.in_place {
-                    program.edit(&frame, 0, black_box(&mut out), &scratch);
+                    program.edit(&frame, 0, black_box(&mut *out), &scratch);
                 } else {
-                    program.band(&frame, 0, black_box(&mut out), &mut scratch);
+                    program.band(&frame, 0, black_box(&mut *out), &mut scratch);
                 }
             }
             cpu_time(begun).saturating_sub(start)
@@ -182,7 +209,7 @@ fn main() {
                 times.push(run(program, frames).as_secs_f64() * 1e3 / f64::from(frames));
             }
         }
-        print!("{:12}", case.name);
+        print!("{:18}", case.name);
         for times in &mut rounds {
             times.sort_by(f64::total_cmp);
             print!(" {:12.3}", times[times.len() / 2]);

@@ -19,6 +19,7 @@ pub mod gradient;
 pub mod load_here;
 pub mod nearest;
 pub mod noise;
+pub mod resample;
 pub mod solid;
 
 use vramp_plan::Size;
@@ -145,6 +146,27 @@ impl<'a> SourceRows<'a> {
         row
     }
 
+    /// This row and those below it, at most as many as are kept at once; below the picture the last one repeats.
+    pub fn rows<const N: usize>(&mut self, y: u32) -> [&[Pixel]; N] {
+        const { assert!(N <= ROWS_KEPT, "more rows than are kept at once") };
+        let Some(picture) = self.picture else { return [&[]; N] };
+        let number = |i: usize| (y + i as u32).min(picture.size.height - 1);
+        if self.before.is_empty() {
+            return std::array::from_fn(|i| picture.row(number(i)));
+        }
+        let (width, ChangedRows { numbers, next, pixels }) = (picture.size.width as usize, &mut *self.changed);
+        pixels.resize(pixels.len().max(N * width), [0; 4]);
+        for (i, row) in pixels.chunks_exact_mut(width).take(N).enumerate() {
+            if numbers[i] != Some(number(i)) {
+                numbers[i] = Some(number(i));
+                row.copy_from_slice(picture.row(number(i)));
+                self.before.apply(number(i), row);
+            }
+        }
+        *next = N % ROWS_KEPT;
+        std::array::from_fn(|i| &pixels[i * width..][..width])
+    }
+
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
@@ -189,5 +211,6 @@ pub static ALL: &[&Head] = &[
     &load_here::LOAD,
     &nearest::NEAREST,
     &noise::NOISE,
+    &resample::RESAMPLE,
     &solid::SOLID,
 ];

@@ -7,6 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{Head, ball, bilinear, blur, disc, load_here::LOAD, nearest};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
@@ -150,6 +151,16 @@ fn a_second_band_allocates_nothing() {
         check(&blur::BLUR, &blurred(&sharp), SIZE, &[grayed()], &[]);
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
+        let resampled = |filter, from| {
+            let (words, small) = resample::pack(filter, from, SIZE);
+            (words.to_vec(), small)
+        };
+        let large = Size { width: 200, height: 80 };
+        check(&resample::RESAMPLE, &resampled(Filter::Area, large), large, &[], &[]);
+        check(&resample::RESAMPLE, &resampled(Filter::Area, SMALL), SMALL, &[saturated(), mixed()], &[]);
+        check(&resample::RESAMPLE, &resampled(Filter::Lanczos, large), large, &[looked_up()], &[mixed()]);
+        let long = Size { width: 3, height: 65_000 };
+        check(&resample::RESAMPLE, &resampled(Filter::Lanczos, long), long, &[], &[]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];
         check(&LOAD, &none, SIZE, &[], &six);
         let many: Vec<Step> = (0..20).map(|_| saturated()).collect();

@@ -19,6 +19,7 @@ mod wide;
 pub(crate) mod blur;
 pub(crate) mod matrix;
 pub(crate) mod mix;
+pub(crate) mod resample;
 pub(crate) mod table;
 
 use std::fmt;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{
-    Head, ball, bars, bilinear, blur, checker, disc, flip, gradient, load_here::LOAD, nearest, noise, solid,
+    Head, ball, bars, bilinear, blur, checker, disc, flip, gradient, load_here::LOAD, luma, nearest, noise, solid,
 };
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table, threshold};
 use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
@@ -131,6 +131,7 @@ fn heads(random: &mut Random, source: Size) -> Vec<(Given<Head>, Size)> {
         (given(&nearest::NEAREST, &nearest::pack(), &nearest::small(source, to)), to),
         (given(&bilinear::BILINEAR, &bilinear::pack(), &bilinear::small(source, to)), to),
         (given(&blur::BLUR, &blur::pack(&weights), &blur::small(&weights)), source),
+        (given(&luma::LUMA, &luma::pack(), &[]), source),
         (resampled(Filter::Area, to), to),
         (resampled(Filter::Area, half), half),
         (resampled(Filter::Lanczos, to), to),
@@ -300,11 +301,14 @@ fn every_head_agrees_with_its_twin() {
 }
 
 #[test]
-fn thousands_of_taps_agree_with_their_twin() {
+fn thousands_of_taps_and_rows_agree_with_their_twins() {
     let (mut rig, mut random) = (Rig::open(LimitSet::Adapter), Random(6));
     // Of 65,536 taps every one has a weight; drivers that end long loops would leave some out.
     for (from, to) in [((65_536, 2), (3, 1)), ((2, 65_536), (5, 1)), ((3000, 2000), (2, 3))] {
         let [source, size] = [from, to].map(|(width, height)| Size { width, height });
+        let luma = given(&luma::LUMA, &luma::pack(), &[]);
+        let of_luma = case(&mut random, &luma, (source, source), &[], &[]);
+        rig.compare(&of_luma, "many rows");
         for filter in [Filter::Area, Filter::Lanczos] {
             let (words, small) = resample::pack(filter, source, size);
             let head = given(&resample::RESAMPLE, &words, &small);
@@ -329,7 +333,9 @@ fn random_kernels(limits: LimitSet, seed: u64, count: usize, most_pictures: usiz
         let in_front = if head.kernel.source { pick(&mut random, &front, 2) } else { Vec::new() };
         let before: Vec<_> = in_front.iter().map(|i| &front[*i]).collect();
         let after: Vec<_> = pick(&mut random, &behind, 4).iter().map(|i| &behind[*i]).collect();
-        if before.iter().chain(&after).filter(|f| f.kernel.side).count() > most_pictures {
+        // A second pass that reads the source again binds one more.
+        let again = usize::from(head.kernel.first.is_some_and(|first| first.source_again));
+        if again + before.iter().chain(&after).filter(|f| f.kernel.side).count() > most_pictures {
             continue;
         }
         let names: Vec<_> = before.iter().map(|f| f.kernel.name).chain([head.kernel.name]).collect();

@@ -125,6 +125,7 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/src/simd/blur.rs", "as above"),
     ("crates/kernels/src/simd/matrix.rs", "as above"),
     ("crates/kernels/src/simd/mix.rs", "as above"),
+    ("crates/kernels/src/simd/resample.rs", "as above"),
     ("crates/kernels/src/simd/table.rs", "as above"),
     ("crates/kernels/src/simd/wide.rs", "intrinsics that read and write memory take pointers"),
     ("crates/kernels/tests/steady.rs", "an allocator that counts is an allocator, whose trait is unsafe"),

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use vramp_kernels::head::resample::{self, axis::Filter};
-use vramp_kernels::head::{Head, ball, bilinear, blur, load_here::LOAD};
+use vramp_kernels::head::{Head, ball, bilinear, blur, load_here::LOAD, luma};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
@@ -142,6 +142,8 @@ fn cases() -> Vec<Case> {
         resampled("lanczos 540p", Filter::Lanczos, SIZE, HALF),
         resampled("lanczos 224", Filter::Lanczos, SIZE, Size { width: 224, height: 224 }),
         resampled("lanczos from 540p", Filter::Lanczos, HALF, SIZE),
+        case("luma", &luma::LUMA, &nothing(), SIZE, &[]),
+        Case { in_place: true, ..case("luma edit", &luma::LUMA, &nothing(), SIZE, &[]) },
         load("chain5", &chain()),
         Case { in_place: true, ..load("chain5 edit", &chain()) },
         case("ball", &ball::BALL, &moving, SIZE, &[]),

@@ -17,6 +17,7 @@ pub mod disc;
 pub mod flip;
 pub mod gradient;
 pub mod load_here;
+pub mod luma;
 pub mod nearest;
 pub mod noise;
 pub mod resample;
@@ -209,6 +210,7 @@ pub static ALL: &[&Head] = &[
     &flip::FLIP,
     &gradient::GRADIENT,
     &load_here::LOAD,
+    &luma::LUMA,
     &nearest::NEAREST,
     &noise::NOISE,
     &resample::RESAMPLE,

@@ -6,7 +6,7 @@ use heads_made::{Made, source};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::resample::{self, axis::Filter};
-use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, flip, gradient, nearest, noise, solid};
+use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, flip, gradient, luma, nearest, noise, solid};
 use vramp_kernels::pixel::{markers, table};
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::{Rate, Size};
@@ -45,11 +45,12 @@ fn wide_readers() -> impl Strategy<Value = (Made, Size)> {
 
 fn readers_of<S: Strategy<Value = Size>>(size: fn() -> S, sigma: f64) -> impl Strategy<Value = (Made, Size)> {
     let taps = prop_oneof![Just(0u32), (0..40u32).prop_map(|half| 2 * half + 1)];
-    (0..6, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
+    (0..7, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
         let made = match kind {
             0 => Made::of(&nearest::NEAREST, to).words(&nearest::pack()).small(nearest::small(from, to)),
             1 => Made::of(&bilinear::BILINEAR, to).words(&bilinear::pack()).small(bilinear::small(from, to)),
             2 => Made::of(&flip::FLIP, from).words(&flip::pack(taps > 20, sigma > 6.0)),
+            5 => Made::of(&luma::LUMA, from).words(&luma::pack()),
             3 | 4 => {
                 let filter = if kind == 3 { Filter::Area } else { Filter::Lanczos };
                 // Now and then a picture of half the size, which has a way of its own.

@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use vramp_kernels::head::resample::{self, axis::Filter};
-use vramp_kernels::head::{Head, ball, bilinear, blur, disc, load_here::LOAD, nearest};
+use vramp_kernels::head::{Head, ball, bilinear, blur, disc, load_here::LOAD, luma, nearest};
 use vramp_kernels::pixel::{color, curve, glyphs, gray, markers, matrix, mix, overlay, table};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
@@ -129,6 +129,8 @@ fn second_time(
     let mut scratch = Scratch::default();
     let mut run = || {
         let (upper, lower) = out.split_at_mut(1700);
+        program.survey(&frame, 0..frame.source.map_or(0, |source| source.size.height), &mut scratch);
+        program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
         program.band(&frame, 0, upper, &mut scratch);
         program.band(&frame, 17, lower, &mut scratch);
     };
@@ -151,6 +153,7 @@ fn a_second_band_allocates_nothing() {
         check(&blur::BLUR, &blurred(&sharp), SIZE, &[grayed()], &[]);
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
+        check(&luma::LUMA, &none, SIZE, &[looked_up()], &[saturated()]);
         let resampled = |filter, from| {
             let (words, small) = resample::pack(filter, from, SIZE);
             (words.to_vec(), small)

@@ -20,7 +20,7 @@ pub static GRAY: PixelFn = PixelFn {
 
 /// The gray value of a packed pixel. In 32-bit lanes, since every factor fits 16 bits and vectors multiply those best.
 #[inline(always)]
-pub(super) fn gray(pixel: u32) -> u32 {
+pub(crate) fn gray(pixel: u32) -> u32 {
     (9798 * (pixel & 255) + 19235 * ((pixel >> 8) & 255) + 3735 * ((pixel >> 16) & 255) + 16384) >> 15
 }
 

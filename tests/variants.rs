@@ -19,14 +19,16 @@ static CATCH: Entry = Entry {
     ..Entry::SINK
 };
 
-/// A generator, pixel functions, drawing with small data, a gather, a resampling, a stencil of two passes with functions
-/// on both sides, and a second picture.
-const CHAINS: [&str; 7] = [
+/// A generator, pixel functions, drawing with small data, a gather, resamplings, whole columns, a stencil of two passes with
+/// functions on both sides, and a second picture.
+const CHAINS: [&str; 9] = [
     "pattern kind=noise size=SIZE frames=2 ! catch",
     "pattern kind=noise size=SIZE frames=2 ! saturation 0.3 ! gamma 2.2 ! threshold 0.4 ! catch",
     "pattern kind=ball size=SIZE frames=2 ! markers ! waveform ! text \"{frame}\" ! catch",
     "pattern kind=noise size=SIZE frames=2 ! invert ! flip both ! hue 40 ! catch",
     "pattern kind=noise size=SIZE frames=2 ! resize size=31x7 ! catch",
+    "pattern kind=noise size=SIZE frames=2 ! gamma 2.2 ! resize size=13x31 filter=area ! hue 40 ! catch",
+    "pattern kind=noise size=SIZE frames=2 ! waveform luma ! resize scale=0.7 filter=lanczos ! catch",
     "pattern kind=noise size=SIZE frames=2 ! contrast 1.4 ! blur sigma=1.5 ! grayscale ! catch",
     "pattern kind=noise size=SIZE frames=2 ! blur ! m.a ; pattern kind=bars size=SIZE ! m.b ; mix name=m mode=screen ! catch",
 ];

@@ -169,12 +169,6 @@ fn the_sine_covers_three_rows_around_its_formula_in_each_column() {
     }
 }
 
-#[test]
-fn a_waveform_of_the_picture_says_that_it_cannot_run_yet() {
-    let words = "`waveform kind=luma` can be planned, but it cannot run yet; use kind=sine";
-    assert_eq!(refusal(("waveform", &[("kind", "luma")])), words);
-}
-
 /// A picture file that is gone with the test.
 struct Picture(std::path::PathBuf);
 

@@ -1,14 +1,15 @@
 //! What kernels cost on one thread of the host, at every level of the machine.
 //!
-//! Frames of 1920x1080. Printed per frame in milliseconds: the CPU time of this thread, where Linux tells it, else the
+//! Frames of 1920x1080; where the name has a size, from that size or to it. Printed per frame in milliseconds: the CPU time of this thread, where Linux tells it, else the
 //! time passed. Medians of rounds, in which levels take turns.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{
-    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, edges, load_here::LOAD, median3, median5, rotate,
-    warp,
+    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, edges, load_here::LOAD, luma, median3, median5,
+    rotate, warp,
 };
 use vramp_kernels::pixel::{
     channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
@@ -18,10 +19,12 @@ use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Reci
 use vramp_plan::{Format, Rate, Size};
 
 const SIZE: Size = Size { width: 1920, height: 1080 };
+const LESS: Size = Size { width: 1280, height: 720 };
 const HALF: Size = Size { width: 960, height: 540 };
 const DOUBLE: Size = Size { width: 3840, height: 2160 };
 const TURNED: Size = Size { width: 1080, height: 1920 };
 const LARGER: Size = Size { width: 2560, height: 1440 };
+const THIRD: Size = Size { width: 640, height: 360 };
 const ROUNDS: usize = 15;
 /// As many frames in a round as take this long.
 const ROUND: Duration = Duration::from_millis(25);
@@ -32,6 +35,7 @@ struct Case {
     recipe: Recipe,
     params: Params,
     source: Size,
+    size: Size,
     /// Sizes of the other pictures.
     sides: Vec<Size>,
     in_place: bool,
@@ -56,7 +60,7 @@ fn case(
     for (part, (_, (words, small))) in layout.after.iter().zip(steps) {
         params.set(*part, words, small);
     }
-    Case { name, recipe, params, source, sides: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
+    Case { name, recipe, params, source, size: SIZE, sides: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
 }
 
 fn converted(name: &'static str, from: Format, into: Format) -> Case {
@@ -70,7 +74,18 @@ fn converted(name: &'static str, from: Format, into: Format) -> Case {
     if let Some((part, stored)) = layout.into.zip(stored::of(into)) {
         params.set(part, &stored.store_words(way, SIZE), &[]);
     }
-    Case { name, recipe, params, source: SIZE, sides: vec![SIZE], in_place: false, formats: [from, into] }
+    Case { name, recipe, params, source: SIZE, size: SIZE, sides: vec![SIZE], in_place: false, formats: [from, into] }
+}
+
+/// Another size, from one or to one of 1920x1080.
+fn resampled(name: &'static str, filter: Filter, source: Size, size: Size) -> Case {
+    let recipe = Recipe::of(&resample::RESAMPLE);
+    let (words, small) = resample::pack(filter, source, size);
+    let layout = recipe.layout();
+    let mut params = Params::new();
+    params.begin(&layout, size, source, 0);
+    params.set(layout.head, &words, &small);
+    Case { name, recipe, params, source, size, sides: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
 }
 
 fn nothing() -> Given {
@@ -105,7 +120,7 @@ fn grid_of(name: &'static str, size: Size) -> Case {
     params.begin(&layout, SIZE, size, 0);
     params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4], SIZE));
     let formats = [Format::Rgba8; 2];
-    Case { name, recipe, params, source: size, sides: vec![size; 3], in_place: false, formats }
+    Case { name, recipe, params, source: size, size: SIZE, sides: vec![size; 3], in_place: false, formats }
 }
 
 fn box_of(name: &'static str, side: u32) -> Case {
@@ -238,6 +253,17 @@ fn cases() -> Vec<Case> {
         grid_of("grid of 1080", SIZE),
         grid_of("grid of 720", Size { width: 1280, height: 720 }),
         grid_of("grid of 480", Size { width: 640, height: 480 }),
+        resampled("area 720p", Filter::Area, SIZE, LESS),
+        resampled("area 540p", Filter::Area, SIZE, HALF),
+        resampled("area 360p", Filter::Area, SIZE, THIRD),
+        resampled("area 224", Filter::Area, SIZE, Size { width: 224, height: 224 }),
+        resampled("area from 540p", Filter::Area, HALF, SIZE),
+        resampled("lanczos 720p", Filter::Lanczos, SIZE, LESS),
+        resampled("lanczos 540p", Filter::Lanczos, SIZE, HALF),
+        resampled("lanczos 224", Filter::Lanczos, SIZE, Size { width: 224, height: 224 }),
+        resampled("lanczos from 540p", Filter::Lanczos, HALF, SIZE),
+        case("luma", &luma::LUMA, &nothing(), SIZE, &[]),
+        Case { in_place: true, ..case("luma edit", &luma::LUMA, &nothing(), SIZE, &[]) },
         load("chain5", &chain()),
         Case { in_place: true, ..load("chain5 edit", &chain()) },
         case("ball", &ball::BALL, &moving, SIZE, &[]),
@@ -276,12 +302,12 @@ fn cpu_time(since: Instant) -> Duration {
 fn main() {
     let only = std::env::args().nth(1).filter(|word| !word.starts_with('-'));
     let levels = Level::available();
-    print!("{:12}", "ms per frame");
+    print!("{:18}", "ms per frame");
     for level in &levels {
         print!(" {:>12}", level.to_string());
     }
     println!();
-    let mut out = vec![[0; 4]; SIZE.pixels() as usize];
+    let mut whole = vec![[0; 4]; SIZE.pixels() as usize];
     let mut scratch = Scratch::default();
     let begun = Instant::now();
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| case.name.starts_with(only))) {
@@ -290,23 +316,26 @@ fn main() {
         let others: Vec<_> = case.sides.iter().map(|size| (*size, noise(*size, 2))).collect();
         let sides: Vec<_> = others.iter().map(|(size, other)| Picture::new(*size, other).expect("it fits")).collect();
         let frame = Frame {
-            size: SIZE,
+            size: case.size,
             source: Picture::stored(case.formats[0], case.source, &pixels.as_flattened()[..bytes(0, case.source)]),
             sides: &sides,
             small: case.params.small(),
             words: case.params.words(),
         };
+        let out = &mut whole[..case.size.pixels() as usize];
         let mut run = |program: &Program, frames: u32| {
             let start = cpu_time(begun);
             for _ in 0..frames {
+                program.survey(&frame, 0..case.source.height, &mut scratch);
+                program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
                 if case.in_place {
-                    program.edit(&frame, 0, black_box(&mut out), &scratch);
+                    program.edit(&frame, 0, black_box(&mut *out), &scratch);
                 } else if case.formats[1] != Format::Rgba8 {
-                    let made = &mut black_box(&mut out).as_flattened_mut()[..bytes(1, SIZE)];
+                    let made = &mut black_box(&mut *out).as_flattened_mut()[..bytes(1, SIZE)];
                     let mut rows = PlaneRows::of(case.formats[1], SIZE, made).expect("a frame has its rows");
                     program.pack(&frame, 0, &mut rows, &mut scratch);
                 } else {
-                    program.band(&frame, 0, black_box(&mut out), &mut scratch);
+                    program.band(&frame, 0, black_box(&mut *out), &mut scratch);
                 }
             }
             cpu_time(begun).saturating_sub(start)
@@ -320,7 +349,7 @@ fn main() {
                 times.push(run(program, frames).as_secs_f64() * 1e3 / f64::from(frames));
             }
         }
-        print!("{:12}", case.name);
+        print!("{:18}", case.name);
         for times in &mut rounds {
             times.sort_by(f64::total_cmp);
             print!(" {:12.3}", times[times.len() / 2]);

@@ -23,10 +23,12 @@ pub mod flip;
 pub mod gradient;
 mod lines;
 pub mod load_here;
+pub mod luma;
 pub mod median3;
 pub mod median5;
 pub mod nearest;
 pub mod noise;
+pub mod resample;
 pub mod rotate;
 pub mod solid;
 pub mod warp;
@@ -166,7 +168,7 @@ impl<'a> SourceRows<'a> {
     pub fn row(&mut self, y: i64) -> &[Pixel] {
         let Some(picture) = self.picture else { return &[] };
         let y = y.clamp(0, i64::from(picture.size.height) - 1) as u32;
-        if self.before.is_empty() && self.stored.is_none() {
+        if self.unchanged().is_some() {
             return picture.row(y);
         }
         let (at, width) = (self.change(picture, y), picture.size.width as usize);
@@ -184,7 +186,7 @@ impl<'a> SourceRows<'a> {
     pub(crate) fn pair_of(&mut self, number: usize, y: u32) -> [&[Pixel]; 2] {
         let picture = if number == 0 { self.picture } else { self.others.get(number - 1).copied() };
         let Some(picture) = picture else { return [&[]; 2] };
-        if number > 0 || (self.before.is_empty() && self.stored.is_none()) {
+        if number > 0 || self.unchanged().is_some() {
             return [picture.row(y), picture.row(y + 1)];
         }
         let (mut first, second) = (self.change(picture, y), self.change(picture, y + 1));
@@ -218,9 +220,29 @@ impl<'a> SourceRows<'a> {
         at
     }
 
-    /// The source itself, any number of whose rows can be looked at at once; none where functions stand in front.
-    pub fn plain(&self) -> Option<Picture<'a>> {
-        self.picture.filter(|_| self.before.is_empty())
+    /// This row and those below it, at most as many as are kept at once; below the picture the last one repeats.
+    pub fn rows<const N: usize>(&mut self, y: u32) -> [&[Pixel]; N] {
+        const { assert!(N <= ROWS_KEPT, "more rows than are kept at once") };
+        let Some(picture) = self.picture else { return [&[]; N] };
+        let number = |i: usize| (y + i as u32).min(picture.size.height - 1);
+        if self.unchanged().is_some() {
+            return std::array::from_fn(|i| picture.row(number(i)));
+        }
+        let width = picture.size.width as usize;
+        let ChangedRows { numbers, next, pixels, between, .. } = &mut *self.changed;
+        pixels.resize(pixels.len().max(N * width), [0; 4]);
+        for (i, row) in pixels.chunks_exact_mut(width).take(N).enumerate() {
+            if numbers[i] != Some(number(i)) {
+                numbers[i] = Some(number(i));
+                match &self.stored {
+                    Some((stored, args)) => (stored.unpack)(args, between, number(i) as usize, row),
+                    None => row.copy_from_slice(picture.row(number(i))),
+                }
+                self.before.apply(number(i), row);
+            }
+        }
+        *next = N % ROWS_KEPT;
+        std::array::from_fn(|i| &pixels[i * width..][..width])
     }
 
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
@@ -247,7 +269,8 @@ impl<'a> SourceRows<'a> {
         }
     }
 
-    /// The source itself, where it is stored as pixels and no function stands in front.
+    /// The source itself, any number of whose rows can be looked at at once; none where it is not stored as pixels, or
+    /// functions stand in front.
     pub fn unchanged(&self) -> Option<Picture<'a>> {
         self.picture.filter(|_| self.before.is_empty() && self.stored.is_none())
     }
@@ -256,7 +279,7 @@ impl<'a> SourceRows<'a> {
     /// it is stored otherwise, each row is made once in a band, at its place in a picture of its own; the others hold anything.
     pub fn placed(&mut self, rows: Range<u32>) -> Option<Picture<'_>> {
         let picture = self.picture?;
-        if self.before.is_empty() && self.stored.is_none() {
+        if self.unchanged().is_some() {
             return Some(picture);
         }
         let ChangedRows { placed, is_placed, between, .. } = &mut *self.changed;
@@ -317,10 +340,12 @@ pub static ALL: &[&Head] = &[
     &flip::FLIP,
     &gradient::GRADIENT,
     &load_here::LOAD,
+    &luma::LUMA,
     &median3::MEDIAN3,
     &median5::MEDIAN5,
     &nearest::NEAREST,
     &noise::NOISE,
+    &resample::RESAMPLE,
     &rotate::ROTATE,
     &solid::SOLID,
     &warp::WARP,

@@ -5,8 +5,9 @@ mod heads_made;
 use heads_made::{Made, source};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
+use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{
-    ball, bars, bilinear, blur, checker, crop, disc, flip, gradient, nearest, noise, rotate, solid, warp,
+    ball, bars, bilinear, blur, checker, crop, disc, flip, gradient, luma, nearest, noise, rotate, solid, warp,
 };
 use vramp_kernels::pixel::{markers, table};
 use vramp_kernels::{Level, Pixel};
@@ -46,7 +47,7 @@ fn wide_readers() -> impl Strategy<Value = (Made, Size)> {
 
 fn readers_of<S: Strategy<Value = Size>>(size: fn() -> S, sigma: f64) -> impl Strategy<Value = (Made, Size)> {
     let taps = prop_oneof![Just(0u32), (0..40u32).prop_map(|half| 2 * half + 1)];
-    (0..7, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
+    (0..10, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
         let made = match kind {
             0 => Made::of(&nearest::NEAREST, to).words(&nearest::pack()).small(nearest::small(from, to)),
             1 => Made::of(&bilinear::BILINEAR, to).words(&bilinear::pack()).small(bilinear::small(from, to)),
@@ -65,6 +66,15 @@ fn readers_of<S: Strategy<Value = Size>>(size: fn() -> S, sigma: f64) -> impl St
                 let (x, y) = (f64::from(to.width) - 9.5, f64::from(to.height) - 9.5);
                 let back = warp::inverse(&[cos * sigma, -sin * sigma, x, sin, cos, y]).expect("sigma is not 0");
                 Made::of(&warp::WARP, from).words(&warp::pack()).small(warp::small(&back, from, from))
+            }
+            6 => Made::of(&luma::LUMA, from).words(&luma::pack()),
+            7 | 8 => {
+                let filter = if kind == 7 { Filter::Area } else { Filter::Lanczos };
+                // Now and then a picture of half the size, which has a way of its own.
+                let half = Size { width: from.width.div_ceil(2), height: from.height.div_ceil(2) };
+                let to = if taps == 0 { half } else { to };
+                let (words, small) = resample::pack(filter, from, to);
+                Made::of(&resample::RESAMPLE, to).words(&words).small(small)
             }
             _ => {
                 let weights = blur::weights(sigma, taps).expect("an odd size");

@@ -1,7 +1,7 @@
 //! What holds for every pixel function, whatever its settings: regions of effect, bands and folding.
 
 use proptest::prelude::*;
-use vramp_kernels::head::{self, load_here::LOAD};
+use vramp_kernels::head::{self, load_here::LOAD, luma::LUMA};
 use vramp_kernels::pixel::color::{brightness, contrast, gamma, hue, invert};
 use vramp_kernels::pixel::table::{self, TABLE};
 use vramp_kernels::pixel::{self, channels, chromakey, cube, curve, glyphs, markers, matrix, mix, overlay, threshold};
@@ -291,6 +291,8 @@ proptest! {
 fn only_what_reads_its_source_in_place_edits_in_place() {
     assert!(Recipe::of(&LOAD).then(&TABLE).program().edits_in_place());
     assert!(!Recipe::of(&LOAD).behind(&TABLE).program().edits_in_place());
-    let others = head::ALL.iter().filter(|head| head.name != LOAD.name);
+    assert!(Recipe::of(&LUMA).then(&TABLE).program().edits_in_place());
+    assert!(!Recipe::of(&LUMA).behind(&TABLE).program().edits_in_place());
+    let others = head::ALL.iter().filter(|head| ![LOAD.name, LUMA.name].contains(&head.name));
     assert!(others.into_iter().all(|head| !Recipe::of(head).program().edits_in_place()));
 }

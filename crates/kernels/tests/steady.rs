@@ -7,9 +7,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{
-    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, disc, edges, load_here::LOAD, median3, median5,
-    nearest, rotate, warp,
+    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, disc, edges, load_here::LOAD, luma, median3,
+    median5, nearest, rotate, warp,
 };
 use vramp_kernels::pixel::{
     channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
@@ -153,6 +154,8 @@ fn second_time(
     let mut scratch = Scratch::default();
     let mut run = || {
         let (upper, lower) = out.split_at_mut(1700);
+        program.survey(&frame, 0..frame.source.map_or(0, |source| source.size.height), &mut scratch);
+        program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
         program.band(&frame, 0, upper, &mut scratch);
         program.band(&frame, 17, lower, &mut scratch);
     };
@@ -197,6 +200,17 @@ fn a_second_band_allocates_nothing() {
         let mapped = (vec![], warp::small(&back, SIZE, SIZE));
         check(&warp::WARP, &mapped, SIZE, &[looked_up(), mixed()], &[separate()]);
         check(&warp::WARP, &mapped, SIZE, &[], &[]);
+        check(&luma::LUMA, &none, SIZE, &[looked_up()], &[saturated()]);
+        let resampled = |filter, from| {
+            let (words, small) = resample::pack(filter, from, SIZE);
+            (words.to_vec(), small)
+        };
+        let large = Size { width: 200, height: 80 };
+        check(&resample::RESAMPLE, &resampled(Filter::Area, large), large, &[], &[]);
+        check(&resample::RESAMPLE, &resampled(Filter::Area, SMALL), SMALL, &[saturated(), mixed()], &[]);
+        check(&resample::RESAMPLE, &resampled(Filter::Lanczos, large), large, &[looked_up()], &[mixed()]);
+        let long = Size { width: 3, height: 65_000 };
+        check(&resample::RESAMPLE, &resampled(Filter::Lanczos, long), long, &[], &[]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];
         check(&LOAD, &none, SIZE, &[], &six);
         let many: Vec<Step> = (0..20).map(|_| saturated()).collect();

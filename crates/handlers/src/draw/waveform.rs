@@ -3,8 +3,10 @@
 //! Owns which of the two.
 //! Does not keep a history: the curve belongs to this frame.
 //!
-//! Always: which rows a column's curve covers is decided in integers or once on the host.
+//! Always: which rows a column's curve covers is decided in integers or once on the host; the curve is opaque, and what
+//! is darkened around it keeps its alpha.
 
+use vramp_kernels::head::luma::LUMA;
 use vramp_kernels::pixel::curve::{self, CURVE};
 use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
@@ -19,7 +21,7 @@ pub static ENTRY: Entry = Entry {
     family: Family::Draw,
     status: Status::Runs,
     about: "draws a sine wave, or the mean brightness of each column",
-    example: "pattern ! waveform ! null",
+    example: "pattern size=64x64 ! waveform kind=luma ! null",
     settings: &[defaults(
         "kind",
         ValueType::Choice(&["sine", "luma"]),
@@ -96,6 +98,21 @@ impl PixelHandler for Sine {
     }
 }
 
+/// The curve of the picture's own brightness: what it needs is in the picture.
+#[derive(Debug)]
+struct Luma;
+
+impl PixelHandler for Luma {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Head(&LUMA)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&[], &[]);
+        Ok(Flow::Produced)
+    }
+}
+
 /// The whole number at or below. `f64::floor` is a call where the processor is taken to be the oldest.
 fn floor(v: f64) -> i32 {
     let whole = v as i32;
@@ -103,11 +120,8 @@ fn floor(v: f64) -> i32 {
 }
 
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
-    if Settings::of(setup).luma {
-        let (what, instead) = ("waveform kind=luma".to_owned(), "use kind=sine".to_owned());
-        return Err(HandlerError::NotBuilt { what, instead });
-    }
-    Ok(Worker::pixels(Sine { state: State::default() }))
+    let Settings { luma } = Settings::of(setup);
+    Ok(if luma { Worker::pixels(Luma) } else { Worker::pixels(Sine { state: State::default() }) })
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! Owns the new size and how pixels in between are found.
 //! Does not crop or keep proportions: both axes are what was asked for.
 //!
-//! Always: a side is at least one pixel; the four channels are treated alike.
+//! Always: a side is at least one pixel; the four channels are treated alike. `area` and `lanczos` treat each axis by
+//! itself, and look at nothing outside of the picture: the pixels inside make up for what is missing.
 
-use vramp_kernels::head::{Head, bilinear, nearest};
+use vramp_kernels::head::{Head, bilinear, nearest, resample};
 use vramp_plan::Size;
 use vramp_plan::catalog::{
     self, Class, Entry, Kernel, KernelRule, Liveness, Output, SizeRule, Status, Units, ValueType, Work,
@@ -20,7 +21,7 @@ use super::word_of;
 pub static ENTRY: Entry = Entry {
     name: "resize",
     about: "scales the picture to a size or by a factor",
-    example: "pattern ! resize size=640x360 ! null",
+    example: "pattern size=64x48 ! resize size=40x30 filter=area ! null",
     outputs: &[Output { size: SizeRule::SettingOrScaled("size", "scale"), ..Output::VIDEO }],
     settings: &[
         optional("size", ValueType::Size, Liveness::Fixed, "the new width and height"),
@@ -37,7 +38,7 @@ pub static ENTRY: Entry = Entry {
     one_of: &[&["size", "scale"]],
     kernel: KernelRule::By {
         setting: "filter",
-        cases: &[("nearest", Kernel::GATHER), ("area", Kernel::separable(3)), ("lanczos", Kernel::separable(6))],
+        cases: &[("nearest", Kernel::GATHER), ("area", Kernel::resampling(3)), ("lanczos", Kernel::resampling(6))],
         otherwise: Kernel::stencil(4),
     },
     work: Work { class: Class::Sample, units: Units::PerFrameBy(samples) },
@@ -86,6 +87,7 @@ enum Target {
 enum Filter {
     Nearest,
     Bilinear,
+    Resample(resample::axis::Filter),
 }
 
 impl Settings {
@@ -97,11 +99,9 @@ impl Settings {
         };
         let filter = match word_of(setup, "filter")? {
             "nearest" => Filter::Nearest,
-            "bilinear" => Filter::Bilinear,
-            other => {
-                let (what, instead) = (format!("resize filter={other}"), "use bilinear or nearest".to_owned());
-                return Err(HandlerError::NotBuilt { what, instead });
-            }
+            "area" => Filter::Resample(resample::axis::Filter::Area),
+            "lanczos" => Filter::Resample(resample::axis::Filter::Lanczos),
+            _ => Filter::Bilinear,
         };
         Ok(Settings { to, filter })
     }
@@ -126,6 +126,7 @@ impl Target {
 struct State {
     /// Made from the first size, for the second.
     sizes: Option<(Size, Size)>,
+    words: Vec<u32>,
     small: Vec<u32>,
 }
 
@@ -134,6 +135,7 @@ impl PixelHandler for Resize {
         let head: &'static Head = match self.settings.filter {
             Filter::Nearest => &nearest::NEAREST,
             Filter::Bilinear => &bilinear::BILINEAR,
+            Filter::Resample(_) => &resample::RESAMPLE,
         };
         vec![Part::Head(head)]
     }
@@ -154,13 +156,17 @@ impl PixelHandler for Resize {
         }
         let sizes = (info.source, info.size);
         if self.state.sizes != Some(sizes) {
-            self.state.small = match self.settings.filter {
-                Filter::Nearest => nearest::small(sizes.0, sizes.1),
-                Filter::Bilinear => bilinear::small(sizes.0, sizes.1),
+            (self.state.words, self.state.small) = match self.settings.filter {
+                Filter::Nearest => (Vec::new(), nearest::small(sizes.0, sizes.1)),
+                Filter::Bilinear => (Vec::new(), bilinear::small(sizes.0, sizes.1)),
+                Filter::Resample(filter) => {
+                    let (words, small) = resample::pack(filter, sizes.0, sizes.1);
+                    (words.to_vec(), small)
+                }
             };
             self.state.sizes = Some(sizes);
         }
-        give.part(&[], &self.state.small);
+        give.part(&self.state.words, &self.state.small);
         Ok(Flow::Produced)
     }
 }

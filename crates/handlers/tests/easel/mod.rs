@@ -9,7 +9,7 @@ use vramp_handlers::{ENTRIES, kinds};
 use vramp_plan::catalog::{Fallback, Settings};
 use vramp_plan::{Policy, Rate, Size, Space};
 use vramp_runtime::{
-    Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, PixelHandler, Ports, Setup,
+    Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler, Ports, Setup,
     Stepped, Tally, Worker, Workplace, link,
 };
 
@@ -121,7 +121,8 @@ impl FrameHandler for Count {
     }
 }
 
-/// A lane of a group that makes frames from nothing, and a sink. Sides are groups of their own.
+/// A lane of a group that makes frames from nothing, one for every further handler that reads elsewhere than in place,
+/// and a sink. Sides are groups of their own, and go into the first.
 fn lane(
     asked: &[Asked<'_>],
     sides: &[Asked<'_>],
@@ -132,26 +133,39 @@ fn lane(
     let rate = Rate::new(rate.0, rate.1);
     let clock = Clock::free(rate.expect("a rate"));
     let bell = Bell::new();
-    let group = |asked: &[Asked<'_>], sides: Vec<usize>| {
-        let handlers: Vec<_> = asked.iter().map(|asked| make(*asked).expect("it can be made")).collect();
+    let made = |asked: &[Asked<'_>]| -> Vec<_> { asked.iter().map(|a| make(*a).expect("it can be made")).collect() };
+    let group = |handlers: Vec<Box<dyn PixelHandler>>, source: Option<usize>, sides: Vec<usize>| {
         let made = handlers[0].size(size(1, 1));
-        Group::fuse("all", handlers, rate, Ports { source: None, sides, size: made })
+        Group::fuse("all", handlers, rate, Ports { source, sides, size: made })
     };
     let mut nodes = Vec::new();
-    let ports = (0..sides.len()).collect();
-    let mut main = Node::new("all", Box::new(group(asked, ports)), sides.len(), 1).clock(clock.clone()).nominal();
+    let mut runs: Vec<Vec<Box<dyn PixelHandler>>> = Vec::new();
+    for handler in made(asked) {
+        let heads = handler.parts().iter().any(|part| matches!(part, Part::Head(_)));
+        match runs.last_mut().filter(|_| !heads) {
+            Some(run) => run.push(handler),
+            None => runs.push(vec![handler]),
+        }
+    }
+    let mut runs = runs.into_iter();
+    let first = group(runs.next().expect("something is asked for"), None, (0..sides.len()).collect());
+    let mut main = Node::new("all", Box::new(first), sides.len(), 1).clock(clock.clone()).nominal();
     for (at, side) in sides.iter().enumerate() {
-        let mut node = Node::new("side", Box::new(group(&[*side], vec![])), 0, 1).clock(clock.clone()).nominal();
+        let mut node =
+            Node::new("side", Box::new(group(made(&[*side]), None, vec![])), 0, 1).clock(clock.clone()).nominal();
         let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
         node.connect_output(0, output);
         main.connect_input(at, input, Policy::Lossless);
         nodes.push(node);
     }
-    let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
-    main.connect_output(0, output);
-    let mut sink = Node::new("sink", Box::new(sink), 1, 0);
-    sink.connect_input(0, input, Policy::Lossless);
-    nodes.extend([main, sink]);
+    let behind = runs.map(|run| Node::new("all", Box::new(group(run, Some(0), vec![])), 1, 1));
+    for mut next in behind.chain([Node::new("sink", Box::new(sink), 1, 0)]) {
+        let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+        main.connect_output(0, output);
+        next.connect_input(0, input, Policy::Lossless);
+        nodes.push(std::mem::replace(&mut main, next));
+    }
+    nodes.push(main);
     Lane::new(nodes, bell, Workplace::new(HostPool::new(512 << 20)).counting(tally))
 }
 

@@ -13,7 +13,7 @@ mod down;
 use vramp_plan::Size;
 
 use crate::head::lines::Lines;
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 use crate::simd::ask_for;
 

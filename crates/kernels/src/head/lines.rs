@@ -27,7 +27,7 @@ impl<'a> Lines<'a> {
         count: usize,
         ring: &'a mut Vec<u8>,
     ) -> Lines<'a> {
-        let picture = source.plain();
+        let picture = source.unchanged();
         let (length, count) = (4 * size.width as usize, count.min(size.height as usize));
         if picture.is_none() {
             ring.resize(count * length, 0);

@@ -57,7 +57,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     }
     kept.rows = (first, end);
     let rows = [-2, -1, 0, 1, 2].map(|away| ring[slot(y + away)..][..2 * length].split_at(length));
-    let soon = source.plain().filter(|_| y + 3 <= last).map_or(&[][..], |picture| picture.row(y as u32 + 3));
+    let soon = source.unchanged().filter(|_| y + 3 <= last).map_or(&[][..], |picture| picture.row(y as u32 + 3));
     args.frame.level.run(Middle { rows, soon, steps: steps.as_chunks_mut().0, pixels });
 }
 

@@ -25,6 +25,7 @@ pub(crate) mod gray;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod paint;
+pub(crate) mod resample;
 pub(crate) mod table;
 pub(crate) mod triples;
 pub(crate) mod turn;

@@ -8,6 +8,8 @@
 
 #![expect(unsafe_code, reason = "the intrinsics that read and write memory take pointers")]
 
+use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
+
 /// Declares a loop for both widths, as `avx2::name` and `avx512::name`: `$v` is the module with the names.
 macro_rules! both_widths {
     ($v:ident; $($body:tt)*) => {
@@ -33,9 +35,25 @@ macro_rules! featured {
 
 pub(super) use {both_widths, featured};
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sixteen(from: &[u8; 16]) -> __m128i {
+    // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+    unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_sixteen(to: &mut [u16], at: usize, v: __m128i) {
+    let to = to[at..].first_chunk_mut::<8>().expect("rows are filled up");
+    // SAFETY: the array is as long as the vector, and this store asks for no alignment.
+    unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), v) }
+}
+
 pub(super) mod avx2 {
     use std::arch::x86_64::{
-        __m128i, _mm256_blend_epi32, _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_permute4x64_epi64,
+        __m128i, _mm256_blend_epi32, _mm256_broadcastsi128_si256, _mm256_castsi128_si256, _mm256_castsi256_si128,
+        _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_permute4x64_epi64,
         _mm256_permutevar8x32_epi32, _mm256_shuffle_epi32, _mm256_storeu_si256,
     };
     pub(in crate::simd) use std::arch::x86_64::{
@@ -51,6 +69,8 @@ pub(super) mod avx2 {
         _mm256_unpackhi_epi32 as unpack_high_32, _mm256_unpacklo_epi8 as unpack_low_8,
         _mm256_unpacklo_epi16 as unpack_low_16, _mm256_unpacklo_epi32 as unpack_low_32, _mm256_xor_si256 as xor,
     };
+
+    use super::{sixteen, store_sixteen};
 
     /// The bytes of a vector.
     pub(in crate::simd) const BYTES: usize = 32;
@@ -159,11 +179,33 @@ pub(super) mod avx2 {
     pub(in crate::simd) fn by_turns_32(even: Vector, odd: Vector) -> Vector {
         _mm256_blend_epi32(even, odd, 0xAA)
     }
+
+    /// Vectors that four rows of 16 bytes take.
+    pub(in crate::simd) const FOUR_ROWS: usize = 2;
+
+    /// Sixteen bytes of each of four rows.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn four_rows(rows: [&[u8; 16]; 4]) -> [Vector; FOUR_ROWS] {
+        let (a, b) = (_mm256_castsi128_si256(sixteen(rows[0])), _mm256_castsi128_si256(sixteen(rows[2])));
+        [_mm256_inserti128_si256::<1>(a, sixteen(rows[1])), _mm256_inserti128_si256::<1>(b, sixteen(rows[3]))]
+    }
+
+    /// Stores sixteen bytes into each of four rows.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::simd) fn store_four_rows(rows: &mut [&mut [u16]; 4], at: usize, [a, b]: [Vector; FOUR_ROWS]) {
+        store_sixteen(rows[0], at, _mm256_castsi256_si128(a));
+        store_sixteen(rows[1], at, _mm256_extracti128_si256::<1>(a));
+        store_sixteen(rows[2], at, _mm256_castsi256_si128(b));
+        store_sixteen(rows[3], at, _mm256_extracti128_si256::<1>(b));
+    }
 }
 
 pub(super) mod avx512 {
     use std::arch::x86_64::{
-        __m128i, _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_mask_blend_epi32, _mm512_permutexvar_epi32,
+        __m128i, _mm512_broadcast_i32x4, _mm512_castsi128_si512, _mm512_castsi512_si128, _mm512_extracti32x4_epi32,
+        _mm512_inserti32x4, _mm512_loadu_si512, _mm512_mask_blend_epi32, _mm512_permutexvar_epi32,
         _mm512_permutexvar_epi64, _mm512_setr_epi64, _mm512_shuffle_epi32, _mm512_storeu_si512,
     };
     pub(in crate::simd) use std::arch::x86_64::{
@@ -179,6 +221,8 @@ pub(super) mod avx512 {
         _mm512_unpackhi_epi32 as unpack_high_32, _mm512_unpacklo_epi8 as unpack_low_8,
         _mm512_unpacklo_epi16 as unpack_low_16, _mm512_unpacklo_epi32 as unpack_low_32, _mm512_xor_si512 as xor,
     };
+
+    use super::{sixteen, store_sixteen};
 
     /// The bytes of a vector.
     pub(in crate::simd) const BYTES: usize = 64;
@@ -236,6 +280,27 @@ pub(super) mod avx512 {
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn repeat(sixteen: __m128i) -> Vector {
         _mm512_broadcast_i32x4(sixteen)
+    }
+
+    /// Vectors that four rows of 16 bytes take.
+    pub(in crate::simd) const FOUR_ROWS: usize = 1;
+
+    /// Sixteen bytes of each of four rows.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::simd) fn four_rows(rows: [&[u8; 16]; 4]) -> [Vector; FOUR_ROWS] {
+        let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(sixteen(rows[0])), sixteen(rows[1]));
+        [_mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(v, sixteen(rows[2])), sixteen(rows[3]))]
+    }
+
+    /// Stores sixteen bytes into each of four rows.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(in crate::simd) fn store_four_rows(rows: &mut [&mut [u16]; 4], at: usize, [v]: [Vector; FOUR_ROWS]) {
+        store_sixteen(rows[0], at, _mm512_castsi512_si128(v));
+        store_sixteen(rows[1], at, _mm512_extracti32x4_epi32::<1>(v));
+        store_sixteen(rows[2], at, _mm512_extracti32x4_epi32::<2>(v));
+        store_sixteen(rows[3], at, _mm512_extracti32x4_epi32::<3>(v));
     }
 
     /// Of each two pairs of 32 bits, the first everywhere.

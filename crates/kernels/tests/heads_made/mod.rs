@@ -95,6 +95,10 @@ impl Made {
         let frame = Frame { size: self.size, source, sides: &others, small: &small, words: &words };
         let program = recipe.program().at(self.level);
         let mut scratch = Scratch::default();
+        if let Some(source) = source {
+            program.survey(&frame, 0..source.size.height, &mut scratch);
+            program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
+        }
         // Nothing may be left as it was: two backgrounds give the same picture.
         let [one, other] = [0x11, 0xee].map(|level| {
             let mut pixels = vec![[level; 4]; self.size.pixels() as usize];

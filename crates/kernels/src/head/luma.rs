@@ -1,0 +1,97 @@
+//! `luma`: the mean brightness of every column, as a curve over the darkened lower quarter of the picture.
+//!
+//! Owns the means, which rows of a column the curve covers, and the darkening.
+//! Does not keep a history: the curve is that of this picture.
+//!
+//! Always: brightness is what `gray` makes of a pixel, and its mean is rounded half up; rows above the quarter and the
+//! one over it are left as they are. The formula holds for pictures of less than four rows too: nothing is darkened, and
+//! the curve covers the last row or two.
+
+use vramp_plan::catalog::Over;
+
+use crate::head::{First, Head, HeadArgs, Kept, SourceRows, Survey};
+use crate::picture::Pixel;
+use crate::pixel::gray::gray;
+use crate::simd::Loop;
+
+/// The curve of a picture's brightness. Neither parameters nor small data.
+pub static LUMA: Head = Head {
+    name: "luma",
+    wgsl: include_str!("luma.wgsl"),
+    words: 0,
+    source: true,
+    small: false,
+    first: Some(First { over: Over::Columns, source_again: true, survey: Some(Survey { add, finish, edit }) }),
+    row,
+};
+
+const GREEN: Pixel = [0, 255, 0, 255];
+
+/// The parameter words: none.
+pub fn pack() -> [u32; 0] {
+    []
+}
+
+fn add(args: &HeadArgs<'_>, row: &[Pixel], sums: &mut [u32]) {
+    args.frame.level.run(Add { row, sums });
+}
+
+/// Sums become the last row that the curve covers: h - 1 - rnd(mean (h div 4 - 1), 255).
+fn finish(args: &HeadArgs<'_>, sums: &mut [u32]) {
+    let height = args.source.height;
+    for sum in sums {
+        let mean = (2 * *sum + height) / (2 * height);
+        // One more, and one less again: without a quarter it is what lies below nothing.
+        let up = (2 * mean * (height / 4) + 765 - 2 * mean) / 510;
+        *sum = height - up;
+    }
+}
+
+fn edit(args: &HeadArgs<'_>, y: u32, row: &mut [Pixel]) {
+    let quarter = args.source.height / 4;
+    if y + quarter + 2 >= args.source.height {
+        let darker = y + quarter >= args.source.height;
+        args.frame.level.run(Edit { row, ends: args.found, y, darker });
+    }
+}
+
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+    source.copy(y, pixels);
+    edit(args, y, pixels);
+}
+
+/// Adds the brightness of a row.
+struct Add<'a> {
+    row: &'a [Pixel],
+    sums: &'a mut [u32],
+}
+
+impl Loop for Add<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (pixel, sum) in self.row.iter().zip(self.sums) {
+            *sum += gray(u32::from_le_bytes(*pixel));
+        }
+    }
+}
+
+/// Darkens a row, and draws what the curve covers of it.
+struct Edit<'a> {
+    row: &'a mut [Pixel],
+    ends: &'a [u32],
+    y: u32,
+    darker: bool,
+}
+
+impl Loop for Edit<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let green = u32::from_le_bytes(GREEN);
+        let (shift, mask) = if self.darker { (1, 0x007f_7f7f) } else { (0, 0x00ff_ffff) };
+        for (pixel, end) in self.row.iter_mut().zip(self.ends) {
+            let word = u32::from_le_bytes(*pixel);
+            let darker = ((word >> shift) & mask) | (word & 0xff00_0000);
+            *pixel = if end.wrapping_sub(self.y) <= 1 { green } else { darker }.to_le_bytes();
+        }
+    }
+}

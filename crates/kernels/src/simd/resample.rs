@@ -1,0 +1,212 @@
+//! Weighted sums of taps that are at another place for each pixel: along a row, and down the columns of one.
+//!
+//! Owns the arithmetic of both passes of `resample` in vectors, for narrow weights.
+//! Does not know where rows are kept, nor how weights are found.
+//!
+//! Always: sums are exact, in 32 bits; what is kept of them is signed and in the order of pixels.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+)]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+)]
+
+use super::{Kind, Level};
+
+/// Whether the level has something better than the plain loops.
+pub(crate) fn suits(level: Level) -> bool {
+    level.0 != Kind::Baseline
+}
+
+/// The first pass over four rows of one length. For each column: where its taps begin, counted from pixel `before` on
+/// that rows begin with, and words of two weights each. Rows are as long as to be read in whole fours of pixels; sums
+/// are filled up to an even number of columns.
+pub(crate) fn along(
+    level: Level,
+    rows: &[&[u8]; 4],
+    before: usize,
+    columns: (&[u32], &[u32]),
+    sums: &mut [&mut [u16]; 4],
+) {
+    match level.0 {
+        Kind::Baseline => {}
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::along(rows, before, columns, sums) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bytes => unsafe { x86::avx512::along(rows, before, columns, sums) },
+    }
+}
+
+/// Means of two by two pixels, rounded half up.
+pub(crate) fn halves(level: Level, rows: [&[u8]; 2], values: &mut [u8]) {
+    match level.0 {
+        Kind::Baseline => {}
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::halves(rows, values) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bytes => unsafe { x86::avx512::halves(rows, values) },
+    }
+}
+
+/// The second pass over a row. `rows` are where the sums begin of two rows for each word of weights; they are filled up
+/// to whole vectors.
+pub(crate) fn down(level: Level, sums: &[u16], rows: &[usize], weights: &[u32], values: &mut [u8]) {
+    match level.0 {
+        Kind::Baseline => {}
+        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::down(sums, rows, weights, values) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bytes => unsafe { x86::avx512::down(sums, rows, weights, values) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{__m128i, _mm_setr_epi8};
+
+    /// Of four pixels two beside each other, channel by channel, in 16 bits.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn pair(at: i8) -> __m128i {
+        let [a, b, c, d] = [at, at + 1, at + 2, at + 3];
+        let [e, f, g, h] = [at + 4, at + 5, at + 6, at + 7];
+        _mm_setr_epi8(a, -1, e, -1, b, -1, f, -1, c, -1, g, -1, d, -1, h, -1)
+    }
+
+    /// Of four pixels two beside each other, channel by channel, twice.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn beside() -> __m128i {
+        _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15)
+    }
+
+    super::super::wide::both_widths! { v;
+        fn along(rows: &[&[u8]; 4], before: usize, columns: (&[u32], &[u32]), sums: &mut [&mut [u16]; 4]) {
+            let (starts, weights) = columns;
+            let words = (weights.len() / starts.len().max(1)).max(1);
+            let halves = [v::repeat(super::pair(0)), v::repeat(super::pair(8))];
+            let mut even = [v::zero(); v::FOUR_ROWS];
+            // Called at one place only, so that it becomes part of the loop: two columns a turn took twice as long.
+            for (at, (start, weights)) in starts.iter().zip(weights.chunks_exact(words)).enumerate() {
+                let mut one = one_column(rows, 4 * (*start as usize - before), weights, halves);
+                if at % 2 == 0 {
+                    even = one;
+                }
+                if at % 2 == 1 || at + 1 == starts.len() {
+                    for (odd, even) in one.iter_mut().zip(even) {
+                        *odd = v::pack_32(v::shift_32(even, 7), v::shift_32(*odd, 7));
+                    }
+                    v::store_four_rows(sums, at / 2 * 8, one);
+                }
+            }
+        }
+
+        #[inline]
+        fn one_column(
+            rows: &[&[u8]; 4],
+            at: usize,
+            weights: &[u32],
+            [left, right]: [v::Vector; 2]
+        ) -> [v::Vector; v::FOUR_ROWS] {
+            // Levels are taken from the middle, and the half for rounding comes in.
+            let mut sums = [v::all_32(64 - (128 << 14)); v::FOUR_ROWS];
+            let end = at + 16 * weights.len().div_ceil(2);
+            let (a, b) = (rows[0][at..end].as_chunks::<16>().0.iter(), rows[1][at..end].as_chunks::<16>().0);
+            let (c, d) = (rows[2][at..end].as_chunks::<16>().0.iter(), rows[3][at..end].as_chunks::<16>().0);
+            for (((a, b), (c, d)), weights) in a.zip(b).zip(c.zip(d)).zip(weights.chunks(2)) {
+                let pixels = v::four_rows([a, b, c, d]);
+                let first = v::all_32(weights[0].cast_signed());
+                for (sum, pixels) in sums.iter_mut().zip(pixels) {
+                    *sum = v::dot(*sum, v::shuffle_8(pixels, left), first);
+                }
+                if let [_, second] = weights {
+                    let second = v::all_32(second.cast_signed());
+                    for (sum, pixels) in sums.iter_mut().zip(pixels) {
+                        *sum = v::dot(*sum, v::shuffle_8(pixels, right), second);
+                    }
+                }
+            }
+            sums
+        }
+
+        fn halves(rows: [&[u8]; 2], values: &mut [u8]) {
+            let beside = v::repeat(super::beside());
+            let (upper, lower) = (rows[0].as_chunks().0, rows[1].as_chunks().0);
+            let (groups, rest) = values.as_chunks_mut::<{ v::BYTES }>();
+            let done = groups.len();
+            for ((values, upper), lower) in groups.iter_mut().zip(upper).zip(lower) {
+                v::store(values, means(upper, lower, beside));
+            }
+            if !rest.is_empty() {
+                let (mut upper, mut lower, mut means_of) = ([0; 2 * v::BYTES], [0; 2 * v::BYTES], [0; v::BYTES]);
+                for (from, to) in [(rows[0], &mut upper), (rows[1], &mut lower)] {
+                    let from = &from[2 * v::BYTES * done..];
+                    to[..from.len()].copy_from_slice(from);
+                }
+                v::store(&mut means_of, means(&upper, &lower, beside));
+                rest.copy_from_slice(&means_of[..rest.len()]);
+            }
+        }
+
+        #[inline]
+        fn means(upper: &[u8; 2 * v::BYTES], lower: &[u8; 2 * v::BYTES], beside: v::Vector) -> v::Vector {
+            let (one, quarter) = (v::all_16(0x0101), v::all_16(1 << 13));
+            let (upper, lower) = (upper.as_chunks().0, lower.as_chunks().0);
+            let mut sums = [v::zero(), v::zero()];
+            for (i, sum) in sums.iter_mut().enumerate() {
+                let above = v::madd_8(v::shuffle_8(v::load(&upper[i]), beside), one);
+                let below = v::madd_8(v::shuffle_8(v::load(&lower[i]), beside), one);
+                // (4 v + 2) / 4, in one instruction.
+                *sum = v::mul_round_16(v::add_16(above, below), quarter);
+            }
+            v::in_turns(v::pack_16(sums[0], sums[1]))
+        }
+
+        fn down(sums: &[u16], rows: &[usize], weights: &[u32], values: &mut [u8]) {
+            let rows = rows.as_chunks::<2>().0;
+            let (groups, rest) = values.as_chunks_mut::<{ v::BYTES }>();
+            let last = v::BYTES * groups.len();
+            for (i, values) in groups.iter_mut().enumerate() {
+                v::store(values, group(sums, rows, weights, v::BYTES * i));
+            }
+            if !rest.is_empty() {
+                let mut whole = [0; v::BYTES];
+                v::store(&mut whole, group(sums, rows, weights, last));
+                rest.copy_from_slice(&whole[..rest.len()]);
+            }
+        }
+
+        #[inline]
+        fn group(sums: &[u16], rows: &[[usize; 2]], weights: &[u32], at: usize) -> v::Vector {
+            // The middle comes back, and the half for rounding comes in.
+            let mut t = [v::all_32((128 << 21) + (1 << 20)); 4];
+            for ([upper, lower], weights) in rows.iter().zip(weights) {
+                let ([a, b], [c, d]) = (two_of_sums(sums, upper + at), two_of_sums(sums, lower + at));
+                let weights = v::all_32(weights.cast_signed());
+                t[0] = v::dot(t[0], v::unpack_low_16(a, c), weights);
+                t[1] = v::dot(t[1], v::unpack_high_16(a, c), weights);
+                t[2] = v::dot(t[2], v::unpack_low_16(b, d), weights);
+                t[3] = v::dot(t[3], v::unpack_high_16(b, d), weights);
+            }
+            let low = v::pack_32(v::shift_32(t[0], 21), v::shift_32(t[1], 21));
+            let high = v::pack_32(v::shift_32(t[2], 21), v::shift_32(t[3], 21));
+            v::in_turns(v::pack_16(low, high))
+        }
+
+        #[inline]
+        fn two_of_sums(sums: &[u16], at: usize) -> [v::Vector; 2] {
+            let two = sums[at..].first_chunk::<{ v::BYTES }>().expect("rows are filled up");
+            let (first, second) = two.split_first_chunk().expect("two vectors");
+            [v::load_16(first), v::load_16(second.first_chunk().expect("two vectors"))]
+        }
+    }
+}

@@ -109,6 +109,16 @@ fn a_ramp_down_is_one_download_a_frame() {
 }
 
 #[test]
+fn two_transfers_of_one_output_are_one() {
+    let down = on_device("pattern size=64x48 frames=100 name=p ! download ! null; p. ! download ! identity ! null");
+    assert_eq!((down.frames_out, down.counters.downloads), (200, 100));
+    let up = "pattern size=64x48 frames=100 ! convert rgb8 ! convert rgba8 name=p ! upload ! blur ! null; \
+              p. ! upload ! invert ! null; p. ! flip ! null";
+    let up = run(up, |session| session.only(Space::Gpu).place("pattern0", Space::Cpu));
+    assert_eq!((up.frames_out, up.counters.uploads), (300, 100));
+}
+
+#[test]
 fn down_and_up_again_are_exactly_the_planned_ramps_and_segments() {
     let text = "pattern kind=gradient size=64x48 frames=1000 ! blur ! convert rgba8 ! invert ! null";
     let report = run(text, |session| {

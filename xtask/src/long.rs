@@ -13,7 +13,7 @@ const FUZZED: &[&str] = &["text", "toml"];
 /// Long enough to get past the seeds, short enough to be run before every release.
 const FUZZ_SECONDS: u32 = 60;
 
-/// Runs the brute-force comparison, the long runs of frames, then each fuzz target.
+/// Runs the brute-force comparison, the long runs of frames, the random pipelines, then each fuzz target.
 pub(crate) fn run() -> anyhow::Result<()> {
     for (test, what) in [("placement", "placement against brute force"), ("depth", "simulated runs of diamonds")] {
         let mut cargo = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", test]);
@@ -24,6 +24,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let mut soak = shell::cargo(["test", "--release", "--test", "soak"]);
     soak.env("VRAMP_LONG", "1");
     shell::run(soak).context("a million frames on the host, a hundred thousand on the device")?;
+
+    let mut random = shell::cargo(["test", "--release", "--test", "random"]);
+    random.env("VRAMP_LONG", "1");
+    shell::run(random).context("2,000 random pipelines on the host, 300 on the device")?;
 
     if let Some(missing) = missing_for_fuzzing() {
         eprintln!("xtask: nothing was fuzzed: {missing}");

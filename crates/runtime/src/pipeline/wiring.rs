@@ -67,7 +67,9 @@ impl Wiring<'_> {
                 Some((_, carrier)) if carrier == to => {
                     // The user's own transfer: the way to it is what the plan says.
                     let ring = fed.get(&carrier).cloned();
-                    vec![ring.unwrap_or_else(|| self.connect(from, output, to, input, link.policy, link.depth))]
+                    let ring = ring.unwrap_or_else(|| self.connect(from, output, to, input, link.policy, link.depth));
+                    fed.insert(carrier, ring.clone());
+                    vec![ring]
                 }
                 Some((ramp, carrier)) => {
                     let down = plan.ramps[ramp].direction == Direction::Down;

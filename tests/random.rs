@@ -1,0 +1,271 @@
+//! Random pipelines of every handler that runs: fused and unfused, on the host and on the device, they make the same
+//! frames, lose none of them and leave no memory behind.
+//!
+//! What fails is shown with its seed and as small as it gets; `VRAMP_SEED=17` runs that seed alone. `cargo xtask long` runs
+//! thousands.
+
+mod random {
+    pub mod chance;
+    pub mod files;
+    pub mod settings;
+    pub mod sketch;
+}
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use vramp::gpu::{Adapter, Device, LimitSet};
+use vramp::kernels::{PixelFn, RowArgs, everywhere};
+use vramp::plan::catalog::{Entry, Family, Status};
+use vramp::plan::{Graph, Profile, Space};
+use vramp::runtime::{
+    Call, Flow, FrameHandler, Given, HandlerError, Kinds, Part, PixelHandler, PixelInfo, Report, Worker,
+};
+use vramp::verify::{Options, VerifyError, verify};
+use vramp::{FileProbe, Session, SessionError, machine};
+
+use random::files::Files;
+use random::sketch::{Drawing, Sketch};
+
+/// Frames of each source.
+const FRAMES: u64 = 4;
+/// Handlers of a graph on the device, where each is compiled and run by itself as well.
+const MOST_ON_DEVICE: usize = 5;
+const MOST_ON_CPU: usize = 8;
+/// Nothing takes this long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All kinds, of which none prints anything.
+fn quiet_kinds() -> Kinds {
+    let all = vramp::kinds();
+    let mut quiet = Kinds::of(all.catalog().clone());
+    for entry in all.catalog().entries() {
+        if entry.family == Family::Control && entry.name == "probe" {
+            quiet.makes(entry, |_| Ok(Worker::frames(Pass)));
+        } else if let Some(make) = all.maker(entry).cloned() {
+            quiet.makes(entry, move |setup| make(setup));
+        }
+    }
+    quiet
+}
+
+/// Passes frames on.
+struct Pass;
+
+impl FrameHandler for Pass {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+fn seeds(from: u64, usual: u64, long: u64) -> Range<u64> {
+    match std::env::var("VRAMP_SEED").map(|seed| seed.parse()) {
+        Ok(Ok(seed)) => seed..seed + 1,
+        _ if std::env::var_os("VRAMP_LONG").is_some() => from..from + long,
+        _ => from..from + usual,
+    }
+}
+
+/// What is wrong with a graph, in words; none where nothing is, or where it is no graph.
+fn wrong(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> Option<String> {
+    let (send, answer) = channel();
+    let (sketch, kinds, device) = (sketch.clone(), kinds.clone(), device.cloned());
+    // A thread that does not come back is left behind: the test has failed by then.
+    std::thread::spawn(move || send.send(wrong_within(&sketch, &kinds, device.as_ref())));
+    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Some(format!("it has not come to its end within {PATIENCE:?}")))
+}
+
+fn wrong_within(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> Option<String> {
+    let tried = catch_unwind(AssertUnwindSafe(|| {
+        let spec = sketch.spec();
+        let options = Options { frames: FRAMES, device: device.cloned(), ..Options::default() };
+        match verify(&spec, kinds, &options) {
+            Ok(found) if !found.is_equal() => return Some(found.to_string()),
+            Ok(found) if found.compared() == 0 => return Some(format!("nothing was compared\n{found}")),
+            Ok(_) => {}
+            Err(VerifyError::Graph(_) | VerifyError::Session(SessionError::NoPlan(_))) => return None,
+            Err(error) => return Some(error.to_string()),
+        }
+        ran(sketch, kinds, device)
+    }));
+    tried.unwrap_or_else(|panic| {
+        let said =
+            panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+        Some(format!("it panicked: {}", said.unwrap_or_default()))
+    })
+}
+
+/// What is wrong with the report of a run as anybody runs it.
+fn ran(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> Option<String> {
+    let spec = sketch.spec();
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).ok()?;
+    let session = Session::of(&graph, kinds).frames(FRAMES).nominal_time().threads(2);
+    let prepared = match device {
+        None => session.only(Space::Cpu).prepare(),
+        Some(device) => mingled(session, &graph).profile(figures(device)).prepare_on(device),
+    };
+    if let Err(SessionError::NoPlan(_)) = prepared {
+        return None;
+    }
+    let report = match prepared.map(|prepared| prepared.run(None)) {
+        Ok(Ok(outcome)) => match outcome.into_result() {
+            Ok(report) => report,
+            Err(error) => return Some(error.to_string()),
+        },
+        Ok(Err(error)) => return Some(error.to_string()),
+        Err(error) => return Some(error.to_string()),
+    };
+    unaccounted(&report, sketch.ends_early())
+}
+
+/// Every third handler that can be on either side is on the cpu, so that frames go up and down.
+fn mingled<'a>(session: Session<'a>, graph: &Graph) -> Session<'a> {
+    let both = graph.handlers().iter().filter(|h| h.entry.offers(Space::Cpu) && h.entry.offers(Space::Gpu));
+    both.enumerate().fold(session.only(Space::Gpu), |session, (at, handler)| match at % 3 {
+        1 => session.place(&handler.name, Space::Cpu),
+        _ => session,
+    })
+}
+
+/// What a device can do as it was opened.
+fn figures(device: &Device) -> Profile {
+    machine::figures_of(Some(&Adapter { limits: *device.limits(), ..device.adapter().clone() }))
+}
+
+/// A frame that nobody accounts for.
+fn unaccounted(report: &Report, ends_early: bool) -> Option<String> {
+    for link in &report.links {
+        if link.sent != link.taken + link.dropped + link.queued {
+            return Some(format!("a link does not account for its frames: {link:?}"));
+        }
+    }
+    for handler in &report.handlers {
+        if handler.calls != handler.emitted + handler.filtered + handler.errors + handler.lost + handler.held {
+            return Some(format!("a handler does not account for its frames: {handler:?}"));
+        }
+    }
+    let memory = &report.memory;
+    // What comes for somebody who has ended is dropped.
+    let dropped = if ends_early { 0 } else { report.dropped.sum() };
+    let left = (memory.leaked, report.in_flight, report.failed, dropped);
+    (left != (0, 0, 0, 0)).then(|| format!("leaked, in flight, failed and dropped are {left:?}: {:?}", memory.leaks))
+}
+
+/// Runs the graphs of these seeds, on these devices in turns, and says what is wrong with the first that fails, as small as
+/// it gets.
+fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, kinds: &Kinds, devices: &[Device]) {
+    for seed in seeds {
+        let device = devices.get(seed as usize % devices.len().max(1));
+        let sketch = drawing.sketch(seed);
+        if let Some(why) = wrong(&sketch, kinds, device) {
+            let (small, why_small) = smallest(&sketch, kinds, device);
+            panic!(
+                "seed {seed}: {why}\n{}\n\nas small as it gets: {why_small}\n{}\n\nVRAMP_SEED={seed} cargo test --test \
+                 random runs it alone",
+                sketch.text(),
+                small.text()
+            );
+        }
+    }
+}
+
+fn smallest(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> (Sketch, String) {
+    let small = sketch.shrunk(|sketch| wrong(sketch, kinds, device).is_some());
+    let why = wrong(&small, kinds, device).unwrap_or_else(|| "it does not fail any more".to_owned());
+    (small, why)
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_fused_and_unfused() {
+    let (kinds, files) = (quiet_kinds(), Files::new());
+    let drawing = Drawing::of(&kinds, &files, Space::Cpu, MOST_ON_CPU);
+    all_are_right(seeds(0, 250, 2000), &drawing, &kinds, &[]);
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_on_the_device() {
+    // The second binds four buffers at a time, so that less is fused and some stay on the cpu.
+    let devices = [LimitSet::Adapter, LimitSet::Downlevel].map(|limits| {
+        Device::choose().limits(limits).open().expect("an adapter; Mesa's software driver is one package away")
+    });
+    let (kinds, files) = (quiet_kinds(), Files::new());
+    let drawing = Drawing::of(&kinds, &files, Space::Gpu, MOST_ON_DEVICE);
+    all_are_right(seeds(100_000, 40, 300), &drawing, &kinds, &devices);
+}
+
+#[test]
+fn every_handler_that_runs_is_drawn() {
+    let (kinds, files) = (quiet_kinds(), Files::new());
+    for (on, most, seeds) in [(Space::Cpu, MOST_ON_CPU, 0..250), (Space::Gpu, MOST_ON_DEVICE, 100_000..100_120)] {
+        let drawing = Drawing::of(&kinds, &files, on, most);
+        let drawn: BTreeSet<String> =
+            seeds.flat_map(|seed| drawing.sketch(seed).kinds().map(str::to_owned).collect::<Vec<_>>()).collect();
+        let missing: Vec<_> =
+            drawing.entries().iter().map(|entry| entry.name).filter(|name| !drawn.contains(*name)).collect();
+        assert!(missing.is_empty(), "never drawn for the {on}: {missing:?}");
+        assert!(["pattern", "raw", "image"].iter().all(|source| drawn.contains(*source)), "{drawn:?}");
+    }
+}
+
+// ---- a planted mistake
+
+static ADD_RED: PixelFn = PixelFn {
+    name: "add_red",
+    wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> { return c; }",
+    words: 1,
+    side: false,
+    small: false,
+    row: |args: &RowArgs<'_>, pixels: &mut [[u8; 4]]| {
+        pixels.iter_mut().for_each(|pixel| pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8));
+    },
+    spans: everywhere,
+};
+
+static ENTRY: Entry =
+    Entry { name: "addred", about: "adds to red", example: "", status: Status::Runs, ..Entry::FILTER };
+
+/// Adds another number each time that it is made, so that no two runs agree.
+struct AddRed(u32);
+
+impl PixelHandler for AddRed {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::Function(&ADD_RED)]
+    }
+
+    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+        give.part(&[self.0], &[]);
+        Ok(Flow::Produced)
+    }
+}
+
+#[test]
+fn a_handler_that_is_wrong_is_found_and_everything_else_left_out() {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (mut kinds, files) = (quiet_kinds(), Files::new());
+    let make = |_: &vramp::runtime::Setup<'_>| Ok(Worker::pixels(AddRed(MADE.fetch_add(1, Ordering::Relaxed))));
+    kinds.add(&ENTRY, make).expect("a new name");
+    let drawing = Drawing::of(&kinds, &files, Space::Cpu, MOST_ON_CPU);
+    let mut found = 0;
+    for seed in 0..200 {
+        let sketch = drawing.sketch(seed);
+        let planted = sketch.kinds().any(|kind| kind == ENTRY.name);
+        if !planted || sketch.handlers() < 4 || wrong(&sketch, &kinds, None).is_none() {
+            continue;
+        }
+        let (small, why) = smallest(&sketch, &kinds, None);
+        let kinds: Vec<_> = small.kinds().collect();
+        assert!(kinds.len() == 2 && kinds[1] == ENTRY.name, "{}\n{}", sketch.text(), small.text());
+        assert!(why.contains("addred0"), "{why}");
+        found += 1;
+        if found == 3 {
+            return;
+        }
+    }
+    panic!("found in {found} pipelines only");
+}

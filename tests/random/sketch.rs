@@ -1,0 +1,274 @@
+//! Random graphs: who is in them, who feeds whom, and smaller ones of the same sort.
+
+use std::collections::BTreeMap;
+
+use vramp::FileProbe;
+use vramp::plan::catalog::{Entry, Family, SizeRule, Status};
+use vramp::plan::{
+    Content, Format, FrameDesc, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Planner, Profile, Space,
+};
+use vramp::runtime::{Kinds, Setup};
+
+use super::chance::Chance;
+use super::files::Files;
+use super::settings;
+
+/// A graph without its sinks: every output that nobody reads gets one.
+#[derive(Debug, Clone, Default)]
+pub struct Sketch {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    spec: HandlerSpec,
+    /// Ports and who feeds them, the lead first; none for sources.
+    inputs: Vec<(String, usize)>,
+}
+
+/// Frames of a source that is a file.
+const FRAMES: u64 = 3;
+/// Larger frames are refused: they would only take long.
+const MOST_PIXELS: u64 = 40_000;
+
+impl Sketch {
+    /// As text, with its sinks.
+    pub fn text(&self) -> String {
+        vramp::plan::write_text(&self.spec())
+    }
+
+    pub fn spec(&self) -> GraphSpec {
+        let mut spec = GraphSpec::new();
+        let ids: Vec<_> = self.nodes.iter().map(|node| spec.add(node.spec.clone())).collect();
+        for (at, node) in self.nodes.iter().enumerate() {
+            for (port, from) in &node.inputs {
+                spec.connect(ids[*from], ids[at].port(port.as_str()));
+            }
+        }
+        for at in 0..self.nodes.len() {
+            if !self.is_read(at) {
+                let sink = spec.add(HandlerSpec::new("null"));
+                spec.connect(ids[at], sink);
+            }
+        }
+        spec
+    }
+
+    /// Which kinds are in it.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|node| node.spec.kind.as_str())
+    }
+
+    /// How many handlers it has that are no sources.
+    pub fn handlers(&self) -> usize {
+        self.nodes.iter().filter(|node| !node.inputs.is_empty()).count()
+    }
+
+    /// Whether a handler of it may end before what feeds it does: with its lead, or with the first of its inputs.
+    pub fn ends_early(&self) -> bool {
+        self.nodes.iter().any(|node| node.inputs.len() > 1)
+    }
+
+    fn is_read(&self, at: usize) -> bool {
+        self.nodes.iter().any(|node| node.inputs.iter().any(|(_, from)| *from == at))
+    }
+
+    /// The same without one handler, whose readers read what it read; none where it is a source that is read. Sources
+    /// that are not read any more go too.
+    fn without(&self, at: usize) -> Option<Sketch> {
+        let lead = self.nodes[at].inputs.first().map(|(_, from)| *from);
+        let mut smaller = self.clone();
+        for (_, from) in smaller.nodes.iter_mut().flat_map(|node| &mut node.inputs) {
+            if *from == at {
+                *from = lead?;
+            }
+        }
+        smaller.remove(at);
+        while let Some(at) = (0..smaller.nodes.len())
+            .find(|at| smaller.nodes.len() > 1 && smaller.nodes[*at].inputs.is_empty() && !smaller.is_read(*at))
+        {
+            smaller.remove(at);
+        }
+        Some(smaller)
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.nodes.remove(at);
+        for (_, from) in self.nodes.iter_mut().flat_map(|node| &mut node.inputs) {
+            *from -= usize::from(*from > at);
+        }
+    }
+
+    /// A smaller one that fails as well, until none does.
+    pub fn shrunk(&self, fails: impl Fn(&Sketch) -> bool) -> Sketch {
+        let mut least = self.clone();
+        while let Some(smaller) =
+            (0..least.nodes.len()).rev().filter_map(|at| least.without(at)).find(|smaller| fails(smaller))
+        {
+            least = smaller;
+        }
+        least
+    }
+
+    /// What each of its outputs carries; none where it is no graph, or one that would take long.
+    fn contents(&self, kinds: &Kinds, on: Space) -> Option<Vec<FrameDesc>> {
+        // Whoever wants pictures of one size, or cuts a part out of them, cannot have such as change their size.
+        let mixed =
+            self.nodes.iter().any(|node| node.spec.settings.values().any(|value| value.value.contains("mixed")));
+        let particular = |entry: &Entry| {
+            entry.equal_sizes || entry.outputs.iter().any(|output| matches!(output.size, SizeRule::Cut(..)))
+        };
+        let entry = |node: &Node| kinds.catalog().find(&node.spec.kind, !node.inputs.is_empty());
+        if mixed && self.nodes.iter().filter_map(entry).any(particular) {
+            return None;
+        }
+        let spec = self.spec();
+        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).ok()?;
+        let profile = Profile::shipped("integrated").expect("it ships");
+        let plan = Planner::new(&graph, &profile).fusion(false).decide().ok()?;
+        if !graph.handlers().iter().all(|handler| can_be_made(handler, &plan, kinds, on)) {
+            return None;
+        }
+        let names = spec.names();
+        let of: BTreeMap<&str, &FrameDesc> = plan.links.iter().filter_map(|link| produced(&plan, link)).collect();
+        let all: Option<Vec<FrameDesc>> =
+            names[..self.nodes.len()].iter().map(|name| of.get(name.as_str()).copied().cloned()).collect();
+        all.filter(|all| all.iter().all(|frame| frame.size.pixels() <= MOST_PIXELS))
+    }
+}
+
+/// Whether a handler can be made from its settings: some refuse what fits one by one, or is not built yet.
+fn can_be_made(handler: &Handler, plan: &Plan, kinds: &Kinds, space: Space) -> bool {
+    let Some(make) = kinds.maker(handler.entry) else { return handler.entry.transfer.is_some() };
+    let content = |port: &str, incoming: bool| {
+        let end = |link: &PlannedLink| if incoming { link.to } else { link.from };
+        let own = |link: &&PlannedLink| plan.handlers[end(link).handler].name == handler.name && end(link).port == port;
+        plan.links.iter().find(own).map(|link| link.content.clone())
+    };
+    let inputs: Vec<_> = handler.entry.inputs.iter().map(|port| content(port.name, true)).collect();
+    let outputs: Vec<_> = handler.entry.outputs.iter().map(|port| content(port.name, false)).collect();
+    let setup = Setup {
+        name: &handler.name,
+        settings: &handler.settings,
+        inputs: &inputs,
+        outputs: &outputs,
+        space,
+        rate: outputs.iter().flatten().find_map(Content::rate),
+        handlers: plan.handlers.len(),
+        declared: handler.declared.as_ref(),
+        watch: false,
+    };
+    make(&setup).is_ok()
+}
+
+fn produced<'p>(plan: &'p Plan, link: &'p PlannedLink) -> Option<(&'p str, &'p FrameDesc)> {
+    Some((plan.handlers[link.from.handler].name.as_str(), link.content.frame()?))
+}
+
+/// What graphs are drawn from.
+pub struct Drawing<'a> {
+    kinds: &'a Kinds,
+    files: &'a Files,
+    entries: Vec<&'static Entry>,
+    on: Space,
+    most: usize,
+}
+
+impl<'a> Drawing<'a> {
+    /// Graphs of every handler that runs, there alone or there too, with so many at most.
+    pub fn of(kinds: &'a Kinds, files: &'a Files, on: Space, most: usize) -> Drawing<'a> {
+        let families = [Family::Filter, Family::Draw, Family::Convert, Family::Control];
+        let runs = |entry: &&&'static Entry| {
+            let there = on == Space::Gpu || entry.offers(Space::Cpu);
+            entry.status == Status::Runs && families.contains(&entry.family) && there
+        };
+        let all: Vec<&'static Entry> = kinds.catalog().entries().collect();
+        let entries = all.iter().filter(runs).copied().collect();
+        Drawing { kinds, files, entries, on, most }
+    }
+
+    /// The handlers that may be in it.
+    pub fn entries(&self) -> &[&'static Entry] {
+        &self.entries
+    }
+
+    /// The graph of a seed.
+    pub fn sketch(&self, seed: u64) -> Sketch {
+        let mut chance = Chance::of(seed);
+        let mut sketch = Sketch::default();
+        for _ in 0..chance.pick(&[1, 1, 2, 3]) {
+            sketch.nodes.push(self.source(&mut chance));
+        }
+        let mut contents = sketch.contents(self.kinds, self.on).expect("sources are a graph by themselves");
+        for _ in 0..1 + chance.below(self.most) {
+            // What does not fit, because of sizes or settings that make no sense together, is drawn anew.
+            let drawn = (0..30).find_map(|_| {
+                let larger = self.larger(&sketch, &contents, &mut chance);
+                larger.contents(self.kinds, self.on).map(|contents| (larger, contents))
+            });
+            (sketch, contents) = drawn.unwrap_or_else(|| panic!("nothing fits behind\n{}", sketch.text()));
+        }
+        sketch
+    }
+
+    fn source(&self, chance: &mut Chance) -> Node {
+        let size = settings::size(chance);
+        let source = |spec: HandlerSpec| Node { spec, inputs: Vec::new() };
+        let fps = chance.pick(&["30", "30", "25", "60"]);
+        source(match chance.below(6) {
+            0 => {
+                let format = chance.pick(&Format::RANKED);
+                let path = self.files.raw(size, format, FRAMES, chance);
+                HandlerSpec::new("raw").set("path", path).set("size", size).set("format", format).set("fps", fps)
+            }
+            1 => HandlerSpec::new("image").set("fps", fps).set(
+                "path",
+                match chance.once_in(3) {
+                    true => self.files.mixed_pictures(chance),
+                    false => self.files.pictures((size.width, size.height), 2),
+                },
+            ),
+            _ => {
+                let kinds = ["ball", "bars", "gradient", "checker", "noise", "solid", "disc"];
+                let pattern = HandlerSpec::new("pattern").set("kind", chance.pick(&kinds)).set("size", size);
+                pattern.set("seed", chance.below(9)).set("fps", fps)
+            }
+        })
+    }
+
+    /// One handler more, and a `resize` where it wants pictures of one size.
+    fn larger(&self, sketch: &Sketch, contents: &[FrameDesc], chance: &mut Chance) -> Sketch {
+        let mut sketch = sketch.clone();
+        let entry = chance.pick(&self.entries);
+        // Mostly behind what nobody reads yet, so that chains come about; sometimes beside others.
+        let open: Vec<usize> = (0..sketch.nodes.len()).filter(|at| !sketch.is_read(*at)).collect();
+        let known = contents.len();
+        let from = |chance: &mut Chance| {
+            if open.is_empty() || chance.once_in(4) { chance.below(known) } else { chance.pick(&open) }
+        };
+        let lead = from(chance);
+        let mut spec = settings::handler(entry, contents[lead].size, self.files, chance);
+        let mut inputs = vec![(entry.inputs[0].name.to_owned(), lead)];
+        for port in &entry.inputs[1..] {
+            if !port.required && !chance.once_in(3) {
+                continue;
+            }
+            let mut from = from(chance);
+            if entry.equal_sizes && contents[from].size != contents[lead].size {
+                let resize = HandlerSpec::new("resize").set("size", contents[lead].size);
+                sketch.nodes.push(Node { spec: resize, inputs: vec![("video".to_owned(), from)] });
+                from = sketch.nodes.len() - 1;
+            }
+            inputs.push((port.name.to_owned(), from));
+        }
+        if inputs.len() > 1 && chance.once_in(4) {
+            let at = chance.below(inputs.len());
+            spec = spec.set("lead", &inputs[at].0);
+        }
+        if inputs.len() > 1 && chance.once_in(4) {
+            spec = spec.set("until", "shortest");
+        }
+        sketch.nodes.push(Node { spec, inputs });
+        sketch
+    }
+}

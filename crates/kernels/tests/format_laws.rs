@@ -76,11 +76,7 @@ fn pixels_by_definition(format: Format, size: Size, frame: &[u8], way: Way) -> V
         });
         let times = |a: i32, b: i32| (a * b) >> 16;
         let y = times((at(format, size, frame, 0, x, y) - words[1]) << 7, words[2]) + 17;
-        let levels = [
-            y + times(v, words[3]),
-            y + times(u, words[4]) + times(v, words[5]),
-            y + times(u, words[6]),
-        ];
+        let levels = [y + times(v, words[3]), y + times(u, words[4]) + times(v, words[5]), y + times(u, words[6])];
         made.extend(levels.map(|level| (level >> 5).clamp(0, 255) as u8).into_iter().chain([255]));
     }
     made
@@ -118,9 +114,12 @@ fn stored_by_definition(format: Format, size: Size, pixels: &[u8], way: Way) -> 
     if format == Format::Nv12 {
         made.extend(places(cw, ch).flat_map(|(x, y)| [level(0, x, y), level(1, x, y)]));
     } else {
-        made.extend([0, 1].into_iter().flat_map(|which| places(cw, ch).map(move |(x, y)| (which, x, y))).map(
-            |(which, x, y)| level(which, x, y),
-        ));
+        made.extend(
+            [0, 1]
+                .into_iter()
+                .flat_map(|which| places(cw, ch).map(move |(x, y)| (which, x, y)))
+                .map(|(which, x, y)| level(which, x, y)),
+        );
     }
     made
 }

@@ -14,13 +14,13 @@ use vramp_gpu::{Buffer, Device, Kernel};
 use vramp_kernels::own::OwnKernel;
 use vramp_kernels::stored::{PlaneRows, Stored};
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
-use vramp_plan::{Binding, Format, LEAST_BAND_PIXELS, Rate, Shader, Size, Space, Variant, Variants};
+use vramp_plan::{Binding, Format, Rate, Shader, Size, Space, Variant, Variants};
 
+use crate::bands::{bands, plane_bands};
 use crate::frame::{Frame, Meta, Yuv};
 use crate::handler::{
     Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Part, PixelHandler, PixelInfo,
 };
-use crate::heap::{Tally, counted};
 use crate::joined::Joined;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::monitor::Event;
@@ -536,81 +536,6 @@ impl OnDevice {
         }
         Ok(())
     }
-}
-
-/// Spreads rows over the threads of the pool that this runs in, or goes through them here.
-fn bands(
-    size: Size,
-    pixels: &mut [Pixel],
-    scratch: &mut Vec<Scratch>,
-    (threads, tally): (usize, &Tally),
-    work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
-) {
-    let most = pixels.len() / LEAST_BAND_PIXELS as usize;
-    let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
-    if scratch.len() < count {
-        scratch.resize_with(count, Scratch::default);
-    }
-    if count == 1 {
-        work(0, pixels, &mut scratch[0]);
-        return;
-    }
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        use rayon::prelude::*;
-        let rows = (size.height as usize).div_ceil(count);
-        let bands = pixels.par_chunks_mut(rows * size.width as usize).zip(scratch).enumerate();
-        bands.for_each(|(at, (band, scratch))| counted(tally, || work((at * rows) as u32, band, scratch)));
-    }
-}
-
-/// The same for what is not stored as pixels: bands have an even number of rows, since two may share chroma.
-fn plane_bands(
-    size: Size,
-    rows: PlaneRows<'_>,
-    scratch: &mut Vec<Scratch>,
-    (threads, tally): (usize, &Tally),
-    work: impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync,
-) {
-    let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
-    let pairs = (size.height as usize).div_ceil(2);
-    let count = if can_spread() { threads.min(most).clamp(1, pairs) } else { 1 };
-    if scratch.len() < count {
-        scratch.resize_with(count, Scratch::default);
-    }
-    divide(0, rows, &mut scratch[..count], tally, &work);
-}
-
-/// Divides rows between as many as have a scratch, by halves: three planes can be cut at once that way without a list.
-fn divide(
-    first: usize,
-    mut rows: PlaneRows<'_>,
-    scratch: &mut [Scratch],
-    tally: &Tally,
-    work: &(impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync),
-) {
-    if let [scratch] = scratch {
-        return counted(tally, || work(first as u32, &mut rows, scratch));
-    }
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        let (one, other) = scratch.split_at_mut(scratch.len() / 2);
-        let share = rows.rows() * one.len() / (one.len() + other.len());
-        let share = share.next_multiple_of(2).min(rows.rows());
-        let (upper, lower) = rows.split(share);
-        rayon::join(
-            || divide(first, upper, one, tally, work),
-            || divide(first + share, lower, other, tally, work),
-        );
-    }
-}
-
-/// Whether this thread is one of a pool's own: only there does spreading work not allocate.
-fn can_spread() -> bool {
-    #[cfg(target_arch = "wasm32")]
-    return false;
-    #[cfg(not(target_arch = "wasm32"))]
-    rayon::current_thread_index().is_some()
 }
 
 fn pixels(bytes: &[u8]) -> &[Pixel] {

@@ -10,6 +10,7 @@
 // Whether a lane may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
 #![recursion_limit = "256"]
 
+mod bands;
 mod bell;
 mod blame;
 mod clock;

@@ -48,7 +48,8 @@ impl<'a> Unpacking<'a> {
     /// The row of chroma that a row of pixels lies in, and the other one it is nearest to.
     pub(super) fn around(&self, plane: usize, y: usize) -> [&'a [u8]; 2] {
         let near = y / 2;
-        let far = if y.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(self.planes.rows(plane) - 1) };
+        let far =
+            if y.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(self.planes.rows(plane) - 1) };
         [self.row(plane, near), self.row(plane, far)]
     }
 }
@@ -85,7 +86,13 @@ pub(super) fn from_pairs(
 }
 
 /// Makes pixels from luma and chroma of the same width.
-pub(super) fn from_full(args: &Unpacking<'_>, between: &mut Between, luma: &[u8], [u, v]: [&[u8]; 2], into: &mut [Pixel]) {
+pub(super) fn from_full(
+    args: &Unpacking<'_>,
+    between: &mut Between,
+    luma: &[u8],
+    [u, v]: [&[u8]; 2],
+    into: &mut [Pixel],
+) {
     let done = paint::paint(args.level, args.way.up(), luma, Chroma::Full([u, v]), into);
     let (luma, u, v, into) = (&luma[done..], &u[done..], &v[done..], &mut into[done..]);
     for (chroma, wide) in [u, v].into_iter().zip(&mut between.wide) {

@@ -9,8 +9,7 @@ use vramp_kernels::{Frame, Level, Params, Picture, PixelFn, Recipe, Scratch};
 use vramp_plan::{Format, Plane, Size};
 
 /// Every format but rgba8.
-pub const OTHERS: [Format; 6] =
-    [Format::Rgb8, Format::I444, Format::I422, Format::I420, Format::Nv12, Format::Gray8];
+pub const OTHERS: [Format; 6] = [Format::Rgb8, Format::I444, Format::I422, Format::I420, Format::Nv12, Format::Gray8];
 
 /// Bytes that follow from their places, as `reference/format.py` makes them too.
 pub fn noise(count: usize, seed: u64) -> Vec<u8> {
@@ -109,13 +108,8 @@ impl Converted {
     pub fn bands(&self, heights: &[u32]) -> Vec<u8> {
         let (params, program) = (self.params(), self.recipe().program().at(self.level));
         let source = Picture::stored(self.from, self.size, &self.frame).expect("it fits");
-        let frame = Frame {
-            size: self.size,
-            source: Some(source),
-            sides: &[],
-            small: params.small(),
-            words: params.words(),
-        };
+        let frame =
+            Frame { size: self.size, source: Some(source), sides: &[], small: params.small(), words: params.words() };
         let mut scratch = Scratch::default();
         let mut made = vec![0x5A; self.into.frame_bytes(self.size) as usize];
         let (mut first, mut heights) = (0, heights.iter().cycle());

@@ -132,7 +132,9 @@ fn y4m(name: &str) -> String {
 #[test]
 fn rows_that_are_spread_over_threads_give_the_same_bytes() {
     for into in OTHERS {
-        let text = format!("pattern kind=noise size=331x457 frames=1 ! invert ! convert {into} ! convert rgba8 ! convert {into}");
+        let text = format!(
+            "pattern kind=noise size=331x457 frames=1 ! invert ! convert {into} ! convert rgba8 ! convert {into}"
+        );
         let one = written(&text, &format!("one-{into}"), |session| session.only(Space::Cpu).threads(1));
         let many = written(&text, &format!("many-{into}"), |session| session.only(Space::Cpu).threads(5));
         assert!(one == many, "{into}");
@@ -184,7 +186,10 @@ fn pipelines_of_every_pair_write_the_same_files_on_both_sides() {
 fn graphs_with_other_formats_verify_as_equal_handler_by_handler() {
     let device = Device::choose().open().expect("an adapter");
     for name in ["i420", "i422", "i444", "gray8"] {
-        let text = format!("y4m path={} ! convert nv12 ! convert nv12 ! convert rgb8 ! invert ! convert i444 ! null", y4m(name));
+        let text = format!(
+            "y4m path={} ! convert nv12 ! convert nv12 ! convert rgb8 ! invert ! convert i444 ! null",
+            y4m(name)
+        );
         let kinds = kinds();
         let spec = vramp::read(&text, kinds.catalog()).expect("it reads");
         let options = Options { frames: 2, device: Some(device.clone()), ..Options::default() };

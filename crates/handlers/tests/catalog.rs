@@ -247,7 +247,7 @@ fn pixel_handlers_offer_both_spaces_and_the_outside_world_is_on_the_host() {
     for entry in ENTRIES {
         let host = host_only.iter().any(|(f, names)| *f == entry.family && names.split(' ').any(|n| n == entry.name));
         let expected: &[Space] = match (host, entry.name) {
-            (true, _) | (false, "probe" | "convert") => &[Space::Cpu],
+            (true, _) | (false, "probe") => &[Space::Cpu],
             (false, "wgsl" | "upload" | "download") => &[Space::Gpu],
             (false, _) => &[Space::Gpu, Space::Cpu],
         };
@@ -296,7 +296,8 @@ fn kernels_follow_from_settings() {
         assert_eq!(kind(Family::Control, name, &[]), None, "{name}");
     }
     assert_eq!(kind(Family::Convert, "upload", &[]), None);
-    assert_eq!(kind(Family::Convert, "convert", &[("format", "nv12")]), None);
+    assert_eq!(kind(Family::Convert, "convert", &[("format", "nv12")]), Some((Gather, 1)));
+    assert_eq!(kind(Family::Convert, "convert", &[("format", "rgba8")]), Some((Pointwise, 1)));
     for entry in ENTRIES.into_iter().filter(|e| e.family == Family::Sink) {
         assert!(entry.kernel.under(&defaults(entry)).is_none(), "{}", entry.name);
     }

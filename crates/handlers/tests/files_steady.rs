@@ -42,8 +42,11 @@ fn y4m_and_raw_read_write_and_convert_without_allocating() {
             assert_eq!(later(vec![Box::new(Play(shots.clone())), write]), 0, "writing {} at {w}x{h}", entry.name);
         }
         for way in [["rgba8", "nv12"], ["i444", "i422"], ["gray8", "rgb8"]] {
-            let convert = way.map(|format| made(&convert::convert::ENTRY, &[("format", format)]));
-            let [there, on] = convert;
+            let convert = |from: &str, to| {
+                let content = Some((from.parse().unwrap(), size(w, h)));
+                make(&convert::convert::ENTRY, &[("format", to)], content).unwrap()
+            };
+            let (there, on) = (convert("i420", way[0]), convert(way[0], way[1]));
             assert_eq!(later(vec![read_y4m(), there, on, Box::new(Forget)]), 0, "{way:?} at {w}x{h}");
         }
     }

@@ -51,7 +51,7 @@ fn every_format_and_way_is_within_one_level_of_double_precision() {
     for case in cases {
         let Case { from, into, size, way, .. } = case;
         let frame = made_up(from, size, u64::from(size.width));
-        let off = if from == Format::Rgb8 || into == Format::Rgb8 { 0 } else { 1 };
+        let off = u8::from(from != Format::Rgb8 && into != Format::Rgb8);
         for level in Level::available() {
             let made = Converted { level, ..Converted::new(from, into, size, way, frame.clone()) }.whole();
             let made = bare(into, size, &made);

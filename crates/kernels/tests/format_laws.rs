@@ -75,8 +75,9 @@ fn pixels_by_definition(format: Format, size: Size, frame: &[u8], way: Way) -> V
             (sixteenths << 4) - 32768
         });
         let times = |a: i32, b: i32| (a * b) >> 16;
-        let y = times((at(format, size, frame, 0, x, y) - words[1]) << 7, words[2]) + 17;
-        let levels = [y + times(v, words[3]), y + times(u, words[4]) + times(v, words[5]), y + times(u, words[6])];
+        let luma = times((at(format, size, frame, 0, x, y) - words[1]) << 7, words[2]) + 17;
+        let levels =
+            [luma + times(v, words[3]), luma + times(u, words[4]) + times(v, words[5]), luma + times(u, words[6])];
         made.extend(levels.map(|level| (level >> 5).clamp(0, 255) as u8).into_iter().chain([255]));
     }
     made

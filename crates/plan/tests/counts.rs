@@ -5,7 +5,7 @@ mod support;
 
 use support::{catalog, chain, check};
 use vramp_plan::catalog::{Direction, NoProbe};
-use vramp_plan::{CheckError, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Rate, Space};
+use vramp_plan::{CheckError, Format, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Rate, Space};
 
 fn profile() -> Profile {
     Profile::shipped("discrete").expect("it ships")
@@ -100,6 +100,21 @@ fn consumers_that_want_one_format_share_one_converter() {
     assert_eq!(converters.len(), 1);
     assert_eq!(converters[0].name, "convert0");
     assert_eq!(plan.links.iter().filter(|l| plan.port_name(l.from) == "convert0.video").count(), 2);
+}
+
+#[test]
+fn a_converter_to_the_format_that_comes_in_has_no_kernel_and_costs_nothing() {
+    let mut spec = GraphSpec::new();
+    let convert = || HandlerSpec::new("convert").set("format", Format::Nv12);
+    let [source, one, two, sink] =
+        [HandlerSpec::new("src"), convert(), convert(), HandlerSpec::new("sink")].map(|h| spec.add(h));
+    spec.connect(source, one);
+    spec.connect(one, two);
+    spec.connect(two, sink);
+    let plan = plan(&spec);
+    let converter = |name| plan.handler(name).expect("it was planned");
+    assert!(converter("convert0").group.is_some() && converter("convert0").cost_ns > 0, "{plan:?}");
+    assert!(converter("convert1").group.is_none() && converter("convert1").cost_ns == 0, "{plan:?}");
 }
 
 #[test]

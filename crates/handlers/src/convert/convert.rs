@@ -31,11 +31,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("format"),
     // To rgba8, each pixel is read once in its place, and whatever follows may be joined. From it, pixels are stored in
     // blocks: what is in front may be joined and is computed once a pixel, and nothing can follow.
-    kernel: KernelRule::By {
-        setting: "format",
-        cases: &[("rgba8", Kernel::POINTWISE)],
-        otherwise: Kernel::GATHER,
-    },
+    kernel: KernelRule::By { setting: "format", cases: &[("rgba8", Kernel::POINTWISE)], otherwise: Kernel::GATHER },
     // A matrix and the chroma samples: about two pixel functions.
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
     status: Status::Runs,
@@ -108,7 +104,8 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let to = setup.settings.format("format");
     let to = to.ok_or_else(|| HandlerError::failed("the setting `format` is missing"))?;
     let coming = setup.inputs.first().and_then(Option::as_ref).and_then(Content::frame);
-    let from = coming.ok_or_else(|| HandlerError::failed("nothing is linked to its input, so its format is not known"))?;
+    let from =
+        coming.ok_or_else(|| HandlerError::failed("nothing is linked to its input, so its format is not known"))?;
     if from.format == to && to != Format::Rgba8 {
         return Ok(Worker::frames(Pass));
     }

@@ -17,7 +17,7 @@ use crate::head::{ChangedRows, Head, HeadArgs, Kept, SourceRows, Survey};
 use crate::picture::{Picture, Pixel};
 use crate::simd::Level;
 use crate::stored::pack::Packing;
-use crate::stored::unpack::{Between, Unpacking, unpacking};
+use crate::stored::unpack::{Between, Unpacking};
 use crate::stored::{PlaneRows, Stored, Way};
 
 use super::chain::{Chain, Step, args};
@@ -205,7 +205,7 @@ impl Program {
         let source = frame.source?;
         let (format, bytes) = source.bytes()?;
         debug_assert_eq!(format, stored.format, "a picture is stored as its program reads it");
-        Some((stored, unpacking(format, source.size, bytes, frame.words[part.start], self.level)))
+        Some((stored, Unpacking::of(format, source.size, bytes, Way::numbered(frame.words[part.start]), self.level)))
     }
 
     /// Whether [`Program::edit`] can take the place of [`Program::band`]: every pixel depends on the source's at the

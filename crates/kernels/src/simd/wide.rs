@@ -76,11 +76,11 @@ pub(super) mod avx2 {
     pub(in crate::simd) const BYTES: usize = 32;
 
     // Where each four bytes of a vector come from, for `permute_32`.
-    pub(in crate::simd) const APART: [i32; BYTES / 4] = super::apart();
-    pub(in crate::simd) const TOGETHER: [i32; BYTES / 4] = super::together();
-    pub(in crate::simd) const HALVES: [i32; BYTES / 4] = super::halves();
-    pub(in crate::simd) const THIRDS: [i32; BYTES / 4] = super::thirds();
-    pub(in crate::simd) const FOURTHS: [i32; BYTES / 4] = super::fourths();
+    pub(in crate::simd) const APART: [u32; BYTES / 4] = super::apart();
+    pub(in crate::simd) const TOGETHER: [u32; BYTES / 4] = super::together();
+    pub(in crate::simd) const HALVES: [u32; BYTES / 4] = super::halves();
+    pub(in crate::simd) const THIRDS: [u32; BYTES / 4] = super::thirds();
+    pub(in crate::simd) const FOURTHS: [u32; BYTES / 4] = super::fourths();
 
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -168,7 +168,7 @@ pub(super) mod avx2 {
     /// Four bytes at a time from anywhere in the vector.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(in crate::simd) fn permute_32(v: Vector, from: &[i32; BYTES / 4]) -> Vector {
+    pub(in crate::simd) fn permute_32(v: Vector, from: &[u32; BYTES / 4]) -> Vector {
         // SAFETY: the array is as long as the vector, and this load asks for no alignment.
         _mm256_permutevar8x32_epi32(v, unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
     }
@@ -228,11 +228,11 @@ pub(super) mod avx512 {
     pub(in crate::simd) const BYTES: usize = 64;
 
     // Where each four bytes of a vector come from, for `permute_32`.
-    pub(in crate::simd) const APART: [i32; BYTES / 4] = super::apart();
-    pub(in crate::simd) const TOGETHER: [i32; BYTES / 4] = super::together();
-    pub(in crate::simd) const HALVES: [i32; BYTES / 4] = super::halves();
-    pub(in crate::simd) const THIRDS: [i32; BYTES / 4] = super::thirds();
-    pub(in crate::simd) const FOURTHS: [i32; BYTES / 4] = super::fourths();
+    pub(in crate::simd) const APART: [u32; BYTES / 4] = super::apart();
+    pub(in crate::simd) const TOGETHER: [u32; BYTES / 4] = super::together();
+    pub(in crate::simd) const HALVES: [u32; BYTES / 4] = super::halves();
+    pub(in crate::simd) const THIRDS: [u32; BYTES / 4] = super::thirds();
+    pub(in crate::simd) const FOURTHS: [u32; BYTES / 4] = super::fourths();
 
     #[inline]
     #[target_feature(enable = "avx512f")]
@@ -334,7 +334,7 @@ pub(super) mod avx512 {
     /// Four bytes at a time from anywhere in the vector.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(in crate::simd) fn permute_32(v: Vector, from: &[i32; BYTES / 4]) -> Vector {
+    pub(in crate::simd) fn permute_32(v: Vector, from: &[u32; BYTES / 4]) -> Vector {
         // SAFETY: the array is as long as the vector, and this load asks for no alignment.
         _mm512_permutexvar_epi32(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }, v)
     }
@@ -351,12 +351,12 @@ pub(super) mod avx512 {
 macro_rules! orders {
     ($($(#[$meta:meta])* $name:ident: |$at:ident, $lanes:ident| $from:expr;)*) => {
         $($(#[$meta])*
-        const fn $name<const N: usize>() -> [i32; N] {
+        const fn $name<const N: usize>() -> [u32; N] {
             let $lanes = N / 4;
             let mut order = [0; N];
             let mut $at = 0;
             while $at < N {
-                order[$at] = ($from) as i32;
+                order[$at] = ($from) as u32;
                 $at += 1;
             }
             order

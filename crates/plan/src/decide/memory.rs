@@ -214,8 +214,12 @@ impl<'a> Count<'a> {
         let lead = self.net.lead_wire(nodes[0])?;
         let (from, output) = (self.net.wires[lead].from, self.net.wires[lead].output);
         let alone = self.net.nodes[from].fans[output].len() == 1;
+        // What is read from another format is made elsewhere, however many bytes that has.
+        let format = |content: &Content| content.frame().map(|frame| frame.format);
+        let made = nodes.last().and_then(|at| self.net.nodes[*at].outputs.first());
+        let same = made.is_some_and(|made| format(made) == format(&self.net.wires[lead].content));
         let read = self.brief.iter().position(|b| b.by == self.unit_of[from] && b.to == unit && b.bytes == bytes)?;
-        (alone && nodes.iter().all(in_place)).then_some(read)
+        (alone && same && nodes.iter().all(in_place)).then_some(read)
     }
 
     /// Frames of the device: what waits, and what submissions use that have not finished.

@@ -125,7 +125,7 @@ pub(crate) fn mix_entries(level: Level, entries: &Entries, fraction_bits: u32, p
     level.run(MixEntries { entries, shift, done, pixels });
 }
 
-/// The plain way, for what vectors have left over.
+/// The plain way, for what vectors have left over and for machines without them.
 struct Mix<'a> {
     taps: &'a Taps,
     done: usize,
@@ -135,21 +135,27 @@ struct Mix<'a> {
 impl Loop for Mix<'_> {
     #[inline(always)]
     fn run(self) {
-        for (i, pixel) in self.pixels.iter_mut().enumerate().skip(self.done) {
-            let [top, bottom] = [self.taps.top[i], self.taps.bottom[i]];
-            let weights = sixteens(self.taps.weights[i]);
-            let levels = |shift: u32| [top >> shift, top >> (shift + 32), bottom >> shift, bottom >> (shift + 32)];
-            let sum = |shift: u32| {
-                let taps = levels(shift).map(|level| i32::from(level as u8));
-                let sum: i32 = taps.iter().zip(weights).map(|(tap, weight)| tap * weight).sum();
-                ((sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS) as u8
-            };
-            *pixel = [sum(0), sum(8), sum(16), sum(24)];
+        let groups = self.pixels[self.done..].chunks_mut(GROUP).zip(self.done / GROUP..);
+        let (tops, bottoms) = (self.taps.top.as_chunks::<GROUP>().0, self.taps.bottom.as_chunks::<GROUP>().0);
+        let weights = self.taps.weights.as_chunks::<GROUP>().0;
+        for (pixels, at) in groups {
+            let mut levels = [[[0_u8; 4]; GROUP]; 4];
+            for (i, (top, bottom)) in tops[at].iter().zip(&bottoms[at]).enumerate() {
+                levels[0][i] = (*top as u32).to_le_bytes();
+                levels[1][i] = ((*top >> 32) as u32).to_le_bytes();
+                levels[2][i] = (*bottom as u32).to_le_bytes();
+                levels[3][i] = ((*bottom >> 32) as u32).to_le_bytes();
+            }
+            let mut four = Four::weighing(&weights[at]);
+            for (taps, levels) in four.taps.as_flattened_mut().iter_mut().zip(levels.as_flattened()) {
+                *taps = levels.map(i16::from);
+            }
+            pixels.copy_from_slice(&four.mixed(WEIGHT_BITS)[..pixels.len()]);
         }
     }
 }
 
-/// The plain way, for what vectors have left over.
+/// The plain way, for what vectors have left over and for machines without them.
 struct MixEntries<'a> {
     entries: &'a Entries,
     shift: u32,
@@ -160,23 +166,55 @@ struct MixEntries<'a> {
 impl Loop for MixEntries<'_> {
     #[inline(always)]
     fn run(self) {
-        let half = 1 << (self.shift - 1);
-        for (i, pixel) in self.pixels.iter_mut().enumerate().skip(self.done) {
-            let weights = sixteens(self.entries.weights[i]);
-            let corners =
-                self.entries.entries.each_ref().map(|entries| sixteens([entries[i] as u32, (entries[i] >> 32) as u32]));
-            for (channel, level) in pixel[..3].iter_mut().enumerate() {
-                let sum: i32 = corners.iter().zip(weights).map(|(corner, weight)| corner[channel] * weight).sum();
-                *level = ((sum + half) >> self.shift).clamp(0, 255) as u8;
+        let groups = self.pixels[self.done..].chunks_mut(GROUP).zip(self.done / GROUP..);
+        let weights = self.entries.weights.as_chunks::<GROUP>().0;
+        for (pixels, at) in groups {
+            let mut four = Four::weighing(&weights[at]);
+            for (taps, entries) in four.taps.iter_mut().zip(&self.entries.entries) {
+                for (taps, entry) in taps.iter_mut().zip(&entries.as_chunks::<GROUP>().0[at]) {
+                    *taps = [*entry, entry >> 16, entry >> 32, entry >> 48].map(|v| (v as u16).cast_signed());
+                }
+            }
+            for (pixel, mixed) in pixels.iter_mut().zip(four.mixed(self.shift)) {
+                *pixel = [mixed[0], mixed[1], mixed[2], pixel[3]];
             }
         }
     }
 }
 
-/// Four numbers of 16 bits with a sign.
-#[inline(always)]
-fn sixteens([low, high]: [u32; 2]) -> [i32; 4] {
-    [low, low >> 16, high, high >> 16].map(|v| i32::from((v as u16).cast_signed()))
+/// Pixels that compilers mix together; vectors leave off where a group begins.
+const GROUP: usize = 8;
+
+/// What a group is mixed from, a weight for every channel.
+#[derive(Default)]
+struct Four {
+    taps: [[[i16; 4]; GROUP]; 4],
+    weights: [[[i16; 4]; GROUP]; 4],
+}
+
+impl Four {
+    #[inline(always)]
+    fn weighing(weights: &[[u32; 2]; GROUP]) -> Four {
+        let mut four = Four::default();
+        for (i, [one, other]) in weights.iter().enumerate() {
+            for (to, weight) in four.weights.iter_mut().zip([*one, one >> 16, *other, other >> 16]) {
+                to[i] = [(weight as u16).cast_signed(); 4];
+            }
+        }
+        four
+    }
+
+    #[inline(always)]
+    fn mixed(&self, shift: u32) -> [Pixel; GROUP] {
+        let mut mixed = [[0; 4]; GROUP];
+        for (i, mixed) in mixed.as_flattened_mut().iter_mut().enumerate() {
+            let product =
+                |k: usize| i32::from(self.taps[k].as_flattened()[i]) * i32::from(self.weights[k].as_flattened()[i]);
+            let sum = product(0) + product(1) + product(2) + product(3) + (1 << (shift - 1));
+            *mixed = (sum >> shift).clamp(0, 255) as u8;
+        }
+        mixed
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -210,7 +210,7 @@ def filters():
         "resize_area": scaled(cv2.INTER_AREA),
         "resize_area_half": lambda: cv2.resize(a, (WIDTH // 2, HEIGHT // 2), dst=half, interpolation=cv2.INTER_AREA),
         "resize_lanczos": scaled(cv2.INTER_LANCZOS4),
-        "crop": lambda: np.copyto(smaller, a[100:820, 200:1480]),
+        "crop": lambda: np.copyto(half, a[: HEIGHT // 2, : WIDTH // 2]),
         "flip_h": lambda: cv2.flip(a, 1, dst=d),
         "flip_v": lambda: cv2.flip(a, 0, dst=d),
         "rotate_90": lambda: cv2.rotate(a, cv2.ROTATE_90_CLOCKWISE, dst=turned),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use vramp::plan::{Plan, Policy, Space, bytes_in_words};
-use vramp::runtime::{Glance, MemoryGlance, NodeGlance, Times};
+use vramp::runtime::{Glance, MemoryGlance, Times};
 
 use crate::run::{counted, reasons, size_of_plan};
 

@@ -106,37 +106,47 @@ mod x86 {
         }
 
         fn down(top: &[u16], bottom: &[u16], weights: u32, levels: &mut [u8]) -> usize {
-            let (weights, half) = (v::all_32(weights.cast_signed()), v::all_32(1 << 18));
+            let weights = v::all_32(weights.cast_signed());
             let (groups, mut done) = (levels.as_chunks_mut::<{ v::BYTES }>().0, 0);
             let (tops, bottoms) = (top.as_chunks::<{ v::BYTES / 2 }>().0, bottom.as_chunks().0);
             let rows = tops.as_chunks::<2>().0.iter().zip(bottoms.as_chunks::<2>().0);
             for (levels, (top, bottom)) in groups.iter_mut().zip(rows) {
-                let halves = [0, 1].map(|i| (v::load_16(&top[i]), v::load_16(&bottom[i])));
-                let mixed = halves.map(|(a, b)| {
-                    let low = v::shift_32(v::dot(half, v::unpack_low_16(a, b), weights), 19);
-                    let high = v::shift_32(v::dot(half, v::unpack_high_16(a, b), weights), 19);
-                    v::pack_32(low, high)
-                });
-                v::store(levels, v::in_turns(v::pack_16(mixed[0], mixed[1])));
+                let first = between(&top[0], &bottom[0], weights);
+                let second = between(&top[1], &bottom[1], weights);
+                v::store(levels, v::in_turns(v::pack_16(first, second)));
                 done += v::BYTES;
             }
             done
         }
 
+        /// Not a closure: those are not compiled for these instructions, and are called.
+        #[inline]
+        fn between(top: &[u16; v::BYTES / 2], bottom: &[u16; v::BYTES / 2], weights: v::Vector) -> v::Vector {
+            let (top, bottom, half) = (v::load_16(top), v::load_16(bottom), v::all_32(1 << 18));
+            let low = v::dot(half, v::unpack_low_16(top, bottom), weights);
+            let high = v::dot(half, v::unpack_high_16(top, bottom), weights);
+            v::pack_32(v::shift_32(low, 19), v::shift_32(high, 19))
+        }
+
+        #[inline]
+        fn means(beside: v::Vector, top: &[u8; v::BYTES], bottom: &[u8; v::BYTES]) -> v::Vector {
+            let ones = v::all_16(0x0101);
+            let top = v::madd_8(v::shuffle_8(v::load(top), beside), ones);
+            let bottom = v::madd_8(v::shuffle_8(v::load(bottom), beside), ones);
+            // `(x y + 2^14) >> 15` is what is multiplied.
+            v::mul_round_16(v::add_16(top, bottom), v::all_16(1 << 13))
+        }
+
         fn halve(top: &[Pixel], bottom: &[Pixel], pixels: &mut [Pixel]) -> usize {
-            let (ones, quarter) = (v::all_16(0x0101), v::all_16(1 << 13));
             let rows = top.as_flattened().as_chunks::<{ v::BYTES }>().0.as_chunks::<2>().0.iter();
             let rows = rows.zip(bottom.as_flattened().as_chunks::<{ v::BYTES }>().0.as_chunks::<2>().0);
             let groups = pixels.as_flattened_mut().as_chunks_mut::<{ v::BYTES }>().0;
             let done = groups.len().min(rows.len());
             let beside = v::repeat(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
             for ((top, bottom), to) in rows.zip(groups) {
-                let halves = [0, 1].map(|i| {
-                    let sums = [&top[i], &bottom[i]].map(|row| v::madd_8(v::shuffle_8(v::load(row), beside), ones));
-                    // `(x y + 2^14) >> 15` is what is multiplied.
-                    v::mul_round_16(v::add_16(sums[0], sums[1]), quarter)
-                });
-                v::store(to, v::in_turns(v::pack_16(halves[0], halves[1])));
+                let first = means(beside, &top[0], &bottom[0]);
+                let second = means(beside, &top[1], &bottom[1]);
+                v::store(to, v::in_turns(v::pack_16(first, second)));
             }
             done * v::BYTES / 4
         }

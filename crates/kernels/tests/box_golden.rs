@@ -1,4 +1,4 @@
-//! `boxblur` and `median` give what their definitions and OpenCV give, on every level and in any bands:
+//! `boxblur` and `median` give what their definitions and `OpenCV` give, on every level and in any bands:
 //! `data/box/README.md` says where the pictures come from.
 
 mod heads_made;
@@ -59,24 +59,24 @@ fn median_equals_opencv_to_the_bit() {
 }
 
 /// The square around every pixel, channel by channel, borders repeated.
-fn by_definition(pixels: &[Pixel], size: Size, side: u32, level: impl Fn(&mut Vec<u8>) -> u8) -> Vec<Pixel> {
+fn by_definition(pixels: &[Pixel], size: Size, side: u32, level: impl Fn(&mut [u8]) -> u8) -> Vec<Pixel> {
     let (w, h, reach) = (i64::from(size.width), i64::from(size.height), i64::from(side / 2));
     let places = (0..h).flat_map(|y| (0..w).map(move |x| (x, y)));
     let made = places.map(|(x, y)| {
         let around = (-reach..=reach).flat_map(|v| (-reach..=reach).map(move |u| (x + u, y + v)));
         let square: Vec<Pixel> =
             around.map(|(x, y)| pixels[(y.clamp(0, h - 1) * w + x.clamp(0, w - 1)) as usize]).collect();
-        std::array::from_fn(|channel| level(&mut square.iter().map(|pixel| pixel[channel]).collect()))
+        std::array::from_fn(|channel| level(&mut square.iter().map(|pixel| pixel[channel]).collect::<Vec<_>>()))
     });
     made.collect()
 }
 
-fn mean_of(square: &mut Vec<u8>) -> u8 {
+fn mean_of(square: &mut [u8]) -> u8 {
     let (sum, count) = (square.iter().map(|v| u32::from(*v)).sum::<u32>(), square.len() as u32);
     ((2 * sum + count) / (2 * count)) as u8
 }
 
-fn median_of(square: &mut Vec<u8>) -> u8 {
+fn median_of(square: &mut [u8]) -> u8 {
     square.sort_unstable();
     square[square.len() / 2]
 }

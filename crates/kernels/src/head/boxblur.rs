@@ -119,7 +119,7 @@ mod tests {
         for pixels in areas() {
             let (dropped, factor, shift) = estimate(pixels);
             let most = 255 * pixels + pixels / 2;
-            assert!(u64::from(most >> dropped) * u64::from(factor) <= u64::from(u32::MAX), "{pixels} pixels");
+            assert!((most >> dropped).checked_mul(factor).is_some(), "{pixels} pixels");
             // It never falls while sums grow, so that it is enough to look where the quotient rises.
             let guess = |sum: u32| ((sum >> dropped) * factor) >> shift;
             for level in 0..=255 {

@@ -28,6 +28,9 @@ pub fn pack() -> [u32; 0] {
 
 /// Values that are done at once.
 const CHUNK: usize = 512;
+/// Memory that is written is asked for so many chunks before: 1.1 ms a frame of 1080p, and 1.25 with the whole row at
+/// once.
+const AHEAD: usize = 3;
 
 /// Kept are rows of the source where functions stand in front of it.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
@@ -54,42 +57,47 @@ impl Loop for Middle<'_> {
         let Middle { rows, soon, pixels } = self;
         let last = pixels.len() - 1;
         for x in [0, last] {
-            let columns = [x.saturating_sub(1), x, (x + 1).min(last)];
-            pixels[x] = std::array::from_fn(|channel| {
-                let [left, here, right] = columns.map(|x| sorted(rows.map(|row| row[4 * x + channel])));
-                of_columns(left, here, right)
-            });
+            let (before, behind) = (x.saturating_sub(1), (x + 1).min(last));
+            for channel in 0..4 {
+                let column = |x: usize| sorted([0, 1, 2].map(|row: usize| rows[row][4 * x + channel]));
+                pixels[x][channel] = of_columns(column(before), column(x), column(behind));
+            }
         }
         if last < 2 {
             return;
         }
-        let (chunks, rest) = pixels[1..last].as_flattened_mut().as_chunks_mut::<CHUNK>();
-        let mut soon = soon.chunks(CHUNK);
-        for (chunk, values) in chunks.iter_mut().enumerate() {
-            ask_for(soon.next().unwrap_or(&[]));
-            medians(rows.map(|row| &row[CHUNK * chunk..]), values);
-        }
-        if !rest.is_empty() {
-            let at = CHUNK * chunks.len();
-            let mut ends = [[0; CHUNK + 8]; 3];
-            for (end, row) in ends.iter_mut().zip(rows) {
-                end[..rest.len() + 8].copy_from_slice(&row[at..at + rest.len() + 8]);
+        let values = pixels[1..last].as_flattened_mut();
+        if values.len() < CHUNK {
+            let mut filled = [[0; CHUNK + 8]; 3];
+            for (filled, row) in filled.iter_mut().zip(rows) {
+                filled[..row.len()].copy_from_slice(row);
             }
-            let mut values = [0; CHUNK];
-            medians(ends.each_ref().map(|end| &end[..]), &mut values);
-            rest.copy_from_slice(&values[..rest.len()]);
+            let mut made = [0; CHUNK];
+            medians([&filled[0], &filled[1], &filled[2]], 0, &mut made);
+            return values.copy_from_slice(&made[..values.len()]);
+        }
+        let mut soon = soon.chunks(CHUNK);
+        for chunk in 0..values.len().div_ceil(CHUNK) {
+            ask_for(soon.next().unwrap_or(&[]));
+            // The last chunk does some values of the one before again.
+            let at = (CHUNK * chunk).min(values.len() - CHUNK);
+            ask_for(values[at..].chunks(CHUNK).nth(AHEAD).unwrap_or(&[]));
+            medians(rows, at, &mut values[at..]);
         }
     }
 }
 
-/// The medians of all pixels but the first and the last of each chunk.
+/// The medians of a chunk, whose values stand one pixel behind the first ones that are read for them.
 ///
 /// Columns are sorted for each of the three places that they are a part of: keeping them for the others would be fewer
 /// instructions, and slower (1.5 instead of 1.0 ms a frame of 1080p).
 #[inline(always)]
-fn medians(rows: [&[u8]; 3], values: &mut [u8; CHUNK]) {
+fn medians(rows: [&[u8]; 3], at: usize, values: &mut [u8]) {
     const READ: usize = CHUNK + 8;
-    let [Some(a), Some(b), Some(c)] = rows.map(|row| row.first_chunk::<READ>()) else { return };
+    let (Some(a), Some(b)) = (rows[0][at..].first_chunk::<READ>(), rows[1][at..].first_chunk::<READ>()) else { return };
+    let (Some(c), Some(values)) = (rows[2][at..].first_chunk::<READ>(), values.first_chunk_mut::<CHUNK>()) else {
+        return;
+    };
     for i in 0..CHUNK {
         // Written out: mapping an array would be a call for each value.
         let left = sorted([a[i], b[i], c[i]]);

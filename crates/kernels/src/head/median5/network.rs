@@ -94,9 +94,9 @@ mod tests {
                 // Even columns 0, 2, 4 and odd ones 1, 3, 5 stand at every fourth value.
                 for (columns, offset) in [(&mut even, 0), (&mut odd, 1)] {
                     for place in 0..3 {
-                        for rank in 0..5 {
+                        for (rank, column) in columns.iter_mut().enumerate() {
                             let level = rank + ones(square, 2 * place + offset) >= 5;
-                            columns[rank][16 * at + 4 * place as usize] = u8::from(level);
+                            column[16 * at + 4 * place as usize] = u8::from(level);
                         }
                     }
                 }

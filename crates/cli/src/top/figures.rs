@@ -87,7 +87,7 @@ impl Figures {
 fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec<String> {
     let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
     let sinks = now.nodes.iter().zip(&before.nodes).filter(|(node, _)| node.sink);
-    let frames = sinks.map(|(now, before)| now.counts.emitted - before.counts.emitted).max().unwrap_or(0);
+    let frames = sinks.map(|(now, before)| now.counts.emitted.saturating_sub(before.counts.emitted)).max().unwrap_or(0);
     let fps = if seconds > 0.0 { format!("{:.1} fps", frames as f64 / seconds) } else { "- fps".to_owned() };
     let dropped = match now.dropped.sum() {
         0 => "none dropped".to_owned(),
@@ -134,7 +134,7 @@ fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec
 /// A row for each handler of a node, or one for a transfer. The first has the time of all.
 fn handler_rows(setting: &Setting, before: &Glance, now: &Glance, at: usize, seconds: f64) -> Vec<[String; 6]> {
     let node = &now.nodes[at];
-    let calls = node.counts.taken - before.nodes.get(at).map_or(0, |node| node.counts.taken);
+    let calls = node.counts.taken.saturating_sub(before.nodes.get(at).map_or(0, |node| node.counts.taken));
     let at_work = node.mean_us.filter(|_| seconds > 0.0).map(|mean| mean * calls as f64 / 1e6 / seconds);
     let time = node.p50_us.map_or("-".to_owned(), in_ms);
     let at_work = at_work.map_or("-".to_owned(), percent);
@@ -211,7 +211,7 @@ fn in_ms(us: f64) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use vramp::plan::Graph;
-    use vramp::runtime::{Dropped, LinkGlance, LinkUse, NodeCounts};
+    use vramp::runtime::{Dropped, LinkGlance, LinkUse, NodeCounts, NodeGlance};
     use vramp::{FileProbe, Session};
 
     use super::*;
@@ -292,11 +292,7 @@ pub(super) mod tests {
     fn rates_and_shares_are_of_the_last_second() {
         let sheet = sheet(&[(0, 0), (500, 5), (1000, 10), (1500, 60), (2000, 110)]);
         assert_eq!(sheet.head[1], "100.0 fps  112 in  110 out  11 dropped (11 link full)");
-        assert!(
-            sheet.head[0].starts_with("0:02  3 handlers on the cpu") || sheet.head[0].starts_with("0:02  4 handlers"),
-            "{:?}",
-            sheet.head
-        );
+        assert!(sheet.head[0].starts_with("0:02  4 handlers on the cpu"), "{:?}", sheet.head);
         assert_eq!(sheet.head[2], "latency 3.00 ms (p50) 4.25 ms (p99)  a frame every 10.00 ms (p50) 12.50 ms (p99)");
         assert_eq!(sheet.head[3], "device none, the cpu does it all");
         assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB of 10.0 MB planned, 3 lent");

@@ -80,10 +80,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, sheet: &Sheet, keys: &mut Keys, colour
     }
 }
 
-/// How many lines each table gets, its title included. What does not fit is shared; events give way first.
+/// How many lines each table gets, its title included. What does not fit is shared; events give way first, down to
+/// their title.
 fn rooms(lines: usize, rows: [usize; 3]) -> [usize; 3] {
     let [handlers, links, events] = rows.map(|rows| rows + 1);
-    let most_for_tables = lines.saturating_sub(events.min(3));
+    let least_for_events = events.min(3).min(lines.saturating_sub(6).max(1));
+    let most_for_tables = lines.saturating_sub(least_for_events);
     if handlers + links <= most_for_tables {
         return [handlers, links, lines - handlers - links];
     }

@@ -1,0 +1,66 @@
+//! Looking at a run while it goes on: what is seen is what the report says later, and nobody who works is disturbed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use vramp::plan::{Graph, Space};
+use vramp::runtime::{CountingAllocator, Glance, Report};
+use vramp::{FileProbe, Session};
+
+#[global_allocator]
+static HEAP: CountingAllocator = CountingAllocator;
+
+/// Runs a pipeline and looks at it all the time; what was seen, and what the report says.
+fn watched(pipeline: &str, space: Space) -> (Vec<Glance>, Glance, Report) {
+    let kinds = vramp::kinds();
+    let spec = vramp::read(pipeline, kinds.catalog()).expect("it is right");
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("it is right");
+    let prepared = Session::of(&graph, &kinds).only(space).prepare().expect("it can run here");
+    let (watch, over) = (prepared.pipeline.watch(), AtomicBool::new(false));
+    let (seen, report) = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            let mut seen = vec![watch.glance(Duration::ZERO)];
+            while !over.load(Ordering::Relaxed) {
+                seen.push(watch.glance(Duration::ZERO));
+                std::thread::yield_now();
+            }
+            seen
+        });
+        let outcome = prepared.run(None).expect("it starts");
+        over.store(true, Ordering::Relaxed);
+        (looking.join().expect("looking does not fail"), outcome.into_result().expect("it runs"))
+    });
+    (seen, watch.glance(Duration::ZERO), report)
+}
+
+#[test]
+fn counts_only_grow_and_end_at_what_the_report_says() {
+    let pipeline = "pattern name=p size=32x24 frames=200 ! blur !{latest} null; p. ! invert ! null";
+    for space in [Space::Cpu, Space::Gpu] {
+        let (seen, last, report) = watched(pipeline, space);
+        assert!(seen.len() > 1);
+        assert!(seen.is_sorted_by_key(|glance| glance.frames_in) && seen.is_sorted_by_key(|glance| glance.frames_out));
+        assert_eq!((last.frames_in, last.frames_out), (report.frames_in, report.frames_out), "on the {space}");
+        assert_eq!((last.dropped, last.failed), (report.dropped, report.failed));
+        let links: Vec<_> = last.links.iter().map(|link| link.carried.clone()).collect();
+        assert_eq!(links, report.links);
+        let calls: Vec<_> = last
+            .nodes
+            .iter()
+            .flat_map(|node| node.names.iter().map(|name| (name.clone(), node.counts.taken)))
+            .collect();
+        assert_eq!(calls, report.handlers.iter().map(|own| (own.name.clone(), own.calls)).collect::<Vec<_>>());
+        assert!(last.nodes.iter().all(|node| node.counts.is_conserved()));
+        assert_eq!(last.host.peak_bytes, report.memory.cpu_peak_bytes);
+        let device = last.device.map(|device| (device.name, device.backend, device.memory.peak_bytes));
+        let expected = (space == Space::Gpu).then(|| (report.device, report.backend, report.memory.gpu_peak_bytes));
+        assert_eq!(device, expected);
+    }
+}
+
+#[test]
+fn lanes_allocate_nothing_for_whoever_looks() {
+    let (seen, _, report) = watched("pattern size=64x48 frames=2000 ! blur ! invert ! null", Space::Cpu);
+    assert!(seen.iter().any(|glance| (1..2000).contains(&glance.frames_out)), "it was looked at while it ran");
+    assert_eq!(report.steady.heap_allocs, Some(0.0));
+}

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use vramp::gpu::{Device, LimitSet};
 use vramp::harness::{Harness, Rig, Stream};
-use vramp::plan::{Graph, Planner, Profile, Rate, Size, Space};
+use vramp::plan::{Graph, Planner, Profile, Size, Space};
 use vramp::verify::{Options, Outcome, Verified, What, verify};
 use vramp::{FileProbe, Session, kinds};
 

@@ -222,7 +222,9 @@ static ADD_RED: PixelFn = PixelFn {
     side: false,
     small: false,
     row: |args: &RowArgs<'_>, pixels: &mut [[u8; 4]]| {
-        pixels.iter_mut().for_each(|pixel| pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8));
+        for pixel in pixels {
+            pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8);
+        }
     },
     spans: everywhere,
 };

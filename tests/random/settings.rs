@@ -83,8 +83,8 @@ fn value(entry: &Entry, setting: &Setting, files: &Files, chance: &mut Chance) -
         ValueType::Size => size(chance).to_string(),
         ValueType::Rate => chance.pick(&["30", "25", "60", "30000/1001"]).to_owned(),
         ValueType::Color => {
-            let bytes = chance.bytes(if chance.clone().once_in(2) { 4 } else { 3 });
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+            let [r, g, b, a] = chance.bytes(4)[..] else { unreachable!("four were asked for") };
+            if a < 128 { format!("{r:02x}{g:02x}{b:02x}") } else { format!("{r:02x}{g:02x}{b:02x}{a:02x}") }
         }
         ValueType::Format => chance.pick(&Format::RANKED).name().to_owned(),
         ValueType::Choice(words) => chance.pick(words).to_owned(),

@@ -45,10 +45,10 @@ impl Sketch {
                 spec.connect(ids[*from], ids[at].port(port.as_str()));
             }
         }
-        for at in 0..self.nodes.len() {
+        for (at, id) in ids.into_iter().enumerate() {
             if !self.is_read(at) {
                 let sink = spec.add(HandlerSpec::new("null"));
-                spec.connect(ids[at], sink);
+                spec.connect(id, sink);
             }
         }
         spec
@@ -132,7 +132,7 @@ impl Sketch {
         let names = spec.names();
         let of: BTreeMap<&str, &FrameDesc> = plan.links.iter().filter_map(|link| produced(&plan, link)).collect();
         let all: Option<Vec<FrameDesc>> =
-            names[..self.nodes.len()].iter().map(|name| of.get(name.as_str()).copied().cloned()).collect();
+            names[..self.nodes.len()].iter().map(|name| of.get(name.as_str()).copied().copied()).collect();
         all.filter(|all| all.iter().all(|frame| frame.size.pixels() <= MOST_PIXELS))
     }
 }
@@ -200,7 +200,7 @@ impl<'a> Drawing<'a> {
             sketch.nodes.push(self.source(&mut chance));
         }
         let mut contents = sketch.contents(self.kinds, self.on).expect("sources are a graph by themselves");
-        for _ in 0..1 + chance.below(self.most) {
+        for _ in 0..=chance.below(self.most) {
             // What does not fit, because of sizes or settings that make no sense together, is drawn anew.
             let drawn = (0..30).find_map(|_| {
                 let larger = self.larger(&sketch, &contents, &mut chance);
@@ -223,9 +223,10 @@ impl<'a> Drawing<'a> {
             }
             1 => HandlerSpec::new("image").set("fps", fps).set(
                 "path",
-                match chance.once_in(3) {
-                    true => self.files.mixed_pictures(chance),
-                    false => self.files.pictures((size.width, size.height), 2),
+                if chance.once_in(3) {
+                    self.files.mixed_pictures(chance)
+                } else {
+                    self.files.pictures((size.width, size.height), 2)
                 },
             ),
             _ => {

@@ -1,5 +1,5 @@
-//! Several pictures in one are what OpenCV makes of each, put together: `data/compositor/README.md` says how those pictures
-//! were made. And what holds for any sizes.
+//! Several pictures in one are what another library makes of each, put together: `data/compositor/README.md` says which,
+//! and how those pictures were made. And what holds for any sizes.
 
 mod heads_made;
 

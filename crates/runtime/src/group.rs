@@ -310,10 +310,8 @@ impl Group {
         let mut sides = Sides::new();
         let before = self.recipe.before.iter().filter(|function| function.side()).count();
         for at in 0..self.ports.sides.len() {
-            let wanted = match at.checked_sub(self.recipe.pictures) {
-                None => None,
-                Some(at) => Some(if at < before { sizes.0 } else { sizes.1 }),
-            };
+            let of_function = at.checked_sub(self.recipe.pictures);
+            let wanted = of_function.map(|at| if at < before { sizes.0 } else { sizes.1 });
             let frame = match (call.input(self.ports.sides[at]), wanted) {
                 (Some(frame), Some(wanted)) if frame.meta().size != wanted => {
                     let has = frame.meta().size;

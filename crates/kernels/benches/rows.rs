@@ -1,7 +1,7 @@
 //! What kernels cost on one thread of the host, at every level of the machine.
 //!
-//! Frames of 1920x1080; where the name has a size, from that size or to it. Printed per frame in milliseconds: the CPU time of this thread, where Linux tells it, else the
-//! time passed. Medians of rounds, in which levels take turns.
+//! Frames of 1920x1080; where the name has a size, from that size or to it. Printed per frame in milliseconds: the CPU
+//! time of this thread, where Linux tells it, else the time passed. Medians of rounds, in which levels take turns.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The host's side: one loop over rows, each going through every function while it is in the cache.
 //!
-//! Owns the loop over a band of rows, the one over a source that has to be surveyed first, and the memory that they need
-//! from row to row.
+//! Owns the loop over a band of rows, the one over a source that has to be surveyed first, and the memory that they
+//! need from row to row.
 //! Does not spread bands over threads: whoever has the threads does, with [`Program::band`] and a [`Scratch`] for each.
 //!
 //! Always: every row of the band is completely written; a function is visited only where it has an effect; nothing is

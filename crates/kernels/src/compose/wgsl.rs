@@ -5,8 +5,8 @@
 //!
 //! Always: bindings are the source, what the first pass kept, the head's other pictures, the side pictures in order,
 //! small data, the output, parameters last, each only where it is read or written; an invocation writes as many
-//! neighbouring pixels as its variant says, or the bytes of a block of them, and nobody else does; every
-//! variant gives the same pixels.
+//! neighbouring pixels as its variant says, or fewer where they take long, or the bytes of a block of them, and nobody
+//! else does; every variant gives the same pixels.
 
 use std::fmt::Write as _;
 
@@ -100,11 +100,19 @@ pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shad
     let Some(first) = recipe.head.first else {
         return vec![shader(recipe, &layout, name, Pass::Only, variant)];
     };
+    let variant = spread(first.over, variant);
     // A column is work enough for an invocation, and there are few.
-    let pixels_per_invocation = if first.over == Over::Columns { 1 } else { variant.pixels_per_invocation };
-    let spread = Variant { pixels_per_invocation, ..variant };
-    let before = shader(recipe, &layout, &format!("{name}/1"), Pass::First(first), spread);
+    let columns = Variant { pixels_per_invocation: 1, ..variant };
+    let before = if first.over == Over::Columns { columns } else { variant };
+    let before = shader(recipe, &layout, &format!("{name}/1"), Pass::First(first), before);
     vec![before, shader(recipe, &layout, name, Pass::Second(first), variant)]
+}
+
+/// As asked for, but where a pixel may have thousands of taps, with fewer pixels: some drivers end an invocation after
+/// 65,535 rounds of all of its loops.
+fn spread(over: Over, variant: Variant) -> Variant {
+    let most = if over == Over::Across { 2 } else { u32::MAX };
+    Variant { pixels_per_invocation: variant.pixels_per_invocation.min(most), ..variant }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -306,18 +314,30 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         return text.storing(stored, part, name, variant);
     }
     let size = if let Pass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
-    let entry = entry(variant).replace("SIZE", size).replace("BODY", &text.body);
+    // What reads many pixels in a round of its loop is written once: drivers' compilers take long enough for that.
+    let looped =
+        matches!(pass, Pass::First(First { over: Over::Across, .. }) | Pass::Second(First { over: Over::Across, .. }));
+    let entry = entry(variant, looped).replace("SIZE", size).replace("BODY", &text.body);
     let wgsl = format!("{}{PRELUDE}{}{entry}", text.declared, text.parts);
     Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }
 }
 
-/// The entry point of a variant: its pixels one after another, without a loop.
-fn entry(variant: Variant) -> String {
+/// The entry point of a variant: its pixels one after another, without a loop unless that is asked for.
+fn entry(variant: Variant, looped: bool) -> String {
     let mut each = String::new();
-    for at in 1..variant.pixels_per_invocation {
+    if looped {
+        each += "    var at = at0;
+    for (var i = 0u; i < PIXELSu; i++) {
+        if (first + i < count) { pixel(first + i, at); }
+        at = next_to(at, size.x);
+    }
+";
+    }
+    let apart = if looped { 0 } else { variant.pixels_per_invocation };
+    for at in 1..apart {
         let _ = writeln!(each, "    let at{at} = next_to(at{}, size.x);", at - 1);
     }
-    for at in 0..variant.pixels_per_invocation {
+    for at in 0..apart {
         let _ = writeln!(each, "    if (first + {at}u < count) {{ pixel(first + {at}u, at{at}); }}");
     }
     let (workgroup, pixels) = (variant.workgroup.to_string(), variant.pixels_per_invocation.to_string());

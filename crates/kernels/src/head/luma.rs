@@ -4,8 +4,8 @@
 //! Does not keep a history: the curve is that of this picture.
 //!
 //! Always: brightness is what `gray` makes of a pixel, and its mean is rounded half up; rows above the quarter and the
-//! one over it are left as they are. The formula holds for pictures of less than four rows too: nothing is darkened, and
-//! the curve covers the last row or two.
+//! one over it are left as they are. The formula holds for pictures of less than four rows too: nothing is darkened,
+//! and the curve covers the last row or two.
 
 use vramp_plan::catalog::Over;
 

@@ -21,8 +21,6 @@ pub const NARROW_BITS: u32 = 14;
 pub const WIDE_BITS: u32 = 23;
 /// Taps that narrow weights may have.
 pub(crate) const MOST_TAPS: usize = 192;
-/// Wide words come in multiples of this, so that a loop on the device may take as many at once.
-const WIDE_AT_ONCE: usize = 8;
 /// Levels that narrow weights may be off along one axis.
 const MOST_OFF: f64 = 0.45;
 
@@ -84,7 +82,7 @@ impl Axis {
 
     /// Words that the weights of a pixel take.
     pub(crate) fn words(&self) -> usize {
-        if self.wide { self.taps().next_multiple_of(WIDE_AT_ONCE) } else { self.taps().div_ceil(2) }
+        if self.wide { self.taps() } else { self.taps().div_ceil(2) }
     }
 
     /// Where taps begin, then the words of weights: one weight in each where they are wide, otherwise two.

@@ -18,8 +18,7 @@ pub fn pack(quarter_turns: u32) -> [u32; 1] {
     [quarter_turns % 4]
 }
 
-/// Rows of the output that are made at once: each row of the source then gives whole lines of the cache. Going down the
-/// source for each row of the output takes five times as long.
+/// Rows of the output that are made at once: each row of the source then gives whole lines of the cache.
 pub(super) const ROWS_AT_ONCE: usize = 128;
 
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {

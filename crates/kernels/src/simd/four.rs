@@ -8,8 +8,8 @@
 
 #![expect(
     unsafe_code,
-    reason = "code for instructions that the machine was asked about can only be entered so, and a check for each of four \
-              places of each pixel takes a fifth of the time"
+    reason = "code for instructions that the machine was asked about can only be entered so, and places are checked \
+              many at a time"
 )]
 
 use crate::picture::Pixel;

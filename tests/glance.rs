@@ -1,5 +1,8 @@
 //! Looking at a run while it goes on: what is seen is what the report says later, and nobody who works is disturbed.
 
+// Whether a pipeline may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
+#![recursion_limit = "256"]
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

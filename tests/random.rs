@@ -226,6 +226,7 @@ static ADD_RED: PixelFn = PixelFn {
             pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8);
         }
     },
+    made: None,
     spans: everywhere,
 };
 

@@ -114,7 +114,10 @@ fn two_transfers_of_one_output_are_one() {
     assert_eq!((down.frames_out, down.counters.downloads), (200, 100));
     let up = "pattern size=64x48 frames=100 ! convert rgb8 ! convert rgba8 name=p ! upload ! blur ! null; \
               p. ! upload ! invert ! null; p. ! flip ! null";
-    let up = run(up, |session| session.only(Space::Gpu).place("pattern0", Space::Cpu));
+    let up = run(up, |session| {
+        let on_cpu = ["pattern0", "convert0", "p"];
+        on_cpu.iter().fold(session.only(Space::Gpu), |session, name| session.place(*name, Space::Cpu))
+    });
     assert_eq!((up.frames_out, up.counters.uploads), (300, 100));
 }
 

@@ -373,8 +373,8 @@ fn neighbourhoods_and_places_agree() {
 fn tables_keys_turns_and_maps_agree_to_the_bit() {
     let folder = Folder::new("cubes");
     let (cube, curves) = (folder.0.join("bent.cube"), folder.0.join("curves.cube"));
-    let bent =
-        (0..27).map(|i| format!("{} {} {}\n", i as f64 / 20.0 - 0.1, (i * 7 % 27) as f64 / 27.0, (i % 3) as f64));
+    let bent = (0..27)
+        .map(|i| format!("{} {} {}\n", f64::from(i) / 20.0 - 0.1, f64::from(i * 7 % 27) / 27.0, f64::from(i % 3)));
     std::fs::write(&cube, format!("LUT_3D_SIZE 3\n{}", bent.collect::<String>())).expect("it can be written");
     std::fs::write(&curves, "LUT_1D_SIZE 2\n0 1 0.3\n1 0 0.6\n").expect("it can be written");
     for text in [

@@ -379,7 +379,7 @@ fn every_side_of_a_boxblur_agrees_with_its_twin_on_every_width() {
             let mut case = case(&mut random, &head, (source, source), &[], &[]);
             rig.compare(&case, &format!("boxblur {side}"));
             // The greatest sums there are, and the greatest differences between neighbours.
-            let steep = |i: usize| [255, if i % 2 == 0 { 255 } else { 0 }, if i < 2 { 255 } else { 0 }, 0];
+            let steep = |i: usize| [255, if i.is_multiple_of(2) { 255 } else { 0 }, if i < 2 { 255 } else { 0 }, 0];
             case.source = Some((0..source.pixels() as usize).map(steep).collect());
             rig.compare(&case, &format!("steep boxblur {side}"));
         }

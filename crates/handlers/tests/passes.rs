@@ -123,7 +123,9 @@ fn what_the_plan_takes_for_two_passes_is_what_kernels_do() {
         });
         let entry: &Entry = ENTRIES.into_iter().find(|entry| entry.name == name).expect("it exists");
         let mut settings = Settings::default();
-        given.iter().for_each(|(key, word)| settings.set(*key, Value::Text((*word).to_owned())));
+        for (key, word) in given {
+            settings.set(*key, Value::Text((*word).to_owned()));
+        }
         let kernel = entry.kernel.under(&settings).expect("it has a kernel");
         assert_eq!(heads.last(), kernel.keeps, "{name} {given:?}");
         seen += u32::from(kernel.keeps.is_some());

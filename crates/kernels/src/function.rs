@@ -33,10 +33,13 @@ pub struct PixelFn {
     /// Changes part of a row.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
     /// Makes pixels from others, wherever they are, where that is quicker than changing a copy; says whether it has.
-    pub made: Option<fn(&FnArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool>,
+    pub made: Option<Made>,
     /// Which parts of a row it can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
 }
+
+/// Makes pixels from others, or says that it has not.
+pub type Made = fn(&FnArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool;
 
 /// A function in a recipe: one with both sides, or a user's own, which has the device's only.
 #[derive(Debug, Clone)]

@@ -19,6 +19,6 @@ mod simd;
 pub mod stored;
 
 pub use compose::{Folded, Frame, Layout, Params, Part, Place, Program, Recipe, Scratch};
-pub use function::{FnArgs, Function, PixelFn, RowArgs, Spans, everywhere};
+pub use function::{FnArgs, Function, Made, PixelFn, RowArgs, Spans, everywhere};
 pub use picture::{Picture, Pixel};
 pub use simd::Level;

@@ -119,6 +119,7 @@ fn floor(v: f64) -> i32 {
     whole - i32::from(v < f64::from(whole))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { luma } = Settings::of(setup);
     Ok(if luma { Worker::pixels(Luma) } else { Worker::pixels(Sine { state: State::default() }) })

@@ -112,7 +112,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
         }
         next += AT_ONCE;
     }
-    kept.rows = (first as i64, next as i64);
+    kept.rows = (i64::from(first as u32), i64::from(next as u32));
 
     let weights = &rows.weights[y as usize * rows.words..][..rows.words];
     if rows.wide {

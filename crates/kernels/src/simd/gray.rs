@@ -82,7 +82,7 @@ mod x86 {
         #[inline]
         fn sums(c: v::Vector) -> v::Vector {
             let lower_halves = v::all_32(0x00ff_00ff);
-            let (red_blue, green) = (v::all_32(9798 | (3735 << 16)), v::all_32(19235));
+            let (red_blue, green) = (v::all_32((3735 << 16) + 9798), v::all_32(19235));
             let (even, odd) = (v::and(c, lower_halves), v::and(v::shift_unsigned_32(c, 8), lower_halves));
             v::dot(v::dot(v::all_32(16384), even, red_blue), odd, green)
         }

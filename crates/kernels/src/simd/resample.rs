@@ -77,9 +77,11 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn pair(at: i8) -> __m128i {
-        let [a, b, c, d] = [at, at + 1, at + 2, at + 3];
-        let [e, f, g, h] = [at + 4, at + 5, at + 6, at + 7];
-        _mm_setr_epi8(a, -1, e, -1, b, -1, f, -1, c, -1, g, -1, d, -1, h, -1)
+        let [one, two] = [at, at + 4].map(|first| [first, first + 1, first + 2, first + 3]);
+        #[rustfmt::skip]
+        return _mm_setr_epi8(
+            one[0], -1, two[0], -1, one[1], -1, two[1], -1, one[2], -1, two[2], -1, one[3], -1, two[3], -1,
+        );
     }
 
     /// Of four pixels two beside each other, channel by channel, twice.
@@ -188,17 +190,17 @@ mod x86 {
         #[inline]
         fn group(sums: &[u16], rows: &[[usize; 2]], weights: &[u32], at: usize) -> v::Vector {
             // The middle comes back, and the half for rounding comes in.
-            let mut t = [v::all_32((128 << 21) + (1 << 20)); 4];
+            let mut sum = [v::all_32((128 << 21) + (1 << 20)); 4];
             for ([upper, lower], weights) in rows.iter().zip(weights) {
-                let ([a, b], [c, d]) = (two_of_sums(sums, upper + at), two_of_sums(sums, lower + at));
+                let (up, low) = (two_of_sums(sums, upper + at), two_of_sums(sums, lower + at));
                 let weights = v::all_32(weights.cast_signed());
-                t[0] = v::dot(t[0], v::unpack_low_16(a, c), weights);
-                t[1] = v::dot(t[1], v::unpack_high_16(a, c), weights);
-                t[2] = v::dot(t[2], v::unpack_low_16(b, d), weights);
-                t[3] = v::dot(t[3], v::unpack_high_16(b, d), weights);
+                sum[0] = v::dot(sum[0], v::unpack_low_16(up[0], low[0]), weights);
+                sum[1] = v::dot(sum[1], v::unpack_high_16(up[0], low[0]), weights);
+                sum[2] = v::dot(sum[2], v::unpack_low_16(up[1], low[1]), weights);
+                sum[3] = v::dot(sum[3], v::unpack_high_16(up[1], low[1]), weights);
             }
-            let low = v::pack_32(v::shift_32(t[0], 21), v::shift_32(t[1], 21));
-            let high = v::pack_32(v::shift_32(t[2], 21), v::shift_32(t[3], 21));
+            let low = v::pack_32(v::shift_32(sum[0], 21), v::shift_32(sum[1], 21));
+            let high = v::pack_32(v::shift_32(sum[2], 21), v::shift_32(sum[3], 21));
             v::in_turns(v::pack_16(low, high))
         }
 

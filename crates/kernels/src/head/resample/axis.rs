@@ -144,7 +144,9 @@ fn lanczos(from: u32, to: u32, at: u32) -> Taps<f64> {
     let bell = |pixel: u32| lobes((f64::from(pixel) + 0.5 - centre) / wider);
     let mut weights: Vec<f64> = (first..end).map(bell).collect();
     let sum: f64 = weights.iter().sum();
-    weights.iter_mut().for_each(|weight| *weight /= sum);
+    for weight in &mut weights {
+        *weight /= sum;
+    }
     Taps { first, weights }
 }
 

@@ -56,7 +56,7 @@ fn counts_only_grow_and_end_at_what_the_report_says() {
         assert!(last.nodes.iter().all(|node| node.counts.is_conserved()));
         assert_eq!(last.host.peak_bytes, report.memory.cpu_peak_bytes);
         let device = last.device.map(|device| (device.name, device.backend, device.memory.peak_bytes));
-        let expected = (space == Space::Gpu).then(|| (report.device, report.backend, report.memory.gpu_peak_bytes));
+        let expected = (space == Space::Gpu).then_some((report.device, report.backend, report.memory.gpu_peak_bytes));
         assert_eq!(device, expected);
     }
 }

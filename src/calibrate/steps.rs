@@ -17,7 +17,7 @@ const SOLID: &str = "pattern kind=solid size=SIZE ! null";
 const PATTERNS: [&str; 6] = ["bars", "ball", "checker", "noise", "gradient", "disc"];
 
 /// Kinds that share a kernel, and what is put behind a solid picture to measure it.
-const FILTERS: [(&[&str], &[&str]); 13] = [
+const FILTERS: [(&[&str], &[&str]); 25] = [
     (&["brightness", "contrast", "gamma", "invert"], &["gamma 2.2"]),
     (&["colormatrix", "hue", "saturation"], &["saturation 0.7"]),
     (&["grayscale"], &["grayscale"]),
@@ -31,11 +31,25 @@ const FILTERS: [(&[&str], &[&str]); 13] = [
     (&["flip.both"], &["flip both"]),
     (&["resize"], &["resize scale=0.5", "resize scale=2"]),
     (&["resize.nearest"], &["resize scale=0.5 filter=nearest", "resize scale=2 filter=nearest"]),
+    (&["resize.area"], &["resize scale=0.6 filter=area", "resize scale=2 filter=area"]),
+    (&["resize.lanczos"], &["resize scale=0.6 filter=lanczos", "resize scale=2 filter=lanczos"]),
+    (&["boxblur"], &["boxblur 9"]),
+    (&["chromakey"], &["chromakey"]),
+    (&["convolve"], &["convolve kernel=-2,-1,0.1,-1,1,1,0.1,1,2"]),
+    (&["crop"], &["crop x=0 y=0 size=SIZE"]),
+    (&["edges"], &["edges"]),
+    (&["median"], &["median 3", "median 5"]),
+    (&["rotate"], &["rotate 90"]),
+    (&["sharpen"], &["sharpen 0.7"]),
+    (&["warp"], &["warp m=0.95,-0.2,12,0.2,0.95,-8"]),
+    (&["waveform.luma"], &["waveform luma"]),
 ];
 /// By itself: it takes longest.
 const BLUR: (&[&str], &[&str]) = (&["blur"], &["blur sigma=2"]);
 const MIX: &str =
     "pattern kind=solid size=SIZE ! m.a ; pattern kind=solid size=SIZE ! m.b ; mix mode=MODE name=m ! null";
+const COMPOSITOR: &str = "pattern kind=solid size=SIZE ! compositor name=c ! null ; \
+                          pattern kind=solid size=SIZE ! c.in1 ; pattern kind=solid size=SIZE ! c.in2";
 const MODES: [(&str, &str); 6] = [
     ("mix", "mix"),
     ("mix.over", "over"),
@@ -99,6 +113,7 @@ fn handlers(steps: &mut Vec<Step>, space: Space) {
     for (key, mode) in MODES {
         steps.push(Step::Handler { keys: vec![key], pieces: vec![Piece::new(MIX.replace("MODE", mode), space)] });
     }
+    steps.push(Step::Handler { keys: vec!["compositor"], pieces: vec![Piece::new(COMPOSITOR, space)] });
     for (key, text) in CONVERSIONS {
         steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
     }
@@ -292,9 +307,15 @@ pub(super) fn classes(profile: &mut Profile) {
         let Some(rates) = cost_of::rates(profile, space) else { continue };
         let of = |kind: &str| rates.handlers.get(kind).cloned();
         let (pixel, draw, tap, sample) = (of("saturation"), of("markers"), of("blur"), of("resize"));
-        for (figure, found) in
-            [(&mut rates.pixel, pixel), (&mut rates.draw, draw), (&mut rates.tap, tap), (&mut rates.sample, sample)]
-        {
+        let (sort, reduce) = (of("median"), of("waveform.luma"));
+        for (figure, found) in [
+            (&mut rates.pixel, pixel),
+            (&mut rates.draw, draw),
+            (&mut rates.tap, tap),
+            (&mut rates.sample, sample),
+            (&mut rates.sort, sort),
+            (&mut rates.reduce, reduce),
+        ] {
             if let Some(found) = found {
                 *figure = found;
             }

@@ -1,4 +1,4 @@
-//! `resample` gives what OpenCV and the formulas give: `data/resample/README.md` says where those pictures come from.
+//! `resample` gives what `OpenCV` and the formulas give: `data/resample/README.md` says where those pictures come from.
 
 mod heads_made;
 
@@ -73,7 +73,7 @@ fn an_area_of_whole_pixels_is_their_mean_to_the_bit() {
                 std::array::from_fn(|c| sum[c] + u32::from(pixel[c]))
             });
             let count = factor * factor;
-            let off = if factor == 2 { 0 } else { 1 };
+            let off = u8::from(factor != 2);
             let near =
                 made.iter().zip(sum).all(|(made, sum)| made.abs_diff(((2 * sum + count) / (2 * count)) as u8) <= off);
             assert!(near, "{factor}: {made:?} at {x}, {y}");

@@ -106,6 +106,18 @@ fn the_size_is_that_of_the_lead_and_pictures_may_change_theirs() {
 }
 
 #[test]
+fn a_single_picture_may_change_its_size_too() {
+    for on in [Space::Cpu, Space::Gpu] {
+        let mut rig = rig("compositor", on, &[("in0", Stream::of(size(2, 2)))]);
+        for (coming, expected) in [(size(2, 2), "aa/aa"), (size(4, 1), "aaaa"), (size(1, 3), "a/a/a")] {
+            push(&mut rig, 0, coming);
+            rig.step().expect("it runs");
+            assert_eq!(drawn(&mut rig), expected, "on the {on}");
+        }
+    }
+}
+
+#[test]
 fn an_input_that_has_brought_nothing_yet_is_transparent_and_one_that_brings_no_more_stays() {
     for on in [Space::Cpu, Space::Gpu] {
         let stream = Stream::of(size(2, 2));

@@ -4,8 +4,7 @@
 //! Does not write to any sink, and reads every source once.
 //!
 //! Always: on the host, fused and unfused are equal to the byte; so are host and device, handler by handler on identical
-//! inputs, but for the handlers that may be a level apart. Time is nominal and links drop nothing, so a result can be
-//! repeated.
+//! inputs. Time is nominal and links drop nothing, so a result can be repeated.
 //!
 //! ```
 //! use vramp::verify::{Options, verify};

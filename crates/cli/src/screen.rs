@@ -7,6 +7,7 @@
 //! Always: it is given back once, whoever comes first: the end of the view, a panic, a second Ctrl-C.
 
 use std::io::{self, Stdout};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
@@ -22,7 +23,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The screen, until it is dropped.
 pub(crate) struct Screen {
-    pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Not dropped: that writes to standard error where the terminal has gone, and panics where that has gone as well.
+    pub(crate) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -35,7 +37,7 @@ impl Screen {
             Terminal::new(CrosstermBackend::new(io::stdout()))
         };
         let terminal = taken().inspect_err(|_| give_back()).context("the terminal cannot show a view");
-        Ok(Screen { terminal: terminal.map_err(Failure::Failed)? })
+        Ok(Screen { terminal: ManuallyDrop::new(terminal.map_err(Failure::Failed)?) })
     }
 }
 

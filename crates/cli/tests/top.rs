@@ -156,6 +156,31 @@ fn windows_of_any_size_are_filled_and_too_small_ones_are_told() {
 }
 
 #[test]
+fn a_terminal_that_goes_away_ends_the_run() {
+    let (pty, other_end) = pty_process::blocking::open().unwrap();
+    pty.resize(pty_process::Size::new(24, 80)).unwrap();
+    let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_vramp")).env("TERM", "xterm-256color");
+    let mut child = command.args(["top", ENDLESS]).args(PACED).spawn(other_end).unwrap();
+    // It has taken the screen once it draws.
+    let mut first = [0];
+    std::io::Read::read_exact(&mut &pty, &mut first).unwrap();
+    drop(pty);
+    let begun = std::time::Instant::now();
+    let code = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code();
+        }
+        if begun.elapsed() > std::time::Duration::from_secs(30) {
+            child.kill().unwrap();
+            panic!("it goes on without a terminal");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    // Whichever is noticed first, its signal or that nothing can be drawn any more.
+    assert!(matches!(code, Some(1 | 130)), "{code:?}");
+}
+
+#[test]
 fn the_view_stands_still_while_the_run_goes_on() {
     let terminal = top(80, 24, ENDLESS, &PACED);
     terminal.number_before("out");

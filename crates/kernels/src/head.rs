@@ -269,6 +269,16 @@ impl<'a> SourceRows<'a> {
         }
     }
 
+    /// As `copy_part`, for whoever comes back to a row: what is stored otherwise is unpacked once in a band.
+    pub fn copy_part_again(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
+        if self.stored.is_none() {
+            return self.copy_part(y, x, to);
+        }
+        if let Some(picture) = self.placed(y..y + 1) {
+            to.copy_from_slice(&picture.row(y)[x as usize..][..to.len()]);
+        }
+    }
+
     /// The source itself, any number of whose rows can be looked at at once; none where it is not stored as pixels, or
     /// functions stand in front.
     pub fn unchanged(&self) -> Option<Picture<'a>> {

@@ -556,7 +556,9 @@ impl OnDevice {
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
             // Text that grows by a few letters must not need new memory.
-            let small = desk.device().lend((2 * bytes).next_power_of_two(), owner)?;
+            let wanted = (2 * bytes).next_power_of_two();
+            let fits = wanted <= desk.device().limits().binding_bytes;
+            let small = desk.device().lend(if fits { wanted } else { bytes }, owner)?;
             desk.device().pool().allow(small.bytes());
             self.small = Some(small);
         }

@@ -47,9 +47,9 @@ fn huge(len: usize) -> Option<Bytes> {
         return None;
     }
     let pages = memmap2::MmapOptions::new().len(len.checked_add(HUGE_PAGE)?).map_anon().ok().map(Box::new)?;
-    // Where there are none, the usual ones do as well.
-    let _ = pages.advise(memmap2::Advice::HugePage);
     let first = pages.as_ptr().align_offset(HUGE_PAGE);
+    // Where there are none, the usual ones do as well; the end takes usual ones, so as to take no more than it has.
+    let _ = pages.advise_range(memmap2::Advice::HugePage, first, len / HUGE_PAGE * HUGE_PAGE);
     (first <= HUGE_PAGE).then_some(Bytes::Huge { pages, first, len })
 }
 

@@ -15,7 +15,8 @@ pub(crate) const BENCH_HELP: &str = "\
 A work is one operation, or a few in a row, on a picture that is in host memory already;
 nothing is read or written. Its time is the middle one of five runs; cpu ms counts all
 threads, which is what to compare on a busy machine. The hash is of the last frame: what
-was timed was computed, and the same on every machine.
+was timed was computed. It is the same on every machine, but for pipe5_seed_rgba, whose
+pictures move and show what was measured.
 
 `--json` prints one line of JSON a measurement, with the keys peer, work, size, threads,
 backend, ms_median, ms_min, cpu_ms, fps, reps and hash.

@@ -160,7 +160,7 @@ The run:
 Examples:
   vramp top 'pattern size=1920x1080 ! blur sigma=4 !{queue depth=4} invert ! null' --fps 60
   vramp top pipeline.toml --gpu
-  ffmpeg -i in.mp4 -f yuv4mpegpipe - | vramp top 'y4m path=- ! blur ! y4m path=out.y4m'";
+  ffmpeg -nostdin -v error -i in.mp4 -f yuv4mpegpipe - | vramp top 'y4m path=- ! blur ! y4m path=out.y4m'";
 
 const DEMO_HELP: &str = "\
 The demo is `pattern kind=ball ! markers ! waveform ! fps ! SINK`, the same five handlers

@@ -6,6 +6,7 @@
 //! Always: the terminal is given back before anything is said about the end; the end is told as `vramp run` tells it.
 
 mod figures;
+mod keyboard;
 mod keys;
 mod view;
 
@@ -15,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::event::Event;
 use vramp::runtime::{Outcome, PrepareError, Stopper, Watch};
 
 use crate::args::RunArgs;
@@ -27,6 +28,7 @@ use crate::run::{Held, Ready, Streams, conclude};
 use crate::screen::Screen;
 
 use figures::{Figures, Setting};
+use keyboard::Keyboard;
 use keys::{Act, Keys};
 
 /// How often figures are looked at: often enough to be seen moving, seldom enough to be read.
@@ -81,7 +83,7 @@ struct Run<'a> {
 /// Shows a run until it has ended, and gives the terminal back.
 fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Result<(), Failure> {
     let broken = |error: io::Error| Failure::Failed(anyhow::Error::new(error).context("the terminal"));
-    let begun = Instant::now();
+    let (begun, keyboard) = (Instant::now(), Keyboard::find().map_err(broken)?);
     let (mut figures, mut keys) = (Figures::default(), Keys::default());
     let mut looked: Option<Instant> = None;
     let mut is_stale = true;
@@ -97,10 +99,10 @@ fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Re
             screen.terminal.draw(|frame| view::draw(frame, &sheet, &mut keys, colour)).map_err(broken)?;
         }
         let wait = LOOK.saturating_sub(looked.map_or(LOOK, |at| at.elapsed())).min(NOTICE);
-        if event::poll(wait).map_err(broken)? {
+        if let Some(event) = keyboard.wait(wait).map_err(broken)? {
             is_stale = true;
             // A resized window is drawn anew like any other.
-            let Event::Key(key) = event::read().map_err(broken)? else { continue };
+            let Event::Key(key) = event else { continue };
             match keys.press(key) {
                 Act::Look => {}
                 Act::Redraw => screen.terminal.clear().map_err(broken)?,

@@ -146,6 +146,13 @@ impl Terminal {
     }
 }
 
+/// A test that fails leaves nobody running behind it.
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
 /// How it ended.
 #[derive(Debug)]
 pub(crate) struct Ended {

@@ -107,6 +107,10 @@ impl PixelHandler for Compositor {
     }
 
     fn size(&self, source: Size) -> Size {
+        // Of a single picture nobody tells the size but the one who asks.
+        if self.settings.linked == 1 {
+            return self.settings.size.unwrap_or(source);
+        }
         let (sizes, lead) = &self.state.coming;
         self.settings.size.or_else(|| sizes.get(*lead).copied()).unwrap_or(source)
     }

@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("m"),
     // What may be left out is found out by the parser; what is there has to have a way back.
     check: |settings| settings.numbers("m").map_or(Ok(()), |m| back(m).map(drop)),
-    kernel: KernelRule::Always(Kernel::GATHER),
+    kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     small: true,
     status: Status::Runs,

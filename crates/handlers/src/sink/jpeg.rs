@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry {
     name: "jpeg",
     about: "writes JPEG files, one per frame",
     example: "pattern frames=3 ! jpeg path=out-%04d.jpg quality=85",
-    inputs: &[Input { media: PortMedia::video(&[Format::Rgba8, Format::Rgb8, Format::Gray8]), ..Input::VIDEO }],
+    inputs: &[Input { media: PortMedia::video(&[Format::Rgba8, Format::Rgb8]), ..Input::VIDEO }],
     settings: &[
         required("path", ValueType::Path, Liveness::Fixed, "the file; %04d in it stands for the frame number"),
         defaults("quality", int(1, 100), "90", Liveness::Fixed, "from 1 (smallest file) to 100 (least loss)"),
@@ -92,7 +92,6 @@ fn encode(format: Format, size: Size, pixels: &[u8], quality: u8, into: &mut Vec
     let colours = match format {
         Format::Rgba8 => ColorType::Rgba,
         Format::Rgb8 => ColorType::Rgb,
-        Format::Gray8 => ColorType::Luma,
         other => return Err(JpegError::Format(other)),
     };
     let side = |pixels: u32| u16::try_from(pixels).map_err(|_| JpegError::TooLarge);

@@ -47,7 +47,7 @@ fn quarter(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, y: u32, clockwise: 
         let from = |i: usize| if clockwise { height - 1 - x - i as u32 } else { x + i as u32 };
         if unchanged.is_none() {
             for (i, part) in changed[..tall].iter_mut().enumerate() {
-                source.copy_part(from(i), first, &mut part[..rows]);
+                source.copy_part_again(from(i), first, &mut part[..rows]);
             }
         }
         let mut parts: [&[Pixel]; TILE] = [&[]; TILE];

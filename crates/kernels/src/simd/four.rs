@@ -62,8 +62,8 @@ impl Taps {
     /// If a place or its neighbour below and to the right is not in the picture.
     #[inline(always)]
     pub(crate) fn fetch(&mut self, picture: &[Pixel], width: usize, places: &[u32]) {
-        let last = places.iter().fold(0, |last, place| last.max(*place)) as usize + width + 1;
-        assert!(last < picture.len(), "{last} is beyond a picture of {} pixels", picture.len());
+        let last = u64::from(places.iter().fold(0, |last, place| last.max(*place))) + width as u64 + 1;
+        assert!(last < picture.len() as u64, "{last} is beyond a picture of {} pixels", picture.len());
         for ((place, top), bottom) in places.iter().zip(&mut self.top).zip(&mut self.bottom) {
             let place = *place as usize;
             // SAFETY: the greatest place has a neighbour below and to the right, as was just checked.

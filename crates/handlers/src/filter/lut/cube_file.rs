@@ -85,7 +85,7 @@ pub(super) enum Problem {
         "`{0}` is no keyword of a .cube file; TITLE, DOMAIN_MIN, DOMAIN_MAX, LUT_1D_SIZE, LUT_3D_SIZE, \
              LUT_1D_INPUT_RANGE and LUT_3D_INPUT_RANGE are"
     )]
-    Unknown(String),
+    NoKeyword(String),
     #[error("{keyword} stands behind the first entry; keywords come first")]
     Late { keyword: &'static str },
     #[error("{keyword} stands here a second time")]
@@ -198,7 +198,7 @@ impl Reading {
             once(self.titled, TITLE)?;
             self.titled = true;
         } else {
-            return Err(Problem::Unknown(shortened(word)));
+            return Err(Problem::NoKeyword(shortened(word)));
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ fn a_run_that_ends_by_itself_ends_the_view() {
     let terminal = top(80, 24, "pattern size=64x48 frames=60 ! null", &PACED);
     let ended = ends(terminal, 0);
     assert!(ended.text.contains("60 frames in "), "{}", ended.text);
-    let terminal = top(80, 24, ENDLESS, &[&PACED[..], &["--seconds", "0.5", "--budget", "heap_allocs=0"]].concat());
+    let terminal = top(80, 24, ENDLESS, &[&PACED[..], &["--seconds", "0.5", "--budget", "drops=0"]].concat());
     ends(terminal, 0);
     let terminal =
         top(80, 24, "pattern size=64x48 frames=60 ! null", &["--cpu", "--budget", "max_in_flight=0,drops=0"]);

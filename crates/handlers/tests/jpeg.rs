@@ -20,10 +20,6 @@ fn smooth(x: u64, y: u64) -> [u8; 3] {
     [(x * 3 + y) as u8, ((x * x + y * y) / 24) as u8, 255 - (x + y * 4) as u8]
 }
 
-fn luma([r, g, b]: [u8; 3]) -> u8 {
-    (0.299 * f64::from(r) + 0.587 * f64::from(g) + 0.114 * f64::from(b)).round() as u8
-}
-
 /// That picture as a frame; padding of rows is filled with something else.
 fn shot(format: Format, width: u32, height: u32, alpha: u8) -> Shot {
     let mut shot = Shot::made(format, size(width, height), 1);
@@ -33,8 +29,7 @@ fn shot(format: Format, width: u32, height: u32, alpha: u8) -> Shot {
             let [r, g, b] = smooth(x, y);
             let pixel = match format {
                 Format::Rgba8 => vec![r, g, b, alpha],
-                Format::Rgb8 => vec![r, g, b],
-                _ => vec![luma([r, g, b])],
+                _ => vec![r, g, b],
             };
             let start = (plane.start + y * plane.stride + x * pixel.len() as u64) as usize;
             shot.bytes[start..start + pixel.len()].copy_from_slice(&pixel);
@@ -121,12 +116,12 @@ fn it_is_as_near_as_what_opencv_writes() {
 #[test]
 fn a_side_that_is_too_long_is_an_error_with_the_way_out() {
     let room = room("jpeg-large");
-    written(&room, "90", &shot(Format::Gray8, 65_535, 1, 255));
+    written(&room, "90", &shot(Format::Rgb8, 65_535, 1, 255));
     assert_eq!(decoded(&room.join("out.jpg")).0, 65_535);
     fs::remove_file(room.join("out.jpg")).unwrap();
     let path = room.join("out.jpg").display().to_string();
     for (w, h) in [(65_536, 1), (1, 65_536)] {
-        let error = write(JPEG, &[("path", &path)], &[shot(Format::Gray8, w, h, 255)]).unwrap_err();
+        let error = write(JPEG, &[("path", &path)], &[shot(Format::Rgb8, w, h, 255)]).unwrap_err();
         assert!(error.contains(&format!("frame 0: a picture of {w}x{h}")), "{error}");
         assert!(error.contains("at most 65535 pixels") && error.contains("`resize`"), "{error}");
     }

@@ -18,6 +18,8 @@ pub(super) struct Keyboard {
     /// The terminal itself, where standard input is something else.
     #[cfg(unix)]
     terminal: Option<File>,
+    /// Whether crossterm may have read more than it has told: then nothing is left to be seen from outside.
+    has_more: bool,
 }
 
 impl Keyboard {
@@ -26,22 +28,23 @@ impl Keyboard {
         #[cfg(unix)]
         {
             let terminal = if io::stdin().is_terminal() { None } else { Some(File::open("/dev/tty")?) };
-            Ok(Keyboard { terminal })
+            Ok(Keyboard { terminal, has_more: false })
         }
         #[cfg(not(unix))]
-        Ok(Keyboard {})
+        Ok(Keyboard { has_more: false })
     }
 
     /// What comes within this time.
-    pub(super) fn wait(&self, longest: Duration) -> io::Result<Option<Event>> {
+    pub(super) fn wait(&mut self, longest: Duration) -> io::Result<Option<Event>> {
         #[cfg(unix)]
         let longest = {
-            if !self.is_there_something(longest)? {
+            if !self.has_more && !self.is_there_something(longest)? {
                 return Ok(None);
             }
             Duration::ZERO
         };
-        if event::poll(longest)? { event::read().map(Some) } else { Ok(None) }
+        self.has_more = event::poll(longest)?;
+        if self.has_more { event::read().map(Some) } else { Ok(None) }
     }
 
     #[cfg(unix)]

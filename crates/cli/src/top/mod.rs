@@ -83,7 +83,7 @@ struct Run<'a> {
 /// Shows a run until it has ended, and gives the terminal back.
 fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Result<(), Failure> {
     let broken = |error: io::Error| Failure::Failed(anyhow::Error::new(error).context("the terminal"));
-    let (begun, keyboard) = (Instant::now(), Keyboard::find().map_err(broken)?);
+    let (begun, mut keyboard) = (Instant::now(), Keyboard::find().map_err(broken)?);
     let (mut figures, mut keys) = (Figures::default(), Keys::default());
     let mut looked: Option<Instant> = None;
     let mut is_stale = true;
@@ -105,7 +105,8 @@ fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Re
             let Event::Key(key) = event else { continue };
             match keys.press(key) {
                 Act::Look => {}
-                Act::Redraw => screen.terminal.clear().map_err(broken)?,
+                // It asks where the cursor is; a terminal that does not answer stays as it is.
+                Act::Redraw => drop(screen.terminal.clear()),
                 Act::Quit => run.stopper.stop(),
                 // As the signal, which a terminal that passes on every key does not send.
                 Act::Interrupt => run.interrupts.ask(),

@@ -42,8 +42,8 @@ fn back(m: &[f64]) -> Result<Map, String> {
         let [xx, xy, _, yx, yy, _] = map;
         let flat = xx * yy - xy * yx;
         format!(
-            "m maps the whole picture onto a line or a point, so it cannot be turned round: {xx} times {yy} less {xy} times \
-             {yx} is {flat}; choose factors for which that is neither 0 nor endless"
+            "m cannot be turned round, since it maps the whole picture onto a line or a point, or beyond all numbers: {xx:?} \
+             times {yy:?} less {xy:?} times {yx:?} is {flat:?}; choose factors for which that is neither 0 nor endless"
         )
     })
 }

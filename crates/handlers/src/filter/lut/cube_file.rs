@@ -274,7 +274,8 @@ fn domain(min: f64, max: f64) -> Result<Domain, Problem> {
 
 /// The beginning of what somebody wrote.
 fn shortened(text: &str) -> String {
-    text.chars().take(60).collect()
+    // What a file holds must not steer the terminal that it is shown on.
+    text.chars().take(60).flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]

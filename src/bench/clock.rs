@@ -2,6 +2,8 @@
 //!
 //! Owns the question to the system.
 //! Does not subtract: whoever measures does.
+//!
+//! Always: it never goes back.
 
 use std::time::Duration;
 

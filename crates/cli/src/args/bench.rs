@@ -2,6 +2,8 @@
 //!
 //! Owns the names that can be given, and how long a measurement takes.
 //! Does not measure.
+//!
+//! Always: a name that is no suite and no work is refused before anything runs.
 
 use std::time::Duration;
 

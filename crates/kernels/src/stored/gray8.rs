@@ -2,6 +2,8 @@
 //!
 //! Owns its rows, both ways.
 //! Does not hold colour: pixels that come back are grey.
+//!
+//! Always: both sides give the same bytes; what comes back is opaque.
 
 use vramp_plan::Format;
 

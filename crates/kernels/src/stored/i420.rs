@@ -2,6 +2,8 @@
 //!
 //! Owns its rows, both ways.
 //! Does not compute levels.
+//!
+//! Always: a side of an odd number of pixels has chroma for half of one more; both sides give the same bytes.
 
 use vramp_plan::Format;
 

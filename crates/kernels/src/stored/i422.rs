@@ -2,6 +2,8 @@
 //!
 //! Owns its rows, both ways.
 //! Does not mix rows: each has chroma of its own.
+//!
+//! Always: an odd width has chroma for half of one more; both sides give the same bytes.
 
 use vramp_plan::Format;
 

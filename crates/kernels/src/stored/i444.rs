@@ -2,6 +2,8 @@
 //!
 //! Owns its rows, both ways.
 //! Does not mix pixels: each has chroma of its own.
+//!
+//! Always: both sides give the same bytes.
 
 use vramp_plan::Format;
 

@@ -2,6 +2,8 @@
 //!
 //! Owns its rows, both ways.
 //! Does not compute levels: they are those of i420.
+//!
+//! Always: the same levels as i420, in other places; both sides give the same bytes.
 
 use vramp_plan::Format;
 

@@ -2,6 +2,8 @@
 //!
 //! Owns its rows, both ways.
 //! Does not compute levels: they are the pixels' own.
+//!
+//! Always: colours come back as they were, and opaque.
 
 use vramp_plan::Format;
 

@@ -64,7 +64,9 @@ pub struct Head {
     pub small: bool,
     /// The first of two passes, where there are two.
     pub first: Option<First>,
-    /// Writes one row.
+    /// How many rows it is given at once: one, or more where that is quicker.
+    pub rows_at_once: usize,
+    /// Writes one row, or as many as are given at once, of which the last may be fewer.
     pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut Kept, y: u32, &mut [Pixel]),
 }
 
@@ -96,13 +98,6 @@ pub struct Survey {
     /// Changes a row of the source into one of the output: every pixel depends on the one in its place, and else on
     /// what was found.
     pub edit: fn(&HeadArgs<'_>, y: u32, &mut [Pixel]),
-}
-
-impl Head {
-    /// How many rows it is given at once, where that is quicker: `row` then writes as many as there are.
-    pub(crate) fn rows_at_once(&self) -> usize {
-        if std::ptr::eq(self, &raw const rotate::ROTATE) { rotate::ROWS_AT_ONCE } else { 1 }
-    }
 }
 
 /// What a head was given for this frame.
@@ -211,12 +206,8 @@ impl<'a> SourceRows<'a> {
         if pixels.len() < (at + 1) * width {
             pixels.resize((at + 1) * width, [0; 4]);
         }
-        let row = &mut pixels[at * width..][..width];
-        match &self.stored {
-            Some((stored, args)) => (stored.unpack)(args, between, y as usize, row),
-            None => row.copy_from_slice(picture.row(y)),
-        }
-        self.before.apply(y, row);
+        let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
+        made.row(y, between, &mut pixels[at * width..][..width]);
         at
     }
 
@@ -230,15 +221,12 @@ impl<'a> SourceRows<'a> {
         }
         let width = picture.size.width as usize;
         let ChangedRows { numbers, next, pixels, between, .. } = &mut *self.changed;
+        let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
         pixels.resize(pixels.len().max(N * width), [0; 4]);
         for (i, row) in pixels.chunks_exact_mut(width).take(N).enumerate() {
             if numbers[i] != Some(number(i)) {
                 numbers[i] = Some(number(i));
-                match &self.stored {
-                    Some((stored, args)) => (stored.unpack)(args, between, number(i) as usize, row),
-                    None => row.copy_from_slice(picture.row(number(i))),
-                }
-                self.before.apply(number(i), row);
+                made.row(number(i), between, row);
             }
         }
         *next = N % ROWS_KEPT;
@@ -248,13 +236,8 @@ impl<'a> SourceRows<'a> {
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
-            match &self.stored {
-                Some((stored, args)) => {
-                    (stored.unpack)(args, &mut self.changed.between, y as usize, to);
-                    self.before.apply(y, to);
-                }
-                None => self.before.make(y, picture.row(y), to),
-            }
+            let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
+            made.row(y, &mut self.changed.between, to);
         }
     }
 
@@ -293,19 +276,35 @@ impl<'a> SourceRows<'a> {
             return Some(picture);
         }
         let ChangedRows { placed, is_placed, between, .. } = &mut *self.changed;
+        let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
         placed.resize(picture.size.pixels() as usize, [0; 4]);
         is_placed.resize(picture.size.height as usize, false);
         for y in rows.start..rows.end.min(picture.size.height) {
             if !std::mem::replace(&mut is_placed[y as usize], true) {
                 let to = &mut placed[y as usize * picture.size.width as usize..][..picture.size.width as usize];
-                match &self.stored {
-                    Some((stored, args)) => (stored.unpack)(args, between, y as usize, to),
-                    None => to.copy_from_slice(picture.row(y)),
-                }
-                self.before.apply(y, to);
+                made.row(y, between, to);
             }
         }
         Picture::new(picture.size, placed)
+    }
+}
+
+/// How a row comes to be: unpacked or copied, then through the functions in front.
+struct Making<'s, 'a> {
+    picture: Picture<'a>,
+    stored: Option<&'s (&'static Stored, Unpacking<'a>)>,
+    before: &'s Chain<'a>,
+}
+
+impl Making<'_, '_> {
+    fn row(&self, y: u32, between: &mut Between, to: &mut [Pixel]) {
+        match self.stored {
+            None => self.before.make(y, self.picture.row(y), to),
+            Some((stored, args)) => {
+                (stored.unpack)(args, between, y as usize, to);
+                self.before.apply(y, to);
+            }
+        }
     }
 }
 

@@ -137,7 +137,7 @@ impl Program {
             }
             return;
         }
-        let at_once = self.head.rows_at_once();
+        let at_once = self.head.rows_at_once;
         self.rows(frame, scratch, |_, make| {
             for (y, rows) in (first_row..).step_by(at_once).zip(pixels.chunks_mut(at_once * width)) {
                 make(y, rows);

@@ -11,8 +11,16 @@ use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 
 /// A ball. Parameters: background, colour of the disc, column and row of its centre.
-pub static BALL: Head =
-    Head { name: "ball", wgsl: include_str!("ball.wgsl"), words: 4, source: false, small: false, first: None, row };
+pub static BALL: Head = Head {
+    name: "ball",
+    wgsl: include_str!("ball.wgsl"),
+    words: 4,
+    source: false,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// The disc's radius in pixels.
 pub const RADIUS: u32 = 40;

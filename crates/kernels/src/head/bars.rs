@@ -9,8 +9,16 @@ use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 
 /// Colour bars.
-pub static BARS: Head =
-    Head { name: "bars", wgsl: include_str!("bars.wgsl"), words: 0, source: false, small: false, first: None, row };
+pub static BARS: Head = Head {
+    name: "bars",
+    wgsl: include_str!("bars.wgsl"),
+    words: 0,
+    source: false,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// White, yellow, cyan, green, magenta, red, blue, black.
 const COLORS: [Pixel; 8] = [

@@ -22,6 +22,7 @@ pub static BILINEAR: Head = Head {
     source: true,
     small: true,
     first: None,
+    rows_at_once: 1,
     row,
 };
 

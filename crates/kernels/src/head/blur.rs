@@ -20,6 +20,7 @@ pub static BLUR: Head = Head {
     source: true,
     small: true,
     first: Some(First::STENCIL),
+    rows_at_once: 1,
     row,
 };
 

@@ -29,6 +29,7 @@ pub static BOXBLUR: Head = Head {
     source: true,
     small: false,
     first: Some(First::STENCIL),
+    rows_at_once: 1,
     row,
 };
 

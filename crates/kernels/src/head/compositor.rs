@@ -23,6 +23,7 @@ pub static COMPOSITOR: Head = Head {
     source: true,
     small: true,
     first: None,
+    rows_at_once: 1,
     row,
 };
 

@@ -21,6 +21,7 @@ pub static CONVOLVE: Head = Head {
     source: true,
     small: true,
     first: None,
+    rows_at_once: 1,
     row,
 };
 

@@ -9,8 +9,16 @@ use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 
 /// A rectangle, as large as what is made.
-pub static CROP: Head =
-    Head { name: "crop", wgsl: include_str!("crop.wgsl"), words: 2, source: true, small: false, first: None, row };
+pub static CROP: Head = Head {
+    name: "crop",
+    wgsl: include_str!("crop.wgsl"),
+    words: 2,
+    source: true,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// The parameter words: its left and its top edge.
 pub fn pack(x: u32, y: u32) -> [u32; 2] {

@@ -11,8 +11,16 @@ use crate::head::{Head, HeadArgs, Kept, SourceRows, ball, gradient};
 use crate::picture::Pixel;
 
 /// A ball on the gradient. Parameters: blue of the gradient, colour of the disc, column and row of its centre.
-pub static DISC: Head =
-    Head { name: "disc", wgsl: include_str!("disc.wgsl"), words: 4, source: false, small: false, first: None, row };
+pub static DISC: Head = Head {
+    name: "disc",
+    wgsl: include_str!("disc.wgsl"),
+    words: 4,
+    source: false,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// The parameter words of frame number `n`.
 pub fn pack(size: Size, rate: Rate, n: u64) -> [u32; 4] {

@@ -12,8 +12,16 @@ use crate::pixel::gray::gray;
 use crate::simd::Loop;
 
 /// Edges. No parameters.
-pub static EDGES: Head =
-    Head { name: "edges", wgsl: include_str!("edges.wgsl"), words: 0, source: true, small: false, first: None, row };
+pub static EDGES: Head = Head {
+    name: "edges",
+    wgsl: include_str!("edges.wgsl"),
+    words: 0,
+    source: true,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// Gray values that are gone over at once: rows are filled up to whole groups of them.
 const LANES: usize = 64;

@@ -8,8 +8,16 @@ use crate::picture::Pixel;
 use crate::simd::turn::Reversed;
 
 /// Mirrored.
-pub static FLIP: Head =
-    Head { name: "flip", wgsl: include_str!("flip.wgsl"), words: 2, source: true, small: false, first: None, row };
+pub static FLIP: Head = Head {
+    name: "flip",
+    wgsl: include_str!("flip.wgsl"),
+    words: 2,
+    source: true,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// The parameter words: whether left and right, and top and bottom, change places.
 pub fn pack(left_right: bool, top_bottom: bool) -> [u32; 2] {

@@ -16,6 +16,7 @@ pub static GRADIENT: Head = Head {
     source: false,
     small: false,
     first: None,
+    rows_at_once: 1,
     row,
 };
 

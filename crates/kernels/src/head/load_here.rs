@@ -14,6 +14,7 @@ pub static LOAD: Head = Head {
     source: true,
     small: false,
     first: None,
+    rows_at_once: 1,
     row,
 };
 

@@ -22,6 +22,7 @@ pub static LUMA: Head = Head {
     source: true,
     small: false,
     first: Some(First { over: Over::Columns, source_again: true, survey: Some(Survey { add, finish, edit }) }),
+    rows_at_once: 1,
     row,
 };
 

@@ -18,6 +18,7 @@ pub static MEDIAN3: Head = Head {
     source: true,
     small: false,
     first: None,
+    rows_at_once: 1,
     row,
 };
 

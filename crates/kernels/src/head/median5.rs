@@ -25,6 +25,7 @@ pub static MEDIAN5: Head = Head {
     source: true,
     small: false,
     first: None,
+    rows_at_once: 1,
     row,
 };
 

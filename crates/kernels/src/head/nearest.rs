@@ -11,8 +11,16 @@ use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 
 /// Another size. Small data: the source's column for each column, then the source's row for each row.
-pub static NEAREST: Head =
-    Head { name: "nearest", wgsl: include_str!("nearest.wgsl"), words: 0, source: true, small: true, first: None, row };
+pub static NEAREST: Head = Head {
+    name: "nearest",
+    wgsl: include_str!("nearest.wgsl"),
+    words: 0,
+    source: true,
+    small: true,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// The parameter words: none.
 pub fn pack() -> [u32; 0] {

@@ -10,8 +10,16 @@ use crate::picture::Pixel;
 use crate::simd::Loop;
 
 /// Noise. Parameters: the hash of the frame number and the seed.
-pub static NOISE: Head =
-    Head { name: "noise", wgsl: include_str!("noise.wgsl"), words: 1, source: false, small: false, first: None, row };
+pub static NOISE: Head = Head {
+    name: "noise",
+    wgsl: include_str!("noise.wgsl"),
+    words: 1,
+    source: false,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// The parameter words of frame number `n`.
 pub fn pack(n: u64, seed: u32) -> [u32; 1] {

@@ -29,6 +29,7 @@ pub static RESAMPLE: Head = Head {
     source: true,
     small: true,
     first: Some(First::RESAMPLING),
+    rows_at_once: 1,
     row,
 };
 

@@ -10,8 +10,16 @@ use crate::picture::Pixel;
 use crate::simd::turn::{Columns, Reversed, TILE};
 
 /// Quarter turns. Parameters: how many, 1 to 3.
-pub static ROTATE: Head =
-    Head { name: "rotate", wgsl: include_str!("rotate.wgsl"), words: 1, source: true, small: false, first: None, row };
+pub static ROTATE: Head = Head {
+    name: "rotate",
+    wgsl: include_str!("rotate.wgsl"),
+    words: 1,
+    source: true,
+    small: false,
+    first: None,
+    rows_at_once: ROWS_AT_ONCE,
+    row,
+};
 
 /// The parameter words.
 pub fn pack(quarter_turns: u32) -> [u32; 1] {

@@ -9,8 +9,16 @@ use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 
 /// One colour. Parameters: the colour.
-pub static SOLID: Head =
-    Head { name: "solid", wgsl: include_str!("solid.wgsl"), words: 1, source: false, small: false, first: None, row };
+pub static SOLID: Head = Head {
+    name: "solid",
+    wgsl: include_str!("solid.wgsl"),
+    words: 1,
+    source: false,
+    small: false,
+    first: None,
+    rows_at_once: 1,
+    row,
+};
 
 /// The parameter words of a colour.
 pub fn pack(color: Pixel) -> [u32; 1] {

@@ -7,43 +7,10 @@ Usage: python box.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. Th
 says what is in it.
 """
 
-import sys
-from pathlib import Path
-
 import cv2
 import numpy as np
 
-if cv2.__version__ != "5.0.0":
-    sys.exit(f"OpenCV 5.0.0 is the reference, this is {cv2.__version__}")
-
-folder = Path(sys.argv[1])
-cases = []
-
-
-def write(line, picture):
-    """One case: its settings as words, and the picture that must come out."""
-    name = f"{len(cases):03}.rgba"
-    h, w, channels = picture.shape
-    assert channels == 4 and picture.dtype == np.uint8
-    (folder / name).write_bytes(picture.tobytes())
-    cases.append(f"{name} {w}x{h} {line}")
-
-
-def pcg(v):
-    wrap = 2**32 - 1
-    s = (v * 747796405 + 2891336453) & wrap
-    t = (((s >> ((s >> 28) + 4)) ^ s) * 277803737) & wrap
-    return (t >> 22) ^ t
-
-
-# A source is made from its size alone, on both sides: noise, with a few flat and steep places in it.
-def source(w, h):
-    frame = pcg(pcg(w * 1000 + h))
-    hashed = np.array([pcg((i + frame) & (2**32 - 1)) for i in range(w * h)], np.int64).reshape(h, w)
-    picture = np.stack([hashed & 255, hashed >> 8 & 255, hashed >> 16 & 255, (hashed & 255) ^ 0x5A], 2).astype(np.uint8)
-    picture[h // 3 : h // 2, w // 4 : w // 2] = (255, 0, 255, 255)
-    picture[h // 2 :, w // 2 :] //= 8
-    return picture
+from golden import finish, source, write
 
 
 def mean(picture, size):
@@ -70,4 +37,4 @@ for size in (3, 5):
     for w, h in SIZES + [(300, 4), (64, 37), (301, 6)]:
         write(f"median size={size}", cv2.medianBlur(source(w, h), size))
 
-(folder / "cases.txt").write_text("\n".join(cases) + "\n")
+finish()

@@ -8,40 +8,12 @@ Usage: python compositor.py FOLDER, with numpy and opencv-python-headless==5.0.0
 README.md says what is in it.
 """
 
-import sys
 from math import ceil, sqrt
-from pathlib import Path
 
 import cv2
 import numpy as np
 
-if cv2.__version__ != "5.0.0":
-    sys.exit(f"OpenCV 5.0.0 is the reference, this is {cv2.__version__}")
-
-folder = Path(sys.argv[1])
-cases = []
-
-
-def rnd(a, b):
-    return (2 * a + b) // (2 * b)
-
-
-def pcg(v):
-    wrap = 2**32 - 1
-    s = (v * 747796405 + 2891336453) & wrap
-    t = (((s >> ((s >> 28) + 4)) ^ s) * 277803737) & wrap
-    return (t >> 22) ^ t
-
-
-# A source is made from its size alone, on both sides: noise, with a few flat and steep places in it.
-def source(w, h):
-    frame = pcg(pcg((w * 1000 + h) & (2**32 - 1)))
-    hashed = np.array([pcg((i + frame) & (2**32 - 1)) for i in range(w * h)], np.int64).reshape(h, w)
-    picture = np.stack([hashed & 255, hashed >> 8 & 255, hashed >> 16 & 255, hashed & 255], -1).astype(np.uint8)
-    picture[..., 3] = picture[..., 0] ^ 0x5A
-    picture[h // 3 : h // 2, w // 4 : w // 2] = (255, 0, 255, 255)
-    picture[h // 2 :, w // 2 :] //= 8
-    return picture
+from golden import finish, rnd, source, write
 
 
 def slices(layout, count, w, h):
@@ -79,8 +51,6 @@ for w, h in [(1, 1), (3, 7), (21, 16), (40, 24)]:
             sizes = [SOURCES[(i + count + w) % 8] for i in range(count)]
             if (w, h) == (40, 24) and count % 2 == 0:
                 sizes = [(40, 24), (20, 12)] * (count // 2)
-            name = f"{len(cases):03}.rgba"
-            (folder / name).write_bytes(composed(layout, sizes, w, h).tobytes())
-            cases.append(f"{name} {w}x{h} {layout} " + " ".join(f"{W}x{H}" for W, H in sizes))
+            write(f"{layout} " + " ".join(f"{W}x{H}" for W, H in sizes), composed(layout, sizes, w, h))
 
-(folder / "cases.txt").write_text("\n".join(cases) + "\n")
+finish()

@@ -8,31 +8,10 @@ Usage: python heads.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. 
 README.md says what is in it.
 """
 
-import sys
-from pathlib import Path
-
 import cv2
 import numpy as np
 
-if cv2.__version__ != "5.0.0":
-    sys.exit(f"OpenCV 5.0.0 is the reference, this is {cv2.__version__}")
-
-folder = Path(sys.argv[1])
-cases = []
-
-
-def write(line, picture):
-    """One case: its settings as words, and the picture that must come out."""
-    name = f"{len(cases):03}.rgba"
-    h, w, channels = picture.shape
-    assert channels == 4 and picture.dtype == np.uint8
-    (folder / name).write_bytes(picture.tobytes())
-    cases.append(f"{name} {w}x{h} {line}")
-
-
-def rnd(a, b):
-    return (2 * a + b) // (2 * b)
-
+from golden import finish, folder, pcg, rnd, source, write
 
 # ---- patterns
 
@@ -92,13 +71,6 @@ def checker(w, h):
     return opaque(level, level, level, w, h)
 
 
-def pcg(v):
-    wrap = 2**32 - 1
-    s = (v * 747796405 + 2891336453) & wrap
-    t = (((s >> ((s >> 28) + 4)) ^ s) * 277803737) & wrap
-    return (t >> 22) ^ t
-
-
 def noise(w, h, n, seed):
     frame = pcg((n + pcg(seed)) & (2**32 - 1))
     levels = [pcg((i + frame) & (2**32 - 1)) for i in range(w * h)]
@@ -137,15 +109,6 @@ for w, h in [(640, 480), (1920, 1080), (81, 80), (80, 81), (79, 4000), (65536, 6
 
 # ---- what reads a source
 
-# A source is made from its size alone, on both sides: noise, with a few flat and steep places in it.
-def source(w, h):
-    picture = noise(w, h, 0, w * 1000 + h)
-    picture[..., 3] = picture[..., 0] ^ 0x5A
-    picture[h // 3 : h // 2, w // 4 : w // 2] = (255, 0, 255, 255)
-    picture[h // 2 :, w // 2 :] //= 8
-    return picture
-
-
 SIZES = [(1, 1), (1, 7), (9, 1), (17, 13)]
 for sigma, size in [(0.8, 0), (2, 0), (5, 0), (1.5, 9), (0.01, 0), (0.3, 3), (50, 5), (3, 61)]:
     for w, h in SIZES:
@@ -181,4 +144,4 @@ for (W, H), (w, h) in RESIZES:
     rows = [y * H // h for y in range(h)]
     write(f"nearest from={W}x{H}", picture[rows][:, columns])
 
-(folder / "cases.txt").write_text("\n".join(cases) + "\n")
+finish()

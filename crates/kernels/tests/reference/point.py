@@ -7,53 +7,10 @@ Usage: python point.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. 
 README.md says what is in it.
 """
 
-import sys
-from pathlib import Path
-
 import cv2
 import numpy as np
 
-if cv2.__version__ != "5.0.0":
-    sys.exit(f"OpenCV 5.0.0 is the reference, this is {cv2.__version__}")
-
-folder = Path(sys.argv[1])
-cases = []
-
-
-def write(line, picture):
-    """One case: its settings as words, and the picture that must come out."""
-    name = f"{len(cases):03}.rgba"
-    h, w, channels = picture.shape
-    assert channels == 4 and picture.dtype == np.uint8
-    (folder / name).write_bytes(np.ascontiguousarray(picture).tobytes())
-    cases.append(f"{name} {w}x{h} {line}")
-
-
-def rounded(v):
-    return np.clip(np.floor(v + 0.5), 0, 255).astype(np.uint8)
-
-
-# ---- sources, made from their size alone on both sides: noise, with a few flat and steep places in it
-
-
-def pcg(v):
-    wrap = 2**32 - 1
-    s = (v * 747796405 + 2891336453) & wrap
-    t = (((s >> ((s >> 28) + 4)) ^ s) * 277803737) & wrap
-    return (t >> 22) ^ t
-
-
-def source(w, h):
-    frame = pcg(pcg(w * 1000 + h))
-    hashed = np.array([pcg((i + frame) & (2**32 - 1)) for i in range(w * h)], np.int64).reshape(h, w)
-    picture = np.empty((h, w, 4), np.uint8)
-    for channel in range(3):
-        picture[..., channel] = hashed >> 8 * channel & 255
-    picture[..., 3] = picture[..., 0] ^ 0x5A
-    picture[h // 3 : h // 2, w // 4 : w // 2] = (255, 0, 255, 255)
-    picture[h // 2 :, w // 2 :] //= 8
-    return picture
-
+from golden import finish, pcg, rounded, source, write
 
 SIZES = [(1, 1), (1, 7), (9, 1), (17, 13), (41, 35)]
 
@@ -188,4 +145,4 @@ for along, low, high, minimum, maximum in [
         settings = f"along={along} low={low} high={high} min={minimum} max={maximum}"
         write(f"cube {settings}", tetrahedral(source(W, H), entries, along, minimum, maximum))
 
-(folder / "cases.txt").write_text("\n".join(cases) + "\n")
+finish()

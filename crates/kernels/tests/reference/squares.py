@@ -8,51 +8,18 @@ Usage: python squares.py FOLDER, with numpy and opencv-python-headless==5.0.0.93
 README.md says what is in it.
 """
 
-import sys
-from pathlib import Path
-
 import cv2
 import numpy as np
 
-if cv2.__version__ != "5.0.0":
-    sys.exit(f"OpenCV 5.0.0 is the reference, this is {cv2.__version__}")
-
-folder = Path(sys.argv[1])
-cases = []
+import golden
+from golden import finish, pcg, rounded, source
 
 
 def write(line, picture, by_opencv):
     """One case: its settings as words, and the picture that must come out."""
     apart = np.abs(picture.astype(int) - by_opencv.astype(int))
     assert apart.max() <= 1, f"{line}: OpenCV is {apart.max()} levels away"
-    name = f"{len(cases):03}.rgba"
-    h, w, channels = picture.shape
-    assert channels == 4 and picture.dtype == np.uint8
-    (folder / name).write_bytes(picture.tobytes())
-    cases.append(f"{name} {w}x{h} {line}")
-
-
-def pcg(v):
-    wrap = 2**32 - 1
-    s = (v * 747796405 + 2891336453) & wrap
-    t = (((s >> ((s >> 28) + 4)) ^ s) * 277803737) & wrap
-    return (t >> 22) ^ t
-
-
-# A source is made from its size alone, on both sides: noise, with a few flat and steep places in it.
-def source(w, h):
-    frame = pcg(pcg(w * 1000 + h))
-    levels = [pcg((i + frame) & (2**32 - 1)) for i in range(w * h)]
-    hashed = np.array(levels, np.int64).reshape(h, w)
-    r, g, b = hashed & 255, hashed >> 8 & 255, hashed >> 16 & 255
-    picture = np.stack([r, g, b, r ^ 0x5A], -1).astype(np.uint8)
-    picture[h // 3 : h // 2, w // 4 : w // 2] = (255, 0, 255, 255)
-    picture[h // 2 :, w // 2 :] //= 8
-    return picture
-
-
-def level(v):
-    return np.clip(np.floor(v + 0.5), 0, 255).astype(np.uint8)
+    golden.write(line, picture)
 
 
 # ---- convolve
@@ -69,7 +36,7 @@ def convolve(picture, kernel, divisor, bias):
     for at, weight in enumerate(kernel):
         y, x = divmod(at, side)
         total += weight / divisor * wide[y : y + h, x : x + w]
-    made = level(total)
+    made = rounded(total)
     made[..., 3] = picture[..., 3]
     return made
 
@@ -161,7 +128,7 @@ def edges(picture):
         for x, along in enumerate([1, 2, 1]):
             gx += (x - 1) * down * wide[y : y + h, x : x + w]
             gy += (y - 1) * along * wide[y : y + h, x : x + w]
-    steep = level((np.minimum(255, abs(gx)) + np.minimum(255, abs(gy))) / 2)
+    steep = rounded((np.minimum(255, abs(gx)) + np.minimum(255, abs(gy))) / 2)
     return np.stack([steep, steep, steep, picture[..., 3]], -1)
 
 
@@ -178,4 +145,4 @@ def by_sobel(picture):
 for w, h in TINY + [(2, 9), (3, 1), (17, 13), (64, 5), (70, 9), (131, 3)]:
     write("edges off=0", edges(source(w, h)), by_sobel(source(w, h)))
 
-(folder / "cases.txt").write_text("\n".join(cases) + "\n")
+finish()

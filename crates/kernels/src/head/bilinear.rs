@@ -102,10 +102,7 @@ impl Scaled<'_> {
             return pixels.copy_from_slice(source.row_of(self.number, i64::from(y)));
         }
         if self.from.width == 2 * self.to.width && self.from.height == 2 * self.to.height {
-            let [top, bottom] = source.pair_of(self.number, 2 * y);
-            let done = simd::bilinear::halve(level, top, bottom, pixels);
-            let (top, bottom) = (&top[2 * done..], &bottom[2 * done..]);
-            return level.run(Halved { top, bottom, pixels: &mut pixels[done..] });
+            return halve(level, source.pair_of(self.number, 2 * y), pixels);
         }
         let place = self.rows[y as usize];
         let fraction = place & (ONE - 1);
@@ -129,7 +126,13 @@ impl Scaled<'_> {
     }
 }
 
-/// The mean of two pixels in each of two rows, rounded half up.
+/// The means of two pixels in each of two rows, rounded half up.
+pub(super) fn halve(level: Level, [top, bottom]: [&[Pixel]; 2], pixels: &mut [Pixel]) {
+    let done = simd::bilinear::halve(level, top, bottom, pixels);
+    level.run(Halved { top: &top[2 * done..], bottom: &bottom[2 * done..], pixels: &mut pixels[done..] });
+}
+
+/// What vectors leave over of it.
 struct Halved<'a> {
     top: &'a [Pixel],
     bottom: &'a [Pixel],

@@ -11,6 +11,7 @@ pub mod axis;
 
 use vramp_plan::Size;
 
+use crate::head::bilinear::halve;
 use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 use crate::simd::resample as vectors;
@@ -78,12 +79,12 @@ impl<'a> Laid<'a> {
 /// Kept sums are the ring of summed rows; kept bytes the ends of rows with more behind them than is read.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     let [of_columns, of_rows, flags, rows_at] = std::array::from_fn(|i| args.frame.words[i]);
-    let values = pixels.as_flattened_mut();
     let level = args.frame.level;
-    if flags & 4 != 0 && vectors::suits(level) {
+    if flags & 4 != 0 {
         // The same to the bit: half of a level needs no rounding between the passes.
-        return vectors::halves(level, source.rows(2 * y).map(<[_]>::as_flattened), values);
+        return halve(level, source.rows(2 * y), pixels);
     }
+    let values = pixels.as_flattened_mut();
     let (columns, rows) = args.frame.small.split_at(rows_at as usize);
     let columns = Laid::of(columns, args.frame.size.width, of_columns, flags & 1 != 0);
     let rows = Laid::of(rows, args.frame.size.height, of_rows, flags & 2 != 0);

@@ -42,19 +42,6 @@ pub(crate) fn along(
     }
 }
 
-/// Means of two by two pixels, rounded half up.
-pub(crate) fn halves(level: Level, rows: [&[u8]; 2], values: &mut [u8]) {
-    match level.0 {
-        Kind::Baseline => {}
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::halves(rows, values) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => unsafe { x86::avx512::halves(rows, values) },
-    }
-}
-
 /// The second pass over a row. `rows` are where the sums begin of two rows for each word of weights; they are filled up
 /// to whole vectors.
 pub(crate) fn down(level: Level, sums: &[u16], rows: &[usize], weights: &[u32], values: &mut [u8]) {
@@ -82,13 +69,6 @@ mod x86 {
         return _mm_setr_epi8(
             one[0], -1, two[0], -1, one[1], -1, two[1], -1, one[2], -1, two[2], -1, one[3], -1, two[3], -1,
         );
-    }
-
-    /// Of four pixels two beside each other, channel by channel, twice.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn beside() -> __m128i {
-        _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15)
     }
 
     super::super::wide::both_widths! { v;
@@ -138,39 +118,6 @@ mod x86 {
                 }
             }
             sums
-        }
-
-        fn halves(rows: [&[u8]; 2], values: &mut [u8]) {
-            let beside = v::repeat(super::beside());
-            let (upper, lower) = (rows[0].as_chunks().0, rows[1].as_chunks().0);
-            let (groups, rest) = values.as_chunks_mut::<{ v::BYTES }>();
-            let done = groups.len();
-            for ((values, upper), lower) in groups.iter_mut().zip(upper).zip(lower) {
-                v::store(values, means(upper, lower, beside));
-            }
-            if !rest.is_empty() {
-                let (mut upper, mut lower, mut means_of) = ([0; 2 * v::BYTES], [0; 2 * v::BYTES], [0; v::BYTES]);
-                for (from, to) in [(rows[0], &mut upper), (rows[1], &mut lower)] {
-                    let from = &from[2 * v::BYTES * done..];
-                    to[..from.len()].copy_from_slice(from);
-                }
-                v::store(&mut means_of, means(&upper, &lower, beside));
-                rest.copy_from_slice(&means_of[..rest.len()]);
-            }
-        }
-
-        #[inline]
-        fn means(upper: &[u8; 2 * v::BYTES], lower: &[u8; 2 * v::BYTES], beside: v::Vector) -> v::Vector {
-            let (one, quarter) = (v::all_16(0x0101), v::all_16(1 << 13));
-            let (upper, lower) = (upper.as_chunks().0, lower.as_chunks().0);
-            let mut sums = [v::zero(), v::zero()];
-            for (i, sum) in sums.iter_mut().enumerate() {
-                let above = v::madd_8(v::shuffle_8(v::load(&upper[i]), beside), one);
-                let below = v::madd_8(v::shuffle_8(v::load(&lower[i]), beside), one);
-                // (4 v + 2) / 4, in one instruction.
-                *sum = v::mul_round_16(v::add_16(above, below), quarter);
-            }
-            v::in_turns(v::pack_16(sums[0], sums[1]))
         }
 
         fn down(sums: &[u16], rows: &[usize], weights: &[u32], values: &mut [u8]) {

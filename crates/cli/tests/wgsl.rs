@@ -296,8 +296,9 @@ fn a_watched_shader_takes_effect_when_it_is_saved_and_stays_when_it_is_wrong() {
         "struct Settings {\n    light: f32, // = 0.5\n}\nfn pixel(c: vec4f, s: Settings) -> vec4f { return vec4f(s.light); }",
     );
     until("wgsl0: reloaded");
-    let after = until("probe0").split_whitespace().last().unwrap().to_owned();
-    assert_ne!(before, after, "other pixels come out");
+    // Frames of the old shader may still be on their way to the probe when the new one takes over.
+    let mut later = (0..100).map(|_| until("probe0").split_whitespace().last().unwrap().to_owned());
+    let after = later.find(|pixels| *pixels != before).expect("other pixels come out");
     save("fn pixel(c: vec4f) -> vec4f {\n    return d;\n}");
     let said = until("stays as it was");
     assert!(said.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{said}");

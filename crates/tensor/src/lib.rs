@@ -1,0 +1,9 @@
+//! Tensors that stay on the device until somebody asks, and that models share.
+
+mod dtype;
+mod error;
+mod shape;
+
+pub use dtype::{DType, Element};
+pub use error::{ErrorKind, TensorError};
+pub use shape::{Around, MAX_RANK, Shape};

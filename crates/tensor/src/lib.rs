@@ -1,9 +1,23 @@
 //! Tensors that stay on the device until somebody asks, and that models share.
+//!
+//! Owns tensors, their ops with twins on the host, and what joins ops into kernels.
+//! Does not know frames or pipelines: it meets them in one point, a frame's memory, which is a tensor [h, w, 4] of u8.
+//!
+//! Always: nothing comes down that nobody reads; a second op of the same kind compiles and allocates nothing; errors have
+//! types and numbers, and the next op works.
 
+mod context;
 mod dtype;
 mod error;
+mod memory;
 mod shape;
+mod storage;
+mod tensor;
 
+pub use context::{Context, ContextBuilder, Escape, Moved, Scope, Transfers};
 pub use dtype::{DType, Element};
 pub use error::{ErrorKind, TensorError};
+pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
 pub use shape::{Around, MAX_RANK, Shape};
+pub use storage::Location;
+pub use tensor::Tensor;

@@ -161,6 +161,11 @@ impl Device {
         self.inner.pool.lend(bytes, owner, |bytes| DeviceMemory::make(calls, *id, bytes, *maps_directly))
     }
 
+    /// Whether a buffer is of this device.
+    pub fn owns(&self, buffer: &Buffer) -> bool {
+        buffer.is_of(self.inner.id)
+    }
+
     /// The pool behind [`Device::lend`]: its ledger, statistics and trimming.
     pub fn pool(&self) -> &Pool<DeviceMemory> {
         &self.inner.pool

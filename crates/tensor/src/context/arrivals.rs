@@ -1,0 +1,121 @@
+//! What has come down and was not looked at yet.
+//!
+//! Owns downloads between their arrival and whoever asked for them: any thread that waits may be handed another's.
+//! Does not wait for the device.
+//!
+//! Always: what was asked for is kept until it is taken, what was not is dropped at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use vramp_gpu::Arrived;
+
+/// How long one waits for a thread that has taken a download and is about to deliver it.
+const MOMENT: Duration = Duration::from_millis(1);
+
+#[derive(Default)]
+pub(super) struct Arrivals {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    there: BTreeMap<u64, Arrival>,
+    wakers: BTreeMap<u64, Waker>,
+    /// Under way, and nobody wants them.
+    ignored: BTreeSet<u64>,
+}
+
+/// A download that has arrived.
+pub(super) enum Arrival {
+    /// Where the device has put it, which takes one of few places.
+    Mapped(Arrived),
+    /// Copied, to make room.
+    Copied(Vec<u8>),
+}
+
+impl Arrival {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Arrival::Mapped(arrived) => arrived.bytes(0),
+            Arrival::Copied(bytes) => bytes,
+        }
+    }
+}
+
+impl Arrivals {
+    /// Keeps a download for whoever asked for it.
+    pub(super) fn deliver(&self, arrived: Arrived, copy: bool) {
+        let ticket = arrived.ticket();
+        let mut state = self.state();
+        if state.ignored.remove(&ticket) {
+            return;
+        }
+        let arrival = if copy { Arrival::Copied(arrived.bytes(0).to_vec()) } else { Arrival::Mapped(arrived) };
+        state.there.insert(ticket, arrival);
+        let waker = state.wakers.remove(&ticket);
+        drop(state);
+        self.news.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn is_there(&self, ticket: u64) -> bool {
+        self.state().there.contains_key(&ticket)
+    }
+
+    pub(super) fn take(&self, ticket: u64) -> Option<Arrival> {
+        self.state().there.remove(&ticket)
+    }
+
+    /// Takes it, or leaves word whom to wake.
+    pub(super) fn take_or_wake(&self, ticket: u64, waker: &Waker) -> Option<Arrival> {
+        let mut state = self.state();
+        let arrival = state.there.remove(&ticket);
+        if arrival.is_none() {
+            state.wakers.insert(ticket, waker.clone());
+        }
+        arrival
+    }
+
+    pub(super) fn wake(&self, ticket: u64) {
+        let waker = self.state().wakers.remove(&ticket);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Nobody wants it any more, or ever did.
+    pub(super) fn ignore(&self, ticket: u64, has_come: bool) {
+        let mut state = self.state();
+        state.wakers.remove(&ticket);
+        let dropped = state.there.remove(&ticket);
+        if dropped.is_none() && !has_come {
+            state.ignored.insert(ticket);
+        }
+        drop(state);
+        drop(dropped);
+    }
+
+    /// Copies what lies in places of the device, so that others can come down.
+    pub(super) fn make_room(&self) {
+        for arrival in self.state().there.values_mut() {
+            if let Arrival::Mapped(arrived) = arrival {
+                *arrival = Arrival::Copied(arrived.bytes(0).to_vec());
+            }
+        }
+    }
+
+    pub(super) fn wait_a_moment(&self) {
+        let state = self.state();
+        drop(self.news.wait_timeout(state, MOMENT));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

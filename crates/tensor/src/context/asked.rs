@@ -1,0 +1,146 @@
+//! One download, from its asking to its bytes.
+//!
+//! Owns the waiting for it, blocking or awaited.
+//! Does not copy: whoever asked is shown the bytes where the device has put them.
+//!
+//! Always: it ends, with the bytes or with an error, within the time that the device may take.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use vramp_gpu::Readbacks;
+
+use super::arrivals::Arrivals;
+use crate::error::{Of, TensorError};
+
+/// A download that was asked for.
+pub(crate) struct Asked {
+    op: &'static str,
+    ticket: u64,
+    limit: Duration,
+    asked: Instant,
+    readbacks: Readbacks,
+    arrivals: Arc<Arrivals>,
+    /// Whether it was taken.
+    has_come: Cell<bool>,
+}
+
+impl Asked {
+    pub(super) fn now(
+        op: &'static str,
+        ticket: u64,
+        limit: Duration,
+        readbacks: Readbacks,
+        arrivals: Arc<Arrivals>,
+    ) -> Asked {
+        Asked { op, ticket, limit, asked: Instant::now(), readbacks, arrivals, has_come: Cell::new(false) }
+    }
+
+    /// Waits for it and shows its bytes.
+    pub(crate) fn wait<T>(self, show: impl FnOnce(&[u8]) -> T) -> Result<T, TensorError> {
+        loop {
+            if let Some(arrival) = self.arrivals.take(self.ticket) {
+                self.has_come.set(true);
+                return Ok(show(arrival.bytes()));
+            }
+            let left = self.left()?;
+            match self.readbacks.wait(left).of(self.op)? {
+                Some(arrived) => self.arrivals.deliver(arrived, false),
+                // Somebody else has taken it, and is about to deliver it.
+                None => self.arrivals.wait_a_moment(),
+            }
+        }
+    }
+
+    /// Shows its bytes if they are there; otherwise whoever is woken may ask again.
+    fn poll<T>(&self, waker: &Waker, show: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, TensorError> {
+        while !self.arrivals.is_there(self.ticket) {
+            match self.readbacks.take().of(self.op)? {
+                Some(arrived) => self.arrivals.deliver(arrived, false),
+                None => break,
+            }
+        }
+        if let Some(arrival) = self.arrivals.take_or_wake(self.ticket, waker) {
+            self.has_come.set(true);
+            return Ok(Some(show(arrival.bytes())));
+        }
+        self.left().map(|_| None)
+    }
+
+    fn left(&self) -> Result<Duration, TensorError> {
+        let left = self.limit.saturating_sub(self.asked.elapsed());
+        if left.is_zero() {
+            let reason = format!("a download did not arrive within {} ms", self.limit.as_millis());
+            return Err(TensorError::Lost { op: self.op, reason });
+        }
+        Ok(left)
+    }
+
+    /// The same, to be awaited. A thread waits for the device on its behalf, from the first time that it is polled.
+    pub(crate) fn later<T>(self, show: impl FnOnce(&[u8]) -> T + Unpin) -> impl Future<Output = Result<T, TensorError>> {
+        Later { asked: self, show: Some(show), helped: false }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.arrivals.ignore(self.ticket, self.has_come.get());
+    }
+}
+
+struct Later<F> {
+    asked: Asked,
+    show: Option<F>,
+    helped: bool,
+}
+
+impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for Later<F> {
+    type Output = Result<T, TensorError>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        let Later { asked, show, helped } = &mut *self;
+        let Some(made) = show.take() else {
+            let problem = "it was awaited twice".to_owned();
+            return Poll::Ready(Err(TensorError::Setting { op: asked.op, problem }));
+        };
+        let mut kept = Some(made);
+        let answer = asked.poll(task.waker(), |bytes| kept.take().map(|show| show(bytes)));
+        *show = kept;
+        match answer {
+            Ok(Some(Some(value))) => Poll::Ready(Ok(value)),
+            Ok(_) => {
+                if !*helped {
+                    *helped = true;
+                    wait_elsewhere(asked);
+                }
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+/// Waits on a thread until this download has arrived or cannot any more; whoever awaits it is woken either way.
+fn wait_elsewhere(asked: &Asked) {
+    let (readbacks, arrivals, ticket, limit) =
+        (asked.readbacks.clone(), Arc::clone(&asked.arrivals), asked.ticket, asked.limit);
+    let wait = move || {
+        let started = Instant::now();
+        while !arrivals.is_there(ticket) && started.elapsed() < limit {
+            match readbacks.wait(limit) {
+                Ok(Some(arrived)) => arrivals.deliver(arrived, false),
+                Ok(None) => arrivals.wait_a_moment(),
+                Err(_) => break,
+            }
+        }
+        arrivals.wake(ticket);
+    };
+    let waiting = std::thread::Builder::new().name("vramp tensor read".to_owned());
+    if waiting.spawn(wait).is_err() {
+        // Without a thread it is polled again and again, which is slower and not wrong.
+        asked.arrivals.wake(asked.ticket);
+    }
+}

@@ -1,0 +1,265 @@
+//! The device half of a context: what is recorded and not yet played, and what comes down.
+//!
+//! Owns one player with its pending recording, the kernels by what they are for, and the downloads under way.
+//! Does not know tensors.
+//!
+//! Always: what one thread records before another reads is played before it; nothing is played before it has to be, or
+//! before enough has gathered; a download waits for nobody but the device.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use vramp_gpu::{Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording};
+use vramp_plan::Shader;
+
+use super::arrivals::Arrivals;
+use super::asked::Asked;
+use crate::error::{Of, TensorError};
+use crate::memory::Block;
+
+/// Acts that are gathered before they are played unasked: a device that could work should not lie idle for long.
+const MOST_ACTS: usize = 128;
+
+/// Bytes that pending acts may newly hold before they are played, so that temporary memory returns to the pool.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Downloads that may be under way at once.
+const READBACK_SLOTS: usize = 8;
+
+/// The most bytes that one upload stages at once.
+const PART_BYTES: usize = 32 << 20;
+
+/// A part of a block that is on its way up.
+struct BlockPart {
+    block: Arc<Block>,
+    start: usize,
+    end: usize,
+}
+
+impl AsRef<[u8]> for BlockPart {
+    fn as_ref(&self) -> &[u8] {
+        &self.block.words()[self.start..self.end]
+    }
+}
+
+/// A device as a context uses it.
+pub(crate) struct Side {
+    device: Device,
+    owner: Arc<str>,
+    lane: Mutex<Lane>,
+    kernels: Mutex<HashMap<String, Kernel>>,
+    arrivals: Arc<Arrivals>,
+}
+
+struct Lane {
+    player: Player,
+    recording: Recording,
+    /// What was lent since the last play.
+    lent_bytes: u64,
+    /// Whether the recording is somebody else's just now, who alone may play it.
+    is_lent_out: bool,
+}
+
+impl Side {
+    pub(crate) fn on(device: &Device) -> Result<Side, TensorError> {
+        let player = Player::on(device).readback_slots(READBACK_SLOTS).build().of("open")?;
+        let arrivals = Arc::new(Arrivals::default());
+        let lane = Lane { player, recording: Recording::new(), lent_bytes: 0, is_lent_out: false };
+        Ok(Side {
+            device: device.clone(),
+            owner: "tensor".into(),
+            lane: Mutex::new(lane),
+            kernels: Mutex::default(),
+            arrivals,
+        })
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Lends memory for so many bytes, filled up to whole groups of four words, which is how kernels read.
+    pub(crate) fn lend(&self, op: &'static str, bytes: usize) -> Result<Buffer, TensorError> {
+        let bytes = (bytes as u64).next_multiple_of(16).max(16);
+        let lent = match self.device.lend(bytes, &self.owner) {
+            Err(vramp_gpu::LendError::OutOfBudget { .. }) => {
+                // What was played may hold what is missing until it has finished.
+                self.finish(op)?;
+                self.device.lend(bytes, &self.owner)
+            }
+            answer => answer,
+        };
+        let buffer = lent.of(op)?;
+        self.lane().lent_bytes += bytes;
+        Ok(buffer)
+    }
+
+    /// The kernel for a purpose, compiled the first time. `key` names all that its text depends on.
+    pub(crate) fn kernel(
+        &self,
+        op: &'static str,
+        key: &str,
+        shader: impl FnOnce() -> Shader,
+    ) -> Result<Kernel, TensorError> {
+        if let Some(kernel) = self.kernels().get(key) {
+            return Ok(kernel.clone());
+        }
+        // Without the lock: compiling takes milliseconds.
+        let kernel = self.device.prepare(&shader()).of(op)?;
+        self.kernels().insert(key.to_owned(), kernel.clone());
+        Ok(kernel)
+    }
+
+    /// Kernels that are kept.
+    pub(crate) fn kernel_count(&self) -> usize {
+        self.kernels().len()
+    }
+
+    /// Records something behind all that is recorded; plays it where enough has gathered.
+    pub(crate) fn record<T>(
+        &self,
+        op: &'static str,
+        write: impl FnOnce(&mut Recording) -> Result<T, TensorError>,
+    ) -> Result<T, TensorError> {
+        self.device.check().map_err(|lost| TensorError::Lost { op, reason: lost.reason })?;
+        let mut lane = self.lane();
+        let answer = write(&mut lane.recording)?;
+        let enough = lane.recording.len() >= MOST_ACTS || lane.lent_bytes >= MOST_BYTES;
+        if enough && !lane.is_lent_out {
+            lane.play_all(op, &self.arrivals)?;
+        }
+        Ok(answer)
+    }
+
+    /// Plays what is recorded.
+    pub(crate) fn flush(&self, op: &'static str) -> Result<(), TensorError> {
+        self.lane().play_all(op, &self.arrivals)
+    }
+
+    /// Plays what is recorded and waits until the device is done with everything.
+    pub(crate) fn finish(&self, op: &'static str) -> Result<(), TensorError> {
+        let limit = self.device.time_limit();
+        let mut lane = self.lane();
+        lane.play_all(op, &self.arrivals)?;
+        if lane.player.wait(limit).of(op)? {
+            return Ok(());
+        }
+        let reason = format!("it did not end within {} ms", limit.as_millis());
+        Err(TensorError::Lost { op, reason })
+    }
+
+    /// Sends a block up, behind all that is recorded. Large ones go in parts, so that staging stays small.
+    pub(crate) fn upload(&self, op: &'static str, to: &Buffer, block: &Arc<Block>) -> Result<(), TensorError> {
+        let bytes = block.words().len();
+        let parts = bytes.div_ceil(PART_BYTES);
+        for start in (0..bytes).step_by(PART_BYTES) {
+            let part = BlockPart { block: Arc::clone(block), start, end: bytes.min(start + PART_BYTES) };
+            self.record(op, |recording| recording.upload_at(to, start as u64, HostBytes::new(part)).of(op))?;
+            if parts > 1 {
+                self.flush(op)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes into a part of a buffer, behind all that is recorded.
+    pub(crate) fn write(&self, op: &'static str, to: &Buffer, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
+        // Whole words are written; what lies behind the last value is nobody's.
+        let mut owned = bytes.to_vec();
+        owned.resize(bytes.len().next_multiple_of(4), 0);
+        self.record(op, |recording| recording.upload_at(to, start as u64, owned).of(op))
+    }
+
+    /// Lets `act` record into a recording of somebody else's, who plays it on the same device. What was pending is played
+    /// first, so that it comes before.
+    pub(crate) fn record_into<T>(
+        &self,
+        op: &'static str,
+        recording: &mut Recording,
+        act: impl FnOnce() -> Result<T, TensorError>,
+    ) -> Result<T, TensorError> {
+        {
+            let mut lane = self.lane();
+            lane.play(op, &self.arrivals)?;
+            lane.is_lent_out = true;
+            std::mem::swap(&mut lane.recording, recording);
+        }
+        let back = SwapBack { side: self, recording };
+        let answer = act();
+        drop(back);
+        answer
+    }
+
+    /// Asks for a part of a buffer behind all that is recorded, which is played.
+    pub(crate) fn ask(&self, op: &'static str, from: &Buffer, offset: u64, bytes: u64) -> Result<Asked, TensorError> {
+        let mut lane = self.lane();
+        lane.recording.download_part(from, offset, bytes).of(op)?;
+        let played = lane.play(op, &self.arrivals)?;
+        let ticket = played.expect("a recording with a download has a ticket");
+        let readbacks = lane.player.readbacks().clone();
+        drop(lane);
+        let limit = self.device.time_limit();
+        Ok(Asked::now(op, ticket, limit, readbacks, Arc::clone(&self.arrivals)))
+    }
+
+    fn lane(&self) -> MutexGuard<'_, Lane> {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kernels(&self) -> MutexGuard<'_, HashMap<String, Kernel>> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    /// Plays what is recorded; whatever comes down that nobody asked for is left.
+    fn play_all(&mut self, op: &'static str, arrivals: &Arrivals) -> Result<(), TensorError> {
+        if let Some(nobodys) = self.play(op, arrivals)? {
+            arrivals.ignore(nobodys, false);
+        }
+        Ok(())
+    }
+
+    /// Plays what is recorded, and gives the ticket of what comes down.
+    fn play(&mut self, op: &'static str, arrivals: &Arrivals) -> Result<Option<u64>, TensorError> {
+        if self.is_lent_out {
+            let problem = "the context records for somebody else just now; read what was recorded when it was played";
+            return Err(TensorError::Setting { op, problem: problem.to_owned() });
+        }
+        if self.recording.is_empty() {
+            return Ok(None);
+        }
+        self.lent_bytes = 0;
+        loop {
+            match self.player.play(&mut self.recording) {
+                Ok(played) => return Ok(played.ticket),
+                Err(PlayError::NotTaken { .. }) => {
+                    arrivals.make_room();
+                    let limit = self.player.device().time_limit();
+                    if let Some(arrived) = self.player.readbacks().wait(limit).of(op)? {
+                        arrivals.deliver(arrived, true);
+                    }
+                }
+                Err(error) => {
+                    // What cannot be played now might be never: later ops are not to fail for earlier ones.
+                    self.recording.clear();
+                    return Err(error).of(op);
+                }
+            }
+        }
+    }
+}
+
+/// Puts a recording back where it belongs, whatever happened meanwhile.
+struct SwapBack<'a> {
+    side: &'a Side,
+    recording: &'a mut Recording,
+}
+
+impl Drop for SwapBack<'_> {
+    fn drop(&mut self) {
+        let mut lane = self.side.lane();
+        lane.is_lent_out = false;
+        std::mem::swap(&mut lane.recording, self.recording);
+    }
+}

@@ -1,0 +1,436 @@
+//! The values of a tensor, wherever they are.
+//!
+//! Owns the copies of one run of values on the host and on the device, and which of them is the newest.
+//! Does not know shapes: a tensor is a shape on top of this.
+//!
+//! Always: whoever asks for a side gets the newest values there, whichever side was written last; nothing that was written
+//! is lost; values that are gone are an error and never zeros.
+
+#[cfg(not(target_arch = "wasm32"))]
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+#[cfg(not(target_arch = "wasm32"))]
+use vramp_gpu::Buffer;
+
+use crate::context::Context;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::context::{Asked, Side};
+use crate::dtype::DType;
+use crate::error::TensorError;
+use crate::memory::Block;
+use crate::shape::Shape;
+
+/// Tells memories apart for good, unlike an address.
+static LAST_STORAGE: AtomicU64 = AtomicU64::new(0);
+
+/// Values that tensors share.
+pub(crate) struct Storage {
+    id: u64,
+    bytes: usize,
+    context: Context,
+    /// Tensors that use it and were not disposed of.
+    users: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    host: Option<Copy<Arc<Block>>>,
+    #[cfg(not(target_arch = "wasm32"))]
+    device: Option<Copy<OnDevice>>,
+    /// Writes so far.
+    writes: u64,
+    gone: Option<Gone>,
+}
+
+/// A copy, and up to which write it is.
+struct Copy<T> {
+    of: T,
+    write: u64,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Clone)]
+struct OnDevice {
+    side: Arc<Side>,
+    buffer: Buffer,
+}
+
+/// Why there are no values.
+#[derive(Debug, Clone)]
+enum Gone {
+    Disposed,
+    Lost(String),
+}
+
+/// Where the newest values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Location {
+    /// Whether the host has them.
+    pub host: bool,
+    /// Whether the device has them.
+    pub device: bool,
+}
+
+/// Who asks, for errors: an op and what it asks about.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) op: &'static str,
+    pub(crate) shape: &'a Shape,
+    pub(crate) dtype: DType,
+}
+
+impl Asking<'static> {
+    /// Nobody in particular.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn nobody(op: &'static str) -> Self {
+        static NO_SHAPE: OnceLock<Shape> = OnceLock::new();
+        Asking { op, shape: NO_SHAPE.get_or_init(Shape::scalar), dtype: DType::U8 }
+    }
+}
+
+impl Storage {
+    /// Values that are on the host.
+    pub(crate) fn on_host(context: &Context, block: Block) -> Arc<Storage> {
+        let bytes = block.bytes().len();
+        context.counts().add_host(bytes as u64);
+        let host = Some(Copy { of: Arc::new(block), write: 0 });
+        Self::with(context, bytes, State { host, ..State::default() })
+    }
+
+    /// Values that are on a device, or will be when what is recorded was played.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn on_device(context: &Context, side: &Arc<Side>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
+        context.counts().add_device(bytes as u64);
+        let device = Some(Copy { of: OnDevice { side: Arc::clone(side), buffer }, write: 0 });
+        Self::with(context, bytes, State { device, ..State::default() })
+    }
+
+    fn with(context: &Context, bytes: usize, state: State) -> Arc<Storage> {
+        let id = LAST_STORAGE.fetch_add(1, Ordering::Relaxed) + 1;
+        context.counts().buffers.fetch_add(1, Ordering::Relaxed);
+        let (users, state) = (AtomicUsize::new(0), Mutex::new(state));
+        let storage = Arc::new(Storage { id, bytes, context: context.clone(), users, state });
+        context.remember(id, &storage);
+        storage
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// One more tensor uses it.
+    pub(crate) fn enter(&self) {
+        self.users.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One fewer does; the last one takes the values along.
+    pub(crate) fn leave(&self) {
+        if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.clear(Gone::Disposed);
+        }
+    }
+
+    pub(crate) fn location(&self) -> Location {
+        let state = self.state();
+        let host = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
+        #[cfg(not(target_arch = "wasm32"))]
+        let device = state.device.as_ref().is_some_and(|copy| copy.write == state.writes);
+        #[cfg(target_arch = "wasm32")]
+        let device = false;
+        Location { host, device }
+    }
+
+    /// Bytes that it takes on the device, and on the host.
+    pub(crate) fn taken(&self) -> (usize, usize) {
+        let state = self.state();
+        #[cfg(not(target_arch = "wasm32"))]
+        let device = if state.device.is_some() { self.bytes } else { 0 };
+        #[cfg(target_arch = "wasm32")]
+        let device = 0;
+        (device, if state.host.is_some() { self.bytes } else { 0 })
+    }
+
+    /// The newest values on the host, brought down where they have to be.
+    pub(crate) fn host(&self, asking: Asking<'_>) -> Result<Arc<Block>, TensorError> {
+        let mut state = self.state();
+        self.bring_down(&mut state, asking)?;
+        let host = state.host.as_ref().expect("they were brought down");
+        Ok(Arc::clone(&host.of))
+    }
+
+    /// The newest values on a device, sent up where they have to be.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn device(&self, asking: Asking<'_>, side: &Arc<Side>) -> Result<Buffer, TensorError> {
+        let mut state = self.state();
+        if let Some(Copy { of, write }) = &state.device {
+            if *write == state.writes && Arc::ptr_eq(&of.side, side) {
+                return Ok(of.buffer.clone());
+            }
+            if !Arc::ptr_eq(&of.side, side) {
+                // They are on another device: the way leads over the host.
+                self.bring_down(&mut state, asking)?;
+                self.drop_device(&mut state);
+            }
+        }
+        state.check(asking)?;
+        let host = state.host.as_ref().expect("there are values, and the device has no new ones");
+        let block = Arc::clone(&host.of);
+        let buffer = match &state.device {
+            Some(copy) => copy.of.buffer.clone(),
+            None => side.lend(asking.op, self.bytes)?,
+        };
+        if self.bytes > 0 {
+            side.upload(asking.op, &buffer, &block)?;
+            self.context.counts().uploads.fetch_add(1, Ordering::Relaxed);
+        }
+        if state.device.is_none() {
+            self.context.counts().add_device(self.bytes as u64);
+        }
+        let of = OnDevice { side: Arc::clone(side), buffer: buffer.clone() };
+        state.device = Some(Copy { of, write: state.writes });
+        Ok(buffer)
+    }
+
+    /// Shows a part of the newest values, wherever they are, without keeping a copy.
+    pub(crate) fn read<T>(
+        &self,
+        asking: Asking<'_>,
+        (start, end): (usize, usize),
+        show: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, TensorError> {
+        let state = self.state();
+        state.check(asking)?;
+        self.context.counts().host_reads.fetch_add(1, Ordering::Relaxed);
+        if let Some(host) = state.host.as_ref().filter(|copy| copy.write == state.writes) {
+            let block = Arc::clone(&host.of);
+            drop(state);
+            return Ok(show(&block.bytes()[start..end]));
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            if start == end {
+                return Ok(show(&[]));
+            }
+            let asked = state.ask(asking.op, (start, end))?;
+            drop(state);
+            return asked.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]));
+        }
+        #[cfg(target_arch = "wasm32")]
+        unreachable!("without a device the host has them")
+    }
+
+    /// As `read`, to be awaited. What is on the host is shown at once.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn read_later<T: Send + 'static>(
+        &self,
+        asking: Asking<'_>,
+        (start, end): (usize, usize),
+        show: impl FnOnce(&[u8]) -> T + Send + Unpin + 'static,
+    ) -> Result<Pin<Box<dyn Future<Output = Result<T, TensorError>> + Send>>, TensorError> {
+        let state = self.state();
+        state.check(asking)?;
+        self.context.counts().async_reads.fetch_add(1, Ordering::Relaxed);
+        let is_here = state.host.as_ref().filter(|copy| copy.write == state.writes);
+        if let Some(block) = is_here.map(|copy| Arc::clone(&copy.of)) {
+            return Ok(Box::pin(std::future::ready(Ok(show(&block.bytes()[start..end])))));
+        }
+        if start == end {
+            return Ok(Box::pin(std::future::ready(Ok(show(&[])))));
+        }
+        let asked = state.ask(asking.op, (start, end))?;
+        Ok(Box::pin(asked.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
+    }
+
+    /// Writes a part. The side that has the newest values is written; the other has old ones until somebody asks.
+    pub(crate) fn write(&self, asking: Asking<'_>, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
+        let mut state = self.state();
+        state.check(asking)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(copy) = &state.device {
+            let end = start + bytes.len();
+            let whole_words = start.is_multiple_of(4) && (end.is_multiple_of(4) || end == self.bytes);
+            if copy.write == state.writes && whole_words {
+                let OnDevice { side, buffer } = copy.of.clone();
+                side.write(asking.op, &buffer, start, bytes)?;
+                self.context.counts().uploads.fetch_add(1, Ordering::Relaxed);
+                state.writes += 1;
+                let now = state.writes;
+                state.device.as_mut().expect("it was there").write = now;
+                return Ok(());
+            }
+        }
+        self.bring_down(&mut state, asking)?;
+        let host = state.host.as_mut().expect("they were brought down");
+        match Arc::get_mut(&mut host.of) {
+            Some(block) => block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes),
+            None => {
+                // An upload that is under way still reads the old ones.
+                let mut block = self.context.pool().lend(asking.op, self.bytes)?;
+                block.bytes_mut().copy_from_slice(host.of.bytes());
+                block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
+                host.of = Arc::new(block);
+                self.context.counts().copies.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        state.writes += 1;
+        let now = state.writes;
+        state.host.as_mut().expect("it was there").write = now;
+        Ok(())
+    }
+
+    /// Says that somebody has written, or will write, to what [`Storage::device`] gave out.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn was_written_on_device(&self) {
+        let mut state = self.state();
+        state.writes += 1;
+        let now = state.writes;
+        if let Some(copy) = &mut state.device {
+            copy.write = now;
+        }
+    }
+
+    /// Moves the values to the host and gives up the device's memory; says how many bytes that freed.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn leave_device(&self, asking: Asking<'_>) -> Result<usize, TensorError> {
+        let mut state = self.state();
+        if state.device.is_none() {
+            return Ok(0);
+        }
+        self.bring_down(&mut state, asking)?;
+        self.drop_device(&mut state);
+        Ok(self.bytes)
+    }
+
+    /// Gives up the host's copy where the device has the same values; says how many bytes that freed.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn leave_host(&self) -> usize {
+        let mut state = self.state();
+        let is_spare = state.device.as_ref().is_some_and(|copy| copy.write == state.writes);
+        if !is_spare || state.host.is_none() {
+            return 0;
+        }
+        self.drop_host(&mut state);
+        self.bytes
+    }
+
+    /// The device is gone: what was only there is, too. Says whether values are left.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn lose(&self, side: &Arc<Side>, reason: &str) -> bool {
+        let mut state = self.state();
+        if !state.device.as_ref().is_some_and(|copy| Arc::ptr_eq(&copy.of.side, side)) {
+            return state.gone.is_none();
+        }
+        let is_newest = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
+        self.drop_device(&mut state);
+        if !is_newest {
+            self.drop_host(&mut state);
+            state.gone = Some(Gone::Lost(reason.to_owned()));
+        }
+        is_newest
+    }
+
+    /// Puts values into the place of those that are gone.
+    pub(crate) fn restore(&self, block: Block) {
+        let mut state = self.state();
+        self.drop_host(&mut state);
+        self.context.counts().add_host(self.bytes as u64);
+        state.gone = None;
+        state.writes += 1;
+        state.host = Some(Copy { of: Arc::new(block), write: state.writes });
+    }
+
+    fn bring_down(&self, state: &mut State, asking: Asking<'_>) -> Result<(), TensorError> {
+        state.check(asking)?;
+        if state.host.as_ref().is_some_and(|copy| copy.write == state.writes) {
+            return Ok(());
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            let mut block = self.context.pool().lend(asking.op, self.bytes)?;
+            if self.bytes > 0 {
+                self.context.counts().host_reads.fetch_add(1, Ordering::Relaxed);
+                let asked = state.ask(asking.op, (0, self.bytes))?;
+                asked.wait(|bytes| block.bytes_mut().copy_from_slice(bytes))?;
+            }
+            if state.host.is_none() {
+                self.context.counts().add_host(self.bytes as u64);
+            }
+            state.host = Some(Copy { of: Arc::new(block), write: state.writes });
+        }
+        Ok(())
+    }
+
+    fn clear(&self, gone: Gone) {
+        let mut state = self.state();
+        #[cfg(not(target_arch = "wasm32"))]
+        self.drop_device(&mut state);
+        self.drop_host(&mut state);
+        if !matches!(state.gone, Some(Gone::Disposed)) {
+            self.context.counts().buffers.fetch_sub(1, Ordering::Relaxed);
+        }
+        state.gone = Some(gone);
+        drop(state);
+        self.context.forget(self.id);
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn drop_device(&self, state: &mut State) {
+        if state.device.take().is_some() {
+            self.context.counts().sub_device(self.bytes as u64);
+        }
+    }
+
+    fn drop_host(&self, state: &mut State) {
+        if state.host.take().is_some() {
+            self.context.counts().sub_host(self.bytes as u64);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        let is_disposed = matches!(self.state().gone, Some(Gone::Disposed));
+        if !is_disposed {
+            self.clear(Gone::Disposed);
+        }
+    }
+}
+
+impl State {
+    /// Asks the device for a part, from the word in which it begins.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn ask(&self, op: &'static str, (start, end): (usize, usize)) -> Result<Asked, TensorError> {
+        let OnDevice { side, buffer } = &self.device.as_ref().expect("values are on one of two sides").of;
+        let first = start / 4 * 4;
+        side.ask(op, buffer, first as u64, (end - first) as u64)
+    }
+
+    fn check(&self, asking: Asking<'_>) -> Result<(), TensorError> {
+        let Asking { op, shape, dtype } = asking;
+        match &self.gone {
+            None => Ok(()),
+            Some(Gone::Disposed) => Err(TensorError::Disposed { op, shape: shape.clone(), dtype }),
+            Some(Gone::Lost(reason)) => {
+                Err(TensorError::Gone { op, shape: shape.clone(), reason: reason.clone() })
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Contexts for tests: one on the host, one on the device, which has to be there.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use vramp_gpu::Device;
+use vramp_tensor::Context;
+
+pub fn device() -> Device {
+    Device::choose().open().expect("these tests need an adapter; install mesa-vulkan-drivers")
+}
+
+pub fn on_device() -> Context {
+    Context::on(&device()).unwrap()
+}
+
+/// The same facts hold on both sides.
+pub fn both() -> [(&'static str, Context); 2] {
+    [("host", Context::on_host()), ("device", on_device())]
+}

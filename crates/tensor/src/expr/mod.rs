@@ -1,0 +1,126 @@
+//! Expressions: ops that are written down first and computed together.
+//!
+//! Owns what is written down, and the way from there to kernels: `plan` decides which ops become one, `run` has them
+//! computed on the context's side.
+//! Does not compute before `run` is called, and then only what it needs.
+//!
+//! Always: joining ops changes no bit, since each rounds as it does alone; a mistake made while writing is kept and told
+//! by `run`; every op of a tensor is an expression of one.
+
+mod build;
+mod node;
+mod plan;
+mod run;
+
+pub use node::Reduction;
+
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::error::TensorError;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use node::{Kind, Node, Shared};
+
+/// The most ops in a row: they are walked through and dropped by recursion.
+const MOST_DEPTH: usize = 1000;
+
+/// Ops that are written down and not yet computed. Clones are the same expression.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    node: Result<Shared, TensorError>,
+}
+
+impl Expr {
+    /// The shape of what it will make.
+    pub fn shape(&self) -> Result<&Shape, TensorError> {
+        self.node.as_ref().map(|node| &node.shape).map_err(Clone::clone)
+    }
+
+    /// The type of what it will make.
+    pub fn dtype(&self) -> Result<DType, TensorError> {
+        self.node.as_ref().map(|node| node.dtype).map_err(Clone::clone)
+    }
+
+    /// Computes it, in as few kernels as can be.
+    pub fn run(&self) -> Result<Tensor, TensorError> {
+        let node = self.node.as_ref().map_err(Clone::clone)?;
+        run::run(node, true)
+    }
+
+    /// Computes it op by op, each by itself: what `run` is compared with.
+    pub fn run_unfused(&self) -> Result<Tensor, TensorError> {
+        let node = self.node.as_ref().map_err(Clone::clone)?;
+        run::run(node, false)
+    }
+
+    fn made(kind: Kind, shape: Shape, dtype: DType) -> Expr {
+        let mut node = Node { kind, shape, dtype, depth: 0 };
+        node.depth = node.operands().iter().map(|operand| operand.depth + 1).max().unwrap_or(0);
+        if node.depth > MOST_DEPTH {
+            let problem = format!("an expression of more than {MOST_DEPTH} ops in a row; `run` it in between");
+            return Expr::failed(TensorError::Setting { op: node.name(), problem });
+        }
+        Expr { node: Ok(Arc::new(node)) }
+    }
+
+    fn failed(error: TensorError) -> Expr {
+        Expr { node: Err(error) }
+    }
+}
+
+/// What can stand beside an expression: another one, a tensor, or a number of its type.
+#[derive(Debug, Clone)]
+pub struct Operand(Part);
+
+#[derive(Debug, Clone)]
+enum Part {
+    Expr(Expr),
+    Number(f64),
+}
+
+impl From<&Tensor> for Operand {
+    fn from(tensor: &Tensor) -> Operand {
+        Operand(Part::Expr(tensor.lazy()))
+    }
+}
+
+impl From<&Expr> for Operand {
+    fn from(expr: &Expr) -> Operand {
+        Operand(Part::Expr(expr.clone()))
+    }
+}
+
+impl From<Expr> for Operand {
+    fn from(expr: Expr) -> Operand {
+        Operand(Part::Expr(expr))
+    }
+}
+
+impl From<f32> for Operand {
+    fn from(number: f32) -> Operand {
+        Operand(Part::Number(f64::from(number)))
+    }
+}
+
+impl From<f64> for Operand {
+    fn from(number: f64) -> Operand {
+        Operand(Part::Number(number))
+    }
+}
+
+impl From<i32> for Operand {
+    fn from(number: i32) -> Operand {
+        Operand(Part::Number(f64::from(number)))
+    }
+}
+
+impl Tensor {
+    /// Begins an expression with this tensor.
+    pub fn lazy(&self) -> Expr {
+        match self.check("lazy") {
+            Ok(()) => Expr::made(Kind::Leaf(self.clone()), self.shape().clone(), self.dtype()),
+            Err(error) => Expr::failed(error),
+        }
+    }
+}

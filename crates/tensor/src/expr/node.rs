@@ -1,0 +1,146 @@
+//! What an expression is made of.
+//!
+//! Owns the nodes: each an op with its operands, and the shape and type of what it makes.
+//! Does not check anything: whoever makes a node has.
+
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::image::Picture;
+use crate::program::{Binary, Unary};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// One op with its operands.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    /// Ops in a row that lead to it.
+    pub(crate) depth: usize,
+}
+
+/// A node that several may use.
+pub(crate) type Shared = Arc<Node>;
+
+/// Which op.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A tensor that is there.
+    Leaf(Tensor),
+    /// One value, by its bits.
+    Constant(u32),
+    Unary(Unary, Shared),
+    Binary(Binary, Shared, Shared),
+    Select(Shared, Shared, Shared),
+    Cast(Shared),
+    /// The same values in another shape.
+    Reshape(Shared),
+    /// Values of the operand by strides and an offset, counted in its own values.
+    Strided { of: Shared, offset: usize, strides: Vec<usize> },
+    Matmul(Matmul),
+    Reduce { how: Reduction, of: Shared, axis: usize },
+    Softmax { of: Shared, axis: usize, log: bool },
+    LayerNorm { of: Shared, gamma: Option<Shared>, beta: Option<Shared>, epsilon: f32 },
+    Concat { parts: Vec<Shared>, axis: usize },
+    Gather { of: Shared, indices: Shared, axis: usize },
+    FromImage { of: Shared, picture: Picture },
+    ToImage { of: Shared, picture: Picture },
+}
+
+/// A product of matrices, or of a row of them. Of i8 it is the exact sums, as f32.
+#[derive(Debug)]
+pub(crate) struct Matmul {
+    pub(crate) a: Shared,
+    pub(crate) b: Shared,
+    pub(crate) transpose_a: bool,
+    pub(crate) transpose_b: bool,
+}
+
+/// How values along an axis become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// Their sum; 0 of none.
+    Sum,
+    /// Their mean; NaN of none.
+    Mean,
+    /// The largest; NaN if any is.
+    Max,
+    /// The smallest; NaN if any is.
+    Min,
+    /// The mean of their squares; NaN of none.
+    MeanOfSquares,
+    /// Where the largest is, the first of equals; where the first NaN is, if any is.
+    ArgMax,
+    /// Where the smallest is, likewise.
+    ArgMin,
+}
+
+impl Reduction {
+    /// Its name, as the method is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Mean => "mean",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+            Reduction::MeanOfSquares => "mean_of_squares",
+            Reduction::ArgMax => "argmax",
+            Reduction::ArgMin => "argmin",
+        }
+    }
+}
+
+impl Node {
+    /// Whether each value it makes is made of one value of each operand.
+    pub(crate) fn is_elementwise(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Unary(..) | Kind::Binary(..) | Kind::Select(..) | Kind::Cast(..) | Kind::Constant(_)
+        )
+    }
+
+    /// Its operands, in order.
+    pub(crate) fn operands(&self) -> Vec<&Shared> {
+        match &self.kind {
+            Kind::Leaf(_) | Kind::Constant(_) => Vec::new(),
+            Kind::Unary(_, of)
+            | Kind::Cast(of)
+            | Kind::Reshape(of)
+            | Kind::Strided { of, .. }
+            | Kind::Reduce { of, .. }
+            | Kind::Softmax { of, .. }
+            | Kind::FromImage { of, .. }
+            | Kind::ToImage { of, .. } => vec![of],
+            Kind::Binary(_, a, b) | Kind::Matmul(Matmul { a, b, .. }) => vec![a, b],
+            Kind::Select(c, a, b) => vec![c, a, b],
+            Kind::LayerNorm { of, gamma, beta, .. } => [Some(of), gamma.as_ref(), beta.as_ref()].into_iter().flatten().collect(),
+            Kind::Concat { parts, .. } => parts.iter().collect(),
+            Kind::Gather { of, indices, .. } => vec![of, indices],
+        }
+    }
+
+    /// What the op is called.
+    pub(crate) fn name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Leaf(_) => "tensor",
+            Kind::Constant(_) => "constant",
+            Kind::Unary(op, _) => op.name(),
+            Kind::Binary(op, ..) => op.name(),
+            Kind::Select(..) => "select",
+            Kind::Cast(_) => "cast",
+            Kind::Reshape(_) => "reshape",
+            Kind::Strided { .. } => "strided",
+            Kind::Matmul(_) => "matmul",
+            Kind::Reduce { how, .. } => how.name(),
+            Kind::Softmax { log: false, .. } => "softmax",
+            Kind::Softmax { log: true, .. } => "log_softmax",
+            Kind::LayerNorm { .. } => "layer_norm",
+            Kind::Concat { .. } => "concat",
+            Kind::Gather { .. } => "gather",
+            Kind::FromImage { .. } => "image_to_tensor",
+            Kind::ToImage { .. } => "tensor_to_image",
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Decides which ops of an expression become one kernel.
+//!
+//! Owns the grouping: which nodes are computed inside another's kernel, and which are made as tensors of their own.
+//! Does not know sides but for how many buffers a kernel may bind.
+//!
+//! Always: every node is computed once, unless nobody needs it; the order is one in which operands come first; what is
+//! grouped has one result.
+//!
+//! Three kinds of ops take others in. Elementwise ops of one shape become one program. A program whose only user goes
+//! through rows (a reduction, softmax, layer norm) becomes the way in which that reads. A product whose only user is a
+//! program of its shape is ended by it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::node::{Kind, Node, Shared};
+use crate::dtype::DType;
+
+/// What is made as a tensor, in order.
+pub(super) struct Stage {
+    /// The node whose values are made.
+    pub(super) node: Shared,
+    /// The elementwise nodes that are computed on the way, the last one first to be used: none where there are none.
+    pub(super) cluster: Option<Cluster>,
+}
+
+/// Elementwise nodes that are computed together.
+pub(super) struct Cluster {
+    /// The one whose value leaves it.
+    pub(super) root: Shared,
+    /// All of them, operands first.
+    pub(super) nodes: Vec<Shared>,
+    /// The product that they end, where they do.
+    pub(super) ends: Option<Shared>,
+}
+
+/// A node's address: nodes live as long as the plan that names them.
+type Key = *const Node;
+
+fn key(node: &Shared) -> Key {
+    Arc::as_ptr(node)
+}
+
+/// Plans an expression. `most_buffers` is how many tensors a kernel may read and write in all.
+pub(super) fn plan(root: &Shared, fuse: bool, most_buffers: usize) -> Vec<Stage> {
+    let order = in_order(root);
+    let mut users: HashMap<Key, Vec<Key>> = HashMap::new();
+    for node in &order {
+        for operand in node.operands() {
+            users.entry(key(operand)).or_default().push(key(node));
+        }
+    }
+    let by_key: HashMap<Key, &Shared> = order.iter().map(|node| (key(node), node)).collect();
+    let mut alone: HashSet<Key> = HashSet::new();
+    loop {
+        let homes = if fuse { homes(&order, &users, &by_key, &alone) } else { all_alone(&order) };
+        let stages = stages(&order, &homes);
+        // Where a kernel would bind too much, one of its nodes is made by itself, and everything is asked anew.
+        match stages.iter().find_map(|stage| too_many(stage, most_buffers)) {
+            Some(cut) if alone.insert(cut) => {}
+            _ => return stages,
+        }
+    }
+}
+
+/// Every node that is needed, operands first.
+fn in_order(root: &Shared) -> Vec<Shared> {
+    fn visit(node: &Shared, seen: &mut HashSet<Key>, order: &mut Vec<Shared>) {
+        if seen.insert(key(node)) {
+            for operand in node.operands() {
+                visit(operand, seen, order);
+            }
+            order.push(Arc::clone(node));
+        }
+    }
+    let (mut seen, mut order) = (HashSet::new(), Vec::new());
+    visit(root, &mut seen, &mut order);
+    order
+}
+
+/// Where each node is computed: the key of the stage whose kernel does; its own where it is made by itself.
+type Homes = HashMap<Key, Key>;
+
+fn all_alone(order: &[Shared]) -> Homes {
+    order.iter().map(|node| (key(node), key(node))).collect()
+}
+
+fn homes(order: &[Shared], users: &HashMap<Key, Vec<Key>>, by_key: &HashMap<Key, &Shared>, alone: &HashSet<Key>) -> Homes {
+    let mut homes = Homes::new();
+    // Shapes of programs, and the stages that end a product already.
+    let (mut shapes, mut ending): (HashMap<Key, Key>, HashSet<Key>) = (HashMap::new(), HashSet::new());
+    for node in order.iter().rev() {
+        let own = key(node);
+        let users = users.get(&own).map_or(&[][..], Vec::as_slice);
+        let home = home_of(node, users, by_key, &homes, &shapes, &mut ending).filter(|_| !alone.contains(&own));
+        let home = home.unwrap_or(own);
+        if node.is_elementwise() && !matches!(node.kind, Kind::Constant(_)) {
+            shapes.entry(home).or_insert(own);
+        }
+        homes.insert(own, home);
+    }
+    homes
+}
+
+/// The stage whose kernel could compute a node on the way.
+fn home_of(
+    node: &Shared,
+    users: &[Key],
+    by_key: &HashMap<Key, &Shared>,
+    homes: &Homes,
+    shapes: &HashMap<Key, Key>,
+    ending: &mut HashSet<Key>,
+) -> Option<Key> {
+    let first = users.first()?;
+    let home = *homes.get(first)?;
+    if !users.iter().all(|user| homes.get(user) == Some(&home)) {
+        return None;
+    }
+    let all_elementwise = users.iter().all(|user| by_key[user].is_elementwise());
+    if matches!(node.kind, Kind::Constant(_)) {
+        return all_elementwise.then_some(home);
+    }
+    if node.is_elementwise() && all_elementwise {
+        let like = shapes.get(&home)?;
+        return (by_key[like].shape == node.shape).then_some(home);
+    }
+    let stage = by_key[&home];
+    if node.is_elementwise() {
+        // The one operand that is gone through row by row.
+        let [user] = users else { return None };
+        let reads_rows = match &by_key[user].kind {
+            Kind::Reduce { of, .. } => of.dtype.is_float() && key(of) == key(node),
+            Kind::Softmax { of, .. } | Kind::LayerNorm { of, .. } => key(of) == key(node),
+            Kind::Reshape(_) => reshape_into_rows(*user, homes, by_key),
+            _ => false,
+        };
+        return (reads_rows && node.dtype.is_float()).then_some(home);
+    }
+    if let (Kind::Reshape(of), [user]) = (&node.kind, users) {
+        // In memory order nothing changes: whoever goes through rows reads through it.
+        let into_rows = matches!(by_key[user].kind, Kind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
+        return into_rows.then_some(home);
+    }
+    if let (Kind::Matmul(_), [_]) = (&node.kind, users) {
+        let like = shapes.get(&home)?;
+        let ends = all_elementwise
+            && stage.is_elementwise()
+            && by_key[like].shape == node.shape
+            && stage.dtype == DType::F32
+            && ending.insert(home);
+        return ends.then_some(home);
+    }
+    None
+}
+
+/// Whether a reshape was taken in by a reduction.
+fn reshape_into_rows(reshape: Key, homes: &Homes, by_key: &HashMap<Key, &Shared>) -> bool {
+    homes.get(&reshape).is_some_and(|home| *home != reshape && matches!(by_key[home].kind, Kind::Reduce { .. }))
+}
+
+fn stages(order: &[Shared], homes: &Homes) -> Vec<Stage> {
+    let mut inside: HashMap<Key, Vec<Shared>> = HashMap::new();
+    for node in order {
+        inside.entry(homes[&key(node)]).or_default().push(Arc::clone(node));
+    }
+    let made = order.iter().filter(|node| homes[&key(node)] == key(node) && !matches!(node.kind, Kind::Constant(_)));
+    made.map(|node| {
+        let all = inside.remove(&key(node)).unwrap_or_default();
+        let ends = all.iter().find(|one| matches!(one.kind, Kind::Matmul(_)) && key(one) != key(node)).cloned();
+        let nodes: Vec<Shared> = all.into_iter().filter(|one| one.is_elementwise()).collect();
+        let root = nodes.iter().rev().find(|one| !matches!(one.kind, Kind::Constant(_))).cloned();
+        let cluster = root.map(|root| Cluster { root, nodes, ends });
+        Stage { node: Arc::clone(node), cluster }
+    })
+    .collect()
+}
+
+/// A node that had better be made by itself, where the stage's kernel would bind more than it may.
+fn too_many(stage: &Stage, most: usize) -> Option<Key> {
+    if stage.binds() <= most {
+        return None;
+    }
+    let cluster = stage.cluster.as_ref()?;
+    // The product first: ending it is worth least.
+    if let Some(product) = &cluster.ends {
+        return Some(key(product));
+    }
+    // Then the node that takes the most away and can be made in one kernel itself.
+    let candidates = cluster.nodes.iter().filter(|node| key(node) != key(&cluster.root));
+    let reads = candidates.map(|node| (cluster.reads(node).len(), key(node)));
+    let fitting = reads.filter(|(reads, _)| *reads > 1 && reads + 1 <= most);
+    let best = fitting.max_by_key(|(reads, _)| *reads).map(|(_, node)| node);
+    best.or_else(|| (key(&cluster.root) != key(&stage.node)).then(|| key(&cluster.root)))
+}
+
+impl Stage {
+    /// Buffers that its kernel binds, of a kernel with a program in it.
+    fn binds(&self) -> usize {
+        let Some(cluster) = &self.cluster else { return 0 };
+        // Beside what the program reads: the result, and what the kernel around it binds.
+        let others = match &self.node.kind {
+            Kind::LayerNorm { gamma, beta, .. } => 1 + usize::from(gamma.is_some()) + usize::from(beta.is_some()),
+            _ => 1 + 2 * usize::from(cluster.ends.is_some()),
+        };
+        cluster.reads(&cluster.root).len() + others
+    }
+}
+
+impl Cluster {
+    /// What is read from outside to compute one of its nodes.
+    fn reads(&self, node: &Shared) -> HashSet<Key> {
+        let inside: HashSet<Key> = self.nodes.iter().chain(&self.ends).map(key).collect();
+        let (mut reads, mut seen, mut next) = (HashSet::new(), HashSet::new(), vec![node]);
+        while let Some(node) = next.pop() {
+            let elementwise = node.is_elementwise() && seen.insert(key(node));
+            for operand in node.operands().into_iter().filter(|_| elementwise) {
+                if inside.contains(&key(operand)) {
+                    next.push(operand);
+                } else {
+                    reads.insert(key(operand));
+                }
+            }
+        }
+        reads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Context, Expr, Reduction};
+
+    use super::*;
+
+    /// What is made by itself, with how many nodes on the way, and what it ends.
+    fn shown(expr: &Expr, most: usize) -> Vec<String> {
+        let stages = plan(expr.node.as_ref().unwrap(), true, most);
+        let made = stages.iter().filter(|stage| !matches!(stage.node.kind, Kind::Leaf(_)));
+        made.map(|Stage { node, cluster }| {
+            let on_the_way = cluster.iter().flat_map(|cluster| &cluster.nodes).map(|node| node.name());
+            let names: Vec<&str> = on_the_way.filter(|name| *name != "constant").collect();
+            let ends = cluster.iter().any(|cluster| cluster.ends.is_some());
+            format!("{}{}: {}", node.name(), if ends { " ending matmul" } else { "" }, names.join(" "))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn chains_become_one_and_rows_and_products_take_them_in() {
+        let context = Context::on_host();
+        let a = context.zeros(&[4, 4], DType::F32).unwrap().lazy();
+        let chain = a.mul(2.0).add(1.0).relu();
+        assert_eq!(shown(&chain, 8), ["relu: mul add relu"]);
+        assert_eq!(shown(&chain.softmax(-1), 8), ["softmax: mul add relu"]);
+        assert_eq!(shown(&chain.reduce_all(Reduction::Sum), 8), ["sum: mul add relu"]);
+        assert_eq!(shown(&a.matmul(&a).add(&a).relu(), 8), ["relu ending matmul: add relu"]);
+        assert_eq!(shown(&a.matmul(&a).relu().sum(0), 8), ["matmul: ", "sum: relu"], "one or the other");
+    }
+
+    #[test]
+    fn what_two_kernels_use_is_made_once() {
+        let context = Context::on_host();
+        let a = context.zeros(&[4, 4], DType::F32).unwrap().lazy();
+        let shared = a.exp();
+        assert_eq!(shown(&shared.add(&shared.neg()), 8), ["add: exp neg add"], "in one kernel it is a step");
+        assert_eq!(shown(&shared.div(shared.sum(0)), 8), ["exp: exp", "sum: ", "div: div"]);
+        let row = context.zeros(&[4], DType::F32).unwrap().lazy().exp();
+        assert_eq!(shown(&a.add(row), 8), ["exp: exp", "add: add"], "not once for every row");
+    }
+
+    #[test]
+    fn a_kernel_that_would_bind_too_much_is_cut() {
+        let context = Context::on_host();
+        let parts: Vec<Expr> = (0..9).map(|_| context.zeros(&[4], DType::F32).unwrap().lazy()).collect();
+        let sum = parts[1..].iter().fold(parts[0].clone(), |sum, part| sum.add(part));
+        assert_eq!(shown(&sum, 16).len(), 1);
+        for most in [3, 4, 8] {
+            let stages = plan(sum.node.as_ref().unwrap(), true, most);
+            assert!(stages.iter().all(|stage| stage.binds() <= most), "{most}: {:?}", shown(&sum, most));
+        }
+        assert_eq!(shown(&sum, 4).len(), 4, "eight adds, two in each");
+    }
+}

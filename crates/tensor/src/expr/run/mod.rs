@@ -1,0 +1,162 @@
+//! Has an expression computed: stage by stage, on the side of its context.
+//!
+//! Owns the values between stages.
+//! Does not compute: `host` and `device` do, one stage each time.
+//!
+//! Always: values between stages are given up as soon as nobody needs them any more; what fails leaves nothing behind.
+
+#[cfg(not(target_arch = "wasm32"))]
+mod device;
+mod host;
+mod program;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::node::{Kind, Matmul, Node, Shared};
+use super::plan::{Stage, plan};
+use crate::context::Context;
+use crate::error::TensorError;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// Tensors that are made, by their nodes.
+pub(super) struct Made {
+    tensors: HashMap<*const Node, Tensor>,
+}
+
+impl Made {
+    /// A node's values, which are there already.
+    pub(super) fn of(&self, node: &Shared) -> &Tensor {
+        &self.tensors[&Arc::as_ptr(node)]
+    }
+}
+
+pub(super) fn run(root: &Shared, fuse: bool) -> Result<Tensor, TensorError> {
+    let context = context_of(root, root.name())?;
+    #[cfg(not(target_arch = "wasm32"))]
+    let side = context.side();
+    #[cfg(not(target_arch = "wasm32"))]
+    let most_buffers = side.as_ref().map_or(64, |side| side.device().limits().storage_buffers_per_stage as usize);
+    #[cfg(target_arch = "wasm32")]
+    let most_buffers = 64;
+    let stages = plan(root, fuse, most_buffers);
+    let mut uses = count_uses(&stages);
+    let mut made = Made { tensors: HashMap::new() };
+    for stage in &stages {
+        let node = &stage.node;
+        let tensor = match &node.kind {
+            Kind::Leaf(tensor) => tensor.clone(),
+            Kind::Reshape(of) if stage.cluster.is_none() => made.of(of).reshape(node.shape.lengths())?,
+            _ if node.shape.count() == 0 => context.zeros(node.shape.lengths(), node.dtype)?,
+            _ => {
+                context.say(|| format!("{} -> {} of {}", node.name(), node.shape, node.dtype));
+                #[cfg(not(target_arch = "wasm32"))]
+                match &side {
+                    Some(side) => device::make(&context, side, stage, &made)?,
+                    None => host::make(&context, stage, &made)?,
+                }
+                #[cfg(target_arch = "wasm32")]
+                host::make(&context, stage, &made)?
+            }
+        };
+        made.tensors.insert(Arc::as_ptr(node), tensor);
+        for read in read_by(stage) {
+            if let Some(left) = uses.get_mut(&read) {
+                *left -= 1;
+                if *left == 0 && read != Arc::as_ptr(root) {
+                    made.tensors.remove(&read);
+                }
+            }
+        }
+    }
+    Ok(made.of(root).clone())
+}
+
+/// The one context that all tensors of an expression live in.
+fn context_of(root: &Shared, op: &'static str) -> Result<Context, TensorError> {
+    let mut found: Option<Context> = None;
+    let mut seen = std::collections::HashSet::new();
+    let mut next = vec![root];
+    while let Some(node) = next.pop() {
+        if !seen.insert(Arc::as_ptr(node)) {
+            continue;
+        }
+        if let Kind::Leaf(tensor) = &node.kind {
+            tensor.check(op)?;
+            match &found {
+                Some(context) if !context.is(tensor.context()) => return Err(TensorError::Foreign { op }),
+                _ => found = Some(tensor.context().clone()),
+            }
+        }
+        next.extend(node.operands());
+    }
+    Ok(found.expect("an expression begins with a tensor"))
+}
+
+/// The tensors that a stage reads.
+fn read_by(stage: &Stage) -> Vec<*const Node> {
+    let mut inside: Vec<*const Node> = vec![Arc::as_ptr(&stage.node)];
+    if let Some(cluster) = &stage.cluster {
+        inside.extend(cluster.nodes.iter().chain(&cluster.ends).map(Arc::as_ptr));
+    }
+    let nodes = stage.cluster.iter().flat_map(|cluster| cluster.nodes.iter().chain(&cluster.ends)).chain([&stage.node]);
+    let mut reads: Vec<*const Node> = nodes.flat_map(|node| node.operands()).map(Arc::as_ptr).collect();
+    reads.sort_unstable();
+    reads.dedup();
+    reads.retain(|read| !inside.contains(read));
+    reads
+}
+
+fn count_uses(stages: &[Stage]) -> HashMap<*const Node, usize> {
+    let mut uses = HashMap::new();
+    for read in stages.iter().flat_map(read_by) {
+        *uses.entry(read).or_insert(0) += 1;
+    }
+    uses
+}
+
+/// How the factors of a product lie in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Factors {
+    pub(super) products: usize,
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) a: Lying,
+    pub(super) b: Lying,
+}
+
+/// How one factor lies: values between its rows, its columns and its matrices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lying {
+    pub(super) row: usize,
+    pub(super) column: usize,
+    pub(super) matrix: usize,
+}
+
+/// Both factors, made large enough where they are repeated in a way that one stride cannot say.
+pub(super) fn factors(product: &Matmul, shape: &Shape, made: &Made) -> Result<(Tensor, Tensor, Factors), TensorError> {
+    let rank = shape.rank();
+    let batch = &shape.lengths()[..rank - 2];
+    let (m, n) = (shape[rank - 2], shape[rank - 1]);
+    let products: usize = batch.iter().product();
+    let laid = |node: &Shared, turn: bool| -> Result<(Tensor, Lying, usize), TensorError> {
+        let tensor = made.of(node).clone();
+        let lengths = node.shape.lengths().to_vec();
+        let (rows, columns) = (lengths[lengths.len() - 2], lengths[lengths.len() - 1]);
+        let own: usize = lengths[..lengths.len() - 2].iter().product();
+        let tensor = if own == 1 || own == products {
+            tensor
+        } else {
+            tensor.lazy().broadcast_to(&[batch, &[rows, columns]].concat()).run()?
+        };
+        let matrix = if own == 1 { 0 } else { rows * columns };
+        let (row, column) = if turn { (1, columns) } else { (columns, 1) };
+        let k = if turn { rows } else { columns };
+        Ok((tensor, Lying { row, column, matrix }, k))
+    };
+    let (a, a_lies, k) = laid(&product.a, product.transpose_a)?;
+    let (b, b_lies, _) = laid(&product.b, product.transpose_b)?;
+    Ok((a, b, Factors { products, m, n, k, a: a_lies, b: b_lies }))
+}

@@ -2,6 +2,7 @@
 
 mod dtype;
 mod error;
+mod host;
 mod shape;
 
 pub use dtype::{DType, Element};

@@ -12,6 +12,7 @@ mod wgsl;
 pub use act::{Binary, Unary};
 
 pub(crate) use host::Running;
+pub(crate) use wgsl::{AT_ONCE, Lanes};
 
 use smallvec::SmallVec;
 

@@ -9,24 +9,25 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::super::node::{Kind, Node, Reduction, Shared};
+use super::super::node::{Kind, Matmul, Node, Reduction, Shared};
 use super::super::plan::{Cluster, Stage};
-use super::program::{Written, of_cluster, of_strides, of_tensor};
+use super::program::{Written, of_cluster, of_tensor};
 use super::{Made, factors};
 use crate::context::Context;
 use crate::dtype::DType;
 use crate::error::TensorError;
-use crate::host::image::Normal;
-use crate::host::matmul::MatmulSize;
-use crate::host::matmul8::Scales;
+use crate::host::image::{self, Normal};
+use crate::host::matmul::{self, MatmulSize};
+use crate::host::matmul8::{self, Scales};
 use crate::host::rows::Rows;
 use crate::host::spread::spread;
-use crate::host::strided::Strided;
-use crate::host::whole::WholeReduction;
-use crate::host::{self, arg, gather, image, matmul, matmul8, norm, reduce, softmax, strided, whole};
+use crate::host::strided::{Strided, copy_strided};
+use crate::host::whole::{self, WholeReduction};
+use crate::host::{arg, gather, norm, reduce, softmax};
+use crate::image::{Layout, Picture};
 use crate::memory::Block;
 use crate::program::{Program, Running, Walk};
-use crate::shape::Around;
+use crate::shape::{Around, Shape};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -39,15 +40,17 @@ pub(super) fn make(context: &Context, stage: &Stage, made: &Made) -> Result<Tens
         Kind::Reduce { how, of, axis } => making.reduce(*how, of, *axis, cluster.as_ref(), made)?,
         Kind::Softmax { of, axis, log } => {
             let around = of.shape.around(*axis);
-            let run = if *log { log_softmax_of } else { softmax_of };
-            making.rows(of, cluster.as_ref(), made, |rows, out, threads| run(rows, around, out, threads))?;
+            making.rows(of, cluster.as_ref(), made, |rows, out, threads| match log {
+                true => softmax::log_softmax(rows, around, out, threads),
+                false => softmax::softmax(rows, around, out, threads),
+            })?;
         }
         Kind::LayerNorm { of, gamma, beta, epsilon } => {
-            let row = |node: &Option<Shared>| node.as_ref().map(|node| making.floats(made.of(node))).transpose();
+            let row = |node: &Option<Shared>| node.as_ref().map(|node| floats(op, made.of(node))).transpose();
             let (gamma, beta) = (row(gamma)?, row(beta)?);
             let length = of.shape[of.shape.rank() - 1];
             making.rows(of, cluster.as_ref(), made, |rows, out, threads| {
-                norm::layer_norm(&rows, length, *epsilon, gamma.as_deref(), beta.as_deref(), out, threads);
+                norm::layer_norm(rows, length, *epsilon, gamma.as_deref(), beta.as_deref(), out, threads);
             })?;
         }
         Kind::Matmul(product) => making.product(product, &node.shape, made)?,
@@ -55,17 +58,19 @@ pub(super) fn make(context: &Context, stage: &Stage, made: &Made) -> Result<Tens
         Kind::Concat { parts, axis } => making.concat(parts, *axis, made)?,
         Kind::Gather { of, indices, axis } => making.gather(made.of(of), made.of(indices), of.shape.around(*axis))?,
         Kind::FromImage { of, picture } => {
-            let numbers = picture.numbers(op)?;
-            let bytes = making.bytes(made.of(of))?;
-            let (from, to) = (size_of_picture(of), (node.shape.lengths(), picture.layout));
+            let (numbers, bytes) = (picture.numbers(op)?, values(op, made.of(of))?);
             let normal = normal(picture, &numbers);
-            image::from_image(&bytes, from, size_of_tensor(to), picture.resize, &normal, cast_slice_mut(making.out.bytes_mut()), making.threads);
+            let to = match (picture.layout, node.shape.lengths()) {
+                (Layout::Nchw, [.., height, width]) | (Layout::Nhwc, [.., height, width, _]) => (*height, *width),
+                _ => unreachable!("a tensor of a picture has four axes"),
+            };
+            let out = cast_slice_mut(making.out.bytes_mut());
+            image::from_image(&bytes, size_of_picture(&of.shape), to, picture.resize, &normal, out, making.threads);
         }
         Kind::ToImage { of, picture } => {
-            let numbers = picture.numbers(op)?;
-            let values = making.floats(made.of(of))?;
-            let size = (node.shape[0], node.shape[1]);
-            image::to_image(&values, size, &normal(picture, &numbers), making.out.bytes_mut(), making.threads);
+            let (numbers, floats) = (picture.numbers(op)?, floats(op, made.of(of))?);
+            let (size, normal) = (size_of_picture(&node.shape), normal(picture, &numbers));
+            image::to_image(&floats, size, &normal, making.out.bytes_mut(), making.threads);
         }
         _ => {
             let cluster = cluster.as_ref().expect("any other op is elementwise");
@@ -92,6 +97,217 @@ struct Making<'a> {
     threads: usize,
 }
 
+impl Making<'_> {
+    /// What a program makes, from the first value to the last.
+    fn map(&mut self, written: &Written) -> Result<(), TensorError> {
+        let blocks = written.blocks(self.op)?;
+        let Program { out, .. } = &written.program;
+        let (bytes, count) = (out.bytes(), self.node.shape.count());
+        // Pieces begin at whole lines of memory.
+        let (program, inputs) = (&written.program, slices(&blocks));
+        spread(self.out.bytes_mut(), 64, count, self.threads, |line, out| {
+            Running::new(program, inputs.clone()).fill(line * 64 / bytes, out);
+        });
+        Ok(())
+    }
+
+    /// Ends what a product has left in the output.
+    fn end(&mut self, written: &Written) -> Result<(), TensorError> {
+        let blocks = written.blocks(self.op)?;
+        let (program, inputs) = (&written.program, slices(&blocks));
+        let out: &mut [f32] = cast_slice_mut(self.out.bytes_mut());
+        let count = out.len();
+        spread(out, 1, count, self.threads, |first, out| Running::end(program, inputs.clone(), first, out));
+        Ok(())
+    }
+
+    /// Something that goes through rows of floats, which a program may make on the way.
+    fn rows(
+        &mut self,
+        of: &Shared,
+        cluster: Option<&Cluster>,
+        made: &Made,
+        go: impl FnOnce(&Source<'_>, &mut [f32], usize),
+    ) -> Result<(), TensorError> {
+        let written = cluster.map_or_else(|| of_tensor(made.of(of)), |cluster| of_cluster(cluster, made));
+        let blocks = written.blocks(self.op)?;
+        let source = Source::of(&written, &blocks, of.shape.count());
+        match self.node.dtype {
+            DType::F16 => {
+                let mut floats = self.context.pool().lend(self.op, self.node.shape.count() * 4)?;
+                go(&source, cast_slice_mut(floats.bytes_mut()), self.threads);
+                let out: &mut [f16] = cast_slice_mut(self.out.bytes_mut());
+                out.convert_from_f32_slice(cast_slice(floats.bytes()));
+            }
+            _ => go(&source, cast_slice_mut(self.out.bytes_mut()), self.threads),
+        }
+        Ok(())
+    }
+
+    fn reduce(
+        &mut self,
+        how: Reduction,
+        of: &Shared,
+        axis: usize,
+        cluster: Option<&Cluster>,
+        made: &Made,
+    ) -> Result<(), TensorError> {
+        let around = of.shape.around(axis);
+        let floats = match how {
+            Reduction::Sum => reduce::Reduction::Sum,
+            Reduction::Mean => reduce::Reduction::Mean,
+            Reduction::Max => reduce::Reduction::Max,
+            Reduction::Min => reduce::Reduction::Min,
+            Reduction::MeanOfSquares => reduce::Reduction::MeanOfSquares,
+            Reduction::ArgMax | Reduction::ArgMin => return self.places(how, of, around, cluster, made),
+        };
+        if of.dtype.is_float() {
+            return self.rows(of, cluster, made, |rows, out, threads| reduce::reduce(rows, around, floats, out, threads));
+        }
+        let how = match how {
+            Reduction::Max => WholeReduction::Max,
+            Reduction::Min => WholeReduction::Min,
+            _ => WholeReduction::Sum,
+        };
+        let (input, threads) = (values(self.op, made.of(of))?, self.threads);
+        match of.dtype {
+            DType::I32 => {
+                let out: &mut [i32] = cast_slice_mut(self.out.bytes_mut());
+                whole::reduce_whole(cast_slice(&input), around, how, out, threads);
+            }
+            _ => {
+                let out: &mut [u32] = cast_slice_mut(self.out.bytes_mut());
+                whole::reduce_whole(cast_slice(&input), around, how, out, threads);
+            }
+        }
+        Ok(())
+    }
+
+    fn places(
+        &mut self,
+        how: Reduction,
+        of: &Shared,
+        around: Around,
+        cluster: Option<&Cluster>,
+        made: &Made,
+    ) -> Result<(), TensorError> {
+        let written = cluster.map_or_else(|| of_tensor(made.of(of)), |cluster| of_cluster(cluster, made));
+        let blocks = written.blocks(self.op)?;
+        let source = Source::of(&written, &blocks, of.shape.count());
+        let out = cast_slice_mut(self.out.bytes_mut());
+        match how {
+            Reduction::ArgMin => arg::argmin(&source, around, out, self.threads),
+            _ => arg::argmax(&source, around, out, self.threads),
+        }
+        Ok(())
+    }
+
+    fn product(&mut self, product: &Matmul, shape: &Shape, made: &Made) -> Result<(), TensorError> {
+        let (a, b, laid) = factors(product, shape, made)?;
+        let size = MatmulSize {
+            batch: laid.products,
+            m: laid.m,
+            n: laid.n,
+            k: laid.k,
+            a_batch_stride: laid.a.matrix,
+            b_batch_stride: laid.b.matrix,
+            a: (laid.a.row, laid.a.column),
+            b: (laid.b.row, laid.b.column),
+        };
+        let dtype = a.dtype();
+        let (a, b, threads) = (values(self.op, &a)?, values(self.op, &b)?, self.threads);
+        let out = cast_slice_mut(self.out.bytes_mut());
+        match dtype {
+            DType::F16 => matmul::matmul_f16(size, cast_slice(&a), cast_slice(&b), out, threads),
+            DType::I8 => {
+                let as_they_are = Scales { a: 1.0, b: &[1.0] };
+                matmul8::matmul_i8(size, cast_slice(&a), cast_slice(&b), as_they_are, out, threads);
+            }
+            _ => matmul::matmul_f32(size, cast_slice(&a), cast_slice(&b), out, threads),
+        }
+        Ok(())
+    }
+
+    fn strided(&mut self, of: &Tensor, offset: usize, strides: &[usize]) -> Result<(), TensorError> {
+        let input = values(self.op, of)?;
+        let from = Strided { shape: self.node.shape.lengths(), strides, offset };
+        copy_strided(&input, of.dtype().bytes(), from, self.out.bytes_mut());
+        Ok(())
+    }
+
+    fn concat(&mut self, parts: &[Shared], axis: usize, made: &Made) -> Result<(), TensorError> {
+        let bytes = self.node.dtype.bytes();
+        let row = self.node.shape.lengths()[axis..].iter().product::<usize>() * bytes;
+        let mut at = 0;
+        for part in parts {
+            let input = values(self.op, made.of(part))?;
+            let own = part.shape.lengths()[axis..].iter().product::<usize>() * bytes;
+            if own == 0 {
+                continue;
+            }
+            for (out, input) in self.out.bytes_mut().chunks_exact_mut(row).zip(input.chunks_exact(own)) {
+                out[at..at + own].copy_from_slice(input);
+            }
+            at += own;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, of: &Tensor, indices: &Tensor, around: Around) -> Result<(), TensorError> {
+        let (input, numbers) = (values(self.op, of)?, values(self.op, indices)?);
+        let (bytes, out) = (of.dtype().bytes(), self.out.bytes_mut());
+        let gathered = match indices.dtype() {
+            DType::I32 => gather::gather::<i32>(&input, bytes, around, cast_slice(&numbers), out),
+            _ => gather::gather::<u32>(&input, bytes, around, cast_slice(&numbers), out),
+        };
+        gathered.map_err(|wrong| no_such_row(self.op, wrong.position, wrong.index, around.length))
+    }
+}
+
+/// The error of an index that is not there.
+pub(super) fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> TensorError {
+    TensorError::Setting { op, problem: format!("index number {position} is {index}, the axis has 0 to {}", length - 1) }
+}
+
+/// What rows are read from.
+enum Source<'a> {
+    Slice(&'a [f32]),
+    Program(Running<'a>),
+}
+
+impl<'a> Source<'a> {
+    fn of(written: &'a Written, blocks: &'a [Arc<Block>], count: usize) -> Source<'a> {
+        let Program { inputs, steps, .. } = &written.program;
+        match (inputs.as_slice(), steps.len()) {
+            ([input], 1) if input.dtype == DType::F32 && input.walk == Walk::Run => {
+                Source::Slice(&cast_slice(blocks[0].bytes())[input.offset..input.offset + count])
+            }
+            _ => Source::Program(Running::new(&written.program, slices(blocks))),
+        }
+    }
+}
+
+impl Rows for Source<'_> {
+    #[inline(always)]
+    fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32] {
+        match self {
+            Source::Slice(values) => &values[start..start + len],
+            Source::Program(running) => running.part(start, len, scratch),
+        }
+    }
+}
+
+impl Written {
+    /// The memory of its inputs, brought to the host where it is not there.
+    fn blocks(&self, op: &'static str) -> Result<Vec<Arc<Block>>, TensorError> {
+        self.tensors.iter().map(|tensor| tensor.storage().host(tensor.asking(op))).collect()
+    }
+}
+
+fn slices(blocks: &[Arc<Block>]) -> Vec<&[u8]> {
+    blocks.iter().map(|block| block.bytes()).collect()
+}
+
 /// Values of a tensor on the host.
 struct Values {
     block: Arc<Block>,
@@ -104,4 +320,28 @@ impl std::ops::Deref for Values {
     fn deref(&self) -> &[u8] {
         &self.block.bytes()[self.range.0..self.range.1]
     }
+}
+
+fn values(op: &'static str, tensor: &Tensor) -> Result<Values, TensorError> {
+    Ok(Values { block: tensor.storage().host(tensor.asking(op))?, range: tensor.byte_range() })
+}
+
+/// Values of a tensor of floats, as f32.
+fn floats(op: &'static str, tensor: &Tensor) -> Result<Vec<f32>, TensorError> {
+    let values = values(op, tensor)?;
+    if tensor.dtype() == DType::F16 {
+        let halves: &[f16] = cast_slice(&values);
+        return Ok(halves.to_f32_vec());
+    }
+    Ok(cast_slice(&values).to_vec())
+}
+
+fn normal<'a>(picture: &'a Picture, numbers: &'a [usize]) -> Normal<'a> {
+    let count = numbers.len();
+    Normal { channels: numbers, mean: &picture.mean[..count], std: &picture.std[..count], layout: picture.layout }
+}
+
+fn size_of_picture(shape: &Shape) -> (usize, usize) {
+    let lengths = shape.lengths();
+    (lengths[lengths.len() - 3], lengths[lengths.len() - 2])
 }

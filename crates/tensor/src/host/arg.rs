@@ -1,0 +1,137 @@
+//! Where the largest or the smallest value along an axis is.
+//!
+//! Owns the search.
+//! Does not give the value: `reduce` does.
+//!
+//! Always: the first of equals; and the first NaN, if there is one, as in NumPy.
+
+use crate::host::rows::{PART, Rows};
+use crate::host::spread::spread;
+use crate::host::vector::vectorised;
+use crate::shape::Around;
+
+/// Positions of the largest values along an axis, which is not empty, into `out` of `outer * inner`.
+pub(crate) fn argmax<R: Rows>(input: &R, around: Around, out: &mut [u32], threads: usize) {
+    search::<R, true>(input, around, out, threads);
+}
+
+/// Positions of the smallest values along an axis, which is not empty, into `out` of `outer * inner`.
+pub(crate) fn argmin<R: Rows>(input: &R, around: Around, out: &mut [u32], threads: usize) {
+    search::<R, false>(input, around, out, threads);
+}
+
+/// Columns that are searched side by side.
+const COLUMNS: usize = 1024;
+
+fn search<R: Rows, const LARGEST: bool>(input: &R, around: Around, out: &mut [u32], threads: usize) {
+    let Around { outer, length, inner } = around;
+    assert_eq!(out.len(), outer * inner, "positions around {around:?}");
+    assert!(length > 0 || out.is_empty(), "an axis of no values has no largest one");
+    spread(out, inner, outer * length * inner, threads, |first, out| {
+        if inner == 1 {
+            for (at, out) in out.iter_mut().enumerate() {
+                *out = vectorised!(search_row::<R, LARGEST>(input, (first + at) * length, length));
+            }
+            return;
+        }
+        for (at, out) in out.chunks_mut(inner).enumerate() {
+            for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
+                let start = (first + at) * length * inner + block * COLUMNS;
+                vectorised!(search_columns::<R, LARGEST>(input, start, length, inner, out));
+            }
+        }
+    });
+}
+
+/// Whether `value` takes the place of `best`, which came before it.
+#[inline(always)]
+fn beats<const LARGEST: bool>(value: f32, best: f32) -> bool {
+    let better = if LARGEST { value > best } else { value < best };
+    better | (value.is_nan() & !best.is_nan())
+}
+
+#[inline(always)]
+fn search_row<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usize) -> u32 {
+    let mut scratch = [0.0; PART];
+    let (mut best, mut place) = (f32::NAN, 0);
+    let mut at = 0;
+    while at < length {
+        let part = input.part(start + at, PART.min(length - at), &mut scratch);
+        // First the best of the part, in lanes; then, only if it wins, where it is.
+        let mut lanes = [part[0]; 32];
+        let (wholes, rest) = part.as_chunks::<32>();
+        for whole in wholes {
+            for lane in 0..32 {
+                lanes[lane] = if beats::<LARGEST>(whole[lane], lanes[lane]) { whole[lane] } else { lanes[lane] };
+            }
+        }
+        let found = lanes
+            .iter()
+            .chain(rest)
+            .fold(part[0], |best, value| if beats::<LARGEST>(*value, best) { *value } else { best });
+        if at == 0 || beats::<LARGEST>(found, best) {
+            best = found;
+            place =
+                at + part.iter().position(|value| *value == found || (found.is_nan() && value.is_nan())).unwrap_or(0);
+        }
+        at += part.len();
+    }
+    place as u32
+}
+
+#[inline(always)]
+fn search_columns<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usize, inner: usize, out: &mut [u32]) {
+    let mut scratch = [0.0; PART];
+    let mut best = [0.0; COLUMNS];
+    let best = &mut best[..out.len()];
+    best.copy_from_slice(input.part(start, out.len(), &mut scratch));
+    out.fill(0);
+    for line in 1..length {
+        let values = input.part(start + line * inner, out.len(), &mut scratch);
+        for ((value, best), place) in values.iter().zip(best.iter_mut()).zip(out.iter_mut()) {
+            let wins = beats::<LARGEST>(*value, *best);
+            *best = if wins { *value } else { *best };
+            *place = if wins { line as u32 } else { *place };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(input: &[f32], around: Around) -> (Vec<u32>, Vec<u32>) {
+        let mut out = (vec![9; around.outer * around.inner], vec![9; around.outer * around.inner]);
+        argmax(&input, around, &mut out.0, 2);
+        argmin(&input, around, &mut out.1, 1);
+        out
+    }
+
+    #[test]
+    fn the_first_of_equals_is_found_along_any_axis() {
+        let input = [1.0, 5.0, 3.0, 5.0, 1.0, 3.0];
+        assert_eq!(found(&input, Around { outer: 1, length: 6, inner: 1 }), (vec![1], vec![0]));
+        assert_eq!(found(&input, Around { outer: 2, length: 3, inner: 1 }), (vec![1, 0], vec![0, 1]));
+        assert_eq!(found(&input, Around { outer: 1, length: 2, inner: 3 }), (vec![1, 0, 0], vec![0, 1, 0]));
+    }
+
+    #[test]
+    fn long_rows_are_searched_to_their_end() {
+        let mut input: Vec<f32> = (0..9000_u16).map(|at| f32::from(at % 100)).collect();
+        assert_eq!(found(&input, Around { outer: 1, length: 9000, inner: 1 }), (vec![99], vec![0]));
+        input[8999] = 100.0;
+        input[8998] = -1.0;
+        assert_eq!(found(&input, Around { outer: 1, length: 9000, inner: 1 }), (vec![8999], vec![8998]));
+        assert_eq!(found(&input, Around { outer: 1, length: 3000, inner: 3 }).0[2], 2999);
+    }
+
+    #[test]
+    fn the_first_nan_wins() {
+        let mut input = vec![f32::INFINITY; 5000];
+        input[2500] = f32::NAN;
+        input[4000] = f32::NAN;
+        assert_eq!(found(&input, Around { outer: 1, length: 5000, inner: 1 }), (vec![2500], vec![2500]));
+        assert_eq!(found(&input, Around { outer: 1, length: 2500, inner: 2 }), (vec![1250, 0], vec![1250, 0]));
+        assert_eq!(found(&[f32::NEG_INFINITY; 3], Around { outer: 1, length: 3, inner: 1 }), (vec![0], vec![0]));
+    }
+}

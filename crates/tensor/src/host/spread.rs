@@ -1,0 +1,57 @@
+//! Spreads rows of results over threads.
+//!
+//! Owns how many pieces there are.
+//! Does not own threads: they are rayon's, and in a browser there is but the one.
+//!
+//! Always: a piece is whole rows, every row is in one piece, and no row's values depend on where the cuts are.
+
+/// Values that a thread must have to do before waking it pays: waking takes some 10 us, and these about as long.
+const WORTH: usize = 32 * 1024;
+
+/// Calls `work` with pieces of `out`, each of whole rows of `row` values, and with which row is the piece's first.
+/// `values` is how many values there are to go through in all.
+pub(crate) fn spread<T: Send>(
+    out: &mut [T],
+    row: usize,
+    values: usize,
+    threads: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    if row == 0 || out.is_empty() {
+        return;
+    }
+    let rows = out.len() / row;
+    let pieces = threads.min(values / WORTH).min(rows);
+    #[cfg(not(target_arch = "wasm32"))]
+    if pieces > 1 {
+        let each = rows.div_ceil(pieces);
+        let work = &work;
+        rayon::scope(|scope| {
+            for (piece, out) in out.chunks_mut(each * row).enumerate() {
+                scope.spawn(move |_| work(piece * each, out));
+            }
+        });
+        return;
+    }
+    let _ = pieces;
+    work(0, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_worked_on_once() {
+        for threads in [1, 2, 3, 7] {
+            let mut out = vec![0_usize; 11 * 3];
+            spread(&mut out, 3, 10 * WORTH, threads, |first, out| {
+                for (row, out) in out.chunks_mut(3).enumerate() {
+                    out.iter_mut().for_each(|value| *value += first + row + 1);
+                }
+            });
+            let rows: Vec<usize> = (0..33).map(|at| at / 3 + 1).collect();
+            assert_eq!(out, rows, "{threads} threads");
+        }
+    }
+}

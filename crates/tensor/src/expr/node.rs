@@ -95,14 +95,17 @@ impl Reduction {
 impl Node {
     /// Whether each value it makes is made of one value of each operand.
     pub(crate) fn is_elementwise(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Unary(..) | Kind::Binary(..) | Kind::Select(..) | Kind::Cast(..) | Kind::Constant(_)
-        )
+        matches!(self.kind, Kind::Unary(..) | Kind::Binary(..) | Kind::Select(..) | Kind::Cast(..))
     }
 
-    /// Its operands, in order.
+    /// Its operands that are no constants, in order.
     pub(crate) fn operands(&self) -> Vec<&Shared> {
+        let mut operands = self.all_operands();
+        operands.retain(|operand| !matches!(operand.kind, Kind::Constant(_)));
+        operands
+    }
+
+    fn all_operands(&self) -> Vec<&Shared> {
         match &self.kind {
             Kind::Leaf(_) | Kind::Constant(_) => Vec::new(),
             Kind::Unary(_, of)

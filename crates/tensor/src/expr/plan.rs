@@ -94,7 +94,7 @@ fn homes(order: &[Shared], users: &HashMap<Key, Vec<Key>>, by_key: &HashMap<Key,
         let users = users.get(&own).map_or(&[][..], Vec::as_slice);
         let home = home_of(node, users, by_key, &homes, &shapes, &mut ending).filter(|_| !alone.contains(&own));
         let home = home.unwrap_or(own);
-        if node.is_elementwise() && !matches!(node.kind, Kind::Constant(_)) {
+        if node.is_elementwise() {
             shapes.entry(home).or_insert(own);
         }
         homes.insert(own, home);
@@ -117,9 +117,6 @@ fn home_of(
         return None;
     }
     let all_elementwise = users.iter().all(|user| by_key[user].is_elementwise());
-    if matches!(node.kind, Kind::Constant(_)) {
-        return all_elementwise.then_some(home);
-    }
     if node.is_elementwise() && all_elementwise {
         let like = shapes.get(&home)?;
         return (by_key[like].shape == node.shape).then_some(home);
@@ -163,12 +160,12 @@ fn stages(order: &[Shared], homes: &Homes) -> Vec<Stage> {
     for node in order {
         inside.entry(homes[&key(node)]).or_default().push(Arc::clone(node));
     }
-    let made = order.iter().filter(|node| homes[&key(node)] == key(node) && !matches!(node.kind, Kind::Constant(_)));
+    let made = order.iter().filter(|node| homes[&key(node)] == key(node));
     made.map(|node| {
         let all = inside.remove(&key(node)).unwrap_or_default();
         let ends = all.iter().find(|one| matches!(one.kind, Kind::Matmul(_)) && key(one) != key(node)).cloned();
         let nodes: Vec<Shared> = all.into_iter().filter(|one| one.is_elementwise()).collect();
-        let root = nodes.iter().rev().find(|one| !matches!(one.kind, Kind::Constant(_))).cloned();
+        let root = nodes.last().cloned();
         let cluster = root.map(|root| Cluster { root, nodes, ends });
         Stage { node: Arc::clone(node), cluster }
     })
@@ -237,7 +234,7 @@ mod tests {
         let made = stages.iter().filter(|stage| !matches!(stage.node.kind, Kind::Leaf(_)));
         made.map(|Stage { node, cluster }| {
             let on_the_way = cluster.iter().flat_map(|cluster| &cluster.nodes).map(|node| node.name());
-            let names: Vec<&str> = on_the_way.filter(|name| *name != "constant").collect();
+            let names: Vec<&str> = on_the_way.collect();
             let ends = cluster.iter().any(|cluster| cluster.ends.is_some());
             format!("{}{}: {}", node.name(), if ends { " ending matmul" } else { "" }, names.join(" "))
         })

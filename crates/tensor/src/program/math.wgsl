@@ -25,9 +25,9 @@ fn power_of_two(power: vI) -> vF {
 fn exp_of(given: vF) -> vF {
     var x = select(given, vF(89.0), given > vF(89.0));
     x = select(x, vF(-105.0), x < vF(-105.0));
-    let shifted = x * vF(1.44269504088896340736) + vF(12582912.0);
-    let power = bitcast<vI>(bitcast<vU>(shifted) - vU(0x4b400000u));
-    let whole = shifted - vF(12582912.0);
+    // The twin adds and takes off a large number, which compilers of shaders may leave out; the bits are the same.
+    let whole = round(x * vF(1.44269504088896340736));
+    let power = vI(whole);
     let r = x - whole * vF(0.6933594) - whole * vF(-2.1219444e-4);
     let series = (((vF(0.0013814318) * r + vF(0.008368852)) * r + vF(0.0416684)) * r + vF(0.1666652)) * r + vF(0.49999994);
     let near = vF(1.0) + (r + r * r * series);

@@ -34,11 +34,6 @@ pub(super) fn of_cluster(cluster: &Cluster, made: &Made) -> Written {
     }
     for node in &cluster.nodes {
         let act = match &node.kind {
-            Kind::Constant(bits) => {
-                let constants = &mut writing.written.program.constants;
-                constants.push(*bits);
-                Act::Constant(constants.len() as u16 - 1)
-            }
             Kind::Unary(op, a) => Act::Unary(*op, writing.number(a, made)),
             Kind::Binary(op, a, b) => Act::Binary(*op, writing.number(a, made), writing.number(b, made)),
             Kind::Select(c, a, b) => {
@@ -81,6 +76,13 @@ impl Writing {
     fn number(&mut self, node: &Shared, made: &Made) -> u16 {
         if let Some(number) = self.steps.get(&Arc::as_ptr(node)) {
             return *number;
+        }
+        if let Kind::Constant(bits) = node.kind {
+            let constants = &mut self.written.program.constants;
+            constants.push(bits);
+            let act = Act::Constant(constants.len() as u16 - 1);
+            self.step(node, act);
+            return self.steps[&Arc::as_ptr(node)];
         }
         let tensor = made.of(node);
         let walk = Walk::of(&self.shape, &node.shape.strides_as(&self.shape));

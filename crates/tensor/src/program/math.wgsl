@@ -2,7 +2,7 @@
 // The twin of host/math.rs: the same steps in the same order, so that both sides make the same bits where a driver
 // multiplies and adds one by one. NaN and infinities are made at run time, since WGSL takes no constants of them.
 
-fn is_nan(x: vF) -> vB {
+fn not_number(x: vF) -> vB {
     return (bitcast<vU>(x) & vU(0x7fffffffu)) > vU(0x7f800000u);
 }
 
@@ -22,7 +22,7 @@ fn power_of_two(power: vI) -> vF {
     return bitcast<vF>(bitcast<vU>((power + vI(127)) << bitcast<vU>(vI(23))));
 }
 
-fn exp_of(given: vF) -> vF {
+fn exp_each(given: vF) -> vF {
     var x = select(given, vF(89.0), given > vF(89.0));
     x = select(x, vF(-105.0), x < vF(-105.0));
     // The twin adds and takes off a large number, which compilers of shaders may leave out; the bits are the same.
@@ -33,10 +33,10 @@ fn exp_of(given: vF) -> vF {
     let near = vF(1.0) + (r + r * r * series);
     let half = power >> bitcast<vU>(vI(1));
     let value = near * power_of_two(half) * power_of_two(power - half);
-    return select(value, given, is_nan(given));
+    return select(value, given, not_number(given));
 }
 
-fn log_of(x: vF) -> vF {
+fn log_each(x: vF) -> vF {
     let subnormal = x < vF(1.17549435e-38);
     let scaled = select(x, x * vF(8388608.0), subnormal);
     let above_root = bitcast<vU>(scaled) - vU(0x3f3504f3u);
@@ -57,10 +57,10 @@ fn log_of(x: vF) -> vF {
     value = select(value, x, bitcast<vU>(x) == vU(0x7f800000u));
     value = select(value, no_number(x), x < vF(0.0));
     value = select(value, -infinite(x), x == vF(0.0));
-    return select(value, x, is_nan(x));
+    return select(value, x, not_number(x));
 }
 
-fn tanh_of(x: vF) -> vF {
+fn tanh_each(x: vF) -> vF {
     let size = abs(x);
     let square = x * x;
     var series = vF(-0.005717037);
@@ -69,20 +69,20 @@ fn tanh_of(x: vF) -> vF {
     series = series * square + vF(0.13331491);
     series = series * square + vF(-0.33333284);
     let near = x + x * square * series;
-    let far = with_sign(vF(1.0) - vF(2.0) / (exp_of(size + size) + vF(1.0)), x);
-    return select(select(far, near, size < vF(0.625)), x, is_nan(x));
+    let far = with_sign(vF(1.0) - vF(2.0) / (exp_each(size + size) + vF(1.0)), x);
+    return select(select(far, near, size < vF(0.625)), x, not_number(x));
 }
 
-fn sigmoid_of(x: vF) -> vF {
-    let small = exp_of(-abs(x));
+fn sigmoid_each(x: vF) -> vF {
+    let small = exp_each(-abs(x));
     return select(vF(1.0), small, x < vF(0.0)) / (vF(1.0) + small);
 }
 
-fn silu_of(x: vF) -> vF {
-    return x * sigmoid_of(x);
+fn silu_each(x: vF) -> vF {
+    return x * sigmoid_each(x);
 }
 
-fn erf_of(x: vF) -> vF {
+fn erf_each(x: vF) -> vF {
     let size = abs(x);
     let square = x * x;
     var series = vF(8.185091e-5);
@@ -102,16 +102,16 @@ fn erf_of(x: vF) -> vF {
     missing = missing * within + vF(0.6332724);
     missing = missing * within + vF(1.129552);
     missing = missing * within + vF(-1.8246048e-4);
-    let far = with_sign(vF(1.0) - exp_of(-missing), x);
-    return select(select(far, near, size < vF(0.95)), x, is_nan(x));
+    let far = with_sign(vF(1.0) - exp_each(-missing), x);
+    return select(select(far, near, size < vF(0.95)), x, not_number(x));
 }
 
-fn gelu_of(x: vF) -> vF {
-    return vF(0.5) * x * (vF(1.0) + erf_of(x * vF(0.70710678118654752440)));
+fn gelu_each(x: vF) -> vF {
+    return vF(0.5) * x * (vF(1.0) + erf_each(x * vF(0.70710678118654752440)));
 }
 
-fn pow_of(x: vF, y: vF) -> vF {
-    let size = exp_of(y * log_of(abs(x)));
+fn pow_each(x: vF, y: vF) -> vF {
+    let size = exp_each(y * log_each(abs(x)));
     let half = y * vF(0.5);
     let is_whole = floor(y) == y;
     let is_odd = is_whole & (floor(half) != half);
@@ -121,29 +121,29 @@ fn pow_of(x: vF, y: vF) -> vF {
 }
 
 // The smaller and the larger of two; NaN if either is.
-fn min_of(x: vF, y: vF) -> vF {
-    return select(select(y, x, x <= y), x + y, is_nan(x) | is_nan(y));
+fn min_each(x: vF, y: vF) -> vF {
+    return select(select(y, x, x <= y), x + y, not_number(x) | not_number(y));
 }
 
-fn max_of(x: vF, y: vF) -> vF {
-    return select(select(y, x, x >= y), x + y, is_nan(x) | is_nan(y));
+fn max_each(x: vF, y: vF) -> vF {
+    return select(select(y, x, x >= y), x + y, not_number(x) | not_number(y));
 }
 
-fn quantized_of(x: vF, scale: vF) -> vF {
+fn quantized_each(x: vF, scale: vF) -> vF {
     let ratio = x / scale;
     let whole = clamp(round(ratio), vF(-127.0), vF(127.0));
-    return select(whole, vF(0.0), is_nan(ratio));
+    return select(whole, vF(0.0), not_number(ratio));
 }
 
 // Floats as whole numbers: cut towards 0 and held within the type, 0 of NaN.
 fn to_signed(x: vF) -> vI {
     let within = vI(clamp(x, vF(-2147483648.0), vF(2147483520.0)));
-    return select(select(within, vI(2147483647), x >= vF(2147483648.0)), vI(0), is_nan(x));
+    return select(select(within, vI(2147483647), x >= vF(2147483648.0)), vI(0), not_number(x));
 }
 
 fn to_unsigned(x: vF) -> vU {
     let within = vU(clamp(x, vF(0.0), vF(4294967040.0)));
-    return select(select(within, vU(4294967295u), x >= vF(4294967296.0)), vU(0u), is_nan(x));
+    return select(select(within, vU(4294967295u), x >= vF(4294967296.0)), vU(0u), not_number(x));
 }
 
 fn low_byte_signed(x: vI) -> vI {

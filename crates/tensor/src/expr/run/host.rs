@@ -60,10 +60,7 @@ pub(super) fn make(context: &Context, stage: &Stage, made: &Made) -> Result<Tens
         Kind::FromImage { of, picture } => {
             let (numbers, bytes) = (picture.numbers(op)?, values(op, made.of(of))?);
             let normal = normal(picture, &numbers);
-            let to = match (picture.layout, node.shape.lengths()) {
-                (Layout::Nchw, [.., height, width]) | (Layout::Nhwc, [.., height, width, _]) => (*height, *width),
-                _ => unreachable!("a tensor of a picture has four axes"),
-            };
+            let to = size_of_tensor(picture.layout, &node.shape);
             let out = cast_slice_mut(making.out.bytes_mut());
             image::from_image(&bytes, size_of_picture(&of.shape), to, picture.resize, &normal, out, making.threads);
         }
@@ -264,9 +261,18 @@ impl Making<'_> {
     }
 }
 
+/// An error where one of the indices, whose values the host has, is not there.
+pub(super) fn check_rows(op: &'static str, indices: &Tensor, length: usize) -> Result<(), TensorError> {
+    let numbers = values(op, indices)?;
+    let words: &[u32] = cast_slice(&numbers);
+    let number = |word: u32| if indices.dtype() == DType::I32 { i64::from(word.cast_signed()) } else { i64::from(word) };
+    let wrong = words.iter().position(|word| !usize::try_from(number(*word)).is_ok_and(|at| at < length));
+    wrong.map_or(Ok(()), |position| Err(no_such_row(op, position, number(words[position]), length)))
+}
+
 /// The error of an index that is not there.
-pub(super) fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> TensorError {
-    TensorError::Setting { op, problem: format!("index number {position} is {index}, the axis has 0 to {}", length - 1) }
+fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> TensorError {
+    TensorError::Setting { op, problem: format!("index number {position} is {index}; the axis has {length}, from 0 on") }
 }
 
 /// What rows are read from.
@@ -341,7 +347,16 @@ fn normal<'a>(picture: &'a Picture, numbers: &'a [usize]) -> Normal<'a> {
     Normal { channels: numbers, mean: &picture.mean[..count], std: &picture.std[..count], layout: picture.layout }
 }
 
-fn size_of_picture(shape: &Shape) -> (usize, usize) {
+/// Height and width of a tensor that a picture becomes.
+pub(super) fn size_of_tensor(layout: Layout, shape: &Shape) -> (usize, usize) {
+    match (layout, shape.lengths()) {
+        (Layout::Nchw, [.., height, width]) | (Layout::Nhwc, [.., height, width, _]) => (*height, *width),
+        _ => unreachable!("a tensor of a picture has four axes"),
+    }
+}
+
+/// Height and width of a picture.
+pub(super) fn size_of_picture(shape: &Shape) -> (usize, usize) {
     let lengths = shape.lengths();
     (lengths[lengths.len() - 3], lengths[lengths.len() - 2])
 }

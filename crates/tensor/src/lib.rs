@@ -2,6 +2,8 @@
 
 mod dtype;
 mod error;
+#[allow(dead_code)]
+mod device;
 mod shape;
 
 pub use dtype::{DType, Element};

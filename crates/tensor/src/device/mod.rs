@@ -10,9 +10,16 @@
 
 mod hook;
 pub(crate) mod matmul;
+pub(crate) mod reduce;
+mod rows;
+pub(crate) mod softmax;
 mod text;
+#[cfg(test)]
+mod trial;
 
 pub(crate) use hook::{Hook, Hooks};
+pub(crate) use rows::Lanes;
+pub(crate) use text::{Launch, MATH};
 
 /// The most rounds of one loop in one invocation: Mesa 22 ends an invocation silently at 65,535.
 pub(crate) const MOST_ROUNDS: usize = 32_768;

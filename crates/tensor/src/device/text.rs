@@ -14,7 +14,10 @@ use vramp_plan::{Binding, Shader};
 
 use crate::dtype::DType;
 
-use super::hook::Hook;
+use super::hook::{Hook, Hooks};
+
+/// Functions that texts may call.
+pub(crate) const MATH: &str = include_str!("math.wgsl");
 
 /// How a kernel is started: its parameters and its grid of workgroups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +84,16 @@ impl Text {
         for input in 0..hook.inputs {
             self.read(&format!("{name}{input}"), "u32");
         }
+    }
+
+    /// Declares all buffers of a kernel that reads and passes on through hooks, its parameters, and the hooks.
+    pub(super) fn hooked(&mut self, hooks: &Hooks, names: &[&str]) {
+        self.inputs(&hooks.value, "in");
+        self.inputs(&hooks.finish, "side");
+        self.write("out", "u32");
+        self.params(names, hooks.vectors);
+        self.push(&hooks.value.wgsl);
+        self.push(&hooks.finish.wgsl);
     }
 
     /// Declares the parameters: words by their names, and the vectors of the hooks.

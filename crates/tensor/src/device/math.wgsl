@@ -16,8 +16,8 @@ fn infinity() -> f32 {
     return bitcast<f32>(bits);
 }
 
-// The bits of the nearest f16, the even one of two. pack2x16float rounds towards zero on llvmpipe, and need not give
-// infinity for what is too large.
+// The bits of the nearest f16, the even one of two. pack2x16float may round either way, and need not give infinity for
+// what is too large.
 fn half_bits(v: f32) -> u32 {
     let bits = bitcast<u32>(v);
     let rest = bits & 0x7fffffffu;
@@ -30,21 +30,26 @@ fn half_bits(v: f32) -> u32 {
     return ((bits >> 16u) & 0x8000u) | half;
 }
 
-// e to the power of v, for v up to 88: 2^n times a polynomial. 0 below -87.7; NaN stays NaN.
+// e to the power of v, for v up to 88: 2^n times a polynomial. 0 below -87.7; NaN stays NaN. Within 2e-7 of the result,
+// where the built-in one is within 4e-6 on llvmpipe.
 fn exp_of(v: f32) -> f32 {
     let x = select(v, -88.0, v < -88.0);
     let n = floor(fma(x, 1.44269504, 0.5));
-    let r = fma(n, 2.12194440e-4, fma(n, -0.693359375, x));
+    let e = i32(n);
+    // The logarithm of 2 in two steps. The second goes by 2n: of two products with the same n compilers make one, which
+    // costs the places that the second step is there for (1.7e-6 instead of 2e-7 on llvmpipe).
+    let r = fma(f32(e << 1u), 1.06097220e-4, fma(n, -0.693359375, x));
     var y = fma(1.9875691500e-4, r, 1.3981999507e-3);
     y = fma(y, r, 8.3334519073e-3);
     y = fma(y, r, 4.1665795894e-2);
     y = fma(y, r, 1.6666665459e-1);
     y = fma(y, r, 5.0000001201e-1);
     y = fma(y, r * r, r) + 1.0;
-    return y * bitcast<f32>((i32(n) + 127) << 23u);
+    return y * bitcast<f32>((e + 127) << 23u);
 }
 
-// The natural logarithm of a normal v above 0: a polynomial around 1, and the exponent. NaN and infinity stay.
+// The natural logarithm of a normal v above 0: a polynomial around 1, and the exponent. NaN and infinity stay. Within
+// 3e-7 of the result, where the built-in one is within 6e-5 on llvmpipe.
 fn log_of(v: f32) -> f32 {
     let bits = bitcast<u32>(v);
     let shifted = bits - 0x3f3504f3u;

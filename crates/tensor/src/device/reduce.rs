@@ -213,3 +213,133 @@ fn give(v: vec2<u32>, number: u32) {{ {give} }}"
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{MOST, bytes_of, noise, run};
+    use super::*;
+    use crate::DType;
+
+    const ALL: [Fold; 7] = [Fold::Sum, Fold::Mean, Fold::MeanSquare, Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin];
+
+    /// All passes, with values that begin behind `offset` others.
+    fn reduce(fold: Fold, hooks: &Hooks, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
+        let steps = Step::plan(around);
+        let mut from = bytes.to_vec();
+        for (pass, step) in steps.iter().enumerate() {
+            let reduce = Reduce::new(fold, hooks, &steps, pass);
+            let launch = reduce.launch(step, around.length, if pass == 0 { offset } else { 0 }, 0, MOST);
+            from = run(&reduce.shader(), &launch, &[&from], step.out_bytes(fold));
+        }
+        bytemuck::pod_collect_to_vec(&from)
+    }
+
+    fn wanted(fold: Fold, row: &[f32]) -> f64 {
+        let values = || row.iter().map(|v| f64::from(*v));
+        let place = |is_max: bool| {
+            let better = |a: f32, b: f32| if is_max { b > a } else { b < a };
+            (1..row.len()).fold(0, |best, at| if better(row[best], row[at]) { at } else { best }) as f64
+        };
+        match fold {
+            Fold::Sum => values().sum(),
+            Fold::Mean => values().sum::<f64>() / row.len() as f64,
+            Fold::MeanSquare => values().map(|v| v * v).sum::<f64>() / row.len() as f64,
+            Fold::Max => values().fold(f64::NEG_INFINITY, f64::max),
+            Fold::Min => values().fold(f64::INFINITY, f64::min),
+            Fold::ArgMax => place(true),
+            Fold::ArgMin => place(false),
+        }
+    }
+
+    #[test]
+    fn every_reduction_of_every_kind_of_row_is_that_of_f64() {
+        let shapes = [(3, 1, 1), (70, 33, 1), (3, 1000, 1), (2, 5, 3), (2, 40, 700), (1, 20_000, 1), (1, 9000, 130)];
+        for (outer, length, inner) in shapes {
+            let around = Around { outer, length, inner };
+            // Coarse, so that there are equals.
+            let values: Vec<f32> =
+                noise(3 + outer * length * inner, 1).iter().map(|v| (v * 512.0).round() / 64.0).collect();
+            for fold in ALL {
+                let got = reduce(fold, &Hooks::plain(DType::F32), around, 3, bytes_of(&values));
+                assert_eq!(got.len(), outer * inner);
+                for (at, bits) in got.iter().enumerate() {
+                    let base = 3 + at / inner * length * inner + at % inner;
+                    let row: Vec<f32> = (0..length).map(|i| values[base + i * inner]).collect();
+                    let got = if fold.is_place() { f64::from(*bits) } else { f64::from(f32::from_bits(*bits)) };
+                    let magnitudes = wanted(fold, &row.iter().map(|v| v.abs()).collect::<Vec<_>>());
+                    let tolerance = if fold.is_sum() { magnitudes * 1100.0 / 16_777_216.0 } else { 0.0 };
+                    let wanted = wanted(fold, &row);
+                    assert!((got - wanted).abs() <= tolerance, "{fold:?} {around:?} at {at}: {got} {wanted}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nan_is_the_greatest_and_the_least_and_its_first_place_is_found() {
+        let mut values = noise(40_000, 2);
+        (values[123], values[20_000], values[39_999]) = (f32::INFINITY, f32::NAN, -f32::NAN);
+        for length in [20_000, 40_000] {
+            let around = Around { outer: 40_000 / length, length, inner: 1 };
+            for (fold, place) in [(Fold::Max, Fold::ArgMax), (Fold::Min, Fold::ArgMin)] {
+                let last = *reduce(fold, &Hooks::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
+                assert!(f32::from_bits(last).is_nan(), "{fold:?}");
+                let at = *reduce(place, &Hooks::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
+                assert_eq!(at as usize, 20_000 % length, "{place:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_nothing_but_the_least_number_have_a_first_place() {
+        let values = [f32::NEG_INFINITY; 100];
+        let around = Around { outer: 1, length: 100, inner: 1 };
+        assert_eq!(reduce(Fold::ArgMax, &Hooks::plain(DType::F32), around, 0, bytes_of(&values)), [0]);
+        let max = reduce(Fold::Max, &Hooks::plain(DType::F32), around, 0, bytes_of(&values));
+        assert_eq!(max, [f32::NEG_INFINITY.to_bits()]);
+    }
+
+    #[test]
+    fn hooks_are_applied_once_whatever_the_passes() {
+        let value = Hook {
+            wgsl: "fn value(at: u32) -> f32 { return 2.0 * bitcast<f32>(in0[p.offset + at]) + f32(p.hook[0].x); }"
+                .into(),
+            inputs: 1,
+        };
+        let finish =
+            Hook { wgsl: "fn finish(v: f32, at: u32) -> f32 { return v + f32(p.hook[0].y); }".into(), inputs: 0 };
+        let hooks = Hooks { value, finish, vectors: 1 };
+        for length in [10, 1000, 40_000] {
+            let around = Around { outer: 1, length, inner: 1 };
+            let steps = Step::plan(around);
+            let mut from = bytes_of(&vec![1.0_f32; length]).to_vec();
+            for (pass, step) in steps.iter().enumerate() {
+                let reduce = Reduce::new(Fold::Sum, &hooks, &steps, pass);
+                let launch = reduce.launch(step, length, 0, 0, MOST).with_hook(&[1, 5, 0, 0]);
+                from = run(&reduce.shader(), &launch, &[&from], step.out_bytes(Fold::Sum));
+            }
+            assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&from), [3.0 * length as f32 + 5.0]);
+        }
+    }
+
+    #[test]
+    fn bytes_are_summed_as_they_lie() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let around = Around { outer: 5, length: 50, inner: 1 };
+        let got = reduce(Fold::Sum, &Hooks::plain(DType::U8), around, 3, &bytes);
+        let first: u32 = (3..53).sum();
+        assert_eq!(f32::from_bits(got[0]), first as f32);
+    }
+
+    #[test]
+    fn no_pass_goes_through_too_many_values() {
+        for (outer, length, inner) in [(1, 1 << 28, 1), (1, 1 << 20, 64), (1 << 20, 64, 1), (1, 40_000, 5000)] {
+            let steps = Step::plan(Around { outer, length, inner });
+            assert_eq!(steps.last().unwrap().parts, 1);
+            for step in &steps {
+                let each = step.around.length.div_ceil(step.parts).div_ceil(step.lanes.count());
+                assert!(each <= MOST_PER_INVOCATION, "{step:?}");
+            }
+        }
+    }
+}

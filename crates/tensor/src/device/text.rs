@@ -98,6 +98,11 @@ impl Text {
 
     /// Declares the parameters: words by their names, and the vectors of the hooks.
     pub(super) fn params(&mut self, names: &[&str], vectors: usize) {
+        self.params_with(names, &[], vectors);
+    }
+
+    /// Likewise, with vectors of the kernel's own between them, each as its name and type.
+    pub(super) fn params_with(&mut self, names: &[&str], own_vectors: &[&str], vectors: usize) {
         let own = names.len().next_multiple_of(4);
         self.wgsl.push_str("struct Params {\n");
         for name in names {
@@ -106,11 +111,14 @@ impl Text {
         for filler in names.len()..own {
             let _ = writeln!(self.wgsl, "    unused{filler}: u32,");
         }
+        for vector in own_vectors {
+            let _ = writeln!(self.wgsl, "    {vector},");
+        }
         if vectors > 0 {
             let _ = writeln!(self.wgsl, "    hook: array<vec4<u32>, {vectors}>,");
         }
         self.wgsl.push_str("}\n");
-        let bytes = ((own / 4 + vectors) * 16) as u32;
+        let bytes = ((own / 4 + own_vectors.len() + vectors) * 16) as u32;
         self.declare(Binding::Params { bytes }, "uniform", "p", "Params");
     }
 
@@ -151,8 +159,21 @@ pub(super) fn load_own(dtype: DType, buffer: &str, at: &str) -> String {
     }
 }
 
+/// An expression of u32: the bits of a value, and zeros above them.
+pub(super) fn load_bits(dtype: DType, buffer: &str, at: &str) -> String {
+    match dtype.bytes() {
+        4 => format!("{buffer}[{at}]"),
+        2 => format!("extractBits({buffer}[({at}) >> 1u], (({at}) & 1u) << 4u, 16u)"),
+        _ => format!("extractBits({buffer}[({at}) >> 2u], (({at}) & 3u) << 3u, 8u)"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
+    use super::super::trial::{MOST, bytes_of, run};
+    use super::super::words::{self, Place};
     use super::*;
 
     #[test]
@@ -167,5 +188,70 @@ mod tests {
     fn parameters_of_hooks_begin_at_a_whole_vector() {
         let launch = Launch::new(&[1, 2, 3, 4, 5], 1, 8).with_hook(&[6]);
         assert_eq!(bytemuck::cast_slice::<u8, u32>(launch.params()), [1, 2, 3, 4, 5, 0, 0, 0, 6, 0, 0, 0]);
+    }
+
+    /// What an expression over `v` gives for each of these.
+    fn evaluate(expression: &str, values: &[f32]) -> Vec<u32> {
+        let mut text = Text::new();
+        text.read("in0", "u32");
+        text.write("out", "u32");
+        text.params(&words::FIELDS, 0);
+        text.push(MATH);
+        text.push(&format!("fn element(i: u32) -> u32 {{ let v = bitcast<f32>(in0[i]); return {expression}; }}"));
+        words::push_main(&mut text, DType::U32);
+        let launch = Place::whole(0, values.len()).launch(DType::U32, &[], MOST);
+        let bytes = run(&text.shader(expression.into(), 64), &launch, &[bytes_of(values)], values.len() * 4);
+        bytemuck::pod_collect_to_vec(&bytes)
+    }
+
+    #[test]
+    fn halves_are_rounded_to_the_nearest_even_and_read_back_exactly() {
+        let every: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
+        let exact: Vec<f32> = every.iter().map(|half| half.to_f32()).collect();
+        let above: Vec<f32> = exact.iter().map(|v| f32::from_bits(v.to_bits() + 1)).collect();
+        let between = exact.windows(2).map(|pair| f32::midpoint(pair[0], pair[1])).collect();
+        let edges = vec![65519.9, 65520.0, 1e9, 2.98e-8, 2.981e-8, -65504.0, f32::INFINITY];
+        for values in [exact, above, between, edges] {
+            let got = evaluate("half_bits(v)", &values);
+            for (v, got) in values.iter().zip(got).filter(|(v, _)| !v.is_nan()) {
+                assert_eq!(got, u32::from(f16::from_f32(*v).to_bits()), "{v:e}");
+            }
+        }
+        assert!(evaluate("half_bits(v)", &[f32::NAN])[0] & 0x7fff > 0x7c00);
+    }
+
+    #[test]
+    fn exponentials_and_logarithms_are_within_three_places_in_ten_million() {
+        let powers: Vec<f32> = (0..20_000).map(|at| at as f32 * -0.0043).collect();
+        for (v, got) in powers.iter().zip(evaluate("bitcast<u32>(exp_of(v))", &powers)) {
+            let wanted = f64::from(*v).exp();
+            assert!((f64::from(f32::from_bits(got)) / wanted - 1.0).abs() < 3e-7, "{v}");
+        }
+        let special = [0.0, -1e9, f32::NEG_INFINITY, f32::NAN];
+        let got = evaluate("bitcast<u32>(exp_of(v))", &special).into_iter().map(f32::from_bits).collect::<Vec<_>>();
+        assert!(got[0] == 1.0 && got[1] == 0.0 && got[2] == 0.0 && got[3].is_nan(), "{got:?}");
+        let sums: Vec<f32> =
+            (0..20_000).map(|at| 1.003_f32.powi(at / 2) + at as f32 * 1e-4).filter(|v| v.is_finite()).collect();
+        for (v, got) in sums.iter().zip(evaluate("bitcast<u32>(log_of(v))", &sums)) {
+            let wanted = f64::from(*v).ln();
+            assert!((f64::from(f32::from_bits(got)) - wanted).abs() <= 3e-7 * wanted.abs(), "{v}");
+        }
+    }
+
+    #[test]
+    fn all_types_are_read_as_the_numbers_they_are() {
+        for (dtype, word, wanted) in [
+            (DType::F32, 1.5_f32.to_bits(), vec![1.5_f32]),
+            (DType::F16, 0xbc00_3c01, vec![f16::from_bits(0x3c01).to_f32(), -1.0]),
+            (DType::I32, (-7_i32).cast_unsigned(), vec![-7.0]),
+            (DType::U32, 4_000_000_000, vec![4e9]),
+            (DType::U8, 0xff80_7f01, vec![1.0, 127.0, 128.0, 255.0]),
+            (DType::I8, 0xff80_7f01, vec![1.0, 127.0, -128.0, -1.0]),
+        ] {
+            let words = vec![f32::from_bits(word); wanted.len()];
+            let got = evaluate(&format!("bitcast<u32>({})", load(dtype, "in0", "i")), &words);
+            let got: Vec<f32> = got.into_iter().map(f32::from_bits).collect();
+            assert_eq!(got, wanted, "{dtype}");
+        }
     }
 }

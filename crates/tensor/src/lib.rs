@@ -7,6 +7,8 @@
 //! types and numbers, and the next op works.
 
 mod context;
+#[cfg(not(target_arch = "wasm32"))]
+mod device;
 mod dtype;
 mod error;
 mod expr;

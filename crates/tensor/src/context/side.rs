@@ -14,6 +14,7 @@ use vramp_plan::Shader;
 
 use super::arrivals::Arrivals;
 use super::asked::Asked;
+use crate::device::matmul::Tile;
 use crate::error::{Of, TensorError};
 use crate::memory::Block;
 
@@ -49,6 +50,7 @@ pub(crate) struct Side {
     lane: Mutex<Lane>,
     kernels: Mutex<HashMap<String, Kernel>>,
     arrivals: Arc<Arrivals>,
+    tile: Mutex<Tile>,
 }
 
 struct Lane {
@@ -71,6 +73,7 @@ impl Side {
             lane: Mutex::new(lane),
             kernels: Mutex::default(),
             arrivals,
+            tile: Mutex::new(Tile::usual(device.adapter().kind)),
         })
     }
 
@@ -108,6 +111,15 @@ impl Side {
         let kernel = self.device.prepare(&shader()).of(op)?;
         self.kernels().insert(key.to_owned(), kernel.clone());
         Ok(kernel)
+    }
+
+    /// The tile that products are cut into: what the tuner found best on this device, or what suits its kind.
+    pub(crate) fn tile(&self) -> Tile {
+        *self.tile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_tile(&self, tile: Tile) {
+        *self.tile.lock().unwrap_or_else(PoisonError::into_inner) = tile;
     }
 
     /// Kernels that are kept.

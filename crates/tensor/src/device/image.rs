@@ -1,0 +1,273 @@
+//! Pixels to tensors and back.
+//!
+//! Owns both kernels: rgba8 pixels resized, normalised and put into the order that a model wants, and values back to
+//! pixels.
+//! Does not know colour spaces: values are those of the pixels, divided by 255.
+//!
+//! Always: bilinear means between the four nearest pixel centres, where centres lie at halves and the edge repeats;
+//! pictures of the same size pass unchanged. Back: halves are rounded up, NaN becomes 0, alpha is 255 unless given.
+
+use vramp_plan::Shader;
+
+use crate::dtype::DType;
+
+use super::hook::Hook;
+use super::text::{Launch, MATH, Text};
+use super::words::{self, Place};
+
+/// How a picture is resized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Filter {
+    /// Between the nearest four.
+    Bilinear,
+    /// The nearest one.
+    Nearest,
+}
+
+/// In which order values of pixels lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Order {
+    /// Channel by channel.
+    Planes,
+    /// Pixel by pixel.
+    Pixels,
+}
+
+/// A kind of way from pixels to values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FromPixels {
+    /// How it is resized.
+    pub filter: Filter,
+    /// The order of the results.
+    pub order: Order,
+    /// f32 or f16.
+    pub out: DType,
+}
+
+/// One start of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Picture<'a> {
+    /// Width and height of the pixels.
+    pub from: [usize; 2],
+    /// Where they begin, in pixels.
+    pub offset: usize,
+    /// Width and height of the result.
+    pub to: [usize; 2],
+    /// Where it begins.
+    pub out_offset: usize,
+    /// Which channels, in the wanted order: 0 to 3, one to four of them.
+    pub channels: &'a [u8],
+    /// What is taken off, per place in that order.
+    pub mean: [f32; 4],
+    /// What is divided by.
+    pub std: [f32; 4],
+}
+
+const FIELDS: [&str; 7] = ["offset", "in_w", "in_h", "out_w", "out_h", "channels", "picks"];
+
+const BILINEAR: &str =
+    "    let at_x = clamp((f32(x) + 0.5) * (f32(p.in_w) / f32(p.out_w)) - 0.5, 0.0, f32(p.in_w - 1u));
+    let at_y = clamp((f32(y) + 0.5) * (f32(p.in_h) / f32(p.out_h)) - 0.5, 0.0, f32(p.in_h - 1u));
+    let x0 = u32(at_x);
+    let y0 = u32(at_y);
+    let x1 = min(x0 + 1u, p.in_w - 1u);
+    let y1 = min(y0 + 1u, p.in_h - 1u);
+    let right = at_x - f32(x0);
+    let below = at_y - f32(y0);
+    let top = mix(channel_of(y0 * p.in_w + x0, channel), channel_of(y0 * p.in_w + x1, channel), right);
+    let bottom = mix(channel_of(y1 * p.in_w + x0, channel), channel_of(y1 * p.in_w + x1, channel), right);
+    return mix(top, bottom, below);";
+
+/// In whole numbers, so that what lies exactly between two is the same everywhere.
+const NEAREST: &str = "    let near_x = (2u * x + 1u) * p.in_w / (2u * p.out_w);
+    let near_y = (2u * y + 1u) * p.in_h / (2u * p.out_h);
+    return channel_of(near_y * p.in_w + near_x, channel);";
+
+impl FromPixels {
+    /// The kernel. Buffers: the pixels, the results.
+    pub(crate) fn shader(self) -> Shader {
+        let mut text = Text::new();
+        text.read("in0", "u32");
+        text.write("out", "u32");
+        let fields: Vec<&str> = FIELDS.iter().copied().chain(words::FIELDS).collect();
+        text.params_with(&fields, &["mean: vec4<u32>", "share: vec4<u32>"], 0);
+        text.push(MATH);
+        let split = match self.order {
+            Order::Planes => {
+                "    let pixels = p.out_w * p.out_h;\n    let c = i / pixels;\n    let pixel = i - c * pixels;"
+            }
+            Order::Pixels => "    let pixel = i / p.channels;\n    let c = i - pixel * p.channels;",
+        };
+        let bits = match self.out {
+            DType::F16 => "half_bits(normal(x, y, c))",
+            _ => "bitcast<u32>(normal(x, y, c))",
+        };
+        let wgsl = include_str!("image.wgsl")
+            .replace("$SAMPLE", if self.filter == Filter::Bilinear { BILINEAR } else { NEAREST })
+            .replace("$SPLIT", split)
+            .replace("$BITS", bits);
+        text.push(&wgsl);
+        words::push_main(&mut text, self.out);
+        text.shader(format!("pixels to {}", self.out), 64)
+    }
+
+    /// Its parameters and grid.
+    pub(crate) fn launch(self, picture: &Picture<'_>, most: u32) -> Launch {
+        let Picture { from, to, channels, .. } = *picture;
+        let picks = channels.iter().rev().fold(0_u32, |picks, channel| picks << 8 | u32::from(*channel));
+        let count = channels.len();
+        let own = [picture.offset, from[0], from[1], to[0], to[1], count].map(|number| number as u32);
+        let own: Vec<u32> = own.into_iter().chain([picks]).collect();
+        let vectors = picture.mean.map(f32::to_bits).into_iter().chain(picture.std.map(|std| (1.0 / std).to_bits()));
+        let vectors: Vec<u32> = vectors.collect();
+        Place::whole(picture.out_offset, to[0] * to[1] * count).launch(self.out, &own, most).with_hook(&vectors)
+    }
+}
+
+/// A kind of way back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ToPixels {
+    /// The order of the values.
+    pub order: Order,
+    /// Channels of a pixel: 1 (gray), 3 or 4.
+    pub channels: usize,
+    /// How they are read.
+    pub value: Hook,
+    /// `vec4<u32>` of parameters that it has.
+    pub vectors: usize,
+}
+
+impl ToPixels {
+    /// The kernel. Buffers: what `value` reads, the pixels.
+    pub(crate) fn shader(&self) -> Shader {
+        let mut text = Text::new();
+        text.inputs(&self.value, "in");
+        text.write("out", "u32");
+        let fields: Vec<&str> = ["offset"].into_iter().chain(words::FIELDS).collect();
+        text.params_with(&fields, &["scale: vec4<u32>", "bias: vec4<u32>"], self.vectors);
+        text.push(MATH);
+        text.push(&self.value.wgsl);
+        text.push(
+            "fn byte(v: f32, c: u32) -> u32 {
+    let scaled = fma(v, bitcast<f32>(p.scale[c]), bitcast<f32>(p.bias[c]));
+    return select(u32(clamp(floor(scaled + 0.5), 0.0, 255.0)), 0u, is_nan(scaled));
+}",
+        );
+        let at = |c: usize| match self.order {
+            Order::Planes => format!("byte(value(i + {c}u * p.count), {c}u)"),
+            Order::Pixels => format!("byte(value(i * {}u + {c}u), {c}u)", self.channels),
+        };
+        let rgb = match self.channels {
+            1 => format!("{} * 0x010101u", at(0)),
+            _ => format!("{} | ({} << 8u) | ({} << 16u)", at(0), at(1), at(2)),
+        };
+        let alpha = if self.channels == 4 { format!("({} << 24u)", at(3)) } else { "0xff000000u".into() };
+        text.push(&format!("fn element(i: u32) -> u32 {{\n    return {rgb} | {alpha};\n}}"));
+        words::push_main(&mut text, DType::U32);
+        text.shader(format!("pixels of {} channels", self.channels), 64)
+    }
+
+    /// Its parameters and grid: values become `v * scale + bias`, then bytes.
+    pub(crate) fn launch(
+        &self,
+        pixels: usize,
+        offset: usize,
+        out_offset: usize,
+        scale: [f32; 4],
+        bias: [f32; 4],
+        most: u32,
+    ) -> Launch {
+        let vectors: Vec<u32> = scale.into_iter().chain(bias).map(f32::to_bits).collect();
+        Place::whole(out_offset, pixels).launch(DType::U32, &[offset as u32], most).with_hook(&vectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::super::trial::{MOST, bytes_of, noise, run};
+    use super::*;
+
+    fn pixels(count: usize) -> Vec<u8> {
+        noise(count * 4, 11).iter().map(|v| (v.abs() * 255.9) as u8).collect()
+    }
+
+    fn sample(filter: Filter, pixels: &[u8], from: [usize; 2], to: [usize; 2], at: [usize; 2], channel: u8) -> f64 {
+        let pixel = |x: usize, y: usize| f64::from(pixels[(y * from[0] + x) * 4 + usize::from(channel)]);
+        if filter == Filter::Nearest {
+            return pixel((2 * at[0] + 1) * from[0] / (2 * to[0]), (2 * at[1] + 1) * from[1] / (2 * to[1]));
+        }
+        let place = |axis: usize| {
+            let centre = (at[axis] as f64 + 0.5) * from[axis] as f64 / to[axis] as f64 - 0.5;
+            let centre = centre.clamp(0.0, (from[axis] - 1) as f64);
+            (centre as usize, (centre as usize + 1).min(from[axis] - 1), centre.fract())
+        };
+        let ((x0, x1, fx), (y0, y1, fy)) = (place(0), place(1));
+        let row = |y: usize| pixel(x0, y) * (1.0 - fx) + pixel(x1, y) * fx;
+        row(y0) * (1.0 - fy) + row(y1) * fy
+    }
+
+    #[test]
+    fn pixels_are_resized_normalised_and_ordered() {
+        let from = [7, 5];
+        let mut all = vec![1, 2, 3, 4];
+        all.extend(pixels(35));
+        let (mean, std) = ([0.485, 0.456, 0.406, 0.1], [0.229, 0.224, 0.225, 2.0]);
+        for (to, channels) in
+            [([7, 5], &[0_u8, 1, 2][..]), ([3, 3], &[2, 1, 0]), ([15, 11], &[1]), ([9, 4], &[3, 0, 1, 2])]
+        {
+            for filter in [Filter::Bilinear, Filter::Nearest] {
+                for (order, out) in [
+                    (Order::Planes, DType::F32),
+                    (Order::Pixels, DType::F16),
+                    (Order::Pixels, DType::F32),
+                    (Order::Planes, DType::F16),
+                ] {
+                    let kind = FromPixels { filter, order, out };
+                    let picture = Picture { from, offset: 1, to, out_offset: 0, channels, mean, std };
+                    let count = to[0] * to[1] * channels.len();
+                    let got = run(&kind.shader(), &kind.launch(&picture, MOST), &[&all], count * out.bytes());
+                    for (at, value) in got.chunks(out.bytes()).enumerate() {
+                        let (c, pixel) = match order {
+                            Order::Planes => (at / (to[0] * to[1]), at % (to[0] * to[1])),
+                            Order::Pixels => (at % channels.len(), at / channels.len()),
+                        };
+                        let here = [pixel % to[0], pixel / to[0]];
+                        let v = sample(filter, &all[4..], from, to, here, channels[c]) / 255.0;
+                        let wanted = (v - f64::from(mean[c])) / f64::from(std[c]);
+                        let (got, tolerance) = match out {
+                            DType::F16 => (f16::from_le_bytes([value[0], value[1]]).to_f64(), 1.0 / 1024.0),
+                            _ => (f64::from(f32::from_le_bytes([value[0], value[1], value[2], value[3]])), 4e-6),
+                        };
+                        assert!((got - wanted).abs() <= tolerance, "{kind:?} {to:?} at {at}: {got} {wanted}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_become_pixels_rounded_and_held_to_what_a_byte_has() {
+        let values = [0.0, 1.0, 0.5, -3.0, 7.0, f32::NAN, 1.4999 / 255.0, 1.5 / 255.0, f32::INFINITY, 0.2, 0.4, 0.6];
+        let bytes = [0, 255, 128, 0, 255, 0, 1, 2, 255, 51, 102, 153];
+        for (channels, order) in [(1, Order::Planes), (3, Order::Pixels), (3, Order::Planes), (4, Order::Pixels)] {
+            let kind = ToPixels { order, channels, value: Hook::plain(DType::F32), vectors: 0 };
+            let count = 12 / channels;
+            let launch = kind.launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
+            let got = run(&kind.shader(), &launch, &[bytes_of(&values)], count * 4);
+            for (at, pixel) in got.chunks(4).enumerate() {
+                let byte = |c: usize| match order {
+                    Order::Planes => bytes[c * count + at],
+                    Order::Pixels => bytes[at * channels + c],
+                };
+                let wanted = match channels {
+                    1 => [byte(0), byte(0), byte(0), 255],
+                    3 => [byte(0), byte(1), byte(2), 255],
+                    _ => [byte(0), byte(1), byte(2), byte(3)],
+                };
+                assert_eq!(pixel, wanted, "{channels} {order:?} at {at}");
+            }
+        }
+    }
+}

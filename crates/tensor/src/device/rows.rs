@@ -1,0 +1,75 @@
+//! How kernels that go along an axis share the work.
+//!
+//! Owns the choice between one invocation and one workgroup for a row, and the text by which lanes of a workgroup bring
+//! their results together.
+//! Does not know what is computed along the row.
+//!
+//! Always: a row is `length` values, `inner` apart; a row is worked on by [`GROUP`] invocations or by one.
+
+use crate::shape::Around;
+
+/// Invocations of a workgroup, which are rows or the lanes of one row.
+pub(super) const GROUP: usize = 64;
+
+/// Who works on a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Lanes {
+    /// One invocation.
+    One,
+    /// A workgroup.
+    Group,
+}
+
+impl Lanes {
+    /// What suits the shape: short rows, and rows of which there are plenty side by side, take one invocation each.
+    pub(crate) fn for_shape(around: Around) -> Lanes {
+        let Around { outer, length, inner } = around;
+        let many = inner >= GROUP && outer * inner >= 16 * GROUP;
+        if length <= 32 || (many && length <= super::MOST_ROUNDS) { Lanes::One } else { Lanes::Group }
+    }
+
+    pub(super) fn count(self) -> usize {
+        match self {
+            Lanes::One => 1,
+            Lanes::Group => GROUP,
+        }
+    }
+
+    /// Workgroups for so many rows.
+    pub(super) fn groups(self, rows: usize) -> u64 {
+        (rows * self.count()).div_ceil(GROUP) as u64
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Lanes::One => "a row per invocation",
+            Lanes::Group => "a row per workgroup",
+        }
+    }
+
+    /// The constants of a text, and `fn all_NAME(v: TYPE, lane: u32) -> TYPE` for each way of joining that is named
+    /// with the type it is of: every lane is given all lanes' values, joined by `fn NAME(a: TYPE, b: TYPE) -> TYPE`.
+    pub(super) fn wgsl(self, joins: &[(&str, &str)]) -> String {
+        let lanes = self.count();
+        let mut text = format!("const LANES: u32 = {lanes}u;\nconst ROWS: u32 = {}u;\n", GROUP / lanes);
+        for (name, of) in joins {
+            match self {
+                Lanes::One => {
+                    text += &format!("fn all_{name}(v: {of}, lane: u32) -> {of} {{ return v; }}\n");
+                }
+                Lanes::Group => {
+                    let shared = format!("shared_{of}").replace(['<', '>'], "_");
+                    let declared = format!("var<workgroup> {shared}: array<{of}, {GROUP}>;\n");
+                    if !text.contains(&declared) {
+                        text += &declared;
+                    }
+                    text += &include_str!("rows.wgsl")
+                        .replace("$NAME", name)
+                        .replace("$TYPE", of)
+                        .replace("$SHARED", &shared);
+                }
+            }
+        }
+        text
+    }
+}

@@ -10,6 +10,7 @@
 use smallvec::SmallVec;
 use vramp_plan::Shader;
 
+use crate::dtype::DType;
 use crate::shape::Around;
 
 use super::hook::{Hook, Hooks};
@@ -76,6 +77,8 @@ pub(crate) struct Reduce {
     pub last: bool,
     /// How values are read where it is the first, and results passed on where it is the last.
     pub hooks: Hooks,
+    /// f32, or i32 or u32: those are summed (wrapping) and compared as what they are, past the hooks.
+    pub of: DType,
 }
 
 /// One pass over a row that is cut into parts.
@@ -122,10 +125,17 @@ impl Reduce {
     /// The kernel of a pass. `hooks` are the whole reduction's.
     pub(crate) fn new(fold: Fold, hooks: &Hooks, steps: &[Step], pass: usize) -> Reduce {
         let (first, last) = (pass == 0, pass + 1 == steps.len());
-        let value = if first { hooks.value.clone() } else { Hook::plain(crate::DType::F32) };
+        let value = if first { hooks.value.clone() } else { Hook::plain(DType::F32) };
         let finish = if last { hooks.finish.clone() } else { Hook::pass() };
         let vectors = if first || last { hooks.vectors } else { 0 };
-        Reduce { fold, lanes: steps[pass].lanes, first, last, hooks: Hooks { value, finish, vectors } }
+        Reduce { fold, lanes: steps[pass].lanes, first, last, hooks: Hooks { value, finish, vectors }, of: DType::F32 }
+    }
+
+    /// The same for whole numbers, of which there are sums and the greatest and the least.
+    #[must_use]
+    pub(crate) fn of_whole(self, of: DType) -> Reduce {
+        debug_assert!(matches!(self.fold, Fold::Sum | Fold::Max | Fold::Min), "means and places are of floats");
+        Reduce { of, ..self }
     }
 
     /// The kernel. Buffers: what `value` reads, what `finish` reads, the results: f32, or u32 for places.
@@ -133,7 +143,7 @@ impl Reduce {
         let mut text = Text::new();
         text.hooked(&self.hooks, &FIELDS);
         text.push(MATH);
-        let of = if self.fold.is_place() { "vec2<u32>" } else { "f32" };
+        let of = if self.fold.is_place() { "vec2<u32>" } else { self.of.name() };
         text.push(&self.wgsl());
         text.push(&self.lanes.wgsl(&[("join", of)]));
         text.push(include_str!("reduce.wgsl"));
@@ -150,7 +160,27 @@ impl Reduce {
     }
 
     fn wgsl(&self) -> String {
-        if self.fold.is_place() { self.places() } else { self.values() }
+        match self.of {
+            _ if self.fold.is_place() => self.places(),
+            DType::I32 => self.whole("i32", ["bitcast<i32>(0x80000000u)", "0x7fffffff"]),
+            DType::U32 => self.whole("u32", ["0u", "0xffffffffu"]),
+            _ => self.values(),
+        }
+    }
+
+    /// Texts of `begin`, `take`, `join` and `give` for whole numbers, from the least to the greatest that there are.
+    fn whole(&self, of: &str, [least, greatest]: [&str; 2]) -> String {
+        let (begin, join) = match self.fold {
+            Fold::Max => (least, "max(a, b)"),
+            Fold::Min => (greatest, "min(a, b)"),
+            _ => ("0", "a + b"),
+        };
+        format!(
+            "fn begin() -> {of} {{ return {of}({begin}); }}
+fn join(a: {of}, b: {of}) -> {of} {{ return {join}; }}
+fn take(so_far: {of}, at: u32, i: u32) -> {of} {{ return join(so_far, bitcast<{of}>(in0[p.offset + at])); }}
+fn give(v: {of}, number: u32) {{ out[p.out_offset + number] = bitcast<u32>(v); }}"
+        )
     }
 
     /// Texts of `begin`, `take`, `join` and `give` for one value a row.
@@ -218,7 +248,6 @@ fn give(v: vec2<u32>, number: u32) {{ {give} }}"
 mod tests {
     use super::super::trial::{MOST, bytes_of, noise, run};
     use super::*;
-    use crate::DType;
 
     const ALL: [Fold; 7] = [Fold::Sum, Fold::Mean, Fold::MeanSquare, Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin];
 

@@ -117,6 +117,7 @@ impl Making<'_> {
         let mut offset = reading.offset;
         for (pass, step) in steps.iter().enumerate() {
             let kernel = Reduce::new(fold, &reading.hooks, &steps, pass);
+            let kernel = if of.dtype.is_float() { kernel } else { kernel.of_whole(of.dtype) };
             let key = format!("{fold:?} {:?} {}{} {}", step.lanes, kernel.first, kernel.last, reading.signature);
             let out = self.side.lend(self.op, step.out_bytes(fold))?;
             let launch = kernel.launch(step, around.length, offset, 0, self.most()).with_hook(words);

@@ -3,7 +3,12 @@
 mod dtype;
 mod error;
 mod shape;
+mod store;
 
 pub use dtype::{DType, Element};
 pub use error::{ErrorKind, TensorError};
 pub use shape::{Around, MAX_RANK, Shape};
+pub use store::{
+    Closed, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory, ModelReleased, Opportunity,
+    Saving, Watch,
+};

@@ -1,6 +1,8 @@
 //! Folders of tensors: they survive restarts, keep to their quota, and neither broken files nor other processes hurt
 //! them.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

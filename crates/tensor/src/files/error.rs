@@ -60,7 +60,7 @@ pub enum FileError {
         /// Which file.
         path: PathBuf,
         /// What is wrong.
-        problem: HeaderError,
+        problem: Box<HeaderError>,
     },
     /// No tensor of that name.
     #[error("`{}` has no tensor `{name}`; it has {has}", path.display())]
@@ -92,7 +92,7 @@ pub enum FileError {
         /// Which tensor.
         name: String,
         /// What is wrong with it.
-        problem: TensorError,
+        problem: Box<TensorError>,
     },
     /// As many bytes as do not fit the shape.
     #[error("`{name}` is {dtype} of {shape}, which is {wants} bytes, and {has} are given")]

@@ -206,7 +206,8 @@ impl Header {
             text.push_str(":{\"dtype\":");
             push_string(&mut text, kind);
             let shape = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-            text.push_str(&format!(",\"shape\":[{shape}],\"data_offsets\":[{start},{end}]}}"));
+            let rest = format!(",\"shape\":[{shape}],\"data_offsets\":[{start},{end}]}}");
+            text.push_str(&rest);
         }
         text.push('}');
         let length = text.len().next_multiple_of(LENGTH_BYTES);

@@ -139,12 +139,13 @@ pub(super) fn heading<'a>(stored: &Stored<'a>) -> Heading<'a> {
     Heading { name: stored.name, dtype: stored.dtype, shape: stored.shape.clone() }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
-    use super::*;
-
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_said_with_what_was_needed() {
+        use super::*;
+
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let headings = [Heading { name: "a", dtype: DType::U8, shape: Shape::new(&[3000]).unwrap() }];
         let path = Path::new("folder/a.safetensors");

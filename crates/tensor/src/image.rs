@@ -61,7 +61,7 @@ impl Picture {
     pub(crate) fn numbers(&self, op: &'static str) -> Result<Vec<usize>, TensorError> {
         let number = |letter: char| "rgba".find(letter);
         let numbers: Option<Vec<usize>> = self.channels.chars().map(number).collect();
-        let usable = numbers.filter(|numbers| matches!(numbers.len(), 1..=4));
+        let usable = numbers.filter(|numbers| matches!(numbers.len(), 1 | 3 | 4));
         let divides = self.std[..self.channels.len().min(4)].iter().all(|std| *std != 0.0);
         match usable {
             Some(numbers) if divides => Ok(numbers),
@@ -69,7 +69,7 @@ impl Picture {
                 Err(TensorError::Setting { op, problem: format!("std is {:?}; no channel's may be 0", self.std) })
             }
             None => {
-                let problem = format!("channels `{}`; expected 1 to 4 letters of `rgba`, such as `rgb`", self.channels);
+                let problem = format!("channels `{}`; expected 1, 3 or 4 letters of `rgba`, such as `rgb`", self.channels);
                 Err(TensorError::Setting { op, problem })
             }
         }

@@ -12,6 +12,8 @@ mod device;
 mod dtype;
 mod error;
 mod expr;
+#[cfg(not(target_arch = "wasm32"))]
+mod files;
 mod host;
 mod image;
 mod memory;
@@ -19,15 +21,22 @@ mod ops;
 mod program;
 mod shape;
 mod storage;
+mod store;
 mod tensor;
 
 pub use context::{Context, ContextBuilder, Escape, Moved, Scope, Transfers};
 pub use dtype::{DType, Element};
 pub use error::{ErrorKind, TensorError};
 pub use expr::{Expr, Operand, Reduction};
+#[cfg(not(target_arch = "wasm32"))]
+pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
 pub use program::{Binary, Unary};
 pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;
+pub use store::{
+    Closed, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory, ModelReleased, Opportunity,
+    Saving, Watch,
+};
 pub use tensor::Tensor;

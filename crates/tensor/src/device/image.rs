@@ -129,8 +129,8 @@ impl FromPixels {
 pub(crate) struct ToPixels {
     /// The order of the values.
     pub order: Order,
-    /// Channels of a pixel: 1 (gray), 3 or 4.
-    pub channels: usize,
+    /// Which of r, g, b, a (0 to 3) each channel is, in order. One alone is gray; without a fourth alpha is 255.
+    pub channels: Vec<u8>,
     /// How they are read.
     pub value: Hook,
     /// `vec4<u32>` of parameters that it has.
@@ -155,16 +155,19 @@ impl ToPixels {
         );
         let at = |c: usize| match self.order {
             Order::Planes => format!("byte(value(i + {c}u * p.count), {c}u)"),
-            Order::Pixels => format!("byte(value(i * {}u + {c}u), {c}u)", self.channels),
+            Order::Pixels => format!("byte(value(i * {}u + {c}u), {c}u)", self.channels.len()),
         };
-        let rgb = match self.channels {
+        let place = |colour: u8| self.channels.iter().position(|channel| *channel == colour);
+        let colour = |colour: u8| place(colour).map_or_else(|| "0u".to_owned(), at);
+        let rgb = match self.channels.len() {
             1 => format!("{} * 0x010101u", at(0)),
-            _ => format!("{} | ({} << 8u) | ({} << 16u)", at(0), at(1), at(2)),
+            _ => format!("{} | ({} << 8u) | ({} << 16u)", colour(0), colour(1), colour(2)),
         };
-        let alpha = if self.channels == 4 { format!("({} << 24u)", at(3)) } else { "0xff000000u".into() };
+        let own_alpha = place(3).filter(|_| self.channels.len() > 1);
+        let alpha = own_alpha.map_or_else(|| "0xff000000u".to_owned(), |c| format!("({} << 24u)", at(c)));
         text.push(&format!("fn element(i: u32) -> u32 {{\n    return {rgb} | {alpha};\n}}"));
         words::push_main(&mut text, DType::U32);
-        text.shader(format!("pixels of {} channels", self.channels), 64)
+        text.shader(format!("pixels of {} channels", self.channels.len()), 64)
     }
 
     /// Its parameters and grid: values become `v * scale + bias`, then bytes.
@@ -252,7 +255,7 @@ mod tests {
         let values = [0.0, 1.0, 0.5, -3.0, 7.0, f32::NAN, 1.4999 / 255.0, 1.5 / 255.0, f32::INFINITY, 0.2, 0.4, 0.6];
         let bytes = [0, 255, 128, 0, 255, 0, 1, 2, 255, 51, 102, 153];
         for (channels, order) in [(1, Order::Planes), (3, Order::Pixels), (3, Order::Planes), (4, Order::Pixels)] {
-            let kind = ToPixels { order, channels, value: Hook::plain(DType::F32), vectors: 0 };
+            let kind = ToPixels { order, channels: (0..channels as u8).collect(), value: Hook::plain(DType::F32), vectors: 0 };
             let count = 12 / channels;
             let launch = kind.launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
             let got = run(&kind.shader(), &launch, &[bytes_of(&values)], count * 4);

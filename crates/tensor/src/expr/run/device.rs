@@ -331,7 +331,7 @@ impl Making<'_> {
     }
 
     fn to_image(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
-        let channels = picture.channels.len();
+        let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
         let kernel =
             ToPixels { order: order(picture.layout), channels, value: Hook::plain(DType::F32), vectors: 0 };
         let pixels = self.node.shape.count() / 4;
@@ -339,7 +339,7 @@ impl Making<'_> {
         let bias = picture.mean.map(|mean| mean * 255.0);
         let launch = kernel.launch(pixels, of.offset(), 0, scale, bias, self.most());
         let out = self.lend(self.node.shape.count(), DType::U8)?;
-        let key = format!("to image {:?} {channels}", kernel.order);
+        let key = format!("to image {:?} {}", kernel.order, picture.channels);
         self.dispatch(&key, || kernel.shader(), &[self.buffer(of)?, out.clone()], &launch)?;
         Ok(out)
     }

@@ -1,0 +1,81 @@
+//! Files that are not finished.
+//!
+//! Owns a file under a name of its own, beside where it will be, until it is renamed or removed.
+//! Does not know what is written.
+//!
+//! Always: a file has its final name only when all of it is on the disk; one that is dropped before that is gone.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// How the name of every unfinished file starts.
+pub(super) const PREFIX: &str = ".unfinished-";
+
+/// An unfinished file.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    pub(super) file: File,
+    place: PathBuf,
+    kept: bool,
+}
+
+impl Temporary {
+    /// A new file in the folder of what it will become.
+    pub(super) fn beside(target: &Path) -> io::Result<Temporary> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let place = folder_of(target).join(format!("{PREFIX}{}-{count}", process::id()));
+            match OpenOptions::new().write(true).create_new(true).open(&place) {
+                Ok(file) => return Ok(Temporary { file, place, kept: false }),
+                // Left behind by a process of the same number that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until all of it is on the disk.
+    pub(super) fn settle(&self, used: Option<SystemTime>) -> io::Result<()> {
+        if let Some(used) = used {
+            self.file.set_modified(used)?;
+        }
+        self.file.sync_all()
+    }
+
+    /// Gives it its name, in place of what had it.
+    pub(super) fn keep_as(mut self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.place, target)?;
+        self.kept = true;
+        sync_folder(folder_of(target))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.kept {
+            // There is nobody left to tell; the next to open the folder tries again.
+            let _ = fs::remove_file(&self.place);
+        }
+    }
+}
+
+fn folder_of(target: &Path) -> &Path {
+    target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A name is in its folder, which has to reach the disk as well. Only Unix opens folders.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What could be shared and is not.
+//!
+//! Owns the search for tensors of different models with equal values, and the advice in words.
+//! Does not compare values: fingerprints do, and whoever follows an advice compares before sharing.
+//!
+//! Always: what an opportunity says it saves is what the books would show after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ledger::Ledger;
+
+/// Tensors of different models that have equal fingerprints and lie in different memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opportunity {
+    /// What they have in common.
+    pub fingerprint: u64,
+    /// The one to keep.
+    pub keep: String,
+    /// The others, which would become shares of it.
+    pub instead_of: Vec<String>,
+    /// Who has to be let in for that.
+    pub share_with: Vec<String>,
+    /// Memory that would be freed.
+    pub saves_bytes: u64,
+}
+
+impl<T> Ledger<T> {
+    /// What could be shared, most bytes first.
+    pub fn opportunities(&self) -> Vec<Opportunity> {
+        let mut alike: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
+        for (name, record) in &self.records {
+            if let Some(fingerprint) = record.entry.fingerprint {
+                alike.entry((fingerprint, record.entry.bytes)).or_default().push(name);
+            }
+        }
+        let found = alike.into_iter().filter_map(|((fingerprint, _), names)| self.opportunity(fingerprint, &names));
+        let mut found: Vec<Opportunity> = found.filter(|it| it.saves_bytes > 0).collect();
+        found.sort_by(|one, two| two.saves_bytes.cmp(&one.saves_bytes).then_with(|| one.keep.cmp(&two.keep)));
+        found
+    }
+
+    /// What to do about memory, in words, most bytes first.
+    pub fn recommendations(&self) -> Vec<String> {
+        let mut advice: Vec<(u64, String)> = Vec::new();
+        for it in self.opportunities() {
+            let others = it.instead_of.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let verb = if it.share_with.is_empty() {
+                format!("use `{}` alone", it.keep)
+            } else {
+                format!("share `{}` with {}", it.keep, it.share_with.join(", "))
+            };
+            let text = format!(
+                "{others} and `{}` seem to hold the same values: {verb} and save {} bytes",
+                it.keep, it.saves_bytes
+            );
+            advice.push((it.saves_bytes, text));
+        }
+        for (name, record) in &self.records {
+            let bytes = record.entry.memory.bytes;
+            if record.pinned && record.holds() == 0 {
+                advice
+                    .push((bytes, format!("`{name}` is pinned and nobody holds it: unpin it and free {bytes} bytes")));
+            }
+            let never = record.consumers.iter().filter(|model| !record.uses.contains_key(*model));
+            let never: Vec<&str> = never.map(String::as_str).collect();
+            if !never.is_empty() {
+                let models = never.join(", ");
+                advice.push((0, format!("`{name}` is shared with {models} and was never acquired there: is it used?")));
+            }
+        }
+        advice.sort_by(|one, two| two.0.cmp(&one.0).then_with(|| one.1.cmp(&two.1)));
+        advice.into_iter().map(|(_, text)| text).collect()
+    }
+
+    fn opportunity(&self, fingerprint: u64, names: &[&str]) -> Option<Opportunity> {
+        let records: Vec<_> = names.iter().map(|name| (*name, &self.records[*name])).collect();
+        let producers: BTreeSet<&str> = records.iter().map(|(_, record)| record.producer.as_str()).collect();
+        if producers.len() < 2 {
+            return None;
+        }
+        // Memory that something else lies in too stays whatever happens to these: it is the best to keep. Of the rest
+        // the smallest is, since a view keeps more than its own bytes alive.
+        let stays = |tag: u64| {
+            let outside = |(name, _): &(&String, _)| !names.contains(&name.as_str());
+            self.records.iter().filter(outside).any(|(_, record)| record.entry.memory.tag == tag)
+        };
+        let (keep, kept) = *records.iter().min_by_key(|(_, record)| {
+            let memory = record.entry.memory;
+            (!stays(memory.tag), memory.bytes)
+        })?;
+        let mut freed = BTreeMap::new();
+        let mut instead_of = Vec::new();
+        let mut share_with = BTreeSet::new();
+        for (name, record) in records {
+            let memory = record.entry.memory;
+            if memory.tag == kept.entry.memory.tag {
+                continue;
+            }
+            instead_of.push(name.to_owned());
+            share_with.extend([&record.producer].into_iter().chain(&record.consumers).cloned());
+            if !stays(memory.tag) {
+                freed.insert(memory.tag, memory.bytes);
+            }
+        }
+        share_with.retain(|model| !kept.may_use(model));
+        Some(Opportunity {
+            fingerprint,
+            keep: keep.to_owned(),
+            instead_of,
+            share_with: share_with.into_iter().collect(),
+            saves_bytes: freed.values().sum(),
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Something that one owner holds and others use for a while.
+//!
+//! Owns the payload, the count of who uses it now, and the moment at which it ends.
+//! Does not know names or models: the ledger does.
+//!
+//! Always: the payload ends once, and only when its owner has closed it and the last lease is back; a lease that was
+//! given keeps it alive; after it was closed nobody is given another one.
+
+use std::ops::Deref;
+use std::sync::PoisonError;
+
+use super::sync::{Arc, Mutex, MutexGuard};
+
+/// The owner's side. Dropping it closes it.
+#[derive(Debug)]
+pub struct Held<T> {
+    slot: Arc<Mutex<Slot<T>>>,
+}
+
+/// The right to ask for a lease, which keeps nothing alive.
+#[derive(Debug)]
+pub struct Watch<T> {
+    slot: Arc<Mutex<Slot<T>>>,
+}
+
+/// The use of a payload, until it is dropped.
+#[derive(Debug)]
+pub struct Lease<T> {
+    slot: Arc<Mutex<Slot<T>>>,
+    /// Gone only while the lease is being given back.
+    payload: Option<Arc<T>>,
+}
+
+/// What closing came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Closed<T> {
+    /// Nobody used it: here it is.
+    Now(T),
+    /// It ends with the last of this many leases.
+    Later(usize),
+    /// It had been closed before.
+    Already,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    /// Gone once it ended.
+    payload: Option<Arc<T>>,
+    leases: usize,
+    closed: bool,
+}
+
+impl<T> Held<T> {
+    /// Holds a payload.
+    pub fn new(payload: T) -> Held<T> {
+        let slot = Slot { payload: Some(Arc::new(payload)), leases: 0, closed: false };
+        Held { slot: Arc::new(Mutex::new(slot)) }
+    }
+
+    /// Lends the payload; none after it was closed.
+    pub fn lease(&self) -> Option<Lease<T>> {
+        lease(&self.slot)
+    }
+
+    /// Who may ask later, without keeping it alive.
+    pub fn watch(&self) -> Watch<T> {
+        Watch { slot: Arc::clone(&self.slot) }
+    }
+
+    /// How many leases are out.
+    pub fn leases(&self) -> usize {
+        locked(&self.slot).leases
+    }
+
+    /// Lends no more. The payload is handed over if nobody uses it, and otherwise ends with the last lease.
+    pub fn close(&self) -> Closed<T> {
+        let mut slot = locked(&self.slot);
+        if slot.closed {
+            return Closed::Already;
+        }
+        slot.closed = true;
+        match slot.leases {
+            0 => Closed::Now(sole(slot.payload.take())),
+            leases => Closed::Later(leases),
+        }
+    }
+
+    /// Closes it if nobody uses it, and otherwise changes nothing: for who looks for memory to free.
+    pub fn close_if_idle(&self) -> Option<T> {
+        let mut slot = locked(&self.slot);
+        if slot.closed || slot.leases > 0 {
+            return None;
+        }
+        slot.closed = true;
+        Some(sole(slot.payload.take()))
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        // What is handed over is dropped here, with the lock given back.
+        let _ended = self.close();
+    }
+}
+
+impl<T> Watch<T> {
+    /// Asks for the payload; none after it was closed.
+    pub fn lease(&self) -> Option<Lease<T>> {
+        lease(&self.slot)
+    }
+}
+
+impl<T> Clone for Watch<T> {
+    fn clone(&self) -> Watch<T> {
+        Watch { slot: Arc::clone(&self.slot) }
+    }
+}
+
+impl<T> Lease<T> {
+    /// Gives it back. Whoever is last after it was closed is handed the payload.
+    pub fn give_back(mut self) -> Option<T> {
+        self.leave()
+    }
+
+    /// The payload that ends with this lease, if it does.
+    fn leave(&mut self) -> Option<T> {
+        // Before the count goes down: whoever sees it at 0 holds the only one.
+        drop(self.payload.take()?);
+        let mut slot = locked(&self.slot);
+        slot.leases -= 1;
+        (slot.closed && slot.leases == 0).then(|| sole(slot.payload.take()))
+    }
+}
+
+impl<T> Clone for Lease<T> {
+    /// Another use, also after it was closed: this one keeps it alive until then.
+    fn clone(&self) -> Lease<T> {
+        locked(&self.slot).leases += 1;
+        Lease { slot: Arc::clone(&self.slot), payload: self.payload.clone() }
+    }
+}
+
+impl<T> Deref for Lease<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.payload.as_ref().expect("a lease has its payload until it is given back, which takes the lease")
+    }
+}
+
+impl<T> Drop for Lease<T> {
+    fn drop(&mut self) {
+        // What ends is dropped here, with the lock given back: its own drop may well take locks.
+        let _ended = self.leave();
+    }
+}
+
+fn lease<T>(slot: &Arc<Mutex<Slot<T>>>) -> Option<Lease<T>> {
+    let mut inner = locked(slot);
+    if inner.closed {
+        return None;
+    }
+    let payload = inner.payload.clone();
+    inner.leases += 1;
+    Some(Lease { slot: Arc::clone(slot), payload })
+}
+
+/// A thread that panicked in there left whole numbers behind: nothing in there calls anybody.
+fn locked<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn sole<T>(payload: Option<Arc<T>>) -> T {
+    let payload = payload.expect("it ends once: it was not closed, or this is the last lease");
+    Arc::try_unwrap(payload).ok().expect("every lease let go of it before it was counted down")
+}

@@ -1,0 +1,122 @@
+//! A payload ends once, and never under a lease, whatever order threads run in: the real `held.rs`, compiled against
+//! loom's threads, which tries them all.
+
+/// What `held.rs` finds under the names of the store's own `sync`.
+mod sync {
+    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+}
+
+#[path = "../src/store/held.rs"]
+mod held;
+
+use held::{Closed, Held};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread;
+
+/// Counts its ends. Loom fails a model that reads it while it ends: the cell is watched.
+struct Payload {
+    ends: Arc<AtomicU32>,
+    alive: loom::cell::UnsafeCell<u32>,
+}
+
+impl Payload {
+    fn new(ends: &Arc<AtomicU32>) -> Payload {
+        Payload { ends: Arc::clone(ends), alive: loom::cell::UnsafeCell::new(1) }
+    }
+
+    /// A read that loom checks against the write at the end.
+    fn touch(&self) {
+        self.alive.with(|_| {});
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        self.alive.with_mut(|_| {});
+        self.ends.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_payload_ends_once_when_the_owner_leaves_while_others_come_and_go() {
+    loom::model(|| {
+        let ends = Arc::new(AtomicU32::new(0));
+        let held = Held::new(Payload::new(&ends));
+        let users: Vec<_> = (0..2)
+            .map(|_| {
+                let watch = held.watch();
+                thread::spawn(move || {
+                    if let Some(lease) = watch.lease() {
+                        lease.touch();
+                    }
+                })
+            })
+            .collect();
+        drop(held);
+        for user in users {
+            user.join().expect("it does not panic");
+        }
+        assert_eq!(ends.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn whoever_is_last_is_handed_the_payload_and_nobody_else_is() {
+    loom::model(|| {
+        let ends = Arc::new(AtomicU32::new(0));
+        let held = Held::new(Payload::new(&ends));
+        let lease = held.lease().expect("it is open");
+        let user = thread::spawn(move || {
+            lease.touch();
+            u32::from(lease.give_back().is_some())
+        });
+        let closed = u32::from(matches!(held.close(), Closed::Now(_)));
+        let given = user.join().expect("it does not panic");
+        assert_eq!(closed + given, 1);
+        drop(held);
+        assert_eq!(ends.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn memory_is_taken_from_under_nobody_and_a_late_comer_is_told() {
+    loom::model(|| {
+        let ends = Arc::new(AtomicU32::new(0));
+        let held = Held::new(Payload::new(&ends));
+        let watch = held.watch();
+        let user = thread::spawn(move || {
+            let lease = watch.lease();
+            lease.as_deref().map(Payload::touch).is_some()
+        });
+        let taken = held.close_if_idle().is_some();
+        let used = user.join().expect("it does not panic");
+        assert!(taken || used, "one of the two had it");
+        assert_eq!(held.watch().lease().is_none(), taken);
+        drop(held);
+        assert_eq!(ends.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_second_use_of_a_lease_keeps_a_closed_payload_alive() {
+    loom::model(|| {
+        let ends = Arc::new(AtomicU32::new(0));
+        let held = Held::new(Payload::new(&ends));
+        let first = held.lease().expect("it is open");
+        let second = first.clone();
+        assert_eq!((held.leases(), held.close() == Closed::Later(2)), (2, true));
+        let user = thread::spawn(move || drop(first));
+        second.touch();
+        drop(second);
+        user.join().expect("it does not panic");
+        assert_eq!(ends.load(Ordering::Relaxed), 1);
+        assert!(matches!(held.close(), Closed::Already));
+    });
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Payload) -> bool {
+        Arc::ptr_eq(&self.ends, &other.ends)
+    }
+}

@@ -1,0 +1,51 @@
+//! Any bytes are a file of tensors or are refused, and what is taken lies inside the file, reads the same for others, and
+//! writes back as the same header.
+
+#![no_main]
+#![allow(dead_code, reason = "the rooms of the reader are compiled here by themselves, without tensors and devices")]
+
+#[path = "../../crates/tensor/src/files/header.rs"]
+mod header;
+#[path = "../../crates/tensor/src/files/json.rs"]
+mod json;
+#[path = "../../crates/tensor/src/files/kinds.rs"]
+mod kinds;
+
+use header::Header;
+use libfuzzer_sys::fuzz_target;
+use safetensors::SafeTensors;
+
+fuzz_target!(|bytes: &[u8]| {
+    check(bytes);
+    // Once more with a length that fits, which few mutations leave behind.
+    if let Some((length, rest)) = bytes.split_first_chunk::<8>() {
+        let fits = u64::from_le_bytes(*length) % (rest.len() as u64 + 1);
+        check(&[&fits.to_le_bytes()[..], rest].concat());
+    }
+});
+
+fn check(bytes: &[u8]) {
+    let header = match Header::read(bytes) {
+        Ok(header) => header,
+        Err(error) => {
+            let _ = error.to_string();
+            return;
+        }
+    };
+    let values = &bytes[header.values_at..];
+    let claimed: u64 =
+        header.spans.values().map(|span| values[span.start as usize..span.end as usize].len() as u64).sum();
+    assert_eq!(claimed, values.len() as u64);
+
+    let again = Header::read(&[&header.to_bytes(), values].concat()).expect("what is written is read");
+    assert_eq!(again.spans, header.spans);
+
+    if header.spans.values().all(|span| kinds::bits(&span.kind).is_some()) {
+        let other = SafeTensors::deserialize(bytes).expect("others take what we take");
+        assert_eq!(other.len(), header.spans.len());
+        for (name, span) in &header.spans {
+            let tensor = other.tensor(name).expect("others find it");
+            assert_eq!(tensor.data(), &values[span.start as usize..span.end as usize]);
+        }
+    }
+}

@@ -2,8 +2,12 @@
 
 mod dtype;
 mod error;
+mod own;
 mod shape;
+mod texture;
 
 pub use dtype::{DType, Element};
 pub use error::{ErrorKind, TensorError};
+pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
 pub use shape::{Around, MAX_RANK, Shape};
+pub use texture::{CHANNELS, TexPlace, TexShape};

@@ -1,0 +1,10 @@
+//! Tensors as textures, and textures as tensors.
+//!
+//! Owns the packing of values into texels, and the copies between a tensor's buffer and a texture on the device.
+//! Does not draw, and does not keep textures: whoever asked for one holds it.
+//!
+//! Always: values cross bit by bit, without a way over the host.
+
+mod packing;
+
+pub use packing::{CHANNELS, TexPlace, TexShape};

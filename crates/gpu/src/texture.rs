@@ -8,6 +8,7 @@
 //! width, then height.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,8 +16,8 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
 
-/// Rows of texels in a buffer lie multiples of this apart, where there are several.
-pub(crate) const PITCH_BYTES: u64 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT as u64;
+/// Rows of texels in a buffer lie multiples of this apart, where several are one copy.
+const PITCH_BYTES: u64 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT as u64;
 
 /// What one texel is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -252,7 +253,7 @@ impl Texture {
         u64::from(self.width()) * u64::from(self.format().bytes())
     }
 
-    /// How far apart its rows lie in a buffer that it is copied to or from, at least.
+    /// How far apart its rows lie in a buffer at least, so that all of them are one copy.
     pub fn pitch_bytes(&self) -> u32 {
         u32::try_from(self.row_bytes().next_multiple_of(PITCH_BYTES)).unwrap_or(u32::MAX)
     }
@@ -266,19 +267,55 @@ impl Texture {
         self.inner.device == device
     }
 
-    pub(crate) fn encode_filling(&self, encoder: &mut wgpu::CommandEncoder, from: &Buffer, at: u64, pitch_bytes: u32) {
-        encoder.copy_buffer_to_texture(self.rows(from, at, pitch_bytes), self.raw().as_image_copy(), self.raw().size());
+    pub(crate) fn encode_filling(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        rows: &Range<u32>,
+        from: &Buffer,
+        at: u64,
+        pitch_bytes: u32,
+    ) {
+        self.runs(rows, from, at, pitch_bytes, |buffer, texture, size| {
+            encoder.copy_buffer_to_texture(buffer, texture, size);
+        });
     }
 
-    pub(crate) fn encode_reading(&self, encoder: &mut wgpu::CommandEncoder, to: &Buffer, at: u64, pitch_bytes: u32) {
-        encoder.copy_texture_to_buffer(self.raw().as_image_copy(), self.rows(to, at, pitch_bytes), self.raw().size());
+    pub(crate) fn encode_reading(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        rows: &Range<u32>,
+        to: &Buffer,
+        at: u64,
+        pitch_bytes: u32,
+    ) {
+        self.runs(rows, to, at, pitch_bytes, |buffer, texture, size| {
+            encoder.copy_texture_to_buffer(texture, buffer, size);
+        });
     }
 
-    fn rows<'a>(&self, buffer: &'a Buffer, offset: u64, pitch_bytes: u32) -> wgpu::TexelCopyBufferInfo<'a> {
+    /// Goes through rows in runs that are one copy each: all of them, where they lie as devices want it, or one by one.
+    fn runs(
+        &self,
+        rows: &Range<u32>,
+        buffer: &Buffer,
+        at: u64,
+        pitch_bytes: u32,
+        mut copy: impl FnMut(wgpu::TexelCopyBufferInfo<'_>, wgpu::TexelCopyTextureInfo<'_>, wgpu::Extent3d),
+    ) {
+        let together = u64::from(pitch_bytes).is_multiple_of(PITCH_BYTES);
+        let height = if together { rows.len() as u32 } else { 1 };
         // A single row is apart from nothing.
-        let bytes_per_row = (self.height() > 1).then_some(pitch_bytes);
-        let layout = wgpu::TexelCopyBufferLayout { offset, bytes_per_row, rows_per_image: None };
-        wgpu::TexelCopyBufferInfo { buffer: buffer.raw(), layout }
+        let bytes_per_row = (height > 1).then_some(pitch_bytes);
+        for y in rows.clone().step_by(height as usize) {
+            let offset = at + u64::from(y - rows.start) * u64::from(pitch_bytes);
+            let layout = wgpu::TexelCopyBufferLayout { offset, bytes_per_row, rows_per_image: None };
+            let origin = wgpu::Origin3d { x: 0, y, z: 0 };
+            copy(
+                wgpu::TexelCopyBufferInfo { buffer: buffer.raw(), layout },
+                wgpu::TexelCopyTextureInfo { origin, ..self.raw().as_image_copy() },
+                wgpu::Extent3d { width: self.width(), height, depth_or_array_layers: 1 },
+            );
+        }
     }
 }
 

@@ -22,8 +22,8 @@ fn what_goes_into_a_texture_comes_out_of_it_in_every_format() {
             let (from, to) = (lend(&device, bytes as u64), lend(&device, bytes as u64));
             let mut recording = Recording::new();
             recording.upload(&from, sent.clone()).unwrap();
-            recording.copy_to_texture(&from, 0, texture.pitch_bytes(), &texture).unwrap();
-            recording.copy_from_texture(&texture, &to, 0, texture.pitch_bytes()).unwrap();
+            recording.copy_to_texture(&from, 0, texture.pitch_bytes(), &texture, 0..height).unwrap();
+            recording.copy_from_texture(&texture, 0..height, &to, 0, texture.pitch_bytes()).unwrap();
             recording.download(&to).unwrap();
             let got = bring(&mut player, &mut recording).remove(0);
             for y in 0..height as usize {
@@ -61,17 +61,39 @@ fn sizes_that_no_texture_has_are_refused_with_numbers() {
 }
 
 #[test]
+fn rows_without_gaps_are_copied_one_by_one_and_rows_that_are_not_named_stay() {
+    let device = device();
+    let mut player = Player::on(&device).build().unwrap();
+    let texture = device.make_texture(TexelFormat::Rgba32Float, 5, 4).unwrap();
+    let sent = noise(16 + 2 * 80, 1);
+    let (from, to) = (lend(&device, sent.len() as u64), lend(&device, 4 * 80));
+    let mut recording = Recording::new();
+    recording.upload(&from, sent.clone()).unwrap();
+    recording.copy_to_texture(&from, 16, 80, &texture, 1..3).unwrap();
+    recording.copy_from_texture(&texture, 0..4, &to, 0, 80).unwrap();
+    recording.download(&to).unwrap();
+    let text = format!("{recording:?}");
+    assert!(text.contains(" at 16 to rows 1..3 of a texture of 5 x 4 rgba32float, 80 bytes apart"), "{text}");
+    let got = bring(&mut player, &mut recording).remove(0);
+    assert_eq!(got, [vec![0; 80], sent[16..].to_vec(), vec![0; 80]].concat(), "a new texture is all zeros");
+}
+
+#[test]
 fn rows_that_devices_cannot_copy_are_refused_and_not_recorded() {
     let device = device();
     let texture = device.make_texture(TexelFormat::Rgba32Float, 5, 3).unwrap();
     let buffer = lend(&device, 3 * 256);
     let mut recording = Recording::new();
-    for (offset, pitch) in [(0, 80), (0, 128), (4, 256)] {
-        let refused = recording.copy_to_texture(&buffer, offset, pitch, &texture).unwrap_err();
+    for (offset, pitch) in [(0, 64), (0, 88), (4, 256)] {
+        let refused = recording.copy_to_texture(&buffer, offset, pitch, &texture, 0..3).unwrap_err();
         assert!(matches!(refused, RecordError::Pitch { row_bytes: 80, texel_bytes: 16, .. }), "{refused}");
     }
-    let refused = recording.copy_from_texture(&texture, &buffer, 256, 256).unwrap_err();
+    let refused = recording.copy_from_texture(&texture, 0..3, &buffer, 256, 256).unwrap_err();
     assert!(refused.to_string().starts_with("a copy of texels of 592 bytes at 256 does not fit into"), "{refused}");
+    for rows in [1..4, 2..2] {
+        let refused = recording.copy_from_texture(&texture, rows.clone(), &buffer, 0, 256).unwrap_err();
+        assert_eq!(refused, RecordError::Rows { rows, has: 3 });
+    }
     assert!(recording.is_empty());
 }
 
@@ -81,7 +103,7 @@ fn a_texture_of_another_device_is_refused() {
     let texture = other.make_texture(TexelFormat::Rgba8Uint, 4, 1).unwrap();
     let buffer = lend(&device, 16);
     let mut recording = Recording::new();
-    recording.copy_from_texture(&texture, &buffer, 0, 16).unwrap();
+    recording.copy_from_texture(&texture, 0..1, &buffer, 0, 16).unwrap();
     let refused = Player::on(&device).build().unwrap().play(&mut recording).unwrap_err();
     let named = PlayError::StrangeTexture { texture: "a texture of 4 x 1 rgba8uint".into() };
     assert_eq!(refused, named);

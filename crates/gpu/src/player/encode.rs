@@ -146,11 +146,11 @@ impl Player {
                     (Act::Copy { from, from_offset, to, to_offset, bytes }, _) => {
                         encoder.copy_buffer_to_buffer(from.raw(), *from_offset, to.raw(), *to_offset, words(*bytes));
                     }
-                    (Act::ToTexture { from, offset, pitch_bytes, to }, _) => {
-                        to.encode_filling(&mut encoder, from, *offset, *pitch_bytes);
+                    (Act::ToTexture { from, offset, pitch_bytes, to, rows }, _) => {
+                        to.encode_filling(&mut encoder, rows, from, *offset, *pitch_bytes);
                     }
-                    (Act::FromTexture { from, to, offset, pitch_bytes }, _) => {
-                        from.encode_reading(&mut encoder, to, *offset, *pitch_bytes);
+                    (Act::FromTexture { from, rows, to, offset, pitch_bytes }, _) => {
+                        from.encode_reading(&mut encoder, rows, to, *offset, *pitch_bytes);
                     }
                     (Act::Download { from, offset, bytes }, Step::Download { to }) => {
                         if let (Some(to), Some(down)) = (to, &down) {

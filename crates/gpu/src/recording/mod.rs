@@ -17,7 +17,7 @@ use vramp_plan::Binding;
 use crate::buffer::Buffer;
 use crate::kernel::Kernel;
 use crate::memory::{Resource, Tag};
-use crate::texture::{PITCH_BYTES, Texture};
+use crate::texture::Texture;
 
 /// Offsets and lengths of copies on a device are multiples of this.
 pub(crate) const COPY_BYTES: u64 = 4;
@@ -149,10 +149,18 @@ pub enum RecordError {
         /// Which memory.
         buffer: Tag,
     },
+    /// Rows that a texture does not have.
+    #[error("rows {rows:?} of a texture that has {has}")]
+    Rows {
+        /// Which.
+        rows: Range<u32>,
+        /// How many there are.
+        has: u32,
+    },
     /// Rows of texels that do not lie where devices copy them.
     #[error(
-        "rows of {row_bytes} bytes, {pitch_bytes} apart, from {offset} on: several rows lie multiples of 256 bytes \
-         apart without overlapping, and start at a multiple of a texel's {texel_bytes}"
+        "rows of {row_bytes} bytes, {pitch_bytes} apart, from {offset} on: rows do not overlap, and each starts at a \
+         multiple of a texel's {texel_bytes}"
     )]
     Pitch {
         /// Bytes of one row of texels.
@@ -192,8 +200,8 @@ pub(crate) enum Act<B, H> {
     Zero { buffer: B },
     Dispatch { kernel: Kernel, buffers: Range<usize>, params: Range<usize>, grid: [u32; 3] },
     Copy { from: B, from_offset: u64, to: B, to_offset: u64, bytes: u64 },
-    ToTexture { from: B, offset: u64, pitch_bytes: u32, to: Texture },
-    FromTexture { from: Texture, to: B, offset: u64, pitch_bytes: u32 },
+    ToTexture { from: B, offset: u64, pitch_bytes: u32, to: Texture, rows: Range<u32> },
+    FromTexture { from: Texture, rows: Range<u32>, to: B, offset: u64, pitch_bytes: u32 },
     Download { from: B, offset: u64, bytes: u64 },
 }
 
@@ -325,29 +333,32 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Fills a texture with rows of texels that lie `pitch_bytes` apart, from `offset` on.
+    /// Fills rows of a texture with texels that lie in rows `pitch_bytes` apart, from `offset` on. Rows a multiple of 256
+    /// bytes apart are one copy; others are one each.
     pub fn copy_to_texture(
         &mut self,
         from: &B,
         offset: u64,
         pitch_bytes: u32,
         to: &Texture,
+        rows: Range<u32>,
     ) -> Result<(), RecordError> {
-        rows_fit(from, offset, pitch_bytes, to)?;
-        self.acts.push(Act::ToTexture { from: from.clone(), offset, pitch_bytes, to: to.clone() });
+        rows_fit(from, offset, pitch_bytes, to, &rows)?;
+        self.acts.push(Act::ToTexture { from: from.clone(), offset, pitch_bytes, to: to.clone(), rows });
         Ok(())
     }
 
-    /// Puts a texture's rows into `to`, `pitch_bytes` apart, from `offset` on.
+    /// Puts rows of a texture into `to`, `pitch_bytes` apart, from `offset` on.
     pub fn copy_from_texture(
         &mut self,
         from: &Texture,
+        rows: Range<u32>,
         to: &B,
         offset: u64,
         pitch_bytes: u32,
     ) -> Result<(), RecordError> {
-        rows_fit(to, offset, pitch_bytes, from)?;
-        self.acts.push(Act::FromTexture { from: from.clone(), to: to.clone(), offset, pitch_bytes });
+        rows_fit(to, offset, pitch_bytes, from, &rows)?;
+        self.acts.push(Act::FromTexture { from: from.clone(), rows, to: to.clone(), offset, pitch_bytes });
         Ok(())
     }
 
@@ -419,15 +430,24 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     }
 }
 
-/// Whether a buffer has a texture's rows where they are said to lie.
-fn rows_fit<B: Resource>(buffer: &B, offset: u64, pitch_bytes: u32, texture: &Texture) -> Result<(), RecordError> {
+/// Whether a buffer has these rows of a texture where they are said to lie.
+fn rows_fit<B: Resource>(
+    buffer: &B,
+    offset: u64,
+    pitch_bytes: u32,
+    texture: &Texture,
+    rows: &Range<u32>,
+) -> Result<(), RecordError> {
     let (row_bytes, pitch_bytes) = (texture.row_bytes(), u64::from(pitch_bytes));
+    if rows.is_empty() || rows.end > texture.height() {
+        return Err(RecordError::Rows { rows: rows.clone(), has: texture.height() });
+    }
     let texel_bytes = u64::from(texture.format().bytes());
-    let apart = texture.height() == 1 || (pitch_bytes.is_multiple_of(PITCH_BYTES) && pitch_bytes >= row_bytes);
+    let apart = rows.len() == 1 || (pitch_bytes.is_multiple_of(texel_bytes) && pitch_bytes >= row_bytes);
     if !apart || !offset.is_multiple_of(texel_bytes) {
         return Err(RecordError::Pitch { row_bytes, pitch_bytes, offset, texel_bytes });
     }
-    let bytes = u64::from(texture.height() - 1) * pitch_bytes + row_bytes;
+    let bytes = (rows.len() as u64 - 1) * pitch_bytes + row_bytes;
     let has_bytes = buffer.bytes();
     match offset.checked_add(bytes) {
         Some(end) if end <= has_bytes => Ok(()),

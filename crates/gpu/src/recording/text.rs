@@ -46,11 +46,13 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
             Act::Copy { from, from_offset, to, to_offset, bytes } => {
                 write!(f, "copy     {bytes} bytes of {} at {from_offset} to {} at {to_offset}", from.tag(), to.tag())
             }
-            Act::ToTexture { from, offset, pitch_bytes, to } => {
-                write!(f, "copy     {} at {offset} to {to}, rows {pitch_bytes} bytes apart", from.tag())
+            Act::ToTexture { from, offset, pitch_bytes, to, rows } => {
+                let from = from.tag();
+                write!(f, "copy     {from} at {offset} to rows {rows:?} of {to}, {pitch_bytes} bytes apart")
             }
-            Act::FromTexture { from, to, offset, pitch_bytes } => {
-                write!(f, "copy     {from} to {} at {offset}, rows {pitch_bytes} bytes apart", to.tag())
+            Act::FromTexture { from, rows, to, offset, pitch_bytes } => {
+                let to = to.tag();
+                write!(f, "copy     rows {rows:?} of {from} to {to} at {offset}, {pitch_bytes} bytes apart")
             }
             Act::Download { from, offset, bytes } => {
                 write!(f, "download {bytes} bytes of {} at {offset}", from.tag())

@@ -10,4 +10,4 @@ pub use dtype::{DType, Element};
 pub use error::{ErrorKind, TensorError};
 pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
 pub use shape::{Around, MAX_RANK, Shape};
-pub use texture::{CHANNELS, TexPlace, TexShape};
+pub use texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};

@@ -5,6 +5,9 @@
 //!
 //! Always: values cross bit by bit, without a way over the host.
 
+mod copy;
+mod kernels;
 mod packing;
 
+pub use copy::{Channels, texels_of, values_of};
 pub use packing::{CHANNELS, TexPlace, TexShape};

@@ -16,7 +16,7 @@ use crate::error::TensorError;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShaderError {
     /// Its text.
-    #[error("shader {name}{at}: {problem}{}", behind(.help))]
+    #[error("shader {name}{at}: {problem}{}", behind(.help.as_deref()))]
     Text {
         /// Which shader.
         name: String,
@@ -117,6 +117,6 @@ impl From<ShaderError> for TensorError {
     }
 }
 
-fn behind(help: &Option<String>) -> String {
-    help.as_ref().map_or_else(String::new, |help| format!("; {help}"))
+fn behind(help: Option<&str>) -> String {
+    help.map_or_else(String::new, |help| format!("; {help}"))
 }

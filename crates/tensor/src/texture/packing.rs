@@ -8,7 +8,7 @@
 //! one place; what lies behind the last value is 0. A tensor [H, W, 4] or [1, H, W, 4] in a texture of [H, W] has pixel
 //! (y, x) in texel (y, x).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use smallvec::SmallVec;
 
@@ -133,13 +133,10 @@ impl TexShape {
                 .zip(&strides)
                 .map(|(length, stride)| format!("(flat / {stride}u) % {}u", (*length).max(1)))
                 .collect();
-            text += &format!(
-                "fn flat_of({}) -> u32 {{ return {}; }}\n\
-                 fn index_of(flat: u32) -> array<u32, {rank}> {{ return array<u32, {rank}>({}); }}\n",
-                params.join(", "),
-                sum.join(" + "),
-                parts.join(", ")
-            );
+            let (params, sum, parts) = (params.join(", "), sum.join(" + "), parts.join(", "));
+            let _ = writeln!(text, "fn flat_of({params}) -> u32 {{ return {sum}; }}");
+            let array = format!("array<u32, {rank}>");
+            let _ = writeln!(text, "fn index_of(flat: u32) -> {array} {{ return {array}({parts}); }}");
         }
         text
     }

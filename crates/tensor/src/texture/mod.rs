@@ -5,7 +5,7 @@
 //!
 //! Always: values cross bit by bit, without a way over the host.
 
-mod copy;
+pub(crate) mod copy;
 mod kernels;
 mod packing;
 

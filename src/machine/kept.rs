@@ -181,6 +181,9 @@ mod tests {
                 workgroups_per_dimension: 65_535,
                 invocations_per_workgroup: 256,
                 workgroup_bytes: 32_768,
+                workgroup_sides: [256, 256, 64],
+                storage_alignment: 256,
+                texture_side: 8192,
             },
         }
     }

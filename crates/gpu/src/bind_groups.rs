@@ -6,6 +6,7 @@
 //! Always: a buffer is known by a number that is never used again, never by its address.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use vramp_plan::Binding;
 
@@ -22,7 +23,7 @@ const MOST_GROUPS: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct BindGroups {
-    /// By kernel, uniform buffer, and number and bytes of each buffer.
+    /// By kernel, uniform buffer, and number, start and bytes of each buffer.
     groups: BTreeMap<Box<[u64]>, Group>,
     key: Vec<u64>,
     uses: u64,
@@ -44,12 +45,13 @@ impl BindGroups {
         calls: &Calls,
         kernel: &Kernel,
         compiled: &Compiled,
-        buffers: &[Buffer],
+        (buffers, parts): (&[Buffer], &[Range<u64>]),
         uniforms: &Uniforms,
     ) -> Result<wgpu::BindGroup, Refusal> {
         self.key.clear();
         self.key.extend([kernel.id, if kernel.params_bytes() > 0 { uniforms.id() } else { 0 }]);
-        self.key.extend(buffers.iter().flat_map(|buffer| [buffer.tag().id, visible_bytes(buffer)]));
+        let places = buffers.iter().zip(parts);
+        self.key.extend(places.flat_map(|(buffer, part)| [buffer.tag().id, part.start, visible_bytes(part)]));
         self.uses += 1;
         if let Some(known) = self.groups.get_mut(self.key.as_slice()) {
             known.used = self.uses;
@@ -59,7 +61,7 @@ impl BindGroups {
             let old = self.uses.saturating_sub(MOST_GROUPS as u64 / 2);
             self.groups.retain(|_, group| group.used > old);
         }
-        let group = make(calls, kernel, compiled, buffers, uniforms)?;
+        let group = make(calls, kernel, compiled, (buffers, parts), uniforms)?;
         let kept = Group { group: group.clone(), used: self.uses };
         self.groups.insert(self.key.as_slice().into(), kept);
         Ok(group)
@@ -77,34 +79,34 @@ impl BindGroups {
         }
         self.trimmed = trimmed;
         let living = pool.living();
-        self.groups.retain(|key, _| key[BUFFERS..].chunks(2).all(|buffer| living.binary_search(&buffer[0]).is_ok()));
+        self.groups.retain(|key, _| key[BUFFERS..].chunks(3).all(|buffer| living.binary_search(&buffer[0]).is_ok()));
     }
 }
 
 /// What was asked for, in whole words: what lies behind belongs to nobody.
-fn visible_bytes(buffer: &Buffer) -> u64 {
-    buffer.bytes().next_multiple_of(COPY_BYTES)
+fn visible_bytes(part: &Range<u64>) -> u64 {
+    (part.end - part.start).next_multiple_of(COPY_BYTES)
 }
 
 fn make(
     calls: &Calls,
     kernel: &Kernel,
     compiled: &Compiled,
-    buffers: &[Buffer],
+    (buffers, parts): (&[Buffer], &[Range<u64>]),
     uniforms: &Uniforms,
 ) -> Result<wgpu::BindGroup, Refusal> {
-    let mut buffers = buffers.iter();
+    let mut places = buffers.iter().zip(parts);
     let mut entries = Vec::with_capacity(kernel.bindings().len());
     for (binding, what) in (0_u32..).zip(kernel.bindings()) {
-        let (buffer, bytes) = match what {
+        let (buffer, offset, bytes) = match what {
             Binding::Read | Binding::Write => {
-                let buffer = buffers.next().expect("a recording has as many buffers as its kernel binds");
-                (buffer.raw(), visible_bytes(buffer))
+                let (buffer, part) = places.next().expect("a recording has as many buffers as its kernel binds");
+                (buffer.raw(), part.start, visible_bytes(part))
             }
-            Binding::Params { bytes } => (uniforms.buffer(), u64::from(*bytes)),
+            Binding::Params { bytes } => (uniforms.buffer(), 0, u64::from(*bytes)),
         };
         let size = std::num::NonZero::new(bytes);
-        let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
+        let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size });
         entries.push(wgpu::BindGroupEntry { binding, resource });
     }
     calls.create_bind_group(&compiled.layout, &entries)

@@ -3,7 +3,7 @@
 //! Owns wgpu's device and queue, the counters, and the turning of wgpu's errors into values.
 //! Does not decide what to make or submit.
 //!
-//! Always: `create_buffer`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
+//! Always: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
 //! `dispatch_workgroups`, `submit` and `map_async` stand in this file only (`tests/one_place.rs`), beside their counter.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ pub struct Counters {
     pub submits: u64,
     /// Bind groups that were made.
     pub bind_groups: u64,
-    /// Buffers that were made.
+    /// Buffers and textures that were made.
     pub gpu_allocs: u64,
     /// Pipelines that were compiled.
     pub compiles: u64,
@@ -153,6 +153,7 @@ pub(crate) struct Calls {
     pub(crate) progress: Progress,
     pub(crate) times: Arc<Times>,
     pub(crate) health: Arc<Health>,
+    pub(crate) textures: Arc<crate::texture::Tally>,
 }
 
 impl Calls {
@@ -184,6 +185,7 @@ impl Calls {
             progress: Progress::default(),
             times: Arc::default(),
             health,
+            textures: Arc::default(),
         }
     }
 
@@ -199,6 +201,11 @@ impl Calls {
         add(&self.tally.gpu_allocs, 1);
         let wanted = wgpu::BufferDescriptor { label: Some(label), size: bytes, usage, mapped_at_creation: mapped };
         self.scoped(|| self.device.create_buffer(&wanted))
+    }
+
+    pub(crate) fn create_texture(&self, wanted: &wgpu::TextureDescriptor<'_>) -> Result<wgpu::Texture, Refusal> {
+        add(&self.tally.gpu_allocs, 1);
+        self.scoped(|| self.device.create_texture(wanted))
     }
 
     pub(crate) fn create_bind_group(
@@ -222,7 +229,8 @@ impl Calls {
             label: Some(label),
             layout: Some(layout),
             module,
-            entry_point: Some("main"),
+            // Its only one, whatever it is called.
+            entry_point: None,
             compilation_options: wgpu::PipelineCompilationOptions::default(),
             cache: None,
         })

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 const COUNTED: &[&str] = &[
     ".create_buffer(",
     ".create_buffer_init(",
+    ".create_texture(",
+    ".create_texture_with_data(",
+    ".write_texture(",
     ".create_bind_group(",
     ".create_compute_pipeline(",
     ".begin_compute_pass(",
@@ -65,7 +68,7 @@ fn every_counted_call_stands_in_one_file() {
 #[test]
 fn in_that_file_each_call_stands_once() {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(COUNTS)).unwrap();
-    for call in ["create_buffer", "create_bind_group", "create_compute_pipeline", "submit"] {
+    for call in ["create_buffer", "create_texture", "create_bind_group", "create_compute_pipeline", "submit"] {
         let owner = if call == "submit" { "queue" } else { "device" };
         assert_eq!(text.matches(&format!("{owner}.{call}(")).count(), 1, "{call}");
     }

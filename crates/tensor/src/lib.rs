@@ -18,11 +18,13 @@ mod host;
 mod image;
 mod memory;
 mod ops;
+mod own;
 mod program;
 mod shape;
 mod storage;
 mod store;
 mod tensor;
+mod texture;
 
 pub use context::{Context, ContextBuilder, Escape, Moved, Scope, Transfers};
 pub use dtype::{DType, Element};
@@ -32,6 +34,7 @@ pub use expr::{Expr, Operand, Reduction};
 pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
+pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
 pub use program::{Binary, Unary};
 pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;
@@ -40,3 +43,4 @@ pub use store::{
     Saving, Watch,
 };
 pub use tensor::Tensor;
+pub use texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};

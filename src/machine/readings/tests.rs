@@ -34,6 +34,9 @@ fn adapter(kind: AdapterKind, vendor: u32, model: u32, pci: Option<&str>) -> Ada
             workgroups_per_dimension: 65_535,
             invocations_per_workgroup: 256,
             workgroup_bytes: 32_768,
+            workgroup_sides: [256, 256, 64],
+            storage_alignment: 256,
+            texture_side: 8192,
         },
     }
 }

@@ -113,6 +113,12 @@ pub struct DeviceLimits {
     pub invocations_per_workgroup: u32,
     /// Bytes that a workgroup may share.
     pub workgroup_bytes: u32,
+    /// Invocations of one workgroup along x, y and z.
+    pub workgroup_sides: [u32; 3],
+    /// Where a part of a buffer that a kernel sees may start: at multiples of this.
+    pub storage_alignment: u32,
+    /// Texels along one side of a texture.
+    pub texture_side: u32,
 }
 
 impl DeviceLimits {
@@ -126,6 +132,13 @@ impl DeviceLimits {
             workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
             invocations_per_workgroup: limits.max_compute_invocations_per_workgroup,
             workgroup_bytes: limits.max_compute_workgroup_storage_size,
+            workgroup_sides: [
+                limits.max_compute_workgroup_size_x,
+                limits.max_compute_workgroup_size_y,
+                limits.max_compute_workgroup_size_z,
+            ],
+            storage_alignment: limits.min_storage_buffer_offset_alignment,
+            texture_side: limits.max_texture_dimension_2d,
         }
     }
 }

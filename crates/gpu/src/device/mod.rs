@@ -26,6 +26,7 @@ use crate::health::{Event, Lost};
 use crate::kernel::Kernel;
 use crate::memory::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
 use crate::pipelines::{Pipelines, PrepareError};
+use crate::texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 use crate::timing::StampPlaces;
 use crate::warm_up;
 
@@ -169,6 +170,24 @@ impl Device {
     /// The pool behind [`Device::lend`]: its ledger, statistics and trimming.
     pub fn pool(&self) -> &Pool<DeviceMemory> {
         &self.inner.pool
+    }
+
+    // ---- textures
+
+    /// Makes a texture of zeros, for kernels, draws and copies alike.
+    pub fn make_texture(&self, format: TexelFormat, width: u32, height: u32) -> Result<Texture, TextureError> {
+        Texture::make(&self.inner.calls, self.inner.id, self.inner.limits.texture_side, format, [width, height])
+    }
+
+    /// Takes in a texture that somebody else made on this device, which stays theirs. It must be flat, of a format that
+    /// is known here, and allow being copied from.
+    pub fn adopt_texture(&self, raw: &wgpu::Texture) -> Result<Texture, TextureError> {
+        Texture::adopt(self.inner.id, raw)
+    }
+
+    /// The textures made here that somebody holds: at the end of a run, what was forgotten.
+    pub fn textures_held(&self) -> TexturesHeld {
+        self.inner.calls.textures.held()
     }
 
     // ---- kernels

@@ -44,11 +44,12 @@ impl Player {
                     upload += words(bytes.len() as u64);
                     Step::Upload { from }
                 }
-                Act::Zero { .. } | Act::Copy { .. } => Step::Plain,
+                Act::Zero { .. } | Act::Copy { .. } | Act::ToTexture { .. } | Act::FromTexture { .. } => Step::Plain,
                 Act::Dispatch { kernel, buffers, .. } => {
                     let forgotten = || Refusal::Refused(format!("{} was forgotten; prepare it again", kernel.name()));
                     let compiled = device.pipelines().find(kernel.id).ok_or_else(forgotten)?;
-                    let group = groups.find(calls, kernel, &compiled, recording.bound(buffers), uniforms)?;
+                    let bound = (recording.bound(buffers), recording.parts(buffers));
+                    let group = groups.find(calls, kernel, &compiled, bound, uniforms)?;
                     let takes = uniforms.block_bytes(kernel.params_bytes());
                     let offset = (takes > 0).then_some((taken.params_at + block) as u32);
                     block += takes;
@@ -144,6 +145,12 @@ impl Player {
                     (Act::Zero { buffer }, _) => encoder.clear_buffer(buffer.raw(), 0, None),
                     (Act::Copy { from, from_offset, to, to_offset, bytes }, _) => {
                         encoder.copy_buffer_to_buffer(from.raw(), *from_offset, to.raw(), *to_offset, words(*bytes));
+                    }
+                    (Act::ToTexture { from, offset, pitch_bytes, to, rows }, _) => {
+                        to.encode_filling(&mut encoder, rows, from, *offset, *pitch_bytes);
+                    }
+                    (Act::FromTexture { from, rows, to, offset, pitch_bytes }, _) => {
+                        from.encode_reading(&mut encoder, rows, to, *offset, *pitch_bytes);
                     }
                     (Act::Download { from, offset, bytes }, Step::Download { to }) => {
                         if let (Some(to), Some(down)) = (to, &down) {

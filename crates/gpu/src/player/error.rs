@@ -36,6 +36,24 @@ pub enum PlayError {
         /// Which kernel.
         kernel: Arc<str>,
     },
+    /// A texture of another device.
+    #[error("{texture} belongs to another device; make it on this one")]
+    StrangeTexture {
+        /// Which one.
+        texture: String,
+    },
+    /// A kernel would see memory from where the device cannot show it.
+    #[error(
+        "{kernel} is to see memory from byte {offset} on; this device shows it from multiples of {alignment}; copy it"
+    )]
+    Unaligned {
+        /// Which kernel.
+        kernel: Arc<str>,
+        /// Where.
+        offset: u64,
+        /// What the device asks for.
+        alignment: u64,
+    },
     /// More workgroups in a row than the device allows.
     #[error("{kernel} is to run over {grid:?} workgroups, the device allows {most} along each side; fold the grid")]
     GridTooLong {

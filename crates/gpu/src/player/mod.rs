@@ -337,8 +337,19 @@ impl Player {
             return Err(PlayError::StrangeBuffer { buffer: stranger.tag() });
         }
         let most = self.device.limits().workgroups_per_dimension;
+        let alignment = u64::from(self.device.limits().storage_alignment);
         for act in recording.acts() {
-            let Act::Dispatch { kernel, grid, .. } = act else { continue };
+            let (kernel, buffers, grid) = match act {
+                Act::Dispatch { kernel, buffers, grid, .. } => (kernel, buffers, grid),
+                Act::ToTexture { to: texture, .. } | Act::FromTexture { from: texture, .. } if !texture.is_of(id) => {
+                    return Err(PlayError::StrangeTexture { texture: texture.to_string() });
+                }
+                _ => continue,
+            };
+            if let Some(part) = recording.parts(buffers).iter().find(|part| !part.start.is_multiple_of(alignment)) {
+                let kernel = Arc::clone(kernel.name());
+                return Err(PlayError::Unaligned { kernel, offset: part.start, alignment });
+            }
             if kernel.device != id {
                 return Err(PlayError::StrangeKernel { kernel: Arc::clone(kernel.name()) });
             }
@@ -358,7 +369,7 @@ impl Player {
                 Act::Write { bytes, .. } => upload_bytes += encode::words(bytes.len() as u64),
                 Act::Dispatch { kernel, .. } => params_bytes += self.uniforms.block_bytes(kernel.params_bytes()),
                 Act::Download { .. } => downloads = true,
-                Act::Zero { .. } | Act::Copy { .. } => {}
+                Act::Zero { .. } | Act::Copy { .. } | Act::ToTexture { .. } | Act::FromTexture { .. } => {}
             }
         }
         let mut taken = Taken { staging: None, claimed: None, params_at: 0, params_bytes };

@@ -1,6 +1,6 @@
 //! One tick's device work as plain data.
 //!
-//! Owns the list of uploads, dispatches, copies and downloads, and handles of all memory they are about.
+//! Owns the list of uploads, dispatches, copies (between buffers, and between these and textures) and downloads, and handles of all memory they are about.
 //! Does not touch a device, and can be written, read and tested without one.
 //!
 //! Always: what is recorded fits: buffers are as many as the kernel binds, none is bound twice where one of the two
@@ -17,6 +17,7 @@ use vramp_plan::Binding;
 use crate::buffer::Buffer;
 use crate::kernel::Kernel;
 use crate::memory::{Resource, Tag};
+use crate::texture::Texture;
 
 /// Offsets and lengths of copies on a device are multiples of this.
 pub(crate) const COPY_BYTES: u64 = 4;
@@ -148,6 +149,29 @@ pub enum RecordError {
         /// Which memory.
         buffer: Tag,
     },
+    /// Rows that a texture does not have.
+    #[error("rows {rows:?} of a texture that has {has}")]
+    Rows {
+        /// Which.
+        rows: Range<u32>,
+        /// How many there are.
+        has: u32,
+    },
+    /// Rows of texels that do not lie where devices copy them.
+    #[error(
+        "rows of {row_bytes} bytes, {pitch_bytes} apart, from {offset} on: rows do not overlap, and each starts at a \
+         multiple of a texel's {texel_bytes}"
+    )]
+    Pitch {
+        /// Bytes of one row of texels.
+        row_bytes: u64,
+        /// How far apart rows lie in the buffer.
+        pitch_bytes: u64,
+        /// Where the first one starts.
+        offset: u64,
+        /// Bytes of one texel.
+        texel_bytes: u64,
+    },
     /// A dispatch of no workgroups.
     #[error("{kernel} was dispatched over {grid:?} workgroups; leave it out")]
     EmptyGrid {
@@ -163,6 +187,8 @@ pub struct Recording<B = Buffer, H = HostBytes> {
     acts: Vec<Act<B, H>>,
     /// The buffers of all dispatches, one after another.
     bound: Vec<B>,
+    /// Which bytes of each of them the kernel sees.
+    parts: Vec<Range<u64>>,
     /// The parameters of all dispatches and the bytes of all writes, likewise.
     params: Vec<u8>,
 }
@@ -174,12 +200,14 @@ pub(crate) enum Act<B, H> {
     Zero { buffer: B },
     Dispatch { kernel: Kernel, buffers: Range<usize>, params: Range<usize>, grid: [u32; 3] },
     Copy { from: B, from_offset: u64, to: B, to_offset: u64, bytes: u64 },
+    ToTexture { from: B, offset: u64, pitch_bytes: u32, to: Texture, rows: Range<u32> },
+    FromTexture { from: Texture, rows: Range<u32>, to: B, offset: u64, pitch_bytes: u32 },
     Download { from: B, offset: u64, bytes: u64 },
 }
 
 impl<B, H> Default for Recording<B, H> {
     fn default() -> Self {
-        Self { acts: Vec::new(), bound: Vec::new(), params: Vec::new() }
+        Self { acts: Vec::new(), bound: Vec::new(), parts: Vec::new(), params: Vec::new() }
     }
 }
 
@@ -227,11 +255,39 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         params: &[u8],
         grid: [u32; 3],
     ) -> Result<(), RecordError> {
+        self.dispatch_over(kernel, buffers.iter().map(|buffer| (*buffer, 0..buffer.bytes())), params, grid)
+    }
+
+    /// As `dispatch`, where the kernel sees only these bytes of each buffer: its `arrayLength` is theirs, in whole words.
+    /// A part starts at a multiple of [`storage_alignment`](crate::DeviceLimits::storage_alignment).
+    pub fn dispatch_parts(
+        &mut self,
+        kernel: &Kernel,
+        parts: &[(&B, Range<u64>)],
+        params: &[u8],
+        grid: [u32; 3],
+    ) -> Result<(), RecordError> {
+        for (buffer, part) in parts {
+            fits_in_words("a part", *buffer, part.start, part.end.saturating_sub(part.start))?;
+        }
+        self.dispatch_over(kernel, parts.iter().map(|(buffer, part)| (*buffer, part.clone())), params, grid)
+    }
+
+    fn dispatch_over<'a>(
+        &mut self,
+        kernel: &Kernel,
+        bound: impl ExactSizeIterator<Item = (&'a B, Range<u64>)> + Clone,
+        params: &[u8],
+        grid: [u32; 3],
+    ) -> Result<(), RecordError>
+    where
+        B: 'a,
+    {
         let name = || Arc::clone(kernel.name());
         let storage = || kernel.bindings().iter().filter(|binding| !matches!(binding, Binding::Params { .. }));
         let wants = storage().count();
-        if buffers.len() != wants {
-            return Err(RecordError::WrongBuffers { kernel: name(), wants, has: buffers.len() });
+        if bound.len() != wants {
+            return Err(RecordError::WrongBuffers { kernel: name(), wants, has: bound.len() });
         }
         let (wants_bytes, has_bytes) = (kernel.params_bytes() as usize, params.len());
         if has_bytes != wants_bytes {
@@ -240,13 +296,14 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         if grid.contains(&0) {
             return Err(RecordError::EmptyGrid { kernel: name(), grid });
         }
-        let tags = || buffers.iter().map(|buffer| buffer.tag());
+        let tags = || bound.clone().map(|(buffer, _)| buffer.tag());
         let mut written = storage().zip(tags()).filter(|(binding, _)| **binding == Binding::Write);
         if let Some((_, buffer)) = written.find(|(_, tag)| tags().filter(|other| other.id == tag.id).count() > 1) {
             return Err(RecordError::Aliased { kernel: name(), buffer });
         }
         let (first, start) = (self.bound.len(), self.params.len());
-        self.bound.extend(buffers.iter().map(|buffer| (*buffer).clone()));
+        self.parts.extend(bound.clone().map(|(_, part)| part));
+        self.bound.extend(bound.map(|(buffer, _)| buffer.clone()));
         self.params.extend_from_slice(params);
         let (buffers, params) = (first..self.bound.len(), start..self.params.len());
         self.acts.push(Act::Dispatch { kernel: kernel.clone(), buffers, params, grid });
@@ -276,6 +333,35 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
+    /// Fills rows of a texture with texels that lie in rows `pitch_bytes` apart, from `offset` on. Rows a multiple of 256
+    /// bytes apart are one copy; others are one each.
+    pub fn copy_to_texture(
+        &mut self,
+        from: &B,
+        offset: u64,
+        pitch_bytes: u32,
+        to: &Texture,
+        rows: Range<u32>,
+    ) -> Result<(), RecordError> {
+        rows_fit(from, offset, pitch_bytes, to, &rows)?;
+        self.acts.push(Act::ToTexture { from: from.clone(), offset, pitch_bytes, to: to.clone(), rows });
+        Ok(())
+    }
+
+    /// Puts rows of a texture into `to`, `pitch_bytes` apart, from `offset` on.
+    pub fn copy_from_texture(
+        &mut self,
+        from: &Texture,
+        rows: Range<u32>,
+        to: &B,
+        offset: u64,
+        pitch_bytes: u32,
+    ) -> Result<(), RecordError> {
+        rows_fit(to, offset, pitch_bytes, from, &rows)?;
+        self.acts.push(Act::FromTexture { from: from.clone(), rows, to: to.clone(), offset, pitch_bytes });
+        Ok(())
+    }
+
     /// Brings all of `from` to the host; it arrives as the next part of what the player's readbacks give.
     pub fn download(&mut self, from: &B) -> Result<(), RecordError> {
         self.download_part(from, 0, from.bytes())
@@ -283,11 +369,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
 
     /// Brings a part of `from` to the host.
     pub fn download_part(&mut self, from: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {
-        let has_bytes = from.bytes();
-        // Whole words are read, which disturbs nobody: only the start must be aligned.
-        let words = bytes.next_multiple_of(COPY_BYTES);
-        let inside = offset.checked_add(bytes).is_some_and(|end| end <= has_bytes);
-        fits("a download", from, offset, if inside && bytes > 0 { words.min(has_bytes - offset) } else { bytes })?;
+        fits_in_words("a download", from, offset, bytes)?;
         self.acts.push(Act::Download { from: from.clone(), offset, bytes });
         Ok(())
     }
@@ -296,6 +378,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     pub fn clear(&mut self) {
         self.acts.clear();
         self.bound.clear();
+        self.parts.clear();
         self.params.clear();
     }
 
@@ -322,6 +405,11 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         &self.bound[range.clone()]
     }
 
+    /// Which bytes of each of these a kernel sees.
+    pub(crate) fn parts(&self, range: &Range<usize>) -> &[Range<u64>] {
+        &self.parts[range.clone()]
+    }
+
     pub(crate) fn params(&self, range: &Range<usize>) -> &[u8] {
         &self.params[range.clone()]
     }
@@ -332,12 +420,46 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
             Act::Upload { to: buffer, .. }
             | Act::Write { to: buffer, .. }
             | Act::Zero { buffer }
+            | Act::ToTexture { from: buffer, .. }
+            | Act::FromTexture { to: buffer, .. }
             | Act::Download { from: buffer, .. } => [Some(buffer), None],
             Act::Copy { from, to, .. } => [Some(from), Some(to)],
             Act::Dispatch { .. } => [None, None],
         });
         own.flatten().chain(&self.bound)
     }
+}
+
+/// Whether a buffer has these rows of a texture where they are said to lie.
+fn rows_fit<B: Resource>(
+    buffer: &B,
+    offset: u64,
+    pitch_bytes: u32,
+    texture: &Texture,
+    rows: &Range<u32>,
+) -> Result<(), RecordError> {
+    let (row_bytes, pitch_bytes) = (texture.row_bytes(), u64::from(pitch_bytes));
+    if rows.is_empty() || rows.end > texture.height() {
+        return Err(RecordError::Rows { rows: rows.clone(), has: texture.height() });
+    }
+    let texel_bytes = u64::from(texture.format().bytes());
+    let apart = rows.len() == 1 || (pitch_bytes.is_multiple_of(texel_bytes) && pitch_bytes >= row_bytes);
+    if !apart || !offset.is_multiple_of(texel_bytes) {
+        return Err(RecordError::Pitch { row_bytes, pitch_bytes, offset, texel_bytes });
+    }
+    let bytes = (rows.len() as u64 - 1) * pitch_bytes + row_bytes;
+    let has_bytes = buffer.bytes();
+    match offset.checked_add(bytes) {
+        Some(end) if end <= has_bytes => Ok(()),
+        _ => Err(RecordError::Outside { act: "a copy of texels", buffer: buffer.tag(), offset, bytes, has_bytes }),
+    }
+}
+
+/// As `fits`, for what is seen in whole words, which disturbs nobody: only the start must be aligned.
+fn fits_in_words<B: Resource>(act: &'static str, buffer: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {
+    let (has_bytes, words) = (buffer.bytes(), bytes.next_multiple_of(COPY_BYTES));
+    let inside = offset.checked_add(bytes).is_some_and(|end| end <= has_bytes);
+    fits(act, buffer, offset, if inside && bytes > 0 { words.min(has_bytes - offset) } else { bytes })
 }
 
 fn fits<B: Resource>(act: &'static str, buffer: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {

@@ -56,7 +56,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
                 let overwritten = self.acts[at + 1..].iter().any(|act| self.writes(act, id));
                 if overwritten { Part::Middle } else { Part::End }
             }
-            Act::Dispatch { .. } | Act::Copy { .. } => Part::Middle,
+            Act::Dispatch { .. } | Act::Copy { .. } | Act::ToTexture { .. } | Act::FromTexture { .. } => Part::Middle,
         }
     }
 
@@ -66,6 +66,8 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
             Act::Upload { to: buffer, .. }
             | Act::Write { to: buffer, .. }
             | Act::Zero { buffer }
+            | Act::ToTexture { from: buffer, .. }
+            | Act::FromTexture { to: buffer, .. }
             | Act::Download { from: buffer, .. } => is(buffer),
             Act::Copy { from, to, .. } => is(from) || is(to),
             Act::Dispatch { buffers, .. } => self.bound(buffers).iter().any(is),
@@ -75,8 +77,8 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     fn writes(&self, act: &Act<B, H>, id: u64) -> bool {
         match act {
             Act::Upload { .. } | Act::Write { .. } | Act::Zero { .. } => self.touches(act, id),
-            Act::Copy { to, .. } => to.tag().id == id,
-            Act::Download { .. } => false,
+            Act::Copy { to, .. } | Act::FromTexture { to, .. } => to.tag().id == id,
+            Act::Download { .. } | Act::ToTexture { .. } => false,
             Act::Dispatch { kernel, buffers, .. } => {
                 let storage = kernel.bindings().iter().filter(|binding| !matches!(binding, Binding::Params { .. }));
                 let mut bound = storage.zip(self.bound(buffers));

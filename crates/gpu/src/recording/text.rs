@@ -34,14 +34,25 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
             Act::Dispatch { kernel, buffers, params, grid: [x, y, z] } => {
                 write!(f, "dispatch {} over {x}x{y}x{z}", kernel.name())?;
                 let storage = kernel.bindings().iter().filter(|binding| !matches!(binding, Binding::Params { .. }));
-                for (binding, buffer) in storage.zip(self.bound(buffers)) {
+                for ((binding, buffer), part) in storage.zip(self.bound(buffers)).zip(self.parts(buffers)) {
                     let act = if *binding == Binding::Write { "writes" } else { "reads" };
                     write!(f, " {act} {}", buffer.tag())?;
+                    if *part != (0..buffer.bytes()) {
+                        write!(f, "[{}..{}]", part.start, part.end)?;
+                    }
                 }
                 if params.is_empty() { Ok(()) } else { write!(f, " with {} bytes", params.len()) }
             }
             Act::Copy { from, from_offset, to, to_offset, bytes } => {
                 write!(f, "copy     {bytes} bytes of {} at {from_offset} to {} at {to_offset}", from.tag(), to.tag())
+            }
+            Act::ToTexture { from, offset, pitch_bytes, to, rows } => {
+                let from = from.tag();
+                write!(f, "copy     {from} at {offset} to rows {rows:?} of {to}, {pitch_bytes} bytes apart")
+            }
+            Act::FromTexture { from, rows, to, offset, pitch_bytes } => {
+                let to = to.tag();
+                write!(f, "copy     rows {rows:?} of {from} to {to} at {offset}, {pitch_bytes} bytes apart")
             }
             Act::Download { from, offset, bytes } => {
                 write!(f, "download {bytes} bytes of {} at {offset}", from.tag())

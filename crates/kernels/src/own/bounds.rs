@@ -30,8 +30,7 @@ pub(super) fn check(text: &str) -> Result<(), OwnError> {
         return Err(OwnError::at(text, at, "this is no text: there is a control character in it"));
     }
     if text.trim().is_empty() {
-        return Err(OwnError::whole("it is empty")
-            .help("a pixel function is `fn pixel(color: vec4f) -> vec4f { return color; }`"));
+        return Err(OwnError::whole("it is empty"));
     }
     let tokens = tokens::cut(text);
     let (mut depth, mut expression, mut branches) = (0_usize, 0_usize, 0_usize);

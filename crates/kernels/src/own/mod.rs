@@ -26,6 +26,9 @@ use naga::{Module, Span};
 /// The longest text that is read.
 pub const MAX_BYTES: usize = 256 << 10;
 
+const PIXEL_HELP: &str = "a pixel function is `fn pixel(color: vec4f) -> vec4f { return color; }`";
+const KERNEL_HELP: &str = "a kernel has one entry point: `@compute @workgroup_size(64) fn main() { ... }`";
+
 /// What a user's text turned out to be.
 #[derive(Debug, Clone)]
 pub enum Own {
@@ -62,12 +65,13 @@ impl fmt::Display for OwnError {
 impl std::error::Error for OwnError {}
 
 impl OwnError {
-    fn whole(problem: impl Into<String>) -> OwnError {
+    /// About the whole text.
+    pub fn whole(problem: impl Into<String>) -> OwnError {
         OwnError { line: 0, column: 0, problem: problem.into(), help: None, shown: String::new() }
     }
 
     /// At this byte of the text.
-    fn at(text: &str, byte: usize, problem: impl Into<String>) -> OwnError {
+    pub fn at(text: &str, byte: usize, problem: impl Into<String>) -> OwnError {
         let byte = byte.min(text.len());
         let start = text[..byte].rfind('\n').map_or(0, |at| at + 1);
         let line = text[..byte].matches('\n').count() as u32 + 1;
@@ -76,7 +80,20 @@ impl OwnError {
         OwnError { line, column, problem: problem.into(), help: None, shown: shown.replace('\t', " ") }
     }
 
-    fn help(mut self, help: impl Into<String>) -> OwnError {
+    /// Where this word stands first, outside of comments.
+    pub fn at_word(text: &str, word: &str, problem: impl Into<String>) -> OwnError {
+        let at = tokens::cut(text).iter().find(|token| token.text == word).map_or(0, |token| token.at);
+        OwnError::at(text, at, problem)
+    }
+
+    /// Who wrote nothing is shown what could be written.
+    fn or_help(self, help: &str, text: &str) -> OwnError {
+        if text.trim().is_empty() { self.help(help) } else { self }
+    }
+
+    /// With the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> OwnError {
         self.help = Some(help.into());
         self
     }
@@ -85,20 +102,8 @@ impl OwnError {
 impl Own {
     /// Reads a text.
     pub fn read(text: &str) -> Result<Own, OwnError> {
-        bounds::check(text)?;
-        #[cfg(target_arch = "wasm32")]
-        return read_here(text);
-        // The compiler walks nested text by recursion: the bounds above and this stack belong together.
-        #[cfg(not(target_arch = "wasm32"))]
-        std::thread::scope(|scope| {
-            let reading = std::thread::Builder::new().name("vramp shader".to_owned()).stack_size(bounds::STACK_BYTES);
-            match reading.spawn_scoped(scope, || read_here(text)) {
-                Ok(reading) => {
-                    reading.join().unwrap_or_else(|_| Err(OwnError::whole("the shader compiler itself failed on it")))
-                }
-                Err(problem) => Err(OwnError::whole(format!("there is no thread for the compiler: {problem}"))),
-            }
-        })
+        bounds::check(text).map_err(|error| error.or_help(PIXEL_HELP, text))?;
+        on_own_stack(|| read_here(text))
     }
 
     /// The settings it declares, in its order.
@@ -108,6 +113,40 @@ impl Own {
             Own::Whole(kernel) => kernel.members(),
         }
     }
+}
+
+/// Reads a kernel that binds what its author likes: bounded, parsed, validated, within the memory that invocations may
+/// keep for themselves. `judge` is given what the compiler made of it, and how many bytes a workgroup shares.
+pub fn judged<R: Send>(
+    text: &str,
+    judge: impl FnOnce(&Module, u32) -> Result<R, OwnError> + Send,
+) -> Result<R, OwnError> {
+    bounds::check(text).map_err(|error| error.or_help(KERNEL_HELP, text))?;
+    on_own_stack(|| {
+        let module = parsed(text, text.len())?;
+        validated(text, text.len(), &module)?;
+        if module.entry_points.is_empty() {
+            return Err(OwnError::whole("there is no entry point in it").help(KERNEL_HELP));
+        }
+        let shared_bytes = whole::check_memory(text, &module, u32::MAX)?;
+        judge(&module, shared_bytes)
+    })
+}
+
+/// The compiler walks nested text by recursion: the bounds of a text and this stack belong together.
+fn on_own_stack<R: Send>(read: impl FnOnce() -> Result<R, OwnError> + Send) -> Result<R, OwnError> {
+    #[cfg(target_arch = "wasm32")]
+    return read();
+    #[cfg(not(target_arch = "wasm32"))]
+    std::thread::scope(|scope| {
+        let reading = std::thread::Builder::new().name("vramp shader".to_owned()).stack_size(bounds::STACK_BYTES);
+        match reading.spawn_scoped(scope, read) {
+            Ok(reading) => {
+                reading.join().unwrap_or_else(|_| Err(OwnError::whole("the shader compiler itself failed on it")))
+            }
+            Err(problem) => Err(OwnError::whole(format!("there is no thread for the compiler: {problem}"))),
+        }
+    })
 }
 
 fn read_here(text: &str) -> Result<Own, OwnError> {
@@ -130,8 +169,7 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
         (false, false) => {
             // What the compiler has to say comes first: a slip before `fn` hides the function.
             parsed(text, text.len())?;
-            Err(OwnError::whole("there is neither a `fn pixel` nor a `@compute` entry point in it")
-                .help("a pixel function is `fn pixel(color: vec4f) -> vec4f { return color; }`"))
+            Err(OwnError::whole("there is neither a `fn pixel` nor a `@compute` entry point in it").help(PIXEL_HELP))
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], names: &[(&str, Token<'_>)]
     let checked = format!("{text}{FRAME}");
     let module = parsed(&checked, text.len())?;
     validated(&checked, text.len(), &module)?;
-    whole::check_memory(text, &module)?;
+    whole::check_memory(text, &module, whole::MAX_WORKGROUP_BYTES)?;
     let place = names.iter().find(|(keyword, name)| *keyword == "fn" && name.text == "pixel").map_or(0, |(_, n)| n.at);
     let wrong = |problem: String| OwnError::at(text, place, problem).help(HELP);
     let named = |name: &str| module.functions.iter().find(|(_, function)| function.name.as_deref() == Some(name));

@@ -21,7 +21,7 @@ const MAX_PRIVATE_BYTES: u32 = 64 << 10;
 const MAX_INVOCATIONS: u32 = 256;
 
 /// Bytes that a workgroup may share on every device.
-const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
+pub(super) const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
 
 /// A kernel of somebody's own.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnErr
         let problem = format!("`{}` is its entry point; expected a `@compute` one that is called `main`", entry.name);
         return Err(OwnError::at(text, place(&entry.name), problem));
     }
-    check_memory(text, &module)?;
+    check_memory(text, &module, MAX_WORKGROUP_BYTES)?;
     let workgroup = entry.workgroup_size;
     let invocations = workgroup.iter().try_fold(1_u32, |all, side| all.checked_mul(*side)).unwrap_or(u32::MAX);
     if invocations > MAX_INVOCATIONS || workgroup[2] > 1 {
@@ -211,8 +211,8 @@ fn is_words(module: &Module, ty: &Type) -> bool {
     is_scalar(&module.types[base], ScalarKind::Uint)
 }
 
-/// Refuses what no device has the memory for, by name.
-pub(super) fn check_memory(text: &str, module: &Module) -> Result<(), OwnError> {
+/// Refuses what no device has the memory for, by name; says how many bytes a workgroup shares.
+pub(super) fn check_memory(text: &str, module: &Module, most_shared: u32) -> Result<u32, OwnError> {
     let is_pixel = module.entry_points.is_empty();
     let bytes = |ty: Handle<Type>| module.types[ty].inner.size(module.to_ctx());
     let refuse = |at: Option<std::ops::Range<usize>>, name: &str, has: u32, most: u32| {
@@ -230,7 +230,7 @@ pub(super) fn check_memory(text: &str, module: &Module) -> Result<(), OwnError> 
         }
         let (sum, most) = match variable.space {
             AddressSpace::Private => (&mut private, MAX_PRIVATE_BYTES),
-            AddressSpace::WorkGroup => (&mut shared, MAX_WORKGROUP_BYTES),
+            AddressSpace::WorkGroup => (&mut shared, most_shared),
             _ => continue,
         };
         *sum = sum.saturating_add(bytes(variable.ty));
@@ -259,5 +259,5 @@ pub(super) fn check_memory(text: &str, module: &Module) -> Result<(), OwnError> 
             );
         }
     }
-    Ok(())
+    Ok(shared)
 }

@@ -48,7 +48,7 @@ impl Default for Variant {
 pub struct Shader {
     /// What it is called in messages and traces.
     pub name: String,
-    /// Its WGSL; the entry point is `main`, everything is in group 0.
+    /// Its WGSL, with one entry point, which is `main` in vramp's own; everything is in group 0.
     pub wgsl: String,
     /// What it binds, in order.
     pub bindings: Vec<Binding>,

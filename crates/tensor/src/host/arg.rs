@@ -63,12 +63,21 @@ fn search_row<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usi
         let found = lanes::fold(part, part[0], better, better);
         if at == 0 || beats::<LARGEST>(found, best) {
             best = found;
-            place =
-                at + part.iter().position(|value| *value == found || (found.is_nan() && value.is_nan())).unwrap_or(0);
+            place = at + first_of(part, found);
         }
         at += part.len();
     }
     place as u32
+}
+
+/// Where a value is that is there, 64 at a time: whether it is among them is a question that vectors answer.
+#[inline(always)]
+fn first_of(values: &[f32], found: f32) -> usize {
+    let is = |value: &f32| (*value == found) | (found.is_nan() & value.is_nan());
+    let (wholes, _) = values.as_chunks::<64>();
+    let skip = wholes.iter().position(|whole| whole.iter().fold(false, |any, value| any | is(value)));
+    let start = skip.unwrap_or(wholes.len()) * 64;
+    start + values[start..].iter().position(is).unwrap_or(0)
 }
 
 #[inline(always)]

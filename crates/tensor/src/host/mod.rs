@@ -7,6 +7,8 @@
 //! apart, which fuse multiply and add where the machine does) on which instructions the machine has.
 #![cfg_attr(not(test), expect(dead_code, reason = "ops call these; the lint says when all of them are called"))]
 
+#[cfg(test)]
+mod against_numpy;
 pub(crate) mod arg;
 pub(crate) mod gather;
 pub(crate) mod image;

@@ -5,6 +5,7 @@
 //!
 //! Always: the first of equals; and the first NaN, if there is one, as in NumPy.
 
+use crate::host::lanes;
 use crate::host::rows::{PART, Rows};
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
@@ -58,25 +59,25 @@ fn search_row<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usi
     while at < length {
         let part = input.part(start + at, PART.min(length - at), &mut scratch);
         // First the best of the part, in lanes; then, only if it wins, where it is.
-        let mut lanes = [part[0]; 32];
-        let (wholes, rest) = part.as_chunks::<32>();
-        for whole in wholes {
-            for lane in 0..32 {
-                lanes[lane] = if beats::<LARGEST>(whole[lane], lanes[lane]) { whole[lane] } else { lanes[lane] };
-            }
-        }
-        let found = lanes
-            .iter()
-            .chain(rest)
-            .fold(part[0], |best, value| if beats::<LARGEST>(*value, best) { *value } else { best });
+        let better = |best, value| if beats::<LARGEST>(value, best) { value } else { best };
+        let found = lanes::fold(part, part[0], better, better);
         if at == 0 || beats::<LARGEST>(found, best) {
             best = found;
-            place =
-                at + part.iter().position(|value| *value == found || (found.is_nan() && value.is_nan())).unwrap_or(0);
+            place = at + first_of(part, found);
         }
         at += part.len();
     }
     place as u32
+}
+
+/// Where a value is that is there, 64 at a time: whether it is among them is a question that vectors answer.
+#[inline(always)]
+fn first_of(values: &[f32], found: f32) -> usize {
+    let is = |value: &f32| (*value == found) | (found.is_nan() & value.is_nan());
+    let (wholes, _) = values.as_chunks::<64>();
+    let skip = wholes.iter().position(|whole| whole.iter().fold(false, |any, value| any | is(value)));
+    let start = skip.unwrap_or(wholes.len()) * 64;
+    start + values[start..].iter().position(is).unwrap_or(0)
 }
 
 #[inline(always)]

@@ -3,7 +3,7 @@
 //! Owns exp, log, tanh, erf and what is made of them, without branches, so that loops over them become vectors.
 //! Does not loop.
 //!
-//! Always: multiplies and adds are rounded one by one (no fused ones), so every machine gives the same bits; NaN gives
+//! Always: multiplies and adds are rounded one by one, so every machine gives the same bits (but for `exp_of_nonpositive`); NaN gives
 //! NaN. Errors against f64 over all values, as the tests measure them: `exp` 1 ulp, `log` 1, `tanh` 2, `erf` 2,
 //! `sigmoid` 3, `silu` 3 (above -87); `gelu` 2e-7 of |x|.
 
@@ -25,18 +25,21 @@ pub(crate) fn exp(x: f32) -> f32 {
     let power = shifted.to_bits().wrapping_sub(ROUNDING.to_bits()).cast_signed();
     // Twice half the power, since 2^128 and 2^-150 are no numbers of their own.
     let half = power >> 1;
-    exp_near_zero(x, shifted - ROUNDING) * power_of_two(half) * power_of_two(power - half)
+    exp_near_zero::<false>(x, shifted - ROUNDING) * power_of_two(half) * power_of_two(power - half)
 }
 
 /// e^x of values that are not above 0 (NaN gives NaN); what would be a subnormal number is 0. For sums of shares, where
-/// that makes no difference, and a fifth faster.
+/// that makes no difference.
+///
+/// With multiply and add fused where the machine does that in one instruction: shares of 1024 x 1024 values then take
+/// 0.41 ms instead of 0.55, and ONNX Runtime takes 0.41. Either way it is within 1 ulp.
 #[inline(always)]
-pub(crate) fn exp_of_nonpositive(x: f32) -> f32 {
+pub(crate) fn exp_of_nonpositive<const FUSED: bool>(x: f32) -> f32 {
     // At -88 the power is -127, whose bits are those of 0.
     let x = if x < -88.0 { -88.0 } else { x };
     // The exponent's offset is in the rounding number: its low bits are then a float's exponent, ready to be shifted.
-    let shifted = x * LOG2_E + (ROUNDING + 127.0);
-    exp_near_zero(x, shifted - (ROUNDING + 127.0)) * f32::from_bits(shifted.to_bits() << 23)
+    let shifted = multiply_add::<FUSED>(x, LOG2_E, ROUNDING + 127.0);
+    exp_near_zero::<FUSED>(x, shifted - (ROUNDING + 127.0)) * f32::from_bits(shifted.to_bits() << 23)
 }
 
 /// The natural logarithm. Of 0 it is -Inf, of less it is NaN.
@@ -134,9 +137,19 @@ pub(crate) fn gelu(x: f32) -> f32 {
 
 /// e^x / 2^power, where x is within half a power of `power` * log 2.
 #[inline(always)]
-fn exp_near_zero(x: f32, power: f32) -> f32 {
-    let r = x - power * LN_2_HIGH - power * LN_2_LOW;
-    1.0 + (r + r * r * polynomial(r, [0.499_999_94, 0.166_665_2, 0.041_668_4, 0.008_368_852, 0.001_381_431_8]))
+fn exp_near_zero<const FUSED: bool>(x: f32, power: f32) -> f32 {
+    let fma = multiply_add::<FUSED>;
+    let r = fma(power, -LN_2_LOW, fma(power, -LN_2_HIGH, x));
+    let square = r * r;
+    // By pairs rather than one after the other: loops wait for the chain of roundings.
+    let near = fma(r, 0.166_665_2, 0.499_999_94);
+    let far = fma(square, 0.001_381_431_8, fma(r, 0.008_368_852, 0.041_668_4));
+    1.0 + fma(square, fma(square, far, near), r)
+}
+
+#[inline(always)]
+fn multiply_add<const FUSED: bool>(x: f32, factor: f32, offset: f32) -> f32 {
+    if FUSED { x.mul_add(factor, offset) } else { x * factor + offset }
 }
 
 /// 2^power, of powers from -126 to 127.
@@ -211,7 +224,9 @@ mod tests {
     fn exp_is_within_a_unit_of_the_last_place() {
         let (error, at) = worst(exp, f64::exp, |_| true);
         assert!(error <= 1.0, "{error} ulp at {at:e}");
-        let (error, at) = worst(exp_of_nonpositive, f64::exp, |x| (-87.3..=0.0).contains(&x));
+        let (error, at) = worst(exp_of_nonpositive::<false>, f64::exp, |x| (-87.3..=0.0).contains(&x));
+        assert!(error <= 1.0, "{error} ulp at {at:e}");
+        let (error, at) = worst(exp_of_nonpositive::<true>, f64::exp, |x| (-87.3..=0.0).contains(&x));
         assert!(error <= 1.0, "{error} ulp at {at:e}");
     }
 
@@ -258,10 +273,12 @@ mod tests {
         assert_eq!((tanh(inf), tanh(-inf), sigmoid(inf), sigmoid(-inf)), (1.0, -1.0, 1.0, 0.0));
         assert_eq!((erf(inf), erf(-inf), gelu(inf), silu(inf)), (1.0, -1.0, inf, inf));
         assert!(gelu(-inf).is_nan() && silu(-inf).is_nan());
-        for function in [exp, exp_of_nonpositive, log, tanh, sigmoid, silu, erf, gelu] {
+        for function in
+            [exp, exp_of_nonpositive::<true>, exp_of_nonpositive::<false>, log, tanh, sigmoid, silu, erf, gelu]
+        {
             assert!(function(f32::NAN).is_nan());
         }
         assert_eq!(tanh(-0.0).to_bits(), (-0.0_f32).to_bits());
-        assert_eq!(exp_of_nonpositive(-inf), 0.0);
+        assert_eq!((exp_of_nonpositive::<true>(-inf), exp_of_nonpositive::<false>(-inf)), (0.0, 0.0));
     }
 }

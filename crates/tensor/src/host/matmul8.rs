@@ -11,6 +11,7 @@
 
 use crate::host::matmul::MatmulSize;
 use crate::host::spread::spread;
+use crate::host::vector::vectorised;
 
 /// The most products of -128 by -128 whose sum is an i32.
 pub(crate) const MOST_K: usize = (i32::MAX / (128 * 128)) as usize;
@@ -48,8 +49,9 @@ pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], scales: Scales<'_>
     });
 }
 
-/// Products along k that are summed before sums go back to memory: panels of them stay in the first cache.
-const DEPTH: usize = 256;
+/// Products along k that are summed before sums go to memory: panels of them stay in the second cache, from which they
+/// come fast enough. With 256, which stay in the first, sums go to memory more often: 1024^3 then takes 1.5 times as long.
+const DEPTH: usize = 1024;
 /// Rows of the first whose panels stay in the second cache.
 const ROWS: usize = 96;
 
@@ -78,7 +80,9 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
 ) {
     let MatmulSize { m, n, k, .. } = *size;
     let columns = n.div_ceil(N);
-    let mut sums = vec![0_i32; m * n];
+    let factors: Vec<f32> = (0..n).map(|column| scales.a * scales.b[column % scales.b.len()]).collect();
+    // Kept only where k is so long that there are several rounds.
+    let mut sums = vec![0_i32; if k > DEPTH { m * n } else { 0 }];
     let mut b_panels = vec![[0_u32; N]; columns * DEPTH.min(k).div_ceil(2)];
     let mut a_panels = vec![[0_u32; M]; ROWS.min(m).div_ceil(M) * DEPTH.min(k).div_ceil(2)];
     for depth in (0..k).step_by(DEPTH) {
@@ -95,24 +99,50 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
                 pack(from, size.a, M.min(high - row * M), deep, panel);
             }
             for (column, b_panel) in b_panels.chunks(pairs).take(columns).enumerate() {
-                let wide = N.min(n - column * N);
+                let factors = &factors[column * N..n.min((column + 1) * N)];
                 for (row, a_panel) in a_panels.chunks(pairs).take(high.div_ceil(M)).enumerate() {
-                    let found = tile.sums(a_panel, b_panel);
+                    let mut found = tile.sums(a_panel, b_panel);
                     let start = (top + row * M) * n + column * N;
-                    for (line, found) in found.iter().take(high - row * M).enumerate() {
-                        let sums = &mut sums[start + line * n..][..wide];
-                        sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
+                    let found = &mut found[..M.min(high - row * M)];
+                    if k > DEPTH {
+                        vectorised!(keep(found, depth == 0, &mut sums[start..], n, factors.len()));
+                    }
+                    if depth + deep == k {
+                        vectorised!(scale(found, factors, &mut out[start..], n));
                     }
                 }
             }
         }
     }
-    crate::host::vector::vectorised!(scale(&sums, scales, n, out));
+    if k == 0 {
+        out.fill(0.0);
+    }
+}
+
+/// Adds what earlier rounds have found, and keeps the sums for later ones.
+#[inline(always)]
+fn keep<const N: usize>(found: &mut [[i32; N]], first: bool, sums: &mut [i32], apart: usize, columns: usize) {
+    for (found, sums) in found.iter_mut().zip(sums.chunks_mut(apart)) {
+        for (found, sum) in found.iter_mut().zip(&mut sums[..columns]) {
+            *found += if first { 0 } else { *sum };
+            *sum = *found;
+        }
+    }
+}
+
+/// Sums as floats, to where they belong.
+#[inline(always)]
+fn scale<const N: usize>(found: &[[i32; N]], factors: &[f32], out: &mut [f32], apart: usize) {
+    for (found, out) in found.iter().zip(out.chunks_mut(apart)) {
+        for ((found, factor), out) in found.iter().zip(factors).zip(out) {
+            *out = *found as f32 * factor;
+        }
+    }
 }
 
 /// Copies `lines` lines of `deep` numbers into a panel of pairs; what is missing is 0. Strides: between lines, and along them.
 fn pack<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize, deep: usize, panel: &mut [[u32; L]]) {
-    crate::host::vector::vectorised!(pack_lines(from, strides, lines, deep, panel));
+    vectorised!(pack_lines(from, strides, lines, deep, panel));
 }
 
 #[inline(always)]
@@ -153,20 +183,6 @@ fn pack_lines<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize
         for (at, words) in panel.iter_mut().enumerate() {
             let two = if 2 * at + 1 < deep { from[(2 * at + 1) * strides.1] } else { 0 };
             words[line] = pair(from[2 * at * strides.1], two);
-        }
-    }
-}
-
-#[inline(always)]
-fn scale(sums: &[i32], scales: Scales<'_>, columns: usize, out: &mut [f32]) {
-    if let [b] = scales.b {
-        let factor = scales.a * b;
-        out.iter_mut().zip(sums).for_each(|(out, sum)| *out = *sum as f32 * factor);
-        return;
-    }
-    for (out, sums) in out.chunks_mut(columns).zip(sums.chunks(columns)) {
-        for ((out, sum), b) in out.iter_mut().zip(sums).zip(scales.b) {
-            *out = *sum as f32 * (scales.a * b);
         }
     }
 }
@@ -280,6 +296,7 @@ mod tests {
             (2, 100, 64, 17),
             (1, 12, 32, 256),
             (1, 97, 31, 513),
+            (1, 14, 35, 2100),
             (1, 300, 70, 150),
         ] {
             for transposed in 0..4 {

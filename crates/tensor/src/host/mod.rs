@@ -3,13 +3,16 @@
 //! Owns loops over values: math, reductions, products, copies and pictures.
 //! Does not know tensors, contexts or devices: shapes come as numbers, and whoever calls has checked them.
 //!
-//! Always: results do not depend on how many threads compute them, nor (matrix products of floats apart, which fuse
-//! multiply and add where the machine can) on which instructions the machine has.
+//! Always: results do not depend on how many threads compute them, nor (products of matrices and softmax
+//! apart, which fuse multiply and add where the machine does) on which instructions the machine has.
 #![cfg_attr(not(test), expect(dead_code, reason = "ops call these; the lint says when all of them are called"))]
 
+#[cfg(test)]
+mod against_numpy;
 pub(crate) mod arg;
 pub(crate) mod gather;
 pub(crate) mod image;
+pub(crate) mod lanes;
 pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod matmul8;

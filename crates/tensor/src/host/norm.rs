@@ -5,6 +5,7 @@
 //!
 //! Always: the mean is taken off before squares are summed, so no digits cancel; the variance divides by the length.
 
+use crate::host::lanes;
 use crate::host::rows::{PART, Rows};
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
@@ -28,8 +29,6 @@ pub(crate) fn layer_norm<R: Rows>(
         vectorised!(norm_rows(input, first * length, length, eps, gamma, beta, out));
     });
 }
-
-const LANES: usize = 64;
 
 #[inline(always)]
 fn norm_rows<R: Rows>(
@@ -95,24 +94,7 @@ fn scale(gamma: Option<&[f32]>, beta: Option<&[f32]>, out: &mut [f32]) {
 
 #[inline(always)]
 fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
-    let mut lanes = [0.0; LANES];
-    let (wholes, rest) = values.as_chunks::<LANES>();
-    for whole in wholes {
-        for lane in 0..LANES {
-            lanes[lane] += of(whole[lane]);
-        }
-    }
-    for (lane, value) in lanes.iter_mut().zip(rest) {
-        *lane += of(*value);
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
+    lanes::fold(values, 0.0, |lane, value| lane + of(value), |one, two| one + two)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! rounded half to even, within -127..=127 (-128 is not used); so finite values come back within scale / 2. NaN is 0, and
 //! +-Inf is +-127.
 
+use crate::host::lanes;
 use crate::host::math::ROUNDING;
 use crate::host::rows::{PART, Rows};
 use crate::host::spread::spread;
@@ -77,20 +78,22 @@ pub(crate) fn dequantize(input: &[i8], channels: Around, scales: &[f32], out: &m
 #[inline(always)]
 fn largest_size<R: Rows>(input: &R, start: usize, len: usize) -> f32 {
     let mut scratch = [0.0; PART];
-    let mut lanes = [0.0_f32; 64];
+    let mut largest = 0.0;
     let mut at = 0;
     while at < len {
         let part = input.part(start + at, PART.min(len - at), &mut scratch);
-        for values in part.chunks(64) {
-            for (lane, value) in lanes.iter_mut().zip(values) {
-                let size = value.abs();
-                // False of NaN, too.
-                *lane = if (size > *lane) & (size < f32::INFINITY) { size } else { *lane };
-            }
-        }
+        largest = larger_size(largest, lanes::fold(part, 0.0, larger_size, larger_size));
         at += part.len();
     }
-    lanes.iter().copied().fold(0.0, f32::max)
+    largest
+}
+
+/// The larger size of the two, of which the second counts only if it is finite.
+#[inline(always)]
+fn larger_size(most: f32, value: f32) -> f32 {
+    let size = value.abs();
+    // False of NaN, too.
+    if (size > most) & (size < f32::INFINITY) { size } else { most }
 }
 
 #[inline(always)]
@@ -122,8 +125,7 @@ fn largest_sizes<R: Rows>(input: &R, lines: usize, sizes: &mut [f32]) {
         for (at, sizes) in sizes.chunks_mut(PART).enumerate() {
             let part = input.part(line * length + at * PART, sizes.len(), &mut scratch);
             for (most, value) in sizes.iter_mut().zip(part) {
-                let size = value.abs();
-                *most = if (size > *most) & (size < f32::INFINITY) { size } else { *most };
+                *most = larger_size(*most, *value);
             }
         }
     }

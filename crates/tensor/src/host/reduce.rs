@@ -8,6 +8,7 @@
 //! values with a NaN among them are NaN, as in NumPy. Along an axis of no length a sum is 0, a mean is NaN, and the largest is
 //! -Inf: whoever calls makes an error of that.
 
+use crate::host::lanes;
 use crate::host::rows::{PART, Rows};
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
@@ -44,8 +45,6 @@ pub(crate) fn reduce<R: Rows>(input: &R, around: Around, how: Reduction, out: &m
     }
 }
 
-/// Lanes of a part: four vectors of 512 bits, so that additions need not wait for each other.
-const LANES: usize = 64;
 /// Values of one total in f64. Long rows are cut here, whatever the number of threads, so that it does not matter.
 const SEGMENT: usize = 64 * PART;
 /// Columns that are reduced side by side: their lanes and totals take 6 KiB of the first cache.
@@ -160,27 +159,7 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
 /// One value of at most a part's values.
 #[inline(always)]
 fn fold_part<J: Join>(values: &[f32]) -> f32 {
-    if values.len() < 16 {
-        return values.iter().fold(J::START, |lane, value| J::take(lane, *value));
-    }
-    let mut lanes = [J::START; LANES];
-    let (wholes, rest) = values.as_chunks::<LANES>();
-    for whole in wholes {
-        for lane in 0..LANES {
-            lanes[lane] = J::take(lanes[lane], whole[lane]);
-        }
-    }
-    for (lane, value) in lanes.iter_mut().zip(rest) {
-        *lane = J::take(*lane, *value);
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = J::join(lanes[lane], lanes[lane + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
+    lanes::fold(values, J::START, J::take, J::join)
 }
 
 #[inline(always)]

@@ -6,6 +6,7 @@
 //! Always: the largest value is taken off first, so nothing overflows. -Inf has the share 0 (and the logarithm -Inf).
 //! Where a NaN or +Inf is, or nothing but -Inf, every share is NaN, as in the formula.
 
+use crate::host::lanes;
 use crate::host::math;
 use crate::host::rows::{PART, Rows};
 use crate::host::spread::spread;
@@ -24,8 +25,6 @@ pub(crate) fn log_softmax<R: Rows>(input: &R, around: Around, out: &mut [f32], t
 
 /// Columns that are computed side by side.
 const COLUMNS: usize = 512;
-/// Lanes of a row: four vectors of 512 bits.
-const LANES: usize = 64;
 
 fn shares<R: Rows, const LOG: bool>(input: &R, around: Around, out: &mut [f32], threads: usize) {
     let Around { outer, length, inner } = around;
@@ -34,18 +33,18 @@ fn shares<R: Rows, const LOG: bool>(input: &R, around: Around, out: &mut [f32], 
     spread(out, length * inner, values, threads, |first, out| {
         let start = first * length * inner;
         if inner == 1 {
-            vectorised!(share_rows::<R, LOG>(input, start, length, out));
+            vectorised!(FUSED => share_rows::<R, LOG, FUSED>(input, start, length, out));
         } else {
             for (at, out) in out.chunks_mut(length * inner).enumerate() {
-                vectorised!(share_columns::<R, LOG>(input, start + at * length * inner, length, inner, out));
+                vectorised!(FUSED => share_columns::<R, LOG, FUSED>(input, start + at * length * inner, length, inner, out));
             }
         }
     });
 }
 
 #[inline(always)]
-fn share_rows<R: Rows, const LOG: bool>(input: &R, start: usize, length: usize, out: &mut [f32]) {
-    let mut scratch = [0.0; PART];
+fn share_rows<R: Rows, const LOG: bool, const FUSED: bool>(input: &R, start: usize, length: usize, out: &mut [f32]) {
+    let (mut scratch, mut room) = ([0.0; PART], [0.0; PART]);
     if length > PART {
         for (row, out) in out.chunks_mut(length).enumerate() {
             // The row goes to its results first, and is worked on there.
@@ -57,7 +56,11 @@ fn share_rows<R: Rows, const LOG: bool>(input: &R, start: usize, length: usize, 
             }
             let mut sum = 0.0_f64;
             for out in out.chunks_mut(PART) {
-                sum += f64::from(if LOG { shift(out, largest) } else { exp_in_place(out, largest) });
+                sum += f64::from(if LOG {
+                    shift::<FUSED>(out, largest, &mut room)
+                } else {
+                    exp_in_place::<FUSED>(out, largest)
+                });
             }
             finish::<LOG>(out, sum as f32);
         }
@@ -70,9 +73,9 @@ fn share_rows<R: Rows, const LOG: bool>(input: &R, start: usize, length: usize, 
             let largest = max(row);
             let sum = if LOG {
                 out.copy_from_slice(row);
-                shift(out, largest)
+                shift::<FUSED>(out, largest, &mut room)
             } else {
-                exp_into(row, out, largest)
+                exp_into::<FUSED>(row, out, largest)
             };
             finish::<LOG>(out, sum);
         }
@@ -87,66 +90,40 @@ fn larger(one: f32, two: f32) -> f32 {
 /// The largest value, whatever NaN there are: those come through where it is taken off.
 #[inline(always)]
 fn max(values: &[f32]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    let (wholes, rest) = values.as_chunks::<LANES>();
-    for whole in wholes {
-        for lane in 0..LANES {
-            lanes[lane] = larger(lanes[lane], whole[lane]);
-        }
-    }
-    for (lane, value) in lanes.iter_mut().zip(rest) {
-        *lane = larger(*lane, *value);
-    }
-    join(lanes, larger)
+    lanes::fold(values, f32::NEG_INFINITY, larger, larger)
+}
+
+#[inline(always)]
+fn sum(values: &[f32]) -> f32 {
+    lanes::fold(values, 0.0, |lane, value| lane + value, |one, two| one + two)
 }
 
 /// e^(x - largest), and the sum of it.
 #[inline(always)]
-fn exp_into(row: &[f32], out: &mut [f32], largest: f32) -> f32 {
-    let mut lanes = [0.0; LANES];
-    let (wholes, rest) = row.as_chunks::<LANES>();
-    let (outs, out_rest) = out.as_chunks_mut::<LANES>();
-    for (whole, out) in wholes.iter().zip(outs) {
-        for lane in 0..LANES {
-            out[lane] = math::exp_of_nonpositive(whole[lane] - largest);
-            lanes[lane] += out[lane];
-        }
+fn exp_into<const FUSED: bool>(row: &[f32], out: &mut [f32], largest: f32) -> f32 {
+    for (out, value) in out.iter_mut().zip(row) {
+        *out = math::exp_of_nonpositive::<FUSED>(*value - largest);
     }
-    for ((value, out), lane) in rest.iter().zip(out_rest).zip(&mut lanes) {
-        *out = math::exp_of_nonpositive(*value - largest);
-        *lane += *out;
-    }
-    join(lanes, |one, two| one + two)
+    sum(out)
 }
 
 #[inline(always)]
-fn exp_in_place(row: &mut [f32], largest: f32) -> f32 {
-    let mut lanes = [0.0; LANES];
-    let (wholes, rest) = row.as_chunks_mut::<LANES>();
-    for whole in wholes {
-        for lane in 0..LANES {
-            whole[lane] = math::exp_of_nonpositive(whole[lane] - largest);
-            lanes[lane] += whole[lane];
-        }
+fn exp_in_place<const FUSED: bool>(row: &mut [f32], largest: f32) -> f32 {
+    for value in row.iter_mut() {
+        *value = math::exp_of_nonpositive::<FUSED>(*value - largest);
     }
-    for (value, lane) in rest.iter_mut().zip(&mut lanes) {
-        *value = math::exp_of_nonpositive(*value - largest);
-        *lane += *value;
-    }
-    join(lanes, |one, two| one + two)
+    sum(row)
 }
 
-/// x - largest in place, and the sum of e to that.
+/// x - largest in place, and the sum of e to that, for which there is room.
 #[inline(always)]
-fn shift(row: &mut [f32], largest: f32) -> f32 {
-    let mut lanes = [0.0; LANES];
-    for values in row.chunks_mut(LANES) {
-        for (value, lane) in values.iter_mut().zip(&mut lanes) {
-            *value -= largest;
-            *lane += math::exp_of_nonpositive(*value);
-        }
+fn shift<const FUSED: bool>(row: &mut [f32], largest: f32, room: &mut [f32]) -> f32 {
+    let room = &mut room[..row.len()];
+    for (value, share) in row.iter_mut().zip(room.iter_mut()) {
+        *value -= largest;
+        *share = math::exp_of_nonpositive::<FUSED>(*value);
     }
-    join(lanes, |one, two| one + two)
+    sum(room)
 }
 
 #[inline(always)]
@@ -157,21 +134,15 @@ fn finish<const LOG: bool>(row: &mut [f32], sum: f32) {
     }
 }
 
-#[inline(always)]
-fn join(mut lanes: [f32; LANES], both: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = both(lanes[lane], lanes[lane + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
-
 /// Down the columns of one slab of `length` lines of `inner` values.
 #[inline(always)]
-fn share_columns<R: Rows, const LOG: bool>(input: &R, start: usize, length: usize, inner: usize, out: &mut [f32]) {
+fn share_columns<R: Rows, const LOG: bool, const FUSED: bool>(
+    input: &R,
+    start: usize,
+    length: usize,
+    inner: usize,
+    out: &mut [f32],
+) {
     let mut scratch = [0.0; PART];
     let (mut largest, mut sums) = ([0.0; COLUMNS], [0.0; COLUMNS]);
     let mut first = 0;
@@ -190,7 +161,7 @@ fn share_columns<R: Rows, const LOG: bool>(input: &R, start: usize, length: usiz
             let out = &mut out[line * inner + first..][..width];
             for ((out, most), sum) in out.iter_mut().zip(largest.iter()).zip(sums.iter_mut()) {
                 let shifted = *out - most;
-                let share = math::exp_of_nonpositive(shifted);
+                let share = math::exp_of_nonpositive::<FUSED>(shifted);
                 *sum += share;
                 *out = if LOG { shifted } else { share };
             }

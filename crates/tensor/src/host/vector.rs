@@ -13,7 +13,27 @@
 /// A macro, since each set needs a closure of its own: one closure (or function) that is handed to three sets is called
 /// from three places, is not inlined into any, and runs as plain SSE2. Seen in the disassembly: 0 registers of 512 bits
 /// as a function, 129 as a macro.
+///
+/// `vectorised!(FUSED => ...)` names a constant that the expression may use: whether multiply and add are one instruction.
 macro_rules! vectorised {
+    ($fused:ident => $body:expr) => {
+        match ::pulp::Arch::new() {
+            #[cfg(target_arch = "x86_64")]
+            ::pulp::Arch::V4(set) => ::pulp::x86::V4::vectorize(set, || {
+                const $fused: bool = true;
+                $body
+            }),
+            #[cfg(target_arch = "x86_64")]
+            ::pulp::Arch::V3(set) => ::pulp::x86::V3::vectorize(set, || {
+                const $fused: bool = true;
+                $body
+            }),
+            _ => {
+                const $fused: bool = cfg!(target_arch = "aarch64");
+                $body
+            }
+        }
+    };
     ($body:expr) => {
         match ::pulp::Arch::new() {
             #[cfg(target_arch = "x86_64")]

@@ -40,7 +40,7 @@ pub enum Unary {
     Round,
     /// |x| where it is a number, 0 where it is infinite or none: what a scale is chosen by.
     FiniteSize,
-    /// A largest size to the scale that maps it to 127; 1 of 0.
+    /// A largest size to the scale that maps it to 127, never subnormal; 1 of 0.
     ScaleOf,
 }
 

@@ -310,7 +310,7 @@ fn unary(op: Unary, a: &[f32], out: &mut [f32]) {
         Unary::Floor => each!(|x| x.floor()),
         Unary::Round => each!(|x| x.round_ties_even()),
         Unary::FiniteSize => each!(|x| if x.abs() < f32::INFINITY { x.abs() } else { 0.0 }),
-        Unary::ScaleOf => each!(|x| if x > 0.0 { x / 127.0 } else { 1.0 }),
+        Unary::ScaleOf => each!(|x| if x > 0.0 { (x / 127.0).max(f32::MIN_POSITIVE) } else { 1.0 }),
     }
 }
 

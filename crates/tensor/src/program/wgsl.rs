@@ -265,7 +265,7 @@ fn unary(op: Unary, dtype: DType, x: &str) -> String {
         Unary::Floor => format!("floor({x})"),
         Unary::Round => format!("round({x})"),
         Unary::FiniteSize => format!("select(vF(0.0), abs({x}), (bitcast<vU>({x}) & vU(0x7fffffffu)) < vU(0x7f800000u))"),
-        Unary::ScaleOf => format!("select(vF(1.0), {x} / vF(127.0), {x} > vF(0.0))"),
+        Unary::ScaleOf => format!("select(vF(1.0), max({x} / vF(127.0), vF(1.17549435e-38)), {x} > vF(0.0))"),
     }
 }
 

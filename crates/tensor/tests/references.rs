@@ -1,0 +1,141 @@
+//! Every op on both sides, joined with a neighbour or alone, against what NumPy computed in float64.
+
+mod fixtures;
+mod sides;
+
+use std::collections::BTreeSet;
+
+use fixtures::{Case, Fixture, cases};
+use sides::both;
+use vramp_tensor::{Context, DType, Expr, Layout, Operand, Picture, Reduction, Resize, Tensor, TensorError, Unary};
+
+fn dtype(name: &str) -> DType {
+    DType::ALL.into_iter().find(|dtype| dtype.name() == name).unwrap_or_else(|| panic!("no type is named {name}"))
+}
+
+/// As a view into something larger, so that nothing relies on where memory begins.
+fn tensor(context: &Context, of: &Fixture) -> Tensor {
+    let dtype = dtype(&of.dtype);
+    let (before, count) = (3, of.shape.iter().product());
+    let bytes: Vec<u8> = std::iter::repeat_n(7, before * dtype.bytes()).chain(of.bytes.iter().copied()).collect();
+    let whole = context.tensor_from_bytes(&bytes, &[before + count], dtype).unwrap();
+    whole.view(before, count).unwrap().reshape(&of.shape).unwrap()
+}
+
+fn picture(case: &Case) -> Picture {
+    let four = |name: &str, fill: f32| {
+        let given: Vec<f32> = case.numbers(name).into_iter().map(|number| number as f32).collect();
+        std::array::from_fn(|at| given.get(at).copied().unwrap_or(fill))
+    };
+    let word = |name: &str| case.settings.get(name).map_or("", String::as_str);
+    let length = |name: &str| case.numbers(name).first().map(|number| *number as usize);
+    Picture {
+        size: length("height").zip(length("width")),
+        channels: word("channels").to_owned(),
+        mean: four("mean", 0.0),
+        std: four("std", 1.0),
+        layout: match word("layout").to_lowercase().as_str() {
+            "nchw" => Layout::Nchw,
+            "nhwc" => Layout::Nhwc,
+            other => panic!("{case}: no layout is named {other}"),
+        },
+        resize: if word("resize") == "nearest" { Resize::Nearest } else { Resize::Bilinear },
+    }
+}
+
+/// What an op is called here, and the expressions it makes.
+fn exprs(case: &Case, inputs: &[Tensor]) -> Vec<Expr> {
+    let input = |at: usize| inputs[at].lazy();
+    let operand = |at: usize| inputs.get(at).map(Operand::from);
+    let flag = |name: &str| case.settings.get(name).is_some_and(|word| word == "1" || word == "true");
+    let axis = case.numbers("axis").first().map(|axis| *axis as isize);
+    let along = || axis.unwrap_or_else(|| panic!("{case}: an axis is expected"));
+    let one = match case.op.as_str() {
+        "add" => input(0).add(&inputs[1]),
+        "sub" => input(0).sub(&inputs[1]),
+        "mul" => input(0).mul(&inputs[1]),
+        "div" => input(0).div(&inputs[1]),
+        "minimum" => input(0).minimum(&inputs[1]),
+        "maximum" => input(0).maximum(&inputs[1]),
+        "pow" => input(0).pow(&inputs[1]),
+        "clamp" => input(0).clamp(case.numbers("min")[0] as f32, case.numbers("max")[0] as f32),
+        "cast" => input(0).cast(dtype(&case.settings["to"])),
+        "softmax" => input(0).softmax(along()),
+        "log_softmax" => input(0).log_softmax(along()),
+        "layer_norm" => input(0).layer_norm(operand(1), operand(2), case.numbers("eps")[0] as f32),
+        "matmul" => input(0).matmul_as(&inputs[1], flag("transpose_a"), flag("transpose_b")),
+        "matmul_i8" => {
+            let transposes = (flag("transpose_a"), flag("transpose_b"));
+            input(0).matmul_scaled(&input(2), &input(1), &input(3), transposes)
+        }
+        "transpose" => {
+            let axes: Vec<usize> = case.numbers("axes").into_iter().map(|axis| axis as usize).collect();
+            input(0).permute(&axes)
+        }
+        "slice" => {
+            let parts = case.numbers("start").into_iter().zip(case.numbers("end")).enumerate();
+            parts.fold(input(0), |expr, (axis, (start, end))| expr.slice(axis as isize, start as usize, end as usize))
+        }
+        "concat" => Expr::concat(&inputs.iter().map(Tensor::lazy).collect::<Vec<_>>(), along()),
+        "gather" => input(0).gather(&inputs[1], along()),
+        "quantize" => {
+            let (values, scale) = input(0).quantize(axis);
+            return vec![values, scale];
+        }
+        "dequantize" => {
+            let scale = match axis {
+                None => input(1),
+                // One scale for each place along the axis.
+                Some(axis) => {
+                    let rank = case.inputs[0].shape.len();
+                    let mut lengths = vec![1; rank];
+                    let at = if axis < 0 { axis + rank as isize } else { axis } as usize;
+                    lengths[at] = case.inputs[0].shape[at];
+                    input(1).reshape(&lengths)
+                }
+            };
+            input(0).dequantize(scale)
+        }
+        "image_to_tensor" => input(0).image_to_tensor(&picture(case)),
+        "tensor_to_image" => input(0).tensor_to_image(&picture(case)),
+        name => match (reduction(name), Unary::named(name)) {
+            (Some(how), _) => input(0).reduce(how, along(), flag("keep")),
+            (_, Some(op)) => input(0).unary(op),
+            _ => panic!("{case}: this test does not know the op"),
+        },
+    };
+    vec![one]
+}
+
+fn reduction(name: &str) -> Option<Reduction> {
+    use Reduction::{ArgMax, ArgMin, Max, Mean, MeanOfSquares, Min, Sum};
+    [Sum, Mean, Max, Min, MeanOfSquares, ArgMax, ArgMin].into_iter().find(|how| how.name() == name)
+}
+
+/// Values of any type, as f64.
+fn values(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
+    let bytes = tensor.read_bytes()?;
+    let fixture = Fixture { shape: tensor.shape().lengths().to_vec(), dtype: tensor.dtype().name().to_owned(), bytes };
+    Ok(fixture.values())
+}
+
+#[test]
+fn every_op_gives_what_numpy_gives() {
+    let cases = cases();
+    assert!(cases.len() > 700, "{} cases were read", cases.len());
+    let mut ops = BTreeSet::new();
+    for (side, context) in both() {
+        for case in &cases {
+            let inputs: Vec<Tensor> = case.inputs.iter().map(|input| tensor(&context, input)).collect();
+            let results = exprs(case, &inputs).into_iter().map(|expr| {
+                let made = expr.run().unwrap_or_else(|error| panic!("{side} {case}: {error}"));
+                values(&made).unwrap()
+            });
+            let results: Vec<Vec<f64>> = results.collect();
+            let wrong = std::panic::catch_unwind(|| case.compare(&results)).is_err();
+            assert!(!wrong, "on the {side}");
+            ops.insert(case.op.clone());
+        }
+    }
+    assert_eq!(ops.len(), 40, "{ops:?}");
+}

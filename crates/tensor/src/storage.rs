@@ -230,6 +230,24 @@ impl Storage {
         unreachable!("without a device the host has them")
     }
 
+    /// The newest values on the device, where only it has them: its side, the buffer, and from where to where words are to
+    /// come down.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn only_on_device(
+        &self,
+        asking: Asking<'_>,
+        (start, end): (usize, usize),
+    ) -> Result<Option<(Arc<Side>, (Buffer, u64, u64))>, TensorError> {
+        let state = self.state();
+        state.check(asking)?;
+        let on_host = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
+        let only = state.device.as_ref().filter(|_| !on_host && start < end);
+        let first = start / 4 * 4;
+        Ok(only.map(|Copy { of, .. }| {
+            (Arc::clone(&of.side), (of.buffer.clone(), first as u64, (end - first) as u64))
+        }))
+    }
+
     /// As `read`, to be awaited. What is on the host is shown at once.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn read_later<T: Send + 'static>(

@@ -295,3 +295,25 @@ fn memory_of_the_device_is_a_tensor_without_a_copy() {
     assert!(matches!(foreign, TensorError::Foreign { .. }));
     assert!(matches!(Context::on_host().tensor_over(&buffer, &[1], DType::U8), Err(TensorError::NoDevice { .. })));
 }
+
+#[test]
+fn several_tensors_come_down_in_one_submission() {
+    for (side, context) in both() {
+        let tensors: Vec<_> = (0..5_u8).map(|i| context.tensor(&[f32::from(i); 3], &[3]).unwrap()).collect();
+        let made: Vec<_> = tensors.iter().map(|tensor| tensor.add(1.0).unwrap()).collect();
+        let before = context.device().map(|device| device.counters());
+        let views: Vec<_> = made.iter().map(|tensor| tensor.view(1, 2).unwrap()).chain([tensors[4].clone()]).collect();
+        let read = context.read_all::<f32>(&views.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!(read.len(), 6);
+        for (i, values) in read[..5].iter().enumerate() {
+            assert_eq!(*values, [i as f32 + 1.0; 2], "{side}");
+        }
+        assert_eq!(read[5], [4.0; 3], "{side}: the host had it");
+        if let (Some(before), Some(device)) = (before, context.device()) {
+            assert_eq!(device.counters().since(&before).submits, 1, "{side}");
+        }
+        assert_eq!(context.transfers().host_reads, 6, "{side}");
+        let none: Vec<Vec<f32>> = context.read_all(&[]).unwrap();
+        assert!(none.is_empty());
+    }
+}

@@ -33,16 +33,21 @@ struct State {
 pub(super) enum Arrival {
     /// Where the device has put it, which takes one of few places.
     Mapped(Arrived),
-    /// Copied, to make room.
-    Copied(Vec<u8>),
+    /// Copied, to make room: its parts.
+    Copied(Vec<Vec<u8>>),
 }
 
 impl Arrival {
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// One of its parts.
+    pub(super) fn bytes(&self, part: usize) -> &[u8] {
         match self {
-            Arrival::Mapped(arrived) => arrived.bytes(0),
-            Arrival::Copied(bytes) => bytes,
+            Arrival::Mapped(arrived) => arrived.bytes(part),
+            Arrival::Copied(parts) => &parts[part],
         }
+    }
+
+    fn copied(arrived: &Arrived) -> Arrival {
+        Arrival::Copied((0..arrived.len()).map(|part| arrived.bytes(part).to_vec()).collect())
     }
 }
 
@@ -54,7 +59,7 @@ impl Arrivals {
         if state.ignored.remove(&ticket) {
             return;
         }
-        let arrival = if copy { Arrival::Copied(arrived.bytes(0).to_vec()) } else { Arrival::Mapped(arrived) };
+        let arrival = if copy { Arrival::copied(&arrived) } else { Arrival::Mapped(arrived) };
         state.there.insert(ticket, arrival);
         let waker = state.wakers.remove(&ticket);
         drop(state);
@@ -105,7 +110,7 @@ impl Arrivals {
     pub(super) fn make_room(&self) {
         for arrival in self.state().there.values_mut() {
             if let Arrival::Mapped(arrived) = arrival {
-                *arrival = Arrival::Copied(arrived.bytes(0).to_vec());
+                *arrival = Arrival::copied(arrived);
             }
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use vramp_gpu::Readbacks;
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrival, Arrivals};
 use crate::error::{Of, TensorError};
 
 /// A download that was asked for.
@@ -41,10 +41,15 @@ impl Asked {
 
     /// Waits for it and shows its bytes.
     pub(crate) fn wait<T>(self, show: impl FnOnce(&[u8]) -> T) -> Result<T, TensorError> {
+        self.wait_for_parts(|parts| show(parts.bytes(0)))
+    }
+
+    /// Waits for it and shows the bytes of its parts, by their number.
+    pub(crate) fn wait_for_parts<T>(self, show: impl FnOnce(&Parts<'_>) -> T) -> Result<T, TensorError> {
         loop {
             if let Some(arrival) = self.arrivals.take(self.ticket) {
                 self.has_come.set(true);
-                return Ok(show(arrival.bytes()));
+                return Ok(show(&Parts(&arrival)));
             }
             let left = self.left()?;
             match self.readbacks.wait(left).of(self.op)? {
@@ -65,7 +70,7 @@ impl Asked {
         }
         if let Some(arrival) = self.arrivals.take_or_wake(self.ticket, waker) {
             self.has_come.set(true);
-            return Ok(Some(show(arrival.bytes())));
+            return Ok(Some(show(arrival.bytes(0))));
         }
         self.left().map(|_| None)
     }
@@ -82,6 +87,15 @@ impl Asked {
     /// The same, to be awaited. A thread waits for the device on its behalf, from the first time that it is polled.
     pub(crate) fn later<T>(self, show: impl FnOnce(&[u8]) -> T + Unpin) -> impl Future<Output = Result<T, TensorError>> {
         Later { asked: self, show: Some(show), helped: false }
+    }
+}
+
+/// What has come down, by parts.
+pub(crate) struct Parts<'a>(&'a Arrival);
+
+impl Parts<'_> {
+    pub(crate) fn bytes(&self, part: usize) -> &[u8] {
+        self.0.bytes(part)
     }
 }
 

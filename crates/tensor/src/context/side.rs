@@ -204,8 +204,15 @@ impl Side {
 
     /// Asks for a part of a buffer behind all that is recorded, which is played.
     pub(crate) fn ask(&self, op: &'static str, from: &Buffer, offset: u64, bytes: u64) -> Result<Asked, TensorError> {
+        self.ask_for(op, &[(from.clone(), offset, bytes)])
+    }
+
+    /// Asks for several parts, which come down together.
+    pub(crate) fn ask_for(&self, op: &'static str, parts: &[(Buffer, u64, u64)]) -> Result<Asked, TensorError> {
         let mut lane = self.lane();
-        lane.recording.download_part(from, offset, bytes).of(op)?;
+        for (from, offset, bytes) in parts {
+            lane.recording.download_part(from, *offset, *bytes).of(op)?;
+        }
         let played = lane.play(op, &self.arrivals)?;
         let ticket = played.expect("a recording with a download has a ticket");
         let readbacks = lane.player.readbacks().clone();

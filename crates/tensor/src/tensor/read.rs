@@ -5,9 +5,55 @@
 //!
 //! Always: each read is counted; a write is seen through every tensor that shares the memory.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use super::Tensor;
+use crate::context::Context;
 use crate::dtype::Element;
 use crate::error::TensorError;
+
+impl Context {
+    /// The values of several tensors; those on the device come down together, in one submission.
+    pub fn read_all<T: Element>(&self, tensors: &[&Tensor]) -> Result<Vec<Vec<T>>, TensorError> {
+        let op = "read_all";
+        let mut values: Vec<Option<Vec<T>>> = Vec::with_capacity(tensors.len());
+        #[cfg(not(target_arch = "wasm32"))]
+        let (mut sides, mut parts, mut places) = (None, Vec::new(), Vec::new());
+        for (at, tensor) in tensors.iter().enumerate() {
+            tensor.check_type::<T>(op)?;
+            if !tensor.context().is(self) {
+                return Err(TensorError::Foreign { op });
+            }
+            #[cfg(not(target_arch = "wasm32"))]
+            if let Some((side, part)) = tensor.storage().only_on_device(tensor.asking(op), tensor.byte_range())?
+                && sides.as_ref().is_none_or(|known| Arc::ptr_eq(known, &side))
+            {
+                sides = Some(side);
+                parts.push(part);
+                places.push(at);
+                values.push(None);
+                continue;
+            }
+            values.push(Some(tensor.read()?));
+            let _ = at;
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(side) = sides {
+            self.counts().host_reads.fetch_add(parts.len() as u64, Ordering::Relaxed);
+            side.ask_for(op, &parts)?.wait_for_parts(|arrived| {
+                for (part, at) in places.iter().enumerate() {
+                    let (start, end) = tensors[*at].byte_range();
+                    let mut own = vec![T::zeroed(); tensors[*at].count()];
+                    let skip = start % 4;
+                    bytemuck::cast_slice_mut(&mut own).copy_from_slice(&arrived.bytes(part)[skip..skip + end - start]);
+                    values[*at] = Some(own);
+                }
+            })?;
+        }
+        Ok(values.into_iter().map(|values| values.unwrap_or_default()).collect())
+    }
+}
 
 impl Tensor {
     /// Its values on the host; waits for the device.

@@ -33,6 +33,7 @@ pub use vramp_handlers as handlers;
 pub use vramp_kernels as kernels;
 pub use vramp_plan as plan;
 pub use vramp_runtime as runtime;
+pub use vramp_tensor as tensor;
 
 pub use vramp_handlers::{FileProbe, catalog, kinds};
 

@@ -9,6 +9,7 @@
 
 mod clock;
 mod ends;
+mod tensor;
 mod works;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ use vramp_runtime::{Kinds, PrepareError, RunError};
 use crate::{Session, SessionError};
 
 pub use clock::cpu_time;
+pub use tensor::{TENSOR_WORKS, TensorWork};
 pub use works::{Suite, WORKS, Work};
 
 use ends::{Kept, Span};
@@ -50,6 +52,20 @@ pub enum BenchError {
         work: &'static str,
         /// How many frames.
         frames: u64,
+    },
+    /// A work on tensors failed.
+    #[error("{work}: {problem}")]
+    Tensor {
+        /// Which work.
+        work: &'static str,
+        /// Why.
+        problem: vramp_tensor::TensorError,
+    },
+    /// A work on tensors was to run on the device, and did not.
+    #[error("{work}: the device was given nothing to compute")]
+    NotOnDevice {
+        /// Which work.
+        work: &'static str,
     },
 }
 

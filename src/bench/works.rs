@@ -16,17 +16,20 @@ pub enum Suite {
     Filters,
     /// Several in a row.
     Pipelines,
+    /// Ops on tensors.
+    Tensor,
 }
 
 impl Suite {
     /// Every suite.
-    pub const ALL: [Suite; 2] = [Suite::Filters, Suite::Pipelines];
+    pub const ALL: [Suite; 3] = [Suite::Filters, Suite::Pipelines, Suite::Tensor];
 
     /// The word used in text.
     pub const fn name(self) -> &'static str {
         match self {
             Suite::Filters => "filters",
             Suite::Pipelines => "pipelines",
+            Suite::Tensor => "tensor",
         }
     }
 }
@@ -76,7 +79,7 @@ const CONVOLVE5: &str = "bench-still SIZE ! convolve kernel=-2,-1,0,1,2,3,4,-2,-
 const CONVOLVE7: &str = "bench-still SIZE ! convolve kernel=-3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0,1,2,3,4,5,\
     -3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0 divisor=32 name=out";
 
-/// Every work.
+/// Every work on frames.
 pub static WORKS: &[Work] = &[
     filter("brightness_contrast", "bench-still SIZE ! contrast 1.2 ! brightness 0.0392157 name=out"),
     filter("gamma", "bench-still SIZE ! gamma 2.2 name=out"),

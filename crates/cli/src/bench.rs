@@ -6,9 +6,11 @@
 //! Always: a measurement is printed as soon as it is there; there is nothing to finish, so Ctrl-C ends it at once.
 
 use anyhow::anyhow;
-use vramp::bench::{Bench, BenchError, Effort, Measurement, WORKS, Work};
+use vramp::bench::{Bench, BenchError, Effort, Measurement, Suite, TENSOR_WORKS, TensorWork, WORKS, Work};
+use vramp::gpu::AdapterKind;
 use vramp::plan::Profile;
-use vramp::{Session, SessionError};
+use vramp::tensor::Context;
+use vramp::{Session, SessionError, machine};
 
 use crate::args::BenchArgs;
 use crate::failure::{Failure, chainless};
@@ -29,7 +31,34 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         let measured = measured.map_err(failure)?;
         page::result(if args.json { json(&measured)? } else { row(&measured) }.as_bytes())?;
     }
+    let works: Vec<&TensorWork> = TENSOR_WORKS.iter().filter(|work| is_wanted_tensor(work, &args.what)).collect();
+    if works.is_empty() {
+        return Ok(());
+    }
+    let context = context(args)?;
+    for work in works {
+        let measured = work.measure(&context, effort).map_err(failure)?;
+        page::result(if args.json { json(&measured)? } else { row(&measured) }.as_bytes())?;
+    }
     Ok(())
+}
+
+/// Where tensors are measured: the device where one is asked for or there is hardware, otherwise the host.
+fn context(args: &BenchArgs) -> Result<Context, Failure> {
+    let wishes = &args.wishes;
+    let builder = Context::builder();
+    let builder = wishes.threads.map_or_else(Context::builder, |threads| builder.threads(threads as usize));
+    let choice = session::choice(wishes);
+    let insists = session::insists(wishes);
+    let is_hardware = || machine::adapter(&choice).is_ok_and(|adapter| adapter.kind != AdapterKind::Software);
+    if wishes.cpu || !insists && !is_hardware() {
+        return Ok(builder.on_host());
+    }
+    match choice.open() {
+        Ok(device) => builder.on(&device).map_err(|error| Failure::Failed(error.into())),
+        Err(error) if insists => Err(Failure::NoPlan(error.into())),
+        Err(_) => Ok(builder.on_host()),
+    }
 }
 
 fn wished<'a>(args: &BenchArgs, profile: Option<&Profile>, session: Session<'a>) -> Session<'a> {
@@ -37,10 +66,14 @@ fn wished<'a>(args: &BenchArgs, profile: Option<&Profile>, session: Session<'a>)
     profile.map_or(session.clone(), |profile| session.profile(profile.clone()))
 }
 
-const HEADING: &str = "work                  backend        ms      min   cpu ms       fps  hash\n";
+const HEADING: &str = "work                       backend        ms      min   cpu ms       fps  hash\n";
 
 fn is_wanted(work: &Work, what: &[String]) -> bool {
     what.is_empty() || what.iter().any(|word| word == work.name || word == work.suite.name())
+}
+
+fn is_wanted_tensor(work: &TensorWork, what: &[String]) -> bool {
+    what.is_empty() || what.iter().any(|word| word == work.name || word == Suite::Tensor.name())
 }
 
 /// What means nothing here.
@@ -75,5 +108,5 @@ fn json(measured: &Measurement) -> Result<String, Failure> {
 fn row(measured: &Measurement) -> String {
     let Measurement { work, backend, ms_median, ms_min, cpu_ms, fps, hash, .. } = measured;
     let cpu = cpu_ms.map_or("-".to_owned(), |ms| format!("{ms:.3}"));
-    format!("{work:21} {backend:8} {ms_median:>8.3} {ms_min:>8.3} {cpu:>8} {fps:>9.0}  {hash}\n")
+    format!("{work:26} {backend:8} {ms_median:>8.3} {ms_min:>8.3} {cpu:>8} {fps:>9.0}  {hash}\n")
 }

@@ -95,13 +95,13 @@ pub(crate) fn open_device(wishes: &Wishes) -> Result<Result<Device, String>, Fai
 }
 
 /// Whether options ask for a device, so that doing without it would be wrong.
-fn insists(wishes: &Wishes) -> bool {
+pub(crate) fn insists(wishes: &Wishes) -> bool {
     let on_gpu = wishes.place.iter().any(|(_, space)| *space == Space::Gpu);
     wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() || on_gpu
 }
 
 /// The adapter that options name or describe; any where they do neither.
-fn choice(wishes: &Wishes) -> Choice {
+pub(crate) fn choice(wishes: &Wishes) -> Choice {
     let mut choice = named_choice(wishes.backend, wishes.device.as_ref()).prefer(wishes.prefer.unwrap_or_default());
     if let Some(bytes) = wishes.min_memory {
         choice = choice.least_memory_bytes(bytes);

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use vramp::bench::{Suite, WORKS};
+use vramp::bench::{Suite, TENSOR_WORKS, WORKS};
 use vramp::plan::Size;
 
 use super::{Wishes, seconds};
@@ -20,12 +20,17 @@ threads, which is what to compare on a busy machine. The hash is of the last fra
 was timed was computed. It is the same on every machine, but for pipe5_seed_rgba, whose
 pictures move and show what was measured.
 
+The suite `tensor` has sizes of its own. On a device its times include bringing the result
+to the host. It runs on the device with --gpu, or where there is hardware; --cpu keeps it
+on the host. Its hashes are those of one kind of machine: sums depend on their order.
+
 `--json` prints one line of JSON a measurement, with the keys peer, work, size, threads,
 backend, ms_median, ms_min, cpu_ms, fps, reps and hash.
 
 Examples:
   vramp bench
   vramp bench filters --threads 1 --cpu
+  vramp bench tensor --gpu
   vramp bench chain5 gauss9_s2 --size 640x480 --json";
 
 #[derive(clap::Args)]
@@ -48,7 +53,8 @@ pub(crate) struct BenchArgs {
 
 fn names() -> Vec<PossibleValue> {
     let suites = Suite::ALL.iter().map(|suite| suite.name());
-    suites.chain(WORKS.iter().map(|work| work.name)).map(PossibleValue::new).collect()
+    let works = WORKS.iter().map(|work| work.name).chain(TENSOR_WORKS.iter().map(|work| work.name));
+    suites.chain(works).map(PossibleValue::new).collect()
 }
 
 fn size(word: &str) -> Result<Size, String> {

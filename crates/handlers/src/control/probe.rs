@@ -88,6 +88,13 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::frames(Probe { settings, state: State::default(), to: std::io::stderr() }))
 }
 
+/// XXH64 of bytes, as it is printed for frames.
+pub fn hash_of_bytes(bytes: &[u8]) -> u64 {
+    let mut hash = Xxh64::new();
+    hash.add(bytes);
+    hash.hash()
+}
+
 /// The hash of what can be seen of a frame in host memory, as `probe` prints it.
 pub fn hash(frame: &Frame) -> u64 {
     hash_of(frame.meta().format, frame.meta().size, &frame.bytes())

@@ -169,7 +169,6 @@ impl ToPixels {
 
     /// Its parameters and grid: values become `v * scale + bias`, then bytes.
     pub(crate) fn launch(
-        &self,
         pixels: usize,
         offset: usize,
         out_offset: usize,
@@ -254,7 +253,7 @@ mod tests {
         for (channels, order) in [(1, Order::Planes), (3, Order::Pixels), (3, Order::Planes), (4, Order::Pixels)] {
             let kind = ToPixels { order, channels, value: Hook::plain(DType::F32), vectors: 0 };
             let count = 12 / channels;
-            let launch = kind.launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
+            let launch = ToPixels::launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
             let got = run(&kind.shader(), &launch, &[bytes_of(&values)], count * 4);
             for (at, pixel) in got.chunks(4).enumerate() {
                 let byte = |c: usize| match order {

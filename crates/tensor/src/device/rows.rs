@@ -6,6 +6,8 @@
 //!
 //! Always: a row is `length` values, `inner` apart; a row is worked on by [`GROUP`] invocations or by one.
 
+use std::fmt::Write;
+
 use crate::shape::Around;
 
 /// Invocations of a workgroup, which are rows or the lanes of one row.
@@ -55,7 +57,7 @@ impl Lanes {
         for (name, of) in joins {
             match self {
                 Lanes::One => {
-                    text += &format!("fn all_{name}(v: {of}, lane: u32) -> {of} {{ return v; }}\n");
+                    let _ = writeln!(text, "fn all_{name}(v: {of}, lane: u32) -> {of} {{ return v; }}");
                 }
                 Lanes::Group => {
                     let shared = format!("shared_{of}").replace(['<', '>'], "_");

@@ -6,6 +6,8 @@
 //! Always: an invocation owns whole words; a word of which only a part is results is read, changed and written by the
 //! one invocation that owns it, so that what lies beside the results stays.
 
+use std::fmt::Write;
+
 use crate::dtype::DType;
 
 use super::text::{Launch, Text};
@@ -73,7 +75,8 @@ pub(super) fn push_main(text: &mut Text, dtype: DType) {
         );
         for slot in 0..per {
             let shift = slot * bits;
-            store += &format!(
+            let _ = write!(
+                store,
                 "    {{
         // What lies before the first result wraps around and is beyond the last.
         let at = first + {slot}u - p.out_offset;

@@ -90,12 +90,12 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The passes of a reduction. Each reads what the one before it has written.
-    pub(crate) fn plan(around: Around) -> SmallVec<[Step; 3]> {
+    /// The passes of a reduction, on a software driver or another. Each reads what the one before it has written.
+    pub(crate) fn plan(around: Around, software: bool) -> SmallVec<[Step; 3]> {
         let mut steps = SmallVec::new();
         let mut around = around;
         loop {
-            let lanes = Lanes::for_shape(around);
+            let lanes = Lanes::for_shape(around, software);
             let most = match lanes {
                 Lanes::One => MOST_PER_INVOCATION,
                 Lanes::Group => PER_GROUP,
@@ -224,7 +224,11 @@ mod tests {
 
     /// All passes, with values that begin behind `offset` others.
     fn reduce(fold: Fold, hooks: &Hooks, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
-        let steps = Step::plan(around);
+        reduce_on(false, fold, hooks, around, offset, bytes)
+    }
+
+    fn reduce_on(software: bool, fold: Fold, hooks: &Hooks, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
+        let steps = Step::plan(around, software);
         let mut from = bytes.to_vec();
         for (pass, step) in steps.iter().enumerate() {
             let reduce = Reduce::new(fold, hooks, &steps, pass);
@@ -253,14 +257,24 @@ mod tests {
 
     #[test]
     fn every_reduction_of_every_kind_of_row_is_that_of_f64() {
-        let shapes = [(3, 1, 1), (70, 33, 1), (3, 1000, 1), (2, 5, 3), (2, 40, 700), (1, 20_000, 1), (1, 9000, 130)];
+        let shapes = [
+            (3, 1, 1),
+            (70, 33, 1),
+            (3, 1000, 1),
+            (2, 5, 3),
+            (2, 40, 700),
+            (1, 20_000, 1),
+            (1, 9000, 130),
+            (260, 60, 1),
+        ];
         for (outer, length, inner) in shapes {
             let around = Around { outer, length, inner };
             // Coarse, so that there are equals.
             let values: Vec<f32> =
                 noise(3 + outer * length * inner, 1).iter().map(|v| (v * 512.0).round() / 64.0).collect();
             for fold in ALL {
-                let got = reduce(fold, &Hooks::plain(DType::F32), around, 3, bytes_of(&values));
+                let software = outer == 260;
+                let got = reduce_on(software, fold, &Hooks::plain(DType::F32), around, 3, bytes_of(&values));
                 assert_eq!(got.len(), outer * inner);
                 for (at, bits) in got.iter().enumerate() {
                     let base = 3 + at / inner * length * inner + at % inner;
@@ -311,7 +325,7 @@ mod tests {
         let hooks = Hooks { value, finish, vectors: 1 };
         for length in [10, 1000, 40_000] {
             let around = Around { outer: 1, length, inner: 1 };
-            let steps = Step::plan(around);
+            let steps = Step::plan(around, true);
             let mut from = bytes_of(&vec![1.0_f32; length]).to_vec();
             for (pass, step) in steps.iter().enumerate() {
                 let reduce = Reduce::new(Fold::Sum, &hooks, &steps, pass);
@@ -333,8 +347,9 @@ mod tests {
 
     #[test]
     fn no_pass_goes_through_too_many_values() {
-        for (outer, length, inner) in [(1, 1 << 28, 1), (1, 1 << 20, 64), (1 << 20, 64, 1), (1, 40_000, 5000)] {
-            let steps = Step::plan(Around { outer, length, inner });
+        let shapes = [(1, 1 << 28, 1), (1, 1 << 20, 64), (1 << 20, 64, 1), (1, 40_000, 5000), (5000, 40_000, 1)];
+        for ((outer, length, inner), software) in shapes.into_iter().flat_map(|shape| [(shape, false), (shape, true)]) {
+            let steps = Step::plan(Around { outer, length, inner }, software);
             assert_eq!(steps.last().unwrap().parts, 1);
             for step in &steps {
                 let each = step.around.length.div_ceil(step.parts).div_ceil(step.lanes.count());

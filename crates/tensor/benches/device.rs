@@ -28,6 +28,7 @@ use device::image::{Filter, FromPixels, Order, Picture};
 use device::matmul::{Along, Operand, Product, Scale, Sizes, Strides, Tile};
 use device::reduce::{Fold, Reduce, Step};
 use device::softmax::Softmax;
+use device::transpose::Transpose;
 use device::{Hook, Hooks, Lanes, Place};
 use shape::Around;
 use vramp_gpu::{Backend, Buffer, Device, Kernel, Player, Recording};
@@ -47,6 +48,7 @@ fn main() {
     bench.mean_of_squares();
     bench.softmax();
     bench.transpose();
+    bench.transpose_planes();
     bench.picture();
     for size in [512, 1024] {
         bench.matmul(size);
@@ -104,6 +106,18 @@ impl Bench {
         let kernel = self.device.prepare(&copy.shader()).unwrap();
         self.measure("transpose_1024x1024", |device, owner, recording| {
             let launch = copy.launch(&source, &Place::whole(0, 1 << 20), device.limits().workgroups_per_dimension);
+            let out = device.lend(4 << 20, owner).unwrap();
+            recording.dispatch(&kernel, &[&from, &out], launch.params(), launch.grid).unwrap();
+            recording.download(&out).unwrap();
+        });
+    }
+
+    fn transpose_planes(&mut self) {
+        let (from, source) = (self.noise(1 << 20, 5), Source::new(0, &[1024, 1024], &[1, 1024]));
+        let turned = Transpose::of(&source).expect("it is one");
+        let kernel = self.device.prepare(&Transpose::shader()).unwrap();
+        self.measure("transpose_1024x1024 by strips", |device, owner, recording| {
+            let launch = turned.launch(0, device.limits().workgroups_per_dimension);
             let out = device.lend(4 << 20, owner).unwrap();
             recording.dispatch(&kernel, &[&from, &out], launch.params(), launch.grid).unwrap();
             recording.download(&out).unwrap();

@@ -49,6 +49,14 @@ impl Source {
         Source { offset, axes }
     }
 
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(super) fn axes(&self) -> &[(usize, usize)] {
+        &self.axes
+    }
+
     /// Axes that are left.
     pub(crate) fn rank(&self) -> usize {
         self.axes.len()

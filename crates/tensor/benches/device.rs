@@ -23,10 +23,13 @@ pub use dtype::DType;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use device::copy::{Copy, Source};
+use device::image::{Filter, FromPixels, Order, Picture};
 use device::matmul::{Along, Operand, Product, Scale, Sizes, Strides, Tile};
 use device::reduce::{Fold, Reduce, Step};
 use device::softmax::Softmax;
-use device::{Hook, Hooks, Lanes};
+use device::transpose::Transpose;
+use device::{Hook, Hooks, Lanes, Place};
 use shape::Around;
 use vramp_gpu::{Backend, Buffer, Device, Kernel, Player, Recording};
 
@@ -44,6 +47,9 @@ fn main() {
     let before = bench.device.counters().dispatches;
     bench.mean_of_squares();
     bench.softmax();
+    bench.transpose();
+    bench.transpose_planes();
+    bench.picture();
     for size in [512, 1024] {
         bench.matmul(size);
     }
@@ -62,7 +68,7 @@ impl Bench {
         let (count, tensors) = (262_144, 10);
         let inputs: Vec<Buffer> = (0..tensors).map(|seed| self.noise(count, seed)).collect();
         let around = Around { outer: 1, length: count, inner: 1 };
-        let (steps, hooks) = (Step::plan(around), Hooks::plain(DType::F32));
+        let (steps, hooks) = (Step::plan(around, true), Hooks::plain(DType::F32));
         let passes: Vec<_> = (0..steps.len()).map(|pass| Reduce::new(Fold::MeanSquare, &hooks, &steps, pass)).collect();
         let kernels: Vec<Kernel> = passes.iter().map(|pass| self.device.prepare(&pass.shader()).unwrap()).collect();
         self.measure("square_mean_10x1MB", |device, owner, recording| {
@@ -94,8 +100,51 @@ impl Bench {
         }
     }
 
+    fn transpose(&mut self) {
+        let (from, source) = (self.noise(1 << 20, 5), Source::new(0, &[1024, 1024], &[1, 1024]));
+        let copy = Copy { dtype: DType::F32, rank: source.rank() };
+        let kernel = self.device.prepare(&copy.shader()).unwrap();
+        self.measure("transpose_1024x1024", |device, owner, recording| {
+            let launch = copy.launch(&source, &Place::whole(0, 1 << 20), device.limits().workgroups_per_dimension);
+            let out = device.lend(4 << 20, owner).unwrap();
+            recording.dispatch(&kernel, &[&from, &out], launch.params(), launch.grid).unwrap();
+            recording.download(&out).unwrap();
+        });
+    }
+
+    fn transpose_planes(&mut self) {
+        let (from, source) = (self.noise(1 << 20, 5), Source::new(0, &[1024, 1024], &[1, 1024]));
+        let turned = Transpose::of(&source).expect("it is one");
+        let kernel = self.device.prepare(&Transpose::shader()).unwrap();
+        self.measure("transpose_1024x1024 by strips", |device, owner, recording| {
+            let launch = turned.launch(0, device.limits().workgroups_per_dimension);
+            let out = device.lend(4 << 20, owner).unwrap();
+            recording.dispatch(&kernel, &[&from, &out], launch.params(), launch.grid).unwrap();
+            recording.download(&out).unwrap();
+        });
+    }
+
+    fn picture(&mut self) {
+        let from = self.noise(1920 * 1080, 5);
+        let kind = FromPixels {
+            filter: Filter::Bilinear,
+            order: Order::Planes,
+            channels: [0, 1, 2].as_slice().into(),
+            out: DType::F32,
+        };
+        let kernel = self.device.prepare(&kind.shader()).unwrap();
+        self.measure("picture_1080p_to_640x640", |device, owner, recording| {
+            let (mean, std, to) = ([0.5; 4], [0.5; 4], [640, 640]);
+            let picture = Picture { from: [1920, 1080], offset: 0, to, out_offset: 0, mean, std };
+            let launch = kind.launch(&picture, device.limits().workgroups_per_dimension);
+            let out = device.lend(640 * 640 * 12, owner).unwrap();
+            recording.dispatch(&kernel, &[&from, &out], launch.params(), launch.grid).unwrap();
+            recording.download(&out).unwrap();
+        });
+    }
+
     fn matmul(&mut self, size: usize) {
-        let (a, b) = (self.noise(size * size, 1), self.noise(size * size, 2));
+        let (left, right) = (self.noise(size * size, 1), self.noise(size * size, 2));
         for tile in Tile::CANDIDATES {
             let product = Product {
                 a: Operand { dtype: DType::F32, along: Along::K },
@@ -117,7 +166,7 @@ impl Bench {
             self.measure(&name, |device, owner, recording| {
                 let launch = product.launch(&sizes, device.limits().workgroups_per_dimension);
                 let out = device.lend((size * size * 4) as u64, owner).unwrap();
-                recording.dispatch(&kernel, &[&a, &b, &out], launch.params(), launch.grid).unwrap();
+                recording.dispatch(&kernel, &[&left, &right, &out], launch.params(), launch.grid).unwrap();
                 recording.download(&out).unwrap();
             });
         }
@@ -142,7 +191,8 @@ impl Bench {
             record(&self.device, &self.owner, &mut recording);
             self.player.play(&mut recording).unwrap();
             let arrived = self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was asked for");
-            arrived.bytes(0)[0]
+            // Others hand out an array of their own, so this one copies too.
+            (0..arrived.len()).map(|part| arrived.bytes(part).to_vec()).collect::<Vec<_>>()
         };
         once();
         let (mut cpu, mut wall) = (f64::MAX, f64::MAX);

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use vramp_gpu::{Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording};
+use vramp_gpu::{AdapterKind, Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording};
 use vramp_plan::Shader;
 
 use super::arrivals::Arrivals;
@@ -50,7 +50,7 @@ pub(crate) struct Side {
     lane: Mutex<Lane>,
     kernels: Mutex<HashMap<String, Kernel>>,
     arrivals: Arc<Arrivals>,
-    tile: Mutex<Tile>,
+    tile: Mutex<Option<Tile>>,
 }
 
 struct Lane {
@@ -73,7 +73,7 @@ impl Side {
             lane: Mutex::new(lane),
             kernels: Mutex::default(),
             arrivals,
-            tile: Mutex::new(Tile::usual(device.adapter().kind)),
+            tile: Mutex::default(),
         })
     }
 
@@ -113,18 +113,21 @@ impl Side {
         Ok(kernel)
     }
 
-    /// The tile that products are cut into: what the tuner found best on this device, or what suits its kind.
-    pub(crate) fn tile(&self) -> Tile {
-        *self.tile.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether the device is the CPU, pretending.
+    pub(crate) fn is_software(&self) -> bool {
+        self.device.adapter().kind == AdapterKind::Software
     }
 
-    pub(crate) fn set_tile(&self, tile: Tile) {
+    /// The tile that a product is cut into: what was found best on this device, or what suits its kind.
+    pub(crate) fn tile(&self, m: usize, n: usize) -> Tile {
+        let found = *self.tile.lock().unwrap_or_else(PoisonError::into_inner);
+        // Small products have use for small tiles only.
+        found.filter(|_| m > 4 && n > 1).unwrap_or_else(|| Tile::usual(m, n, self.is_software()))
+    }
+
+    /// From now on products are cut into this, or again into what suits the device.
+    pub(crate) fn set_tile(&self, tile: Option<Tile>) {
         *self.tile.lock().unwrap_or_else(PoisonError::into_inner) = tile;
-    }
-
-    /// Kernels that are kept.
-    pub(crate) fn kernel_count(&self) -> usize {
-        self.kernels().len()
     }
 
     /// Records something behind all that is recorded; plays it where enough has gathered.

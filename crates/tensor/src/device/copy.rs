@@ -12,7 +12,7 @@ use vramp_plan::Shader;
 
 use crate::dtype::DType;
 
-use super::text::{Launch, Text, load_bits};
+use super::text::{Launch, MATH, Text, load_bits};
 use super::words::{self, Place};
 
 /// A kind of copy.
@@ -49,6 +49,14 @@ impl Source {
         Source { offset, axes }
     }
 
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(super) fn axes(&self) -> &[(usize, usize)] {
+        &self.axes
+    }
+
     /// Axes that are left.
     pub(crate) fn rank(&self) -> usize {
         self.axes.len()
@@ -70,11 +78,14 @@ impl Copy {
         names.extend((0..self.rank).flat_map(|axis| [format!("length{axis}"), format!("stride{axis}")]));
         let fields: Vec<&str> = names.iter().map(String::as_str).chain(words::FIELDS).collect();
         text.params(&fields, 0);
+        text.push(MATH);
         let mut element = String::from("fn element(i: u32) -> u32 {\n    var rest = i;\n    var at = p.offset;\n");
         for axis in (1..self.rank).rev() {
             let _ = writeln!(
                 element,
-                "    at += rest % p.length{axis} * p.stride{axis};\n    rest = rest / p.length{axis};"
+                "    let q{axis} = quotient(rest, p.length{axis});
+    at += (rest - q{axis} * p.length{axis}) * p.stride{axis};
+    rest = q{axis};"
             );
         }
         let _ =

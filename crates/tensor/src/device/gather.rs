@@ -10,7 +10,7 @@ use vramp_plan::Shader;
 use crate::dtype::DType;
 use crate::shape::Around;
 
-use super::text::{Launch, Text, load_bits};
+use super::text::{Launch, MATH, Text, load_bits};
 use super::words::{self, Place};
 
 /// A kind of gathering.
@@ -31,6 +31,7 @@ impl Gather {
         text.write("out", "u32");
         let fields: Vec<&str> = FIELDS.iter().copied().chain(words::FIELDS).collect();
         text.params(&fields, 0);
+        text.push(MATH);
         let beyond = match self.dtype {
             DType::F32 => "0x7fc00000u",
             DType::F16 => "0x7e00u",
@@ -39,10 +40,11 @@ impl Gather {
         // A negative number is a large one without a sign.
         text.push(&format!(
             "fn element(i: u32) -> u32 {{
-    let row = i / p.inner;
-    let picked = index[p.index_offset + row % p.indices];
+    let row = quotient(i, p.inner);
+    let outer = quotient(row, p.indices);
+    let picked = index[p.index_offset + row - outer * p.indices];
     if picked >= p.length {{ return {beyond}; }}
-    let at = p.offset + (row / p.indices * p.length + picked) * p.inner + i % p.inner;
+    let at = p.offset + (outer * p.length + picked) * p.inner + (i - row * p.inner);
     return {};
 }}",
             load_bits(self.dtype, "in0", "at")

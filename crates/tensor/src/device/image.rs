@@ -7,6 +7,7 @@
 //! Always: bilinear means between the four nearest pixel centres, where centres lie at halves and the edge repeats;
 //! pictures of the same size pass unchanged. Back: halves are rounded up, NaN becomes 0, alpha is 255 unless given.
 
+use smallvec::SmallVec;
 use vramp_plan::Shader;
 
 use crate::dtype::DType;
@@ -34,19 +35,21 @@ pub(crate) enum Order {
 }
 
 /// A kind of way from pixels to values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FromPixels {
     /// How it is resized.
     pub filter: Filter,
     /// The order of the results.
     pub order: Order,
+    /// Which channels, in the wanted order: 0 to 3, one to four of them.
+    pub channels: SmallVec<[u8; 4]>,
     /// f32 or f16.
     pub out: DType,
 }
 
 /// One start of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Picture<'a> {
+pub(crate) struct Picture {
     /// Width and height of the pixels.
     pub from: [usize; 2],
     /// Where they begin, in pixels.
@@ -55,15 +58,13 @@ pub(crate) struct Picture<'a> {
     pub to: [usize; 2],
     /// Where it begins.
     pub out_offset: usize,
-    /// Which channels, in the wanted order: 0 to 3, one to four of them.
-    pub channels: &'a [u8],
-    /// What is taken off, per place in that order.
+    /// What is taken off, per place in the order of the channels.
     pub mean: [f32; 4],
     /// What is divided by.
     pub std: [f32; 4],
 }
 
-const FIELDS: [&str; 7] = ["offset", "in_w", "in_h", "out_w", "out_h", "channels", "picks"];
+const FIELDS: [&str; 6] = ["offset", "in_w", "in_h", "out_w", "out_h", "pixels"];
 
 const BILINEAR: &str =
     "    let at_x = clamp((f32(x) + 0.5) * (f32(p.in_w) / f32(p.out_w)) - 0.5, 0.0, f32(p.in_w - 1u));
@@ -72,55 +73,66 @@ const BILINEAR: &str =
     let y0 = u32(at_y);
     let x1 = min(x0 + 1u, p.in_w - 1u);
     let y1 = min(y0 + 1u, p.in_h - 1u);
-    let right = at_x - f32(x0);
-    let below = at_y - f32(y0);
-    let top = mix(channel_of(y0 * p.in_w + x0, channel), channel_of(y0 * p.in_w + x1, channel), right);
-    let bottom = mix(channel_of(y1 * p.in_w + x0, channel), channel_of(y1 * p.in_w + x1, channel), right);
-    return mix(top, bottom, below);";
+    let top = mix(pixel_at(x0, y0), pixel_at(x1, y0), at_x - f32(x0));
+    let bottom = mix(pixel_at(x0, y1), pixel_at(x1, y1), at_x - f32(x0));
+    return mix(top, bottom, at_y - f32(y0));";
 
 /// In whole numbers, so that what lies exactly between two is the same everywhere.
-const NEAREST: &str = "    let near_x = (2u * x + 1u) * p.in_w / (2u * p.out_w);
-    let near_y = (2u * y + 1u) * p.in_h / (2u * p.out_h);
-    return channel_of(near_y * p.in_w + near_x, channel);";
+const NEAREST: &str = "    let near_x = quotient((2u * x + 1u) * p.in_w, 2u * p.out_w);
+    let near_y = quotient((2u * y + 1u) * p.in_h, 2u * p.out_h);
+    return pixel_at(near_x, near_y);";
 
 impl FromPixels {
     /// The kernel. Buffers: the pixels, the results.
-    pub(crate) fn shader(self) -> Shader {
+    pub(crate) fn shader(&self) -> Shader {
         let mut text = Text::new();
         text.read("in0", "u32");
         text.write("out", "u32");
         let fields: Vec<&str> = FIELDS.iter().copied().chain(words::FIELDS).collect();
         text.params_with(&fields, &["mean: vec4<u32>", "share: vec4<u32>"], 0);
         text.push(MATH);
-        let split = match self.order {
-            Order::Planes => {
-                "    let pixels = p.out_w * p.out_h;\n    let c = i / pixels;\n    let pixel = i - c * pixels;"
-            }
-            Order::Pixels => "    let pixel = i / p.channels;\n    let c = i - pixel * p.channels;",
-        };
-        let bits = match self.out {
-            DType::F16 => "half_bits(normal(x, y, c))",
-            _ => "bitcast<u32>(normal(x, y, c))",
-        };
+        let count = self.channels.len();
+        let picks: String = (0..4).map(|at| ['x', 'y', 'z', 'w'][usize::from(self.channels[at % count] % 4)]).collect();
         let wgsl = include_str!("image.wgsl")
             .replace("$SAMPLE", if self.filter == Filter::Bilinear { BILINEAR } else { NEAREST })
-            .replace("$SPLIT", split)
-            .replace("$BITS", bits);
+            .replace("$PICKS", &picks);
         text.push(&wgsl);
-        words::push_main(&mut text, self.out);
+        let place = |c: usize| match self.order {
+            Order::Planes => format!("{c}u * p.pixels + i"),
+            Order::Pixels => format!("i * {count}u + {c}u"),
+        };
+        if self.out == DType::F16 {
+            let split = match self.order {
+                Order::Planes => "let c = quotient(i, p.pixels);\n    let v = normal(i - c * p.pixels);".to_owned(),
+                Order::Pixels => {
+                    format!(
+                        "let pixel = quotient(i, {count}u);\n    let c = i - pixel * {count}u;\n    let v = normal(pixel);"
+                    )
+                }
+            };
+            let pick = "select(select(v.x, v.y, c == 1u), select(v.z, v.w, c == 3u), c >= 2u)";
+            text.push(&format!("fn element(i: u32) -> u32 {{\n    {split}\n    return half_bits({pick});\n}}"));
+            words::push_main(&mut text, self.out);
+        } else {
+            let stores = (0..count).map(|c| {
+                let part = ['x', 'y', 'z', 'w'][c];
+                format!("    out[p.out_offset + {}] = bitcast<u32>(v.{part});\n", place(c))
+            });
+            let stores: String = stores.collect();
+            words::push_entry(&mut text, &format!("    let i = number;\n    let v = normal(i);\n{stores}"));
+        }
         text.shader(format!("pixels to {}", self.out), 64)
     }
 
     /// Its parameters and grid.
-    pub(crate) fn launch(self, picture: &Picture<'_>, most: u32) -> Launch {
-        let Picture { from, to, channels, .. } = *picture;
-        let picks = channels.iter().rev().fold(0_u32, |picks, channel| picks << 8 | u32::from(*channel));
-        let count = channels.len();
-        let own = [picture.offset, from[0], from[1], to[0], to[1], count].map(|number| number as u32);
-        let own: Vec<u32> = own.into_iter().chain([picks]).collect();
+    pub(crate) fn launch(&self, picture: &Picture, most: u32) -> Launch {
+        let Picture { from, to, .. } = *picture;
+        let pixels = to[0] * to[1];
+        let own = [picture.offset, from[0], from[1], to[0], to[1], pixels].map(|number| number as u32);
         let vectors = picture.mean.map(f32::to_bits).into_iter().chain(picture.std.map(|std| (1.0 / std).to_bits()));
-        let vectors: Vec<u32> = vectors.collect();
-        Place::whole(picture.out_offset, to[0] * to[1] * count).launch(self.out, &own, most).with_hook(&vectors)
+        let vectors: SmallVec<[u32; 8]> = vectors.collect();
+        let count = if self.out == DType::F16 { pixels * self.channels.len() } else { pixels };
+        Place::whole(picture.out_offset, count).launch(self.out, &own, most).with_hook(&vectors)
     }
 }
 
@@ -172,7 +184,6 @@ impl ToPixels {
 
     /// Its parameters and grid: values become `v * scale + bias`, then bytes.
     pub(crate) fn launch(
-        &self,
         pixels: usize,
         offset: usize,
         out_offset: usize,
@@ -227,8 +238,8 @@ mod tests {
                     (Order::Pixels, DType::F32),
                     (Order::Planes, DType::F16),
                 ] {
-                    let kind = FromPixels { filter, order, out };
-                    let picture = Picture { from, offset: 1, to, out_offset: 0, channels, mean, std };
+                    let kind = FromPixels { filter, order, channels: SmallVec::from_slice(channels), out };
+                    let picture = Picture { from, offset: 1, to, out_offset: 0, mean, std };
                     let count = to[0] * to[1] * channels.len();
                     let got = run(&kind.shader(), &kind.launch(&picture, MOST), &[&all], count * out.bytes());
                     for (at, value) in got.chunks(out.bytes()).enumerate() {
@@ -257,7 +268,7 @@ mod tests {
         for (channels, order) in [(1, Order::Planes), (3, Order::Pixels), (3, Order::Planes), (4, Order::Pixels)] {
             let kind = ToPixels { order, channels: (0..channels as u8).collect(), value: Hook::plain(DType::F32), vectors: 0 };
             let count = 12 / channels;
-            let launch = kind.launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
+            let launch = ToPixels::launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
             let got = run(&kind.shader(), &launch, &[bytes_of(&values)], count * 4);
             for (at, pixel) in got.chunks(4).enumerate() {
                 let byte = |c: usize| match order {

@@ -1,25 +1,20 @@
 // Pixels to values: resized, normalised, in the wanted order, in one go.
 //
 // In: rgba8, a word per pixel. Out: a value per chosen channel and pixel.
+// Grid: an invocation per pixel, or per word of the result where values share words.
 
-fn channel_of(pixel: u32, channel: u32) -> f32 {
-    return f32(extractBits(in0[p.offset + pixel], channel * 8u, 8u));
+fn pixel_at(x: u32, y: u32) -> vec4<f32> {
+    return vec4<f32>(unpack4xU8(in0[p.offset + y * p.in_w + x]));
 }
 
-// The chosen channel of the pixel at x, y of the result.
-fn sample(x: u32, y: u32, channel: u32) -> f32 {
+// All channels of the pixel at x, y of the result.
+fn sample(x: u32, y: u32) -> vec4<f32> {
 $SAMPLE
 }
 
-// The result at x, y in place c of the chosen order.
-fn normal(x: u32, y: u32, c: u32) -> f32 {
-    let v = sample(x, y, extractBits(p.picks, c * 8u, 8u)) / 255.0;
-    return (v - bitcast<f32>(p.mean[c])) * bitcast<f32>(p.share[c]);
-}
-
-fn element(i: u32) -> u32 {
-$SPLIT
-    let y = pixel / p.out_w;
-    let x = pixel - y * p.out_w;
-    return $BITS;
+// The chosen channels in their order, normal.
+fn normal(pixel: u32) -> vec4<f32> {
+    let y = quotient(pixel, p.out_w);
+    let v = sample(pixel - y * p.out_w, y) / 255.0;
+    return (v.$PICKS - bitcast<vec4<f32>>(p.mean)) * bitcast<vec4<f32>>(p.share);
 }

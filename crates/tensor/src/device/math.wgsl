@@ -16,6 +16,17 @@ fn infinity() -> f32 {
     return bitcast<f32>(bits);
 }
 
+// n / d for d up to 2^31: software drivers divide one lane after another, and this by eight. A guess, a better one, and a
+// last step of one.
+fn quotient(n: u32, d: u32) -> u32 {
+    let share = 1.0 / f32(d);
+    var q = u32(f32(n) * share);
+    q += bitcast<u32>(i32(floor(f32(bitcast<i32>(n - q * d)) * share)));
+    let rest = bitcast<i32>(n - q * d);
+    q = select(q, q - 1u, rest < 0);
+    return select(q, q + 1u, rest >= bitcast<i32>(d));
+}
+
 // The bits of the nearest f16, the even one of two. pack2x16float may round either way, and need not give infinity for
 // what is too large.
 fn half_bits(v: f32) -> u32 {

@@ -18,6 +18,7 @@ pub(crate) mod reduce;
 mod rows;
 pub(crate) mod softmax;
 mod text;
+pub(crate) mod transpose;
 #[cfg(test)]
 mod trial;
 mod words;
@@ -29,3 +30,61 @@ pub(crate) use words::Place;
 
 /// The most rounds of one loop in one invocation: Mesa 22 ends an invocation silently at 65,535.
 pub(crate) const MOST_ROUNDS: usize = 32_768;
+
+#[cfg(test)]
+mod tests {
+    use vramp_gpu::{Device, LimitSet};
+    use vramp_plan::Shader;
+
+    use super::copy::Copy;
+    use super::gather::Gather;
+    use super::image::{Filter, FromPixels, Order};
+    use super::matmul::{Along, Operand, Product, Scale, Tile};
+    use super::norm::Norm;
+    use super::reduce::{Fold, Reduce, Step};
+    use super::softmax::Softmax;
+    use super::transpose::Transpose;
+    use super::{Hook, Hooks, Lanes};
+    use crate::dtype::DType;
+    use crate::shape::Around;
+
+    /// The largest of each kind.
+    fn shaders() -> Vec<Shader> {
+        let (hooks, lanes) = (Hooks::plain(DType::F16), Lanes::Group);
+        let steps = Step::plan(Around { outer: 1, length: 1 << 20, inner: 1 }, false);
+        let operand = Operand { dtype: DType::I8, along: Along::Any };
+        let product = |tile| Product {
+            a: operand,
+            b: operand,
+            scale: Scale::Columns,
+            out: DType::F32,
+            wide: false,
+            tile,
+            finish: Hook::pass_product(),
+            vectors: 0,
+        };
+        let channels = [0, 1, 2].as_slice().into();
+        let picture = FromPixels { filter: Filter::Bilinear, order: Order::Planes, channels, out: DType::F16 };
+        let mut all = vec![
+            Reduce::new(Fold::ArgMax, &hooks, &steps, 0).shader(),
+            Softmax { log: true, lanes, hooks: hooks.clone() }.shader(),
+            Norm { gamma: Some(DType::F32), beta: Some(DType::F16), lanes, hooks }.shader(),
+            Copy { dtype: DType::U8, rank: 8 }.shader(),
+            Gather { dtype: DType::F16 }.shader(),
+            Transpose::shader(),
+            picture.shader(),
+        ];
+        all.extend(Tile::CANDIDATES.into_iter().map(|tile| product(tile).shader()));
+        all
+    }
+
+    #[test]
+    fn the_limits_of_webgpu_and_of_older_devices_are_enough() {
+        for limits in [LimitSet::WebGpu, LimitSet::Downlevel] {
+            let device = Device::choose().limits(limits).open().unwrap();
+            for shader in shaders() {
+                device.prepare(&shader).unwrap_or_else(|error| panic!("{limits:?}: {error}"));
+            }
+        }
+    }
+}

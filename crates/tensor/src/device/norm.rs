@@ -30,7 +30,7 @@ pub(crate) struct Norm {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rows {
     /// How many.
-    pub rows: usize,
+    pub count: usize,
     /// How long.
     pub length: usize,
     /// Where values begin.
@@ -74,9 +74,9 @@ impl Norm {
 
     /// Its parameters and grid.
     pub(crate) fn launch(&self, at: &Rows, most: u32) -> Launch {
-        let words = [at.offset, at.rows, at.length, at.gamma_offset, at.beta_offset, at.out_offset];
+        let words = [at.offset, at.count, at.length, at.gamma_offset, at.beta_offset, at.out_offset];
         let words: Vec<u32> = words.into_iter().map(|number| number as u32).chain([at.epsilon.to_bits()]).collect();
-        Launch::new(&words, self.lanes.groups(at.rows), most)
+        Launch::new(&words, self.lanes.groups(at.count), most)
     }
 }
 
@@ -98,8 +98,15 @@ mod tests {
             ] {
                 let [gamma_type, beta_type] = with.map(|with| with.then_some(DType::F32));
                 let norm = Norm { gamma: gamma_type, beta: beta_type, lanes, hooks: Hooks::plain(DType::F32) };
-                let at =
-                    Rows { rows, length, offset: 2, gamma_offset: 1, beta_offset: 3, out_offset: 0, epsilon: 1e-5 };
+                let at = Rows {
+                    count: rows,
+                    length,
+                    offset: 2,
+                    gamma_offset: 1,
+                    beta_offset: 3,
+                    out_offset: 0,
+                    epsilon: 1e-5,
+                };
                 let mut inputs = vec![bytes_of(&values)];
                 inputs.extend(with[0].then_some(bytes_of(&gamma)));
                 inputs.extend(with[1].then_some(bytes_of(&beta)));

@@ -172,7 +172,7 @@ pub(super) fn load_bits(dtype: DType, buffer: &str, at: &str) -> String {
 mod tests {
     use half::f16;
 
-    use super::super::trial::{MOST, bytes_of, run};
+    use super::super::trial::{MOST, bytes_of, noise, run};
     use super::super::words::{self, Place};
     use super::*;
 
@@ -229,12 +229,27 @@ mod tests {
         }
         let special = [0.0, -1e9, f32::NEG_INFINITY, f32::NAN];
         let got = evaluate("bitcast<u32>(exp_of(v))", &special).into_iter().map(f32::from_bits).collect::<Vec<_>>();
-        assert!(got[0] == 1.0 && got[1] == 0.0 && got[2] == 0.0 && got[3].is_nan(), "{got:?}");
+        assert_eq!(got[..3], [1.0, 0.0, 0.0]);
+        assert!(got[3].is_nan(), "{got:?}");
         let sums: Vec<f32> =
             (0..20_000).map(|at| 1.003_f32.powi(at / 2) + at as f32 * 1e-4).filter(|v| v.is_finite()).collect();
         for (v, got) in sums.iter().zip(evaluate("bitcast<u32>(log_of(v))", &sums)) {
             let wanted = f64::from(*v).ln();
             assert!((f64::from(f32::from_bits(got)) - wanted).abs() <= 3e-7 * wanted.abs(), "{v}");
+        }
+    }
+
+    #[test]
+    fn quotients_are_exact() {
+        let numbers =
+            [0, 1, 2, 6, 7, 8, 63, 640, 0xff_ffff, 0x100_0001, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1, u32::MAX];
+        let noisy = noise(2000, 3).into_iter().map(|v| (v.abs() * u32::MAX as f32) as u32);
+        let values: Vec<f32> = numbers.into_iter().chain(noisy).map(f32::from_bits).collect();
+        for by in [1_u32, 2, 3, 7, 255, 640, 1023, 65_537, 10_000_019, 0x7fff_ffff] {
+            let got = evaluate(&format!("quotient(in0[i], {by}u)"), &values);
+            for (n, got) in values.iter().zip(got) {
+                assert_eq!(got, n.to_bits() / by, "{} by {by}", n.to_bits());
+            }
         }
     }
 

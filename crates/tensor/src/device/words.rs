@@ -6,6 +6,8 @@
 //! Always: an invocation owns whole words; a word of which only a part is results is read, changed and written by the
 //! one invocation that owns it, so that what lies beside the results stays.
 
+use std::fmt::Write;
+
 use crate::dtype::DType;
 
 use super::text::{Launch, Text};
@@ -57,12 +59,12 @@ impl Place {
     }
 }
 
-/// The entry of a kernel whose results are of this type.
+/// The entry of a kernel whose results are of this type. The text has the functions of [`MATH`](super::MATH) already.
 pub(super) fn push_main(text: &mut Text, dtype: DType) {
     let per = dtype.per_word();
     let store = if per == 1 {
-        "    let at = number / p.run * p.pitch + number % p.run;
-    out[p.out_offset + at] = element(number);"
+        "    let run = quotient(number, p.run);
+    out[p.out_offset + run * (p.pitch - p.run) + number] = element(number);"
             .to_owned()
     } else {
         let bits = 32 / per;
@@ -73,12 +75,13 @@ pub(super) fn push_main(text: &mut Text, dtype: DType) {
         );
         for slot in 0..per {
             let shift = slot * bits;
-            store += &format!(
+            let _ = write!(
+                store,
                 "    {{
-        // What lies before the first result wraps around and is beyond the last.
-        let at = first + {slot}u - p.out_offset;
-        let within = at % p.pitch;
-        let i = at / p.pitch * p.run + within;
+        let at = max(first + {slot}u, p.out_offset) - p.out_offset;
+        let run = quotient(at, p.pitch);
+        let within = at - run * p.pitch;
+        let i = run * p.run + within;
         if within < p.run && i < p.count && first + {slot}u >= p.out_offset {{
             made |= (element(i) & {ones}u) << {shift}u;
             mask |= {}u;
@@ -94,5 +97,10 @@ pub(super) fn push_main(text: &mut Text, dtype: DType) {
         out[word] = (out[word] & ~mask) | made;
     }"
     };
-    text.push(&include_str!("words.wgsl").replace("$STORE", &store));
+    push_entry(text, &store);
+}
+
+/// The entry of a kernel that stores as it likes, once per `number` of those that it owns.
+pub(super) fn push_entry(text: &mut Text, store: &str) {
+    text.push(&include_str!("words.wgsl").replace("$STORE", store));
 }

@@ -9,7 +9,8 @@ mod fixtures;
 use half::f16;
 
 use self::fixtures::{Case, Fixture, cases};
-use super::image::{Layout, Normal, Resize};
+use super::image::Normal;
+use crate::image::{Layout, Resize};
 use super::matmul::MatmulSize;
 use super::matmul8::Scales;
 use super::reduce::Reduction;

@@ -22,6 +22,7 @@ use crate::device::matmul::{Operand, Product, Scale, Sizes, Strides};
 use crate::device::norm::{self, Norm};
 use crate::device::reduce::{Fold, Reduce, Step};
 use crate::device::softmax::{self, Softmax};
+use crate::device::transpose::Transpose;
 use crate::device::{Hook, Hooks, Lanes as RowLanes, Launch, Place, image};
 use crate::dtype::DType;
 use crate::error::{Of, TensorError};
@@ -45,9 +46,7 @@ pub(super) fn make(context: &Context, side: &Arc<Side>, stage: &Stage, made: &Ma
             making.norm(of, (gamma.as_ref(), beta.as_ref()), *epsilon, cluster, made)?
         }
         Kind::Matmul(product) => making.product(product, &node.shape, None, made)?,
-        Kind::Strided { of, offset, strides } => {
-            making.map(&of_strides(made.of(of), &node.shape, *offset, strides), &node.shape)?
-        }
+        Kind::Strided { of, offset, strides } => making.strided(made.of(of), *offset, strides)?,
         Kind::Concat { parts, axis } => making.concat(parts, *axis, made)?,
         Kind::Gather { of, indices, axis } => making.gather(made.of(of), made.of(indices), of.shape.around(*axis))?,
         Kind::FromImage { of, picture } => making.from_image(made.of(of), picture)?,
@@ -94,6 +93,20 @@ impl Making<'_> {
         Ok(out)
     }
 
+    /// Values by strides: planes that are turned have a kernel of their own, anything else is a program that reads so.
+    fn strided(&self, of: &Tensor, offset: usize, strides: &[usize]) -> Result<Buffer, TensorError> {
+        let source = Source::new(of.offset() + offset, self.node.shape.lengths(), strides);
+        match Transpose::of(&source).filter(|_| of.dtype().bytes() == 4) {
+            Some(turned) => {
+                let out = self.lend(self.node.shape.count(), of.dtype())?;
+                let launch = turned.launch(0, self.most());
+                self.dispatch("transpose", Transpose::shader, &[self.buffer(of)?, out.clone()], &launch)?;
+                Ok(out)
+            }
+            None => self.map(&of_strides(of, &self.node.shape, offset, strides), &self.node.shape),
+        }
+    }
+
     fn reduce(
         &self,
         how: Reduction,
@@ -112,7 +125,7 @@ impl Making<'_> {
             Reduction::ArgMin => Fold::ArgMin,
         };
         let reading = self.reading(of, cluster, made)?;
-        let steps = Step::plan(around);
+        let steps = Step::plan(around, self.side.is_software());
         let (mut inputs, mut words) = (reading.buffers.clone(), reading.words.as_slice());
         let mut offset = reading.offset;
         for (pass, step) in steps.iter().enumerate() {
@@ -139,7 +152,7 @@ impl Making<'_> {
         cluster: Option<&Cluster>,
         made: &Made,
     ) -> Result<Buffer, TensorError> {
-        let lanes = RowLanes::for_shape(around);
+        let lanes = RowLanes::for_shape(around, self.side.is_software());
         if around.length > softmax::MOST_LENGTH {
             let problem = format!("rows of {} values; at most {} on this device", around.length, softmax::MOST_LENGTH);
             return Err(TensorError::NotSupported { op: self.op, problem });
@@ -162,14 +175,14 @@ impl Making<'_> {
         made: &Made,
     ) -> Result<Buffer, TensorError> {
         let around = of.shape.around(of.shape.rank() - 1);
-        let lanes = RowLanes::for_shape(around);
+        let lanes = RowLanes::for_shape(around, self.side.is_software());
         let reading = self.reading(of, cluster, made)?;
         let (gamma, beta) = (gamma.map(|node| made.of(node)), beta.map(|node| made.of(node)));
         let dtype_of = |tensor: Option<&Tensor>| tensor.map(Tensor::dtype);
         let kernel = Norm { gamma: dtype_of(gamma), beta: dtype_of(beta), lanes, hooks: reading.hooks.clone() };
         let key = format!("norm {:?} {:?} {lanes:?} {}", kernel.gamma, kernel.beta, reading.signature);
         let rows = norm::Rows {
-            rows: around.outer,
+            count: around.outer,
             length: around.length,
             offset: reading.offset,
             gamma_offset: gamma.map_or(0, Tensor::offset),
@@ -223,13 +236,14 @@ impl Making<'_> {
             }
             None => (Hook::pass_product(), Vec::new(), Vec::new()),
         };
+        let tile = self.side.tile(m, n);
         let kernel = Product {
             a: Operand { dtype: a.dtype(), along: a_strides.along(m, k) },
             b: Operand { dtype: b.dtype(), along: b_strides.along(n, k) },
             scale: Scale::None,
             out: DType::F32,
-            wide: n.is_multiple_of(4),
-            tile: self.side.tile(),
+            wide: n.is_multiple_of(4) && tile.n.is_multiple_of(4),
+            tile,
             finish,
             vectors: words.len().div_ceil(4),
         };
@@ -305,14 +319,14 @@ impl Making<'_> {
     }
 
     fn from_image(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
-        let channels: Vec<u8> = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
+        let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
         // Pixels are whole words: a view that begins inside of one is copied.
         let of = if of.offset().is_multiple_of(4) { of.clone() } else { self.copied(of)? };
         let filter = match picture.resize {
             Resize::Nearest => Filter::Nearest,
             Resize::Bilinear => Filter::Bilinear,
         };
-        let kernel = FromPixels { filter, order: order(picture.layout), out: DType::F32 };
+        let kernel = FromPixels { filter, order: order(picture.layout), channels, out: DType::F32 };
         let (height, width) = host::size_of_picture(of.shape());
         let (to_height, to_width) = host::size_of_tensor(picture.layout, &self.node.shape);
         let start = image::Picture {
@@ -320,7 +334,6 @@ impl Making<'_> {
             offset: of.offset() / 4,
             to: [to_width, to_height],
             out_offset: 0,
-            channels: &channels,
             mean: picture.mean,
             std: picture.std,
         };
@@ -337,7 +350,7 @@ impl Making<'_> {
         let pixels = self.node.shape.count() / 4;
         let scale = picture.std.map(|std| std * 255.0);
         let bias = picture.mean.map(|mean| mean * 255.0);
-        let launch = kernel.launch(pixels, of.offset(), 0, scale, bias, self.most());
+        let launch = ToPixels::launch(pixels, of.offset(), 0, scale, bias, self.most());
         let out = self.lend(self.node.shape.count(), DType::U8)?;
         let key = format!("to image {:?} {}", kernel.order, picture.channels);
         self.dispatch(&key, || kernel.shader(), &[self.buffer(of)?, out.clone()], &launch)?;

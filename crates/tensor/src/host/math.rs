@@ -25,21 +25,27 @@ pub(crate) fn exp(x: f32) -> f32 {
     let power = shifted.to_bits().wrapping_sub(ROUNDING.to_bits()).cast_signed();
     // Twice half the power, since 2^128 and 2^-150 are no numbers of their own.
     let half = power >> 1;
-    exp_near_zero::<false>(x, shifted - ROUNDING) * power_of_two(half) * power_of_two(power - half)
+    exp_near_zero(x, shifted - ROUNDING) * power_of_two(half) * power_of_two(power - half)
 }
 
-/// e^x of values that are not above 0 (NaN gives NaN); what would be a subnormal number is 0. For sums of shares, where
-/// that makes no difference.
+/// e^x of values that are not above 0 (NaN gives NaN), within 2.5 ulp; what would be a subnormal number is 0. For sums of
+/// shares, where neither makes a difference.
 ///
-/// With multiply and add fused where the machine does that in one instruction: shares of 1024 x 1024 values then take
-/// 0.41 ms instead of 0.55, and ONNX Runtime takes 0.41. Either way it is within 1 ulp.
+/// Multiply and add are fused where the machine does that in one instruction, and the polynomial has a term less than that
+/// of [`exp`]: shares of 1024 x 1024 values take 0.55 ms as `exp` is, 0.41 fused and 0.37 as here, and ONNX Runtime takes
+/// 0.34 to 0.40.
 #[inline(always)]
 pub(crate) fn exp_of_nonpositive<const FUSED: bool>(x: f32) -> f32 {
     // At -88 the power is -127, whose bits are those of 0.
     let x = if x < -88.0 { -88.0 } else { x };
     // The exponent's offset is in the rounding number: its low bits are then a float's exponent, ready to be shifted.
     let shifted = multiply_add::<FUSED>(x, LOG2_E, ROUNDING + 127.0);
-    exp_near_zero::<FUSED>(x, shifted - (ROUNDING + 127.0)) * f32::from_bits(shifted.to_bits() << 23)
+    let power = shifted - (ROUNDING + 127.0);
+    let fma = multiply_add::<FUSED>;
+    let r = fma(power, -LN_2_LOW, fma(power, -LN_2_HIGH, x));
+    let square = r * r;
+    let tail = fma(square, fma(r, 0.008_312_432, 0.041_890_99), fma(r, 0.166_671_19, 0.499_992_25));
+    (1.0 + fma(square, tail, r)) * f32::from_bits(shifted.to_bits() << 23)
 }
 
 /// The natural logarithm. Of 0 it is -Inf, of less it is NaN.
@@ -137,14 +143,13 @@ pub(crate) fn gelu(x: f32) -> f32 {
 
 /// e^x / 2^power, where x is within half a power of `power` * log 2.
 #[inline(always)]
-fn exp_near_zero<const FUSED: bool>(x: f32, power: f32) -> f32 {
-    let fma = multiply_add::<FUSED>;
-    let r = fma(power, -LN_2_LOW, fma(power, -LN_2_HIGH, x));
+fn exp_near_zero(x: f32, power: f32) -> f32 {
+    let r = x - power * LN_2_HIGH - power * LN_2_LOW;
     let square = r * r;
     // By pairs rather than one after the other: loops wait for the chain of roundings.
-    let near = fma(r, 0.166_665_2, 0.499_999_94);
-    let far = fma(square, 0.001_381_431_8, fma(r, 0.008_368_852, 0.041_668_4));
-    1.0 + fma(square, fma(square, far, near), r)
+    let near = 0.499_999_94 + 0.166_665_2 * r;
+    let far = (0.041_668_4 + 0.008_368_852 * r) + square * 0.001_381_431_8;
+    1.0 + (r + square * (near + square * far))
 }
 
 #[inline(always)]
@@ -224,10 +229,14 @@ mod tests {
     fn exp_is_within_a_unit_of_the_last_place() {
         let (error, at) = worst(exp, f64::exp, |_| true);
         assert!(error <= 1.0, "{error} ulp at {at:e}");
-        let (error, at) = worst(exp_of_nonpositive::<false>, f64::exp, |x| (-87.3..=0.0).contains(&x));
-        assert!(error <= 1.0, "{error} ulp at {at:e}");
-        let (error, at) = worst(exp_of_nonpositive::<true>, f64::exp, |x| (-87.3..=0.0).contains(&x));
-        assert!(error <= 1.0, "{error} ulp at {at:e}");
+    }
+
+    #[test]
+    fn exp_of_shares_is_within_a_few_units_of_the_last_place_fused_or_not() {
+        for function in [exp_of_nonpositive::<false>, exp_of_nonpositive::<true>] {
+            let (error, at) = worst(function, f64::exp, |x| (-87.3..=0.0).contains(&x));
+            assert!(error <= 2.5, "{error} ulp at {at:e}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Owns the check that both matrices are where their strides say, and the calls to `gemm`.
 //! Does not write the inner loops: `gemm` has them for each instruction set. On one thread of a Zen 4 it takes 2.5 ms for
-//! 512^3 and 20.4 ms for 1024^3, where the best of NumPy, PyTorch and ONNX Runtime takes 2.6 and 22.0.
+//! 512^3 and 20.4 ms for 1024^3, where the best of `NumPy`, `PyTorch` and ONNX Runtime takes 2.6 and 22.0.
 //!
 //! Always: sums are in f32; no length of 0 is an error, and sums of nothing are 0.
 #![expect(unsafe_code, reason = "gemm takes pointers; every length is checked before, here")]

@@ -3,8 +3,10 @@
 //! Owns loops over values: math, reductions, products, copies and pictures.
 //! Does not know tensors, contexts or devices: shapes come as numbers, and whoever calls has checked them.
 //!
-//! Always: results do not depend on how many threads compute them, nor (products of matrices and softmax
-//! apart, which fuse multiply and add where the machine does) on which instructions the machine has.
+//! Always (products of float matrices apart, whose order is that of `gemm`): results do not depend on how many threads
+//! compute them, nor on which instructions the machine has, but for softmax, which fuses multiply and add where it can.
+#![expect(clippy::inline_always, reason = "what is not inlined into `vectorised!` runs without its vectors")]
+#![expect(clippy::float_cmp, reason = "where values are compared, they are meant to be the same bits")]
 #![cfg_attr(not(test), expect(dead_code, reason = "ops call these; the lint says when all of them are called"))]
 
 #[cfg(test)]

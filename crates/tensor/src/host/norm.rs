@@ -63,7 +63,9 @@ fn norm_rows<R: Rows>(
             total += f64::from(sum(out, |x| (x - mean) * (x - mean)));
         }
         let factor = 1.0 / ((total / length as f64) as f32 + eps).sqrt();
-        out.iter_mut().for_each(|value| *value = (*value - mean) * factor);
+        for value in out.iter_mut() {
+            *value = (*value - mean) * factor;
+        }
         scale(gamma, beta, out);
     }
 }

@@ -93,7 +93,8 @@ fn largest_size<R: Rows>(input: &R, start: usize, len: usize) -> f32 {
 fn larger_size(most: f32, value: f32) -> f32 {
     let size = value.abs();
     // False of NaN, too.
-    if (size > most) & (size < f32::INFINITY) { size } else { most }
+    let finite = size < f32::INFINITY;
+    if finite && size > most { size } else { most }
 }
 
 #[inline(always)]

@@ -166,7 +166,9 @@ fn share_columns<R: Rows, const LOG: bool, const FUSED: bool>(
                 *out = if LOG { shifted } else { share };
             }
         }
-        sums.iter_mut().for_each(|sum| *sum = if LOG { math::log(*sum) } else { 1.0 / *sum });
+        for sum in sums.iter_mut() {
+            *sum = if LOG { math::log(*sum) } else { 1.0 / *sum };
+        }
         for line in 0..length {
             let out = &mut out[line * inner + first..][..width];
             out.iter_mut().zip(sums.iter()).for_each(|(out, sum)| *out = if LOG { *out - sum } else { *out * sum });

@@ -47,7 +47,9 @@ mod tests {
             let mut out = vec![0_usize; 11 * 3];
             spread(&mut out, 3, 10 * WORTH, threads, |first, out| {
                 for (row, out) in out.chunks_mut(3).enumerate() {
-                    out.iter_mut().for_each(|value| *value += first + row + 1);
+                    for value in out {
+                        *value += first + row + 1;
+                    }
                 }
             });
             let rows: Vec<usize> = (0..33).map(|at| at / 3 + 1).collect();

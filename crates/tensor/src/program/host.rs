@@ -5,6 +5,7 @@
 //!
 //! Always: a block goes through all steps before the next is begun; what lies in memory as it is needed is not copied.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -17,8 +18,9 @@ use crate::host::math;
 use crate::host::rows::Rows;
 use crate::host::vector::vectorised;
 
-/// Values that go through all steps together: 2 KiB a step, of which a chain of sixteen stays in 32 KiB.
-const BLOCK: usize = 512;
+/// Values that go through all steps together: 4 KiB a register, so that the few that a chain needs stay in 32 KiB, and
+/// beginning a step costs little beside computing it (512 values took a fifth longer for a chain of eight).
+const BLOCK: usize = 1024;
 
 thread_local! {
     static REGISTERS: RefCell<Vec<Vec<u32>>> = const { RefCell::new(Vec::new()) };
@@ -31,146 +33,216 @@ pub(crate) struct Running<'a> {
     inputs: Vec<&'a [u8]>,
     /// What a kernel has computed that the program ends.
     given: Option<&'a [f32]>,
+    /// Where the values of each step are.
+    homes: Vec<Home>,
+    registers: usize,
+}
+
+/// Where the values of a step are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Home {
+    /// In a register, which others use when nobody needs them any more.
+    Register(usize),
+    /// In memory, as they are needed.
+    Memory,
+    /// They are all the same: these bits.
+    One(u32),
+}
+
+/// The values that a step is given.
+#[derive(Clone, Copy)]
+enum Arg<'a> {
+    Row(&'a [u32]),
+    One(u32),
 }
 
 impl<'a> Running<'a> {
     pub(crate) fn new(program: &'a Program, inputs: Vec<&'a [u8]>) -> Running<'a> {
-        Running { program, inputs, given: None }
+        Self::ending(program, inputs, None)
+    }
+
+    fn ending(program: &'a Program, inputs: Vec<&'a [u8]>, given: Option<&'a [f32]>) -> Running<'a> {
+        let mut running = Running { program, inputs, given, homes: Vec::new(), registers: 0 };
+        running.settle();
+        running
     }
 
     /// Makes values from `start` on, as many as `out` has bytes for.
     pub(crate) fn fill(&self, start: usize, out: &mut [u8]) {
-        self.run(start, out.len() / self.program.out.bytes(), Sink::Bytes(out));
+        self.run(start, out.len() / self.program.out.bytes(), Sink::Bytes(out, self.program.out));
     }
 
     /// Ends what a kernel has computed, in place; `start` is the number of its first value.
-    pub(crate) fn end(program: &Program, inputs: Vec<&[u8]>, start: usize, values: &mut [f32]) {
+    pub(crate) fn end(program: &Program, inputs: &[&[u8]], start: usize, values: &mut [f32]) {
         // One block at a time: what was given is overwritten by what it becomes.
         let mut given = [0.0; BLOCK];
         for (block, values) in values.chunks_mut(BLOCK).enumerate() {
             let given = &mut given[..values.len()];
             given.copy_from_slice(values);
-            let running = Running { program, inputs: inputs.clone(), given: Some(given) };
-            running.run(start + block * BLOCK, values.len(), Sink::Bytes(cast_slice_mut(values)));
+            let running = Running::ending(program, inputs.to_vec(), Some(given));
+            running.run(start + block * BLOCK, values.len(), Sink::Bytes(cast_slice_mut(values), program.out));
         }
+    }
+
+    /// Decides where the values of each step are.
+    fn settle(&mut self) {
+        let steps = &self.program.steps;
+        let mut last_use = vec![0; steps.len()];
+        for (at, step) in steps.iter().enumerate() {
+            for used in step.act.uses() {
+                last_use[usize::from(used)] = at;
+            }
+        }
+        let mut free: Vec<usize> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            let home = match step.act {
+                Act::Constant(number) => Home::One(self.program.constants[usize::from(number)]),
+                Act::Given => Home::Memory,
+                Act::Input(number) => {
+                    let Input { dtype, offset, walk } = &self.program.inputs[usize::from(number)];
+                    match walk {
+                        Walk::Stay => Home::One(load_one(*dtype, self.inputs[usize::from(number)], *offset)),
+                        Walk::Run if dtype.bytes() == 4 => Home::Memory,
+                        _ => Home::Register(self.register(&mut free)),
+                    }
+                }
+                _ => Home::Register(self.register(&mut free)),
+            };
+            self.homes.push(home);
+            // Only from now on: a step does not write where it reads.
+            for used in step.act.uses() {
+                if let (Home::Register(register), true) = (self.homes[usize::from(used)], last_use[usize::from(used)] == at)
+                    && !free.contains(&register)
+                {
+                    free.push(register);
+                }
+            }
+        }
+    }
+
+    fn register(&mut self, free: &mut Vec<usize>) -> usize {
+        free.pop().unwrap_or_else(|| {
+            self.registers += 1;
+            self.registers - 1
+        })
     }
 
     fn run(&self, start: usize, count: usize, mut sink: Sink<'_>) {
         REGISTERS.with_borrow_mut(|registers| {
-            let steps = self.program.steps.len();
-            if registers.len() < steps {
-                registers.resize_with(steps, || vec![0; BLOCK]);
+            // One more than steps need: for results on their way to where they are stored.
+            if registers.len() <= self.registers {
+                registers.resize_with(self.registers + 1, || vec![0; BLOCK]);
             }
-            self.fill_constants(&mut registers[..steps]);
             let mut done = 0;
             while done < count {
                 let length = BLOCK.min(count - done);
-                self.block(&mut registers[..steps], start + done, done, length, &mut sink);
+                self.block(registers, start + done, done, length, &mut sink);
                 done += length;
             }
         });
     }
 
-    /// What does not change from value to value is put down once.
-    fn fill_constants(&self, registers: &mut [Vec<u32>]) {
-        for (Step { act, .. }, register) in self.program.steps.iter().zip(registers) {
-            match act {
-                Act::Constant(number) => register.fill(self.program.constants[usize::from(*number)]),
-                Act::Input(number) => {
-                    let input = &self.program.inputs[usize::from(*number)];
-                    if input.walk == Walk::Stay {
-                        let bits = load_one(input.dtype, self.inputs[usize::from(*number)], input.offset);
-                        register.fill(bits);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
     fn block(&self, registers: &mut [Vec<u32>], start: usize, done: usize, length: usize, sink: &mut Sink<'_>) {
         let last = self.program.steps.len() - 1;
         for (at, step) in self.program.steps.iter().enumerate() {
-            if self.stays(step) && at != last {
-                continue;
+            match self.homes[at] {
+                _ if at == last => match sink.place(done, length) {
+                    Some(out) => self.step(step, registers, start, out),
+                    None => {
+                        let mut own = std::mem::take(&mut registers[self.registers]);
+                        self.step(step, registers, start, &mut own[..length]);
+                        sink.store(done, &own[..length]);
+                        registers[self.registers] = own;
+                    }
+                },
+                Home::Register(register) => {
+                    // Never one of the step's own arguments, so it can be taken out while the others are read.
+                    let mut own = std::mem::take(&mut registers[register]);
+                    self.step(step, registers, start, &mut own[..length]);
+                    registers[register] = own;
+                }
+                Home::Memory | Home::One(_) => {}
             }
-            // A register is never one of its own arguments, so it can be taken out while the others are read.
-            let mut own = std::mem::take(&mut registers[at]);
-            if at == last {
-                sink.take(self.program.out, done, length, |out| {
-                    let out = out.unwrap_or(&mut own[..length]);
-                    self.step(step, registers, start, &mut out[..length]);
-                });
-                sink.store(self.program.out, done, &own[..length]);
-            } else if self.in_place(step, start, length).is_none() {
-                self.step(step, registers, start, &mut own[..length]);
-            }
-            registers[at] = own;
-        }
-    }
-
-    /// Whether the register was filled once for all blocks.
-    fn stays(&self, step: &Step) -> bool {
-        match step.act {
-            Act::Constant(_) => true,
-            Act::Input(number) => self.program.inputs[usize::from(number)].walk == Walk::Stay,
-            _ => false,
         }
     }
 
     /// The values of a step where they lie in memory already, as words.
-    fn in_place(&self, step: &Step, start: usize, length: usize) -> Option<&[u32]> {
+    fn in_memory(&self, step: &Step, start: usize, length: usize) -> &[u32] {
         match step.act {
-            Act::Given => self.given.map(|given| cast_slice(&given[..length])),
             Act::Input(number) => {
-                let Input { dtype, offset, walk } = &self.program.inputs[usize::from(number)];
-                let whole = dtype.bytes() == 4 && *walk == Walk::Run;
-                whole.then(|| &cast_slice(self.inputs[usize::from(number)])[offset + start..offset + start + length])
+                let first = self.program.inputs[usize::from(number)].offset + start;
+                &cast_slice(self.inputs[usize::from(number)])[first..first + length]
             }
-            _ => None,
+            _ => cast_slice(&self.given.unwrap_or(&[])[..length]),
+        }
+    }
+
+    fn arg<'r>(&'r self, number: u16, registers: &'r [Vec<u32>], start: usize, length: usize) -> Arg<'r> {
+        let at = usize::from(number);
+        match self.homes[at] {
+            Home::Register(register) => Arg::Row(&registers[register][..length]),
+            Home::Memory => Arg::Row(self.in_memory(&self.program.steps[at], start, length)),
+            Home::One(bits) => Arg::One(bits),
         }
     }
 
     fn step(&self, step: &Step, registers: &[Vec<u32>], start: usize, out: &mut [u32]) {
         let length = out.len();
-        let arg = |number: u16| {
-            let at = usize::from(number);
-            self.in_place(&self.program.steps[at], start, length).unwrap_or_else(|| &registers[at][..length])
-        };
+        let arg = |number: u16| self.arg(number, registers, start, length);
+        let dtype_of = |number: u16| self.program.steps[usize::from(number)].dtype;
         let dtype = step.dtype;
         match step.act {
             Act::Constant(number) => out.fill(self.program.constants[usize::from(number)]),
-            Act::Given => out.copy_from_slice(self.in_place(step, start, length).unwrap_or(&[])),
+            Act::Given => out.copy_from_slice(self.in_memory(step, start, length)),
             Act::Input(number) => {
                 let (input, memory) = (&self.program.inputs[usize::from(number)], self.inputs[usize::from(number)]);
                 load(input, memory, start, out);
             }
-            Act::Unary(op, a) => match dtype {
-                DType::F32 | DType::F16 => unary(op, cast_slice(arg(a)), cast_slice_mut(out)),
-                _ => whole_unary(op, dtype, arg(a), out),
-            },
-            Act::Binary(op, a, b) => match self.program.steps[usize::from(a)].dtype {
-                DType::F32 | DType::F16 => binary(op, cast_slice(arg(a)), cast_slice(arg(b)), cast_slice_mut(out)),
-                from => whole_binary(op, from, arg(a), arg(b), out),
+            Act::Unary(op, a) => arg(a).with(out, |a, out| match dtype {
+                DType::F32 | DType::F16 => unary(op, cast_slice(a), cast_slice_mut(out)),
+                _ => whole_unary(op, dtype, a, out),
+            }),
+            Act::Binary(op, a, b) => match dtype_of(a) {
+                DType::F32 | DType::F16 => binary(op, arg(a), arg(b), cast_slice_mut(out)),
+                from => {
+                    let (a, b) = (arg(a).rows(length), arg(b).rows(length));
+                    whole_binary(op, from, &a, &b, out);
+                }
             },
             Act::Select(c, a, b) => {
-                let (c, a, b) = (arg(c), arg(a), arg(b));
-                let is_float = self.program.steps[usize::from(match step.act {
-                    Act::Select(c, ..) => c,
-                    _ => 0,
-                })]
-                .dtype
-                .is_float();
                 // A float that is -0 is 0 too.
-                let zero = if is_float { 0x7fff_ffff } else { u32::MAX };
-                vectorised!(for (((out, c), a), b) in out.iter_mut().zip(c).zip(a).zip(b) {
+                let zero = if dtype_of(c).is_float() { 0x7fff_ffff } else { u32::MAX };
+                let (c, a, b) = (arg(c).rows(length), arg(a).rows(length), arg(b).rows(length));
+                vectorised!(for (((out, c), a), b) in out.iter_mut().zip(&*c).zip(&*a).zip(&*b) {
                     *out = if c & zero == 0 { *b } else { *a };
                 });
             }
-            Act::Cast(a) => cast(self.program.steps[usize::from(a)].dtype, dtype, arg(a), out),
+            Act::Cast(a) => arg(a).with(out, |row, out| cast(dtype_of(a), dtype, row, out)),
         }
         if dtype == DType::F16 && !matches!(step.act, Act::Input(_) | Act::Constant(_)) {
             round_to_half(cast_slice_mut(out));
+        }
+    }
+}
+
+impl<'a> Arg<'a> {
+    /// Computes a row of results; one value where all are the same.
+    fn with(self, out: &mut [u32], compute: impl FnOnce(&[u32], &mut [u32])) {
+        match self {
+            Arg::Row(row) => compute(row, out),
+            Arg::One(bits) => {
+                let mut one = [0];
+                compute(&[bits], &mut one);
+                out.fill(one[0]);
+            }
+        }
+    }
+
+    /// As a row, for ops that take nothing else.
+    fn rows(self, length: usize) -> Cow<'a, [u32]> {
+        match self {
+            Arg::Row(row) => Cow::Borrowed(row),
+            Arg::One(bits) => Cow::Owned(vec![bits; length]),
         }
     }
 }
@@ -186,28 +258,26 @@ impl Rows for Running<'_> {
 /// Where results go.
 enum Sink<'a> {
     /// Into memory, in the type of the program.
-    Bytes(&'a mut [u8]),
+    Bytes(&'a mut [u8], DType),
     /// Into floats, whatever the type is.
     Floats(&'a mut [u32], DType),
 }
 
 impl Sink<'_> {
-    /// Hands out the place for so many words, where they go there as they are.
-    fn take(&mut self, dtype: DType, done: usize, length: usize, write: impl FnOnce(Option<&mut [u32]>)) {
+    /// The place for so many words, where they go there as they are.
+    fn place(&mut self, done: usize, length: usize) -> Option<&mut [u32]> {
         match self {
-            Sink::Bytes(bytes) if dtype.bytes() == 4 => {
-                write(Some(&mut cast_slice_mut(bytes)[done..done + length]));
-            }
-            Sink::Floats(words, dtype) if dtype.is_float() => write(Some(&mut words[done..done + length])),
-            _ => write(None),
+            Sink::Bytes(bytes, dtype) if dtype.bytes() == 4 => Some(&mut cast_slice_mut(bytes)[done..done + length]),
+            Sink::Floats(words, dtype) if dtype.is_float() => Some(&mut words[done..done + length]),
+            _ => None,
         }
     }
 
     /// Stores what was not handed a place.
-    fn store(&mut self, dtype: DType, done: usize, from: &[u32]) {
+    fn store(&mut self, done: usize, from: &[u32]) {
         let end = done + from.len();
         match self {
-            Sink::Bytes(bytes) => match dtype {
+            Sink::Bytes(bytes, dtype) => match dtype {
                 DType::F16 => {
                     let out: &mut [f16] = &mut cast_slice_mut(bytes)[done..end];
                     out.convert_from_f32_slice(cast_slice(from));
@@ -314,13 +384,36 @@ fn unary(op: Unary, a: &[f32], out: &mut [f32]) {
     }
 }
 
-fn binary(op: Binary, a: &[f32], b: &[f32], out: &mut [f32]) {
+fn binary(op: Binary, a: Arg<'_>, b: Arg<'_>, out: &mut [f32]) {
     macro_rules! each {
         (|$x:ident, $y:ident| $value:expr) => {
-            vectorised!(for ((out, $x), $y) in out.iter_mut().zip(a).zip(b) {
-                let ($x, $y) = (*$x, *$y);
-                *out = $value;
-            })
+            match (a, b) {
+                (Arg::Row(a), Arg::Row(b)) => {
+                    let (a, b): (&[f32], &[f32]) = (cast_slice(a), cast_slice(b));
+                    vectorised!(for ((out, $x), $y) in out.iter_mut().zip(a).zip(b) {
+                        let ($x, $y) = (*$x, *$y);
+                        *out = $value;
+                    });
+                }
+                (Arg::Row(a), Arg::One(b)) => {
+                    let (a, $y): (&[f32], f32) = (cast_slice(a), f32::from_bits(b));
+                    vectorised!(for (out, $x) in out.iter_mut().zip(a) {
+                        let $x = *$x;
+                        *out = $value;
+                    });
+                }
+                (Arg::One(a), Arg::Row(b)) => {
+                    let ($x, b): (f32, &[f32]) = (f32::from_bits(a), cast_slice(b));
+                    vectorised!(for (out, $y) in out.iter_mut().zip(b) {
+                        let $y = *$y;
+                        *out = $value;
+                    });
+                }
+                (Arg::One(a), Arg::One(b)) => {
+                    let ($x, $y) = (f32::from_bits(a), f32::from_bits(b));
+                    out.fill($value);
+                }
+            }
         };
     }
     match op {

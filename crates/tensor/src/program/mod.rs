@@ -76,6 +76,18 @@ pub(crate) enum Act {
     Cast(u16),
 }
 
+impl Act {
+    /// The steps whose values it uses.
+    pub(crate) fn uses(self) -> SmallVec<[u16; 3]> {
+        match self {
+            Act::Input(_) | Act::Constant(_) | Act::Given => SmallVec::new(),
+            Act::Unary(_, a) | Act::Cast(a) => SmallVec::from_slice(&[a]),
+            Act::Binary(_, a, b) => SmallVec::from_slice(&[a, b]),
+            Act::Select(c, a, b) => SmallVec::from_slice(&[c, a, b]),
+        }
+    }
+}
+
 impl Walk {
     /// How a shape with these strides is walked through; `strides` are 0 along what is repeated.
     pub(crate) fn of(shape: &Shape, strides: &[usize]) -> Walk {
@@ -143,11 +155,6 @@ impl Program {
             let _ = write!(text, ":{dtype}");
         }
         text
-    }
-
-    /// Whether every input is walked through value by value, or stays.
-    pub(crate) fn is_straight(&self) -> bool {
-        self.inputs.iter().all(|input| !matches!(input.walk, Walk::Stride(_)))
     }
 }
 

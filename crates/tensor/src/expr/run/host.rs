@@ -114,7 +114,7 @@ impl Making<'_> {
         let (program, inputs) = (&written.program, slices(&blocks));
         let out: &mut [f32] = cast_slice_mut(self.out.bytes_mut());
         let count = out.len();
-        spread(out, 1, count, self.threads, |first, out| Running::end(program, inputs.clone(), first, out));
+        spread(out, 1, count, self.threads, |first, out| Running::end(program, &inputs, first, out));
         Ok(())
     }
 

@@ -276,6 +276,24 @@ impl Call<'_> {
         self.workplace.pool()
     }
 
+    /// The device that this call is at; none where frames are on the host.
+    pub fn device(&mut self) -> Option<&vramp_gpu::Device> {
+        self.workplace.desk().map(|desk| desk.device())
+    }
+
+    /// Does what was recorded, in the same submit as everything else of this frame. At the device only; downloads are not
+    /// taken, since nobody would be there to receive them.
+    pub fn record(&mut self, recording: &mut vramp_gpu::Recording) -> Result<(), HandlerError> {
+        let Some(desk) = self.workplace.desk() else {
+            return Err(HandlerError::failed("there is no device to record for; frames are on the host"));
+        };
+        if recording.downloads() > 0 {
+            return Err(HandlerError::failed("a recording with downloads; leave them to the pipeline (`download`)"));
+        }
+        desk.recording.append(recording, crate::workplace::Sending::Bytes);
+        Ok(())
+    }
+
     /// Sends a frame. It travels under the number and time of this call.
     #[inline]
     pub fn send(&mut self, port: usize, frame: Frame) {

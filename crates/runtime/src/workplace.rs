@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vramp_gpu::{Buffer, Device, Recording};
+use vramp_gpu::{Buffer, Device, HostBytes, Recording};
 use vramp_plan::Space;
 
 use crate::frame::{Frame, Meta};
@@ -59,6 +59,8 @@ pub(crate) enum Wanted {
 pub enum Sending {
     /// Those of a frame, which is held until they are gone.
     Frame(Frame),
+    /// Others, likewise.
+    Bytes(HostBytes),
 }
 
 impl Workplace {
@@ -250,13 +252,17 @@ impl Desk {
 
 impl vramp_gpu::HostSource for Sending {
     fn len(&self) -> usize {
-        let Sending::Frame(frame) = self;
-        frame.bytes().len()
+        match self {
+            Sending::Frame(frame) => frame.bytes().len(),
+            Sending::Bytes(bytes) => bytes.as_ref().len(),
+        }
     }
 
     fn read(&self, take: &mut dyn FnMut(&[u8])) {
-        let Sending::Frame(frame) = self;
-        take(&frame.bytes());
+        match self {
+            Sending::Frame(frame) => take(&frame.bytes()),
+            Sending::Bytes(bytes) => take(bytes.as_ref()),
+        }
     }
 }
 

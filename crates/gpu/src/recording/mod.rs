@@ -374,6 +374,33 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
+    /// Takes over all acts of another recording, behind its own, and empties that one. Its host bytes become this one's.
+    pub fn append<G>(&mut self, other: &mut Recording<B, G>, turn: impl Fn(G) -> H) {
+        let (bound_at, params_at) = (self.bound.len(), self.params.len());
+        let moved = |range: Range<usize>, by: usize| range.start + by..range.end + by;
+        self.bound.append(&mut other.bound);
+        self.parts.append(&mut other.parts);
+        self.params.append(&mut other.params);
+        self.acts.extend(other.acts.drain(..).map(|act| match act {
+            Act::Upload { to, offset, bytes } => Act::Upload { to, offset, bytes: turn(bytes) },
+            Act::Write { to, bytes } => Act::Write { to, bytes: moved(bytes, params_at) },
+            Act::Zero { buffer } => Act::Zero { buffer },
+            Act::Dispatch { kernel, buffers, params, grid } => {
+                Act::Dispatch { kernel, buffers: moved(buffers, bound_at), params: moved(params, params_at), grid }
+            }
+            Act::Copy { from, from_offset, to, to_offset, bytes } => {
+                Act::Copy { from, from_offset, to, to_offset, bytes }
+            }
+            Act::Download { from, offset, bytes } => Act::Download { from, offset, bytes },
+            Act::ToTexture { from, offset, pitch_bytes, to, rows } => {
+                Act::ToTexture { from, offset, pitch_bytes, to, rows }
+            }
+            Act::FromTexture { from, rows, to, offset, pitch_bytes } => {
+                Act::FromTexture { from, rows, to, offset, pitch_bytes }
+            }
+        }));
+    }
+
     /// Forgets everything and lets go of all memory, keeping its own room for the next tick.
     pub fn clear(&mut self) {
         self.acts.clear();
@@ -395,6 +422,11 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     /// Dispatches that are recorded.
     pub fn dispatches(&self) -> usize {
         self.acts.iter().filter(|act| matches!(act, Act::Dispatch { .. })).count()
+    }
+
+    /// Downloads that are recorded.
+    pub fn downloads(&self) -> usize {
+        self.acts.iter().filter(|act| matches!(act, Act::Download { .. })).count()
     }
 
     pub(crate) fn acts(&self) -> &[Act<B, H>] {

@@ -1,0 +1,108 @@
+//! Lesson 5: tensors inside a pipeline. A handler of your own looks at each frame as a tensor, computes how much of each
+//! pixel belongs to what is bright and stands out, and makes that its alpha; `mix mode=over` then lays it over the blurred
+//! picture. Frame, ops, mask and mix stay on the device and are one submit.
+//!
+//! `cargo run --release --example 05_tensor_mask`
+
+use vramp::gpu::Recording;
+use vramp::plan::catalog::{KernelRule, Status};
+use vramp::prelude::*;
+use vramp::runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Worker};
+use vramp::tensor::{Context, DType, Layout, Picture, Tensor, TensorError};
+
+/// It has no kernel that could be fused, and runs wherever the frames are.
+pub static ENTRY: Entry = Entry {
+    name: "standout",
+    about: "makes alpha of how much a pixel stands out",
+    example: "pattern ! standout ! null",
+    spaces: &[Space::Gpu, Space::Cpu],
+    kernel: KernelRule::None,
+    status: Status::Runs,
+    ..Entry::FILTER
+};
+
+#[derive(Default)]
+struct Standout {
+    /// Made with the first frame, on the device that it comes on.
+    context: Option<Context>,
+}
+
+impl FrameHandler for Standout {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
+        let device = call.device().cloned();
+        let context = match &self.context {
+            Some(context) => context.clone(),
+            None => match &device {
+                Some(device) => Context::on(device).map_err(HandlerError::failed)?,
+                None => Context::on_host(),
+            },
+        };
+        self.context = Some(context.clone());
+        let meta = *frame.meta();
+        let shape = [meta.size.height as usize, meta.size.width as usize, 4];
+        let made = match frame.buffer() {
+            Some(buffer) => {
+                // The frame's own memory is the tensor, and what is recorded goes into the frame's own submit.
+                let mut recording = Recording::new();
+                let buffer = context.record_into(&mut recording, || {
+                    standing_out(&context.tensor_over(buffer, &shape, DType::U8)?)?.as_buffer()
+                });
+                call.record(&mut recording)?;
+                Frame::on_device(meta, buffer.map_err(HandlerError::failed)?)
+            }
+            None => {
+                let tensor = context.tensor(&frame.bytes()[..], &shape);
+                let bytes = tensor.and_then(|tensor| standing_out(&tensor)?.read::<u8>());
+                let mut made = call.lend(meta.format, meta.size)?;
+                if let Some(mut into) = made.fill() {
+                    into.copy_from_slice(&bytes.map_err(HandlerError::failed)?);
+                }
+                made
+            }
+        };
+        call.send(0, made);
+        Ok(Flow::Produced)
+    }
+
+    fn leave_device(&mut self) -> bool {
+        self.context = None;
+        true
+    }
+}
+
+/// The same colours, with an alpha of how far each pixel's brightness is above the mean of all.
+fn standing_out(frame: &Tensor) -> Result<Tensor, TensorError> {
+    let picture = Picture { channels: "rgb".to_owned(), layout: Layout::Nhwc, ..Picture::default() };
+    let colours = frame.image_to_tensor(&picture)?;
+    let weights = frame.context().tensor(&[0.2126_f32, 0.7152, 0.0722], &[3, 1])?;
+    let luma = colours.matmul(&weights)?;
+    let mean = luma.reduce_all(vramp::tensor::Reduction::Mean)?;
+    let alpha = luma.lazy().sub(&mean).mul(12.0).sigmoid();
+    let with_alpha = vramp::tensor::Expr::concat(&[colours.lazy(), alpha], -1);
+    with_alpha.tensor_to_image(&Picture { channels: "rgba".to_owned(), ..picture }).run()
+}
+
+/// The built-in kinds and this one.
+pub fn kinds() -> Result<Kinds, Box<dyn std::error::Error>> {
+    let mut kinds = vramp::kinds();
+    kinds.add(&ENTRY, |_| Ok(Worker::frames(Standout::default())))?;
+    Ok(kinds)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::temp_dir().join("vramp-standout.png");
+    let text = format!(
+        "pattern kind=ball size=320x240 frames=10 label=false name=cam ! blur sigma=12 ! mix mode=over amount=1 name=out ! \
+         every n=9 ! png path={}; cam. ! standout ! out.b",
+        path.display()
+    );
+    let kinds = kinds()?;
+    let spec = vramp::read(&text, kinds.catalog())?;
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
+    let prepared = Session::of(&graph, &kinds).prepare()?;
+    println!("{}", prepared.plan.to_text(false));
+    let report = prepared.run(None)?.into_result()?;
+    println!("{} frames, {} transfers; {}", report.frames, report.counters.uploads + report.counters.downloads, path.display());
+    Ok(())
+}

@@ -16,6 +16,7 @@ use super::error::StoreError;
 use super::held::Held;
 use super::names::take_due;
 use super::shared::{Books, Store, peek};
+use crate::context::Context;
 use crate::error::TensorError;
 use crate::tensor::Tensor;
 
@@ -45,6 +46,7 @@ pub struct Optimised {
 }
 
 /// Memory that named tensors are in.
+#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "without a device nothing leaves it"))]
 struct Place {
     name: String,
     tensor: Tensor,
@@ -75,12 +77,7 @@ impl Store {
                 done.spare_bytes += place.tensor.storage().leave_host() as u64;
             }
             drop(places);
-            let context = self.context()?;
-            let before = context.memory();
-            context.trim();
-            let after = context.memory();
-            let free = |report: &crate::memory::MemoryReport| report.host_pooled_bytes + report.device_pooled_bytes;
-            done.trimmed_bytes = free(&before).saturating_sub(free(&after));
+            done.trimmed_bytes = trim(&self.context()?);
         }
         self.say(|| done.to_string());
         Ok(done)
@@ -90,7 +87,9 @@ impl Store {
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn make_room(&self, bytes: u64) -> Result<u64, StoreError> {
         let now = self.now();
-        let mut places = places(&*self.books()?, now);
+        let books = self.books()?;
+        let mut places = places(&books, now);
+        drop(books);
         places.sort_by(|one, two| two.unused.cmp(&one.unused).then_with(|| one.name.cmp(&two.name)));
         let mut freed = 0;
         for place in places.iter().filter(|place| !place.is_exempt) {
@@ -188,6 +187,25 @@ fn is_exempt(books: &Books, tag: u64) -> bool {
     let in_it = |name: &&str| ledger.entry(name).is_some_and(|entry| entry.memory.tag == tag);
     let leases = |name: &str| ledger.entry(name).map_or(0, |entry| entry.payload.leases());
     ledger.names().filter(in_it).any(|name| ledger.is_pinned(name) || leases(name) > 0)
+}
+
+/// Gives memory that lies free back to the system; says how much.
+fn trim(context: &Context) -> u64 {
+    let taken = || {
+        #[cfg(not(target_arch = "wasm32"))]
+        let device = context.device().map_or(0, |device| device.pool().statistics().held_bytes());
+        #[cfg(target_arch = "wasm32")]
+        let device = 0;
+        device + context.host_pool().pooled_bytes
+    };
+    // What was given up is free once we have heard that the device is done with it. Nobody waits for that here.
+    #[cfg(not(target_arch = "wasm32"))]
+    if let Some(device) = context.device() {
+        let _ = device.poll();
+    }
+    let before = taken();
+    context.trim();
+    before.saturating_sub(taken())
 }
 
 /// What a freed tensor's memory takes on both sides.

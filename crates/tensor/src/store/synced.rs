@@ -7,6 +7,10 @@
 
 use super::error::StoreError;
 use super::shared::Store;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::error::TensorError;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::tensor::Tensor;
 
 /// Which side is to have the newest values afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -35,21 +39,25 @@ impl Store {
     /// view moves all of the memory that it looks at.
     pub fn synchronize(&self, name: &str, model: &str, direction: Direction) -> Result<Synced, StoreError> {
         let lease = self.lease(name, model)?;
-        let mut synced = Synced::default();
         #[cfg(not(target_arch = "wasm32"))]
-        {
-            let asking = lease.asking("synchronize");
-            let failed = |problem| StoreError::of(name, problem);
-            if direction != Direction::CpuToGpu {
-                synced.downloaded_bytes = lease.storage().to_host(asking).map_err(failed)? as u64;
-            }
-            if let Some(side) = lease.context().side().filter(|_| direction != Direction::GpuToCpu) {
-                let (_, bytes) = lease.storage().to_device(asking, &side).map_err(failed)?;
-                synced.uploaded_bytes = bytes as u64;
-            }
-        }
+        let synced = moved(&lease, direction).map_err(|problem| StoreError::of(name, problem))?;
+        #[cfg(target_arch = "wasm32")]
+        let synced = Synced::default();
         drop(lease);
         self.say(|| format!("`{name}` is synchronized, {direction:?}: {synced:?}"));
         Ok(synced)
     }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn moved(tensor: &Tensor, direction: Direction) -> Result<Synced, TensorError> {
+    let (asking, mut synced) = (tensor.asking("synchronize"), Synced::default());
+    if direction != Direction::CpuToGpu {
+        synced.downloaded_bytes = tensor.storage().to_host(asking)? as u64;
+    }
+    if let Some(side) = tensor.context().side().filter(|_| direction != Direction::GpuToCpu) {
+        let (_, bytes) = tensor.storage().to_device(asking, &side)?;
+        synced.uploaded_bytes = bytes as u64;
+    }
+    Ok(synced)
 }

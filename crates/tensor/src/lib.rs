@@ -6,6 +6,9 @@
 //! Always: nothing comes down that nobody reads; a second op of the same kind compiles and allocates nothing; errors have
 //! types and numbers, and the next op works.
 
+// That what stands here can be shared among threads is proven through all of wgpu's types.
+#![recursion_limit = "256"]
+
 mod context;
 #[cfg(not(target_arch = "wasm32"))]
 mod device;

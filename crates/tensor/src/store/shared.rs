@@ -23,7 +23,20 @@ use crate::tensor::Tensor;
 /// Named tensors that models own and share. Clones are the same store.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<dyn Parts>,
+}
+
+/// What a store consists of, behind one pointer. That it can be shared among threads is proven deep in wgpu's types,
+/// deeper than the compiler looks unasked (`recursion_limit`): here it is proven once, and not by everybody who hands a
+/// store to a thread.
+trait Parts: Send + Sync {
+    fn parts(&self) -> &Inner;
+}
+
+impl Parts for Inner {
+    fn parts(&self) -> &Inner {
+        self
+    }
 }
 
 pub(super) struct Inner {
@@ -45,7 +58,7 @@ pub(super) struct Books {
 
 /// A store that may be gone.
 #[derive(Clone)]
-pub(super) struct Somewhere(Weak<Inner>);
+pub(super) struct Somewhere(Weak<dyn Parts>);
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -75,7 +88,7 @@ impl Store {
     /// Where its tensors live.
     pub fn context(&self) -> Result<Context, StoreError> {
         drop(self.books()?);
-        let context = self.inner.context.get_or_init(|| {
+        let context = self.parts().context.get_or_init(|| {
             #[cfg(not(target_arch = "wasm32"))]
             let (context, why) = Context::open();
             #[cfg(target_arch = "wasm32")]
@@ -92,11 +105,11 @@ impl Store {
     pub fn dispose(&self) {
         #[cfg(not(target_arch = "wasm32"))]
         {
-            let background = lock(&self.inner.background).take();
+            let background = lock(&self.parts().background).take();
             drop(background);
         }
         let all = {
-            let mut books = lock(&self.inner.books);
+            let mut books = lock(&self.parts().books);
             books.is_disposed = true;
             books.ledger.take_all()
         };
@@ -114,38 +127,42 @@ impl Store {
         Store { inner: Arc::new(inner) }
     }
 
+    fn parts(&self) -> &Inner {
+        self.inner.parts()
+    }
+
     pub(super) fn somewhere(&self) -> Somewhere {
         Somewhere(Arc::downgrade(&self.inner))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn work_in_background(&self, background: Background) {
-        *lock(&self.inner.background) = Some(background);
+        *lock(&self.parts().background) = Some(background);
     }
 
     pub(super) fn settings(&self) -> &Settings {
-        &self.inner.settings
+        &self.parts().settings
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn folder(&self, op: &'static str) -> Result<&Folder, StoreError> {
-        self.inner.folder.as_ref().ok_or(StoreError::NoFolder { op })
+        self.parts().folder.as_ref().ok_or(StoreError::NoFolder { op })
     }
 
     /// The time, for the books. Asked before they are locked.
     pub(super) fn now(&self) -> Duration {
-        (self.inner.settings.clock)()
+        (self.parts().settings.clock)()
     }
 
     /// The books, unless the store was disposed of.
     pub(super) fn books(&self) -> Result<MutexGuard<'_, Books>, StoreError> {
-        let books = lock(&self.inner.books);
+        let books = lock(&self.parts().books);
         if books.is_disposed { Err(StoreError::Disposed) } else { Ok(books) }
     }
 
     /// Says what is done to whoever wants to know; never with the books locked.
     pub(super) fn say(&self, words: impl FnOnce() -> String) {
-        if let Some(debug) = &self.inner.settings.debug {
+        if let Some(debug) = &self.parts().settings.debug {
             debug(&words());
         }
     }

@@ -1,5 +1,7 @@
 //! What outlives the process and the device: tensors in the folder, and a store that goes on without what was lost.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
 mod sides;
 
 use std::path::PathBuf;

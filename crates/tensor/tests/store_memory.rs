@@ -1,5 +1,8 @@
 //! What a store takes, what it gives up and when, and what sharing saves.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+#![allow(clippy::float_cmp, reason = "these values are exact")]
+
 mod sides;
 
 use std::sync::{Arc, Mutex, mpsc};

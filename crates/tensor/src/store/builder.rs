@@ -29,7 +29,8 @@ pub enum Priority {
     /// What is idle and large goes to the host.
     #[default]
     Balanced,
-    /// All that is idle goes to the host, spare copies on the host go, and so does memory that lies free.
+    /// All that is idle goes to the host, spare copies on the host go, and so does memory that lies free. What is on the
+    /// device alone is lost with it, unless it is persisted.
     Memory,
 }
 

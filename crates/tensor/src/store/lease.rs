@@ -4,7 +4,7 @@
 //! Does not count among what a model holds: `release_model` cannot take it from under somebody.
 //!
 //! Always: while there is a lease, the tensor keeps its name unless its producer replaces it, and its memory stays where it
-//! is: GPU code may write to what `as_buffer` gave.
+//! is, but for `recover`: GPU code may write to what `as_buffer` gave.
 
 use std::ops::Deref;
 

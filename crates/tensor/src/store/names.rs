@@ -6,6 +6,8 @@
 //! Always: nothing is copied but values that were given as a slice; the store's tensors are its own, so that no scope and
 //! nobody's `dispose` takes them from under a name; what the books hand out is dropped after they were unlocked.
 
+use std::time::Duration;
+
 use super::entry::{Entry, Freed, Memory};
 use super::error::StoreError;
 use super::held::Held;
@@ -232,11 +234,7 @@ impl Store {
 }
 
 /// Takes a tensor off the books if it is due and nobody has leased it.
-pub(super) fn free_if_due(
-    ledger: &mut Ledger<Held<Tensor>>,
-    name: &str,
-    now: std::time::Duration,
-) -> Option<Freed<Held<Tensor>>> {
+pub(super) fn free_if_due(ledger: &mut Ledger<Held<Tensor>>, name: &str, now: Duration) -> Option<Freed<Held<Tensor>>> {
     if ledger.entry(name)?.payload.leases() > 0 {
         return None;
     }
@@ -244,7 +242,7 @@ pub(super) fn free_if_due(
 }
 
 /// Takes everything off the books that is due and that nobody has leased.
-pub(super) fn take_due(ledger: &mut Ledger<Held<Tensor>>, now: std::time::Duration) -> Vec<Freed<Held<Tensor>>> {
+pub(super) fn take_due(ledger: &mut Ledger<Held<Tensor>>, now: Duration) -> Vec<Freed<Held<Tensor>>> {
     let due = ledger.due(now);
     due.iter().filter_map(|due| free_if_due(ledger, &due.name, now)).collect()
 }

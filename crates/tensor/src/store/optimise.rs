@@ -166,22 +166,25 @@ impl fmt::Display for Optimised {
     }
 }
 
-/// Every memory in the books once, with the name that was used last.
+/// Every memory in the books once, by the first name in it.
 fn places(books: &Books, now: Duration) -> Vec<Place> {
     let ledger = &books.ledger;
     let mut places: BTreeMap<u64, Place> = BTreeMap::new();
     for name in ledger.names() {
         let Some((entry, unused)) = ledger.entry(name).zip(ledger.unused(name, now)) else { continue };
+        let leases = entry.payload.leases();
         let place = places.entry(entry.memory.tag).or_insert_with(|| {
-            let is_exempt = is_exempt(books, entry.memory.tag);
-            Place { name: name.to_owned(), tensor: peek(&entry.payload), unused, is_exempt }
+            let tensor = peek(&entry.payload);
+            Place { name: name.to_owned(), tensor, unused, is_exempt: false }
         });
         place.unused = place.unused.min(unused);
+        place.is_exempt |= leases > 0 || ledger.is_pinned(name);
     }
     places.into_values().collect()
 }
 
 /// Whether a name in this memory is leased or pinned.
+#[cfg(not(target_arch = "wasm32"))]
 fn is_exempt(books: &Books, tag: u64) -> bool {
     let ledger = &books.ledger;
     let in_it = |name: &&str| ledger.entry(name).is_some_and(|entry| entry.memory.tag == tag);

@@ -7,6 +7,8 @@
 //! parts, without a copy of the whole on the host.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use vramp_gpu::HostBytes;
 
@@ -20,7 +22,6 @@ use crate::files::{FileError, Put, Stored, TensorFile};
 use crate::shape::Shape;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
-use std::sync::atomic::Ordering;
 
 /// The most bytes that are on their way to the device at once.
 const PART_BYTES: usize = 32 << 20;
@@ -69,7 +70,7 @@ impl Store {
     /// Writes all tensors into the folder, the least recently used first, so that those go first if the quota is reached.
     pub fn persist_all(&self) -> Result<Persisted, StoreError> {
         let now = self.now();
-        let mut names: Vec<(std::time::Duration, String)> = {
+        let mut names: Vec<(Duration, String)> = {
             let books = self.books()?;
             let unused = |name: &str| books.ledger.unused(name, now).unwrap_or_default();
             books.ledger.names().map(|name| (unused(name), name.to_owned())).collect()

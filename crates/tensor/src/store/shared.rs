@@ -21,6 +21,21 @@ use crate::files::Folder;
 use crate::tensor::Tensor;
 
 /// Named tensors that models own and share. Clones are the same store.
+///
+/// ```
+/// use vramp_tensor::{Context, Store};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Store::builder().context(&Context::on_host()).build()?;
+/// store.register("text", &[1, 2], &[3.0_f32, 4.0], "bert", &[])?;
+/// store.share("text", "bert", &["clip"])?;
+/// store.register("projection", &[2, 1], &[0.5_f32, -1.0], "clip", &[])?;
+/// let out = store.matmul(("text", "clip"), ("projection", "clip"), ("embedding", "clip"), (false, false))?;
+/// assert_eq!(store.tensor(&out, "clip")?.read::<f32>()?, [-2.5]);
+/// store.release_model("clip")?;
+/// assert_eq!(store.names(), ["text"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<dyn Parts>,
@@ -88,14 +103,18 @@ impl Store {
     /// Where its tensors live.
     pub fn context(&self) -> Result<Context, StoreError> {
         drop(self.books()?);
+        let mut opened = None;
         let context = self.parts().context.get_or_init(|| {
             #[cfg(not(target_arch = "wasm32"))]
             let (context, why) = Context::open();
             #[cfg(target_arch = "wasm32")]
-            let (context, why) = (Context::on_host(), "there is no device here");
-            self.say(|| format!("opened: {why}"));
+            let (context, why) = (Context::on_host(), "there is no device here".to_owned());
+            opened = Some(why);
             context
         });
+        if let Some(why) = opened {
+            self.say(|| format!("opened: {why}"));
+        }
         Ok(context.clone())
     }
 

@@ -6,6 +6,9 @@
 //! Always: nothing comes down that nobody reads; a second op of the same kind compiles and allocates nothing; errors have
 //! types and numbers, and the next op works.
 
+// That what stands here can be shared among threads is proven through all of wgpu's types.
+#![recursion_limit = "256"]
+
 mod context;
 #[cfg(not(target_arch = "wasm32"))]
 mod device;
@@ -39,8 +42,11 @@ pub use program::{Binary, Unary};
 pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;
 pub use store::{
-    Closed, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory, ModelReleased, Opportunity,
-    Saving, Watch,
+    BothSides, Closed, Direction, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory,
+    ModelReleased, Named, Opportunity, Optimised, Priority, Saving, Search, Store, StoreBuilder, StoreError, StoreReport,
+    Synced, TensorLease, TensorReport,
 };
+#[cfg(not(target_arch = "wasm32"))]
+pub use store::{Persisted, Recovered, Restored};
 pub use tensor::Tensor;
 pub use texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};

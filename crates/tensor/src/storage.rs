@@ -169,13 +169,33 @@ impl Storage {
         Ok(Arc::clone(&host.of))
     }
 
+    /// Has the newest values on the host too; says how many bytes were brought down for it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn to_host(&self, asking: Asking<'_>) -> Result<usize, TensorError> {
+        let mut state = self.state();
+        let is_there = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
+        self.bring_down(&mut state, asking)?;
+        Ok(if is_there { 0 } else { self.bytes })
+    }
+
+    /// An error where there are no values.
+    pub(crate) fn check(&self, asking: Asking<'_>) -> Result<(), TensorError> {
+        self.state().check(asking)
+    }
+
     /// The newest values on a device, sent up where they have to be.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn device(&self, asking: Asking<'_>, side: &Arc<Side>) -> Result<Buffer, TensorError> {
+        Ok(self.to_device(asking, side)?.0)
+    }
+
+    /// The same, and how many bytes were sent up for it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn to_device(&self, asking: Asking<'_>, side: &Arc<Side>) -> Result<(Buffer, usize), TensorError> {
         let mut state = self.state();
         if let Some(Copy { of, write }) = &state.device {
             if *write == state.writes && Arc::ptr_eq(&of.side, side) {
-                return Ok(of.buffer.clone());
+                return Ok((of.buffer.clone(), 0));
             }
             if !Arc::ptr_eq(&of.side, side) {
                 // They are on another device: the way leads over the host.
@@ -199,7 +219,7 @@ impl Storage {
         }
         let of = OnDevice { side: Arc::clone(side), buffer: buffer.clone() };
         state.device = Some(Copy { of, write: state.writes });
-        Ok(buffer)
+        Ok((buffer, self.bytes))
     }
 
     /// Shows a part of the newest values, wherever they are, without keeping a copy.
@@ -314,18 +334,29 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn was_written_on_device(&self) {
         let mut state = self.state();
-        state.writes += 1;
-        let now = state.writes;
+        let now = state.writes + 1;
+        // Where they have left the device since, what was written there is nobody's: the host's stay the newest.
         if let Some(copy) = &mut state.device {
             copy.write = now;
+            state.writes = now;
         }
     }
 
     /// Moves the values to the host and gives up the device's memory; says how many bytes that freed.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn leave_device(&self, asking: Asking<'_>) -> Result<usize, TensorError> {
+        self.leave_device_if(asking, || true)
+    }
+
+    /// The same if it may, which is asked when nobody else can move them any more.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn leave_device_if(
+        &self,
+        asking: Asking<'_>,
+        may: impl FnOnce() -> bool,
+    ) -> Result<usize, TensorError> {
         let mut state = self.state();
-        if state.device.is_none() {
+        if state.device.is_none() || !may() {
             return Ok(0);
         }
         self.bring_down(&mut state, asking)?;

@@ -50,7 +50,7 @@ fn replacing_keeps_the_users_and_hands_back_the_old_values() {
     books.acquire("a", "vit").unwrap();
     books.pin("a").unwrap();
     let stranger = books.replace("a", "vit", entry(2, 2, 8)).unwrap_err().to_string();
-    assert_eq!(stranger, "`a` belongs to bert: vit may not replace it, and can register its own");
+    assert_eq!(stranger, "`a` belongs to bert: vit may not replace or remove it, and can register its own");
     assert_eq!(books.replace("a", "bert", entry(2, 2, 8)).unwrap().payload, 1);
     assert_eq!((books.held("a", "vit"), books.holds("a"), books.is_pinned("a")), (1, 2, true));
     assert_eq!((books.get("a", "vit").unwrap().payload, books.bytes()), (2, 8), "a replaced tensor counts once");

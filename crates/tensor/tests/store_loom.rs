@@ -42,12 +42,12 @@ impl Drop for Payload {
 fn a_payload_ends_once_when_the_owner_leaves_while_others_come_and_go() {
     loom::model(|| {
         let ends = Arc::new(AtomicU32::new(0));
-        let held = Held::new(Payload::new(&ends));
+        let held = Arc::new(Held::new(Payload::new(&ends)));
         let users: Vec<_> = (0..2)
             .map(|_| {
-                let watch = held.watch();
+                let held = Arc::clone(&held);
                 thread::spawn(move || {
-                    if let Some(lease) = watch.lease() {
+                    if let Some(lease) = held.lease() {
                         lease.touch();
                     }
                 })
@@ -62,49 +62,32 @@ fn a_payload_ends_once_when_the_owner_leaves_while_others_come_and_go() {
 }
 
 #[test]
-fn whoever_is_last_is_handed_the_payload_and_nobody_else_is() {
-    loom::model(|| {
-        let ends = Arc::new(AtomicU32::new(0));
-        let held = Held::new(Payload::new(&ends));
-        let lease = held.lease().expect("it is open");
-        let user = thread::spawn(move || {
-            lease.touch();
-            u32::from(lease.give_back().is_some())
-        });
-        let closed = u32::from(matches!(held.close(), Closed::Now(_)));
-        let given = user.join().expect("it does not panic");
-        assert_eq!(closed + given, 1);
-        drop(held);
-        assert_eq!(ends.load(Ordering::Relaxed), 1);
-    });
-}
-
-#[test]
 fn memory_is_taken_from_under_nobody_and_a_late_comer_is_told() {
     loom::model(|| {
         let ends = Arc::new(AtomicU32::new(0));
-        let held = Held::new(Payload::new(&ends));
-        let watch = held.watch();
-        let user = thread::spawn(move || {
-            let lease = watch.lease();
-            lease.as_deref().map(Payload::touch).is_some()
-        });
-        let taken = held.close_if_idle().is_some();
+        let held = Arc::new(Held::new(Payload::new(&ends)));
+        let user = {
+            let held = Arc::clone(&held);
+            thread::spawn(move || {
+                let lease = held.lease();
+                lease.as_deref().map(Payload::touch).is_some()
+            })
+        };
+        let closed_while_idle = matches!(held.close(), Closed::Now(_));
         let used = user.join().expect("it does not panic");
-        assert!(taken || used, "one of the two had it");
-        assert_eq!(held.watch().lease().is_none(), taken);
-        drop(held);
-        assert_eq!(ends.load(Ordering::Relaxed), 1);
+        assert!(closed_while_idle || used, "one of the two had it");
+        assert!(held.lease().is_none(), "it was closed");
+        assert_eq!(ends.load(Ordering::Relaxed), 1, "by the owner, or by the last lease");
     });
 }
 
 #[test]
-fn a_second_use_of_a_lease_keeps_a_closed_payload_alive() {
+fn the_last_of_several_leases_ends_a_closed_payload() {
     loom::model(|| {
         let ends = Arc::new(AtomicU32::new(0));
         let held = Held::new(Payload::new(&ends));
         let first = held.lease().expect("it is open");
-        let second = first.clone();
+        let second = held.lease().expect("it is open");
         assert_eq!((held.leases(), held.close() == Closed::Later(2)), (2, true));
         let user = thread::spawn(move || drop(first));
         second.touch();

@@ -95,10 +95,26 @@ impl Unary {
     }
 
     /// Those that people name in words, such as in a setting.
+    pub const NAMED: [Unary; 14] = [
+        Unary::Neg,
+        Unary::Abs,
+        Unary::Relu,
+        Unary::Sigmoid,
+        Unary::Tanh,
+        Unary::Gelu,
+        Unary::Silu,
+        Unary::Exp,
+        Unary::Log,
+        Unary::Sqrt,
+        Unary::Square,
+        Unary::Reciprocal,
+        Unary::Floor,
+        Unary::Round,
+    ];
+
+    /// One of [`Unary::NAMED`] by its name.
     pub fn named(name: &str) -> Option<Unary> {
-        use Unary::{Abs, Exp, Floor, Gelu, Log, Neg, Reciprocal, Relu, Round, Sigmoid, Silu, Sqrt, Square, Tanh};
-        let all = [Neg, Abs, Relu, Sigmoid, Tanh, Gelu, Silu, Exp, Log, Sqrt, Square, Reciprocal, Floor, Round];
-        all.into_iter().find(|one| one.name() == name)
+        Unary::NAMED.into_iter().find(|one| one.name() == name)
     }
 
     /// Which types it takes, in words; none where this one is among them.

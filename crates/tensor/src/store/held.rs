@@ -17,12 +17,6 @@ pub struct Held<T> {
     slot: Arc<Mutex<Slot<T>>>,
 }
 
-/// The right to ask for a lease, which keeps nothing alive.
-#[derive(Debug)]
-pub struct Watch<T> {
-    slot: Arc<Mutex<Slot<T>>>,
-}
-
 /// The use of a payload, until it is dropped.
 #[derive(Debug)]
 pub struct Lease<T> {
@@ -59,12 +53,12 @@ impl<T> Held<T> {
 
     /// Lends the payload; none after it was closed.
     pub fn lease(&self) -> Option<Lease<T>> {
-        lease(&self.slot)
-    }
-
-    /// Who may ask later, without keeping it alive.
-    pub fn watch(&self) -> Watch<T> {
-        Watch { slot: Arc::clone(&self.slot) }
+        let mut slot = locked(&self.slot);
+        if slot.closed {
+            return None;
+        }
+        slot.leases += 1;
+        Some(Lease { slot: Arc::clone(&self.slot), payload: slot.payload.clone() })
     }
 
     /// How many leases are out.
@@ -84,16 +78,6 @@ impl<T> Held<T> {
             leases => Closed::Later(leases),
         }
     }
-
-    /// Closes it if nobody uses it, and otherwise changes nothing: for who looks for memory to free.
-    pub fn close_if_idle(&self) -> Option<T> {
-        let mut slot = locked(&self.slot);
-        if slot.closed || slot.leases > 0 {
-            return None;
-        }
-        slot.closed = true;
-        Some(sole(slot.payload.take()))
-    }
 }
 
 impl<T> Drop for Held<T> {
@@ -103,66 +87,26 @@ impl<T> Drop for Held<T> {
     }
 }
 
-impl<T> Watch<T> {
-    /// Asks for the payload; none after it was closed.
-    pub fn lease(&self) -> Option<Lease<T>> {
-        lease(&self.slot)
-    }
-}
-
-impl<T> Clone for Watch<T> {
-    fn clone(&self) -> Watch<T> {
-        Watch { slot: Arc::clone(&self.slot) }
-    }
-}
-
-impl<T> Lease<T> {
-    /// Gives it back. Whoever is last after it was closed is handed the payload.
-    pub fn give_back(mut self) -> Option<T> {
-        self.leave()
-    }
-
-    /// The payload that ends with this lease, if it does.
-    fn leave(&mut self) -> Option<T> {
-        // Before the count goes down: whoever sees it at 0 holds the only one.
-        drop(self.payload.take()?);
-        let mut slot = locked(&self.slot);
-        slot.leases -= 1;
-        (slot.closed && slot.leases == 0).then(|| sole(slot.payload.take()))
-    }
-}
-
-impl<T> Clone for Lease<T> {
-    /// Another use, also after it was closed: this one keeps it alive until then.
-    fn clone(&self) -> Lease<T> {
-        locked(&self.slot).leases += 1;
-        Lease { slot: Arc::clone(&self.slot), payload: self.payload.clone() }
-    }
-}
-
 impl<T> Deref for Lease<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.payload.as_ref().expect("a lease has its payload until it is given back, which takes the lease")
+        self.payload.as_ref().expect("a lease has its payload until it is dropped")
     }
 }
 
 impl<T> Drop for Lease<T> {
     fn drop(&mut self) {
-        // What ends is dropped here, with the lock given back: its own drop may well take locks.
-        let _ended = self.leave();
+        // Before the count goes down: whoever sees it at 0 holds the only one.
+        drop(self.payload.take());
+        let ended = {
+            let mut slot = locked(&self.slot);
+            slot.leases -= 1;
+            (slot.closed && slot.leases == 0).then(|| sole(slot.payload.take()))
+        };
+        // With the lock given back: its own drop may well take locks.
+        drop(ended);
     }
-}
-
-fn lease<T>(slot: &Arc<Mutex<Slot<T>>>) -> Option<Lease<T>> {
-    let mut inner = locked(slot);
-    if inner.closed {
-        return None;
-    }
-    let payload = inner.payload.clone();
-    inner.leases += 1;
-    Some(Lease { slot: Arc::clone(slot), payload })
 }
 
 /// A thread that panicked in there left whole numbers behind: nothing in there calls anybody.

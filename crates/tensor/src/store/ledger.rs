@@ -190,6 +190,43 @@ impl<T> Ledger<T> {
         }
     }
 
+    /// Takes one tensor off the books for who made it, at once; not while others hold it, nor while it is pinned.
+    pub fn unregister(&mut self, name: &str, model: &str) -> Result<Freed<T>, LedgerError> {
+        let record = self.record(name)?;
+        let others = record.holders().filter(|other| *other != model);
+        let (models, holds) = (others.count(), record.holds() - record.held_by(model));
+        let (owned, producer) = (name.to_owned(), record.producer.clone());
+        if producer != model {
+            return Err(LedgerError::NotProducer { name: owned, model: model.to_owned(), producer });
+        }
+        if holds > 0 {
+            return Err(LedgerError::InUse { name: owned, models, holds });
+        }
+        if record.pinned {
+            return Err(LedgerError::Pinned { name: owned });
+        }
+        self.off_the_books(name).ok_or(LedgerError::Unknown { name: owned, has: self.records.len() })
+    }
+
+    /// Notes that a tensor was used just now, without holding it: its grace period begins anew.
+    pub fn touch(&mut self, name: &str, now: Duration) {
+        if let Some(record) = self.records.get_mut(name) {
+            record.idle_since = now;
+        }
+    }
+
+    /// How long ago a tensor was last registered, given back or touched, whoever holds it.
+    pub fn unused(&self, name: &str, now: Duration) -> Option<Duration> {
+        Some(now.saturating_sub(self.records.get(name)?.idle_since))
+    }
+
+    /// Notes what a tensor has in common with its equals; none where it has none.
+    pub fn set_fingerprint(&mut self, name: &str, fingerprint: Option<u64>) {
+        if let Some(record) = self.records.get_mut(name) {
+            record.entry.fingerprint = fingerprint;
+        }
+    }
+
     /// Takes everything off the books, whoever holds it, and leaves them empty.
     pub fn take_all(&mut self) -> Vec<Freed<T>> {
         let names: Vec<String> = self.records.keys().cloned().collect();

@@ -65,7 +65,7 @@ pub enum LedgerError {
         consumers: usize,
     },
     /// A change by somebody else than who made it.
-    #[error("`{name}` belongs to {producer}: {model} may not replace it, and can register its own")]
+    #[error("`{name}` belongs to {producer}: {model} may not replace or remove it, and can register its own")]
     NotProducer {
         /// The tensor.
         name: String,

@@ -39,11 +39,21 @@ pub(crate) struct Handle {
 impl Tensor {
     /// A tensor over a storage from this value on.
     pub(crate) fn over(storage: Arc<Storage>, shape: Shape, dtype: DType, offset: usize) -> Tensor {
+        let tensor = Tensor::outside_scopes(storage, shape, dtype, offset);
+        note_made(&tensor.handle);
+        tensor
+    }
+
+    /// The same values as a tensor of its own, which no scope and nobody's `dispose` but its owner's ends.
+    pub(crate) fn apart(&self) -> Tensor {
+        Tensor::outside_scopes(Arc::clone(self.storage()), self.shape().clone(), self.dtype(), self.offset())
+    }
+
+    fn outside_scopes(storage: Arc<Storage>, shape: Shape, dtype: DType, offset: usize) -> Tensor {
         debug_assert!((offset + shape.count()) * dtype.bytes() <= storage.bytes());
         storage.enter();
         storage.context().counts().tensors.fetch_add(1, Ordering::Relaxed);
         let handle = Arc::new(Handle { shape, dtype, offset, storage, is_disposed: AtomicBool::new(false) });
-        note_made(&handle);
         Tensor { handle }
     }
 

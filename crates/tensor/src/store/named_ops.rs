@@ -1,0 +1,114 @@
+//! Ops on named tensors: names in, a name out.
+//!
+//! Owns the way from names to tensors and back.
+//! Does not compute: tensors do.
+//!
+//! Always: what an op makes is registered under its name or not at all, and stays where it was computed until somebody
+//! asks; its inputs are leased meanwhile.
+
+use super::error::StoreError;
+use super::lease::TensorLease;
+use super::names::Named;
+use super::shared::Store;
+use crate::error::TensorError;
+use crate::expr::Expr;
+use crate::program::Unary;
+use crate::tensor::Tensor;
+
+impl Store {
+    /// The product of two matrices, each transposed first if told. Gives the name of what it made.
+    pub fn matmul(
+        &self,
+        a: Named<'_>,
+        b: Named<'_>,
+        out: Named<'_>,
+        (transpose_a, transpose_b): (bool, bool),
+    ) -> Result<String, StoreError> {
+        self.one("matmul", &[a, b], out, |inputs| inputs[0].matmul_as(inputs[1], transpose_a, transpose_b))
+    }
+
+    /// An op on each value, by its name (see [`Unary::NAMED`]); relu unless told.
+    pub fn elementwise(&self, input: Named<'_>, out: Named<'_>, op: Option<&str>) -> Result<String, StoreError> {
+        let name = op.unwrap_or(Unary::Relu.name());
+        let Some(op) = Unary::named(name) else {
+            let known = Unary::NAMED.map(Unary::name).join(", ");
+            return Err(StoreError::UnknownOp { op: name.to_owned(), known });
+        };
+        self.one("elementwise", &[input], out, |inputs| inputs[0].unary(op))
+    }
+
+    /// Shares that add up to 1 along an axis, which may be counted from the end.
+    pub fn softmax(&self, input: Named<'_>, out: Named<'_>, axis: isize) -> Result<String, StoreError> {
+        self.one("softmax", &[input], out, |inputs| inputs[0].softmax(axis))
+    }
+
+    /// Values as i8 under the given name and their scale as [1] under `<name>_scale`; the scheme stands at
+    /// [`Expr::quantize`]. Gives both names.
+    pub fn quantize(&self, input: Named<'_>, (out, model): Named<'_>) -> Result<(String, String), StoreError> {
+        let scale = format!("{out}_scale");
+        self.perform("quantize", &[input], &[out, &scale], model, |inputs| {
+            let (values, scale) = inputs[0].quantize(None)?;
+            Ok(vec![values, scale])
+        })?;
+        Ok((out.to_owned(), scale))
+    }
+
+    /// Values of i8 times their scale.
+    pub fn dequantize(&self, input: Named<'_>, scale: Named<'_>, out: Named<'_>) -> Result<String, StoreError> {
+        self.one("dequantize", &[input, scale], out, |inputs| inputs[0].dequantize(inputs[1]))
+    }
+
+    /// Whatever can be written down of named tensors, in as few kernels as can be.
+    pub fn compute(
+        &self,
+        inputs: &[Named<'_>],
+        out: Named<'_>,
+        write: impl Fn(&[Expr]) -> Expr,
+    ) -> Result<String, StoreError> {
+        self.one("compute", inputs, out, |inputs| {
+            let written: Vec<Expr> = inputs.iter().map(|input| input.lazy()).collect();
+            write(&written).run()
+        })
+    }
+
+    /// Has `act` make tensors of named ones and registers them, all or none. Where the device has no room for it, the
+    /// least recently used tensors make some, and it is done once more.
+    pub(crate) fn perform(
+        &self,
+        op: &'static str,
+        inputs: &[Named<'_>],
+        outs: &[&str],
+        model: &str,
+        act: impl Fn(&[&Tensor]) -> Result<Vec<Tensor>, TensorError>,
+    ) -> Result<(), StoreError> {
+        self.expect_free(outs)?;
+        let leases: Result<Vec<TensorLease>, StoreError> =
+            inputs.iter().map(|(name, model)| self.lease(name, model)).collect();
+        let leases = leases?;
+        let tensors: Vec<&Tensor> = leases.iter().map(|lease| &**lease).collect();
+        let made = match act(&tensors) {
+            #[cfg(not(target_arch = "wasm32"))]
+            Err(TensorError::OutOfMemory { required_bytes, place: "device", .. }) => {
+                self.make_room(required_bytes)?;
+                act(&tensors)
+            }
+            answer => answer,
+        };
+        let made = made.map_err(|problem| StoreError::of(outs.first().unwrap_or(&op), problem))?;
+        let named: Vec<(&str, &Tensor)> = outs.iter().copied().zip(&made).collect();
+        self.enter(&named, model, &[])?;
+        self.say(|| format!("{op} of {inputs:?} makes {outs:?}"));
+        Ok(())
+    }
+
+    fn one(
+        &self,
+        op: &'static str,
+        inputs: &[Named<'_>],
+        (out, model): Named<'_>,
+        act: impl Fn(&[&Tensor]) -> Result<Tensor, TensorError>,
+    ) -> Result<String, StoreError> {
+        self.perform(op, inputs, &[out], model, |inputs| Ok(vec![act(inputs)?]))?;
+        Ok(out.to_owned())
+    }
+}

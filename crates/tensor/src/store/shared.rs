@@ -1,0 +1,203 @@
+//! The store itself: what all of its users share.
+//!
+//! Owns the books behind one lock, the context, and the end of it all.
+//! Does not move or compute anything while the books are locked: the lock is the innermost of all but those of single
+//! tensors' leases, and no tensor is dropped under it, since that takes the tensor's own lock.
+//!
+//! Always: a store that was disposed of holds nothing and says so; the thread in the background ends with the store.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+#[cfg(not(target_arch = "wasm32"))]
+use super::background::Background;
+use super::builder::{Settings, StoreBuilder};
+use super::error::StoreError;
+use super::held::{Closed, Held};
+use super::ledger::Ledger;
+use crate::context::Context;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::files::Folder;
+use crate::tensor::Tensor;
+
+/// Named tensors that models own and share. Clones are the same store.
+///
+/// ```
+/// use vramp_tensor::{Context, Store};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Store::builder().context(&Context::on_host()).build()?;
+/// store.register("text", &[1, 2], &[3.0_f32, 4.0], "bert", &[])?;
+/// store.share("text", "bert", &["clip"])?;
+/// store.register("projection", &[2, 1], &[0.5_f32, -1.0], "clip", &[])?;
+/// let out = store.matmul(("text", "clip"), ("projection", "clip"), ("embedding", "clip"), (false, false))?;
+/// assert_eq!(store.tensor(&out, "clip")?.read::<f32>()?, [-2.5]);
+/// store.release_model("clip")?;
+/// assert_eq!(store.names(), ["text"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<dyn Parts>,
+}
+
+/// What a store consists of, behind one pointer. That it can be shared among threads is proven deep in wgpu's types,
+/// deeper than the compiler looks unasked (`recursion_limit`): here it is proven once, and not by everybody who hands a
+/// store to a thread.
+trait Parts: Send + Sync {
+    fn parts(&self) -> &Inner;
+}
+
+impl Parts for Inner {
+    fn parts(&self) -> &Inner {
+        self
+    }
+}
+
+pub(super) struct Inner {
+    /// First, so that the thread has ended before anything else goes.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) background: Mutex<Option<Background>>,
+    pub(super) context: OnceLock<Context>,
+    pub(super) settings: Settings,
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) folder: Option<Folder>,
+    pub(super) books: Mutex<Books>,
+}
+
+/// What the lock guards.
+pub(super) struct Books {
+    pub(super) ledger: Ledger<Held<Tensor>>,
+    pub(super) is_disposed: bool,
+}
+
+/// A store that may be gone.
+#[derive(Clone)]
+pub(super) struct Somewhere(Weak<dyn Parts>);
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("names", &self.names()).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Says what the store is to be like; `build` ends it.
+    pub fn builder() -> StoreBuilder {
+        StoreBuilder::default()
+    }
+
+    /// Opens the device if that was not done yet, as the first use does; says whether there is one that can be used. Doing
+    /// it again does nothing.
+    pub fn initialize(&self) -> Result<bool, StoreError> {
+        let context = self.context()?;
+        #[cfg(not(target_arch = "wasm32"))]
+        return Ok(context.device().is_some_and(|device| device.check().is_ok()));
+        #[cfg(target_arch = "wasm32")]
+        {
+            let _ = context;
+            Ok(false)
+        }
+    }
+
+    /// Where its tensors live.
+    pub fn context(&self) -> Result<Context, StoreError> {
+        drop(self.books()?);
+        let mut opened = None;
+        let context = self.parts().context.get_or_init(|| {
+            #[cfg(not(target_arch = "wasm32"))]
+            let (context, why) = Context::open();
+            #[cfg(target_arch = "wasm32")]
+            let (context, why) = (Context::on_host(), "there is no device here".to_owned());
+            opened = Some(why);
+            context
+        });
+        if let Some(why) = opened {
+            self.say(|| format!("opened: {why}"));
+        }
+        Ok(context.clone())
+    }
+
+    /// Takes everything off the books, whoever holds it, and ends the thread in the background. What is leased ends with
+    /// its last lease, and tensors that were handed out live as long as somebody has them. Later calls say that the store
+    /// was disposed of; doing this again does nothing.
+    pub fn dispose(&self) {
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            let background = lock(&self.parts().background).take();
+            drop(background);
+        }
+        let all = {
+            let mut books = lock(&self.parts().books);
+            books.is_disposed = true;
+            books.ledger.take_all()
+        };
+        let (mut ended, mut later) = (0, 0);
+        for freed in all {
+            match freed.payload.close() {
+                Closed::Later(_) => later += 1,
+                Closed::Now(_) | Closed::Already => ended += 1,
+            }
+        }
+        self.say(|| format!("disposed of {ended} tensors, and of {later} when their leases end"));
+    }
+
+    pub(super) fn over(inner: Inner) -> Store {
+        Store { inner: Arc::new(inner) }
+    }
+
+    fn parts(&self) -> &Inner {
+        self.inner.parts()
+    }
+
+    pub(super) fn somewhere(&self) -> Somewhere {
+        Somewhere(Arc::downgrade(&self.inner))
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn work_in_background(&self, background: Background) {
+        *lock(&self.parts().background) = Some(background);
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.parts().settings
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn folder(&self, op: &'static str) -> Result<&Folder, StoreError> {
+        self.parts().folder.as_ref().ok_or(StoreError::NoFolder { op })
+    }
+
+    /// The time, for the books. Asked before they are locked.
+    pub(super) fn now(&self) -> Duration {
+        (self.parts().settings.clock)()
+    }
+
+    /// The books, unless the store was disposed of.
+    pub(super) fn books(&self) -> Result<MutexGuard<'_, Books>, StoreError> {
+        let books = lock(&self.parts().books);
+        if books.is_disposed { Err(StoreError::Disposed) } else { Ok(books) }
+    }
+
+    /// Says what is done to whoever wants to know; never with the books locked.
+    pub(super) fn say(&self, words: impl FnOnce() -> String) {
+        if let Some(debug) = &self.parts().settings.debug {
+            debug(&words());
+        }
+    }
+}
+
+impl Somewhere {
+    pub(super) fn store(&self) -> Option<Store> {
+        Some(Store { inner: self.0.upgrade()? })
+    }
+}
+
+/// The tensor in the books. The lease ends at once and is never the last: the books have it open as long as it is in them.
+pub(super) fn peek(held: &Held<Tensor>) -> Tensor {
+    Tensor::clone(&held.lease().expect("what is in the books is open"))
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

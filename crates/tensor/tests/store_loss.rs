@@ -1,0 +1,235 @@
+//! What outlives the process and the device: tensors in the folder, and a store that goes on without what was lost.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
+mod sides;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sides::{both, device, on_device};
+use vramp_gpu::Device;
+use vramp_tensor::{Context, DType, Direction, ErrorKind, FileError, Store, StoreBuilder, StoreError, TensorFile};
+
+/// A folder of its own, which is gone afterwards.
+struct Room(PathBuf);
+
+impl Room {
+    fn new() -> Room {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("vramp-store-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Room(path)
+    }
+
+    fn store(&self, context: &Context) -> StoreBuilder {
+        Store::builder().context(context).folder(&self.0, 1 << 20)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn gone(store: &Store, name: &str) -> bool {
+    let error = store.tensor(name, "m").unwrap_err();
+    assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Gone, "{error}");
+    store.elementwise((name, "m"), ("never", "m"), None).unwrap_err() == error
+}
+
+#[test]
+fn what_is_persisted_survives_a_restart_on_either_side() {
+    let room = Room::new();
+    for (side, context) in both() {
+        let store = room.store(&context).build().unwrap();
+        store.register("odd", &[7], &[1_i8, -2, 3, -4, 5, -6, 7], "m", &[]).unwrap();
+        store.register("a/b .. \u{e4}", &[2, 2], &[1.0_f32, 2.0, 3.0, 4.0], "m", &[]).unwrap();
+        store.elementwise(("a/b .. \u{e4}", "m"), ("made", "m"), Some("square")).unwrap();
+        store.view(("made", "m"), ("part", "m"), 1, Some(2)).unwrap();
+        let persisted = store.persist_all().unwrap();
+        assert_eq!((persisted.tensors, persisted.evicted.len()), (4, 0), "{side}");
+        store.register("later", &[1], &[1_u8], "m", &[]).unwrap();
+        store.persist("later").unwrap();
+        drop(store);
+
+        for (other, context) in both() {
+            let store = room.store(&context).build().unwrap();
+            let restored = store.restore("n").unwrap();
+            assert_eq!((restored.tensors.len(), restored.bytes, restored.failed.len()), (5, 48, 0));
+            let read = |name: &str| store.tensor(name, "n").unwrap();
+            assert_eq!(read("odd").read::<i8>().unwrap(), [1, -2, 3, -4, 5, -6, 7], "{side} {other}");
+            assert_eq!(read("made").read::<f32>().unwrap(), [1.0, 4.0, 9.0, 16.0], "{side} {other}");
+            assert_eq!(read("part").read::<f32>().unwrap(), [4.0, 9.0], "{side} {other}");
+            let location = read("made").location();
+            let there = other == "device";
+            assert_eq!((location.device, location.host), (there, !there), "{side} {other}: no copy on the host");
+            store.elementwise(("made", "n"), ("root", "n"), Some("sqrt")).unwrap();
+            assert_eq!(read("root").read::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0], "{side} {other}");
+            let again = store.restore("n").unwrap();
+            assert_eq!((again.tensors.len(), again.failed.len()), (0, 5), "names that are taken are said");
+        }
+    }
+}
+
+#[test]
+fn a_tensor_of_many_parts_comes_from_its_file_whole() {
+    let room = Room::new();
+    let count = (70 << 20) / 4 + 3;
+    let context = on_device();
+    let builder = || Store::builder().context(&context).folder(&room.0, 1 << 30);
+    let values: Vec<u32> = (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+    let store = builder().build().unwrap();
+    store.register("big", &[count], &values, "m", &[]).unwrap();
+    store.persist("big").unwrap();
+    drop(store);
+    context.restart_peak();
+    let store = builder().build().unwrap();
+    store.load("big", "m").unwrap();
+    assert_eq!(context.memory().peak_bytes, count as u64 * 4, "once, on the device");
+    assert!(store.tensor("big", "m").unwrap().read::<u32>().unwrap() == values);
+}
+
+#[test]
+fn loading_says_what_is_missing_and_the_quota_is_kept_by_the_least_recently_used() {
+    let room = Room::new();
+    let context = Context::on_host();
+    let store = Store::builder().context(&context).folder(&room.0, 4096).build().unwrap();
+    for name in ["a", "b", "c"] {
+        store.register(name, &[1000], &[7_u8; 1000], "m", &[]).unwrap();
+        store.persist(name).unwrap();
+    }
+    store.persist("a").unwrap();
+    store.register("d", &[1000], &[8_u8; 1000], "m", &[]).unwrap();
+    assert_eq!(store.persist("d").unwrap().evicted, ["b"]);
+    for name in ["a", "b"] {
+        store.unregister(name, "m").unwrap();
+    }
+    store.load("a", "n").unwrap();
+    assert_eq!(store.tensor("a", "n").unwrap().read::<u8>().unwrap(), [7; 1000]);
+    let missing = store.load("b", "m").unwrap_err();
+    assert!(missing.to_string().starts_with("there is no `b` in the folder"), "{missing}");
+    assert!(matches!(store.load("a", "m"), Err(StoreError::Books(_))), "the name is taken");
+    assert!(matches!(store.persist("b"), Err(StoreError::Books(_))), "there is no such tensor");
+    store.register("huge", &[5000], &[1_u8; 5000], "m", &[]).unwrap();
+    assert!(matches!(store.persist("huge"), Err(StoreError::File(FileError::OverQuota { .. }))));
+    let without = Store::builder().context(&context).build().unwrap();
+    let refused = without.persist("a").unwrap_err().to_string();
+    assert_eq!(refused, "persist: this store has no folder; give it one (`StoreBuilder::folder`)");
+}
+
+#[test]
+fn a_broken_file_keeps_nothing_else_from_being_restored() {
+    let room = Room::new();
+    let context = Context::on_host();
+    let store = room.store(&context).build().unwrap();
+    store.register("a", &[4], &[1_u8; 4], "m", &[]).unwrap();
+    store.register("b", &[4], &[2_u8; 4], "m", &[]).unwrap();
+    store.persist_all().unwrap();
+    store.dispose();
+    let files = std::fs::read_dir(&room.0).unwrap().map(|file| file.unwrap().path());
+    let is_a = |path: &PathBuf| TensorFile::open(path).is_ok_and(|file| file.names().next() == Some("a"));
+    let broken = files.into_iter().find(is_a).unwrap();
+    std::fs::write(broken, b"not a tensor").unwrap();
+    let store = room.store(&context).build().unwrap();
+    let restored = store.restore("m").unwrap();
+    assert_eq!(restored.tensors, ["b"]);
+    assert_eq!(restored.failed[0].0, "a");
+    assert!(matches!(restored.failed[0].1, StoreError::File(FileError::Malformed { .. })));
+}
+
+#[test]
+fn values_go_to_another_device_and_to_the_host_and_back() {
+    let context = on_device();
+    let store = Store::builder().context(&context).build().unwrap();
+    store.register("a", &[3], &[1.0_f32, 2.0, 3.0], "m", &[]).unwrap();
+    store.elementwise(("a", "m"), ("0", "m"), Some("square")).unwrap();
+    let mut last = "0".to_owned();
+    for (at, device) in [None, Some(device()), None, Some(device())].iter().enumerate() {
+        let recovered = store.recover(device.as_ref()).unwrap();
+        assert_eq!((recovered.kept, recovered.from_files.len(), recovered.gone.len()), (at + 2, 0, 0));
+        assert_eq!(store.initialize(), Ok(device.is_some()));
+        let next = format!("{}", at + 1);
+        store.compute(&[(&last, "m"), ("a", "m")], (&next, "m"), |of| of[0].add(&of[1])).unwrap();
+        assert_eq!(store.tensor(&next, "m").unwrap().location().device, device.is_some());
+        last = next;
+    }
+    assert_eq!(store.tensor(&last, "m").unwrap().read::<f32>().unwrap(), [5.0, 12.0, 21.0]);
+}
+
+#[test]
+fn when_the_device_is_lost_files_bring_back_what_they_have_and_the_rest_is_gone_by_name() {
+    let room = Room::new();
+    let context = on_device();
+    let store = room.store(&context).build().unwrap();
+    let zeros = |name: &str, count: usize| {
+        let tensor = context.zeros(&[count], DType::F32).unwrap();
+        tensor.write_at(0, &[count as f32]).unwrap();
+        store.register_tensor(name, &tensor, "m", &[]).unwrap();
+    };
+    store.register("on the host too", &[2], &[1.0_f32, 2.0], "m", &[]).unwrap();
+    store.synchronize("on the host too", "m", Direction::CpuToGpu).unwrap();
+    zeros("kept", 4);
+    store.view(("kept", "m"), ("part of kept", "m"), 0, Some(2)).unwrap();
+    store.persist("kept").unwrap();
+    zeros("gone", 5);
+    store.view(("gone", "m"), ("part of gone", "m"), 0, Some(2)).unwrap();
+    store.persist("part of gone").unwrap();
+    zeros("other shape", 6);
+    store.persist("other shape").unwrap();
+    store.replace("other shape", "m", &context.zeros(&[7], DType::F32).unwrap()).unwrap();
+    let had = store.tensor("kept", "m").unwrap();
+    context.finish().unwrap();
+
+    context.device().unwrap().destroy();
+    assert_eq!(store.initialize(), Ok(false), "there is none that could be used");
+    let lost = store.elementwise(("kept", "m"), ("never", "m"), None).unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Gone, "{lost}");
+    let failed = store.optimise().unwrap();
+    assert_eq!((failed.moved, failed.freed), (0, 0));
+
+    let recovered = store.recover(Some(&device())).unwrap();
+    assert_eq!(recovered.kept, 1, "{recovered:?}");
+    assert_eq!(recovered.from_files, ["kept", "part of kept", "part of gone"]);
+    let names: Vec<&str> = recovered.gone.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["gone", "other shape"]);
+    assert!(recovered.gone.iter().all(|(_, why)| why == "it was destroyed"), "{recovered:?}");
+
+    let read = |name: &str| store.tensor(name, "m").unwrap().read::<f32>().unwrap();
+    assert_eq!(read("on the host too"), [1.0, 2.0]);
+    assert_eq!((read("kept"), read("part of kept")), (vec![4.0, 0.0, 0.0, 0.0], vec![4.0, 0.0]));
+    assert_eq!(had.read::<f32>().unwrap(), [4.0, 0.0, 0.0, 0.0], "who had it before has it again");
+    assert_eq!(read("part of gone"), [5.0, 0.0], "apart from what it was a part of");
+    assert!(gone(&store, "gone") && gone(&store, "other shape"));
+    assert!(matches!(store.tensor("gone", "m"), Err(StoreError::Gone { .. })));
+    assert!(store.lease("gone", "m").is_err() && store.persist("gone").is_err());
+    store.elementwise(("kept", "m"), ("next", "m"), Some("sqrt")).unwrap();
+    assert_eq!(read("next"), [2.0, 0.0, 0.0, 0.0], "the others go on");
+
+    store.replace("gone", "m", &context.tensor(&[1_u8], &[1]).unwrap()).unwrap();
+    assert_eq!(store.tensor("gone", "m").unwrap().read::<u8>().unwrap(), [1], "and so does a name with other values");
+    store.unregister("other shape", "m").unwrap();
+    store.dispose();
+    drop(had);
+    let memory = context.memory();
+    assert_eq!((memory.tensors, memory.buffers, memory.bytes()), (0, 0, 0));
+}
+
+#[test]
+fn without_another_device_the_host_goes_on() {
+    let device = Device::choose().open().unwrap();
+    let context = Context::on(&device).unwrap();
+    let store = Store::builder().context(&context).build().unwrap();
+    store.register("a", &[2], &[1.0_f32, 2.0], "m", &[]).unwrap();
+    store.elementwise(("a", "m"), ("b", "m"), None).unwrap();
+    context.finish().unwrap();
+    device.destroy();
+    let recovered = store.recover(None).unwrap();
+    assert_eq!((recovered.kept, recovered.gone.len()), (1, 1));
+    store.elementwise(("a", "m"), ("c", "m"), None).unwrap();
+    assert_eq!(store.tensor("c", "m").unwrap().read::<f32>().unwrap(), [1.0, 2.0]);
+    assert!(gone(&store, "b"));
+}

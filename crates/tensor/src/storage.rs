@@ -53,9 +53,32 @@ struct Copy<T> {
 
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Clone)]
-struct OnDevice {
-    side: Arc<Side>,
-    buffer: Buffer,
+struct OnDevice(Arc<dyn There>);
+
+/// Values on a device. A trait, so that nobody who asks whether a tensor may be sent to a thread is led through all types
+/// of wgpu, which is deeper than compilers go unless told.
+#[cfg(not(target_arch = "wasm32"))]
+trait There: Send + Sync {
+    fn side(&self) -> &Arc<Side>;
+    fn buffer(&self) -> &Buffer;
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl There for (Arc<Side>, Buffer) {
+    fn side(&self) -> &Arc<Side> {
+        &self.0
+    }
+
+    fn buffer(&self) -> &Buffer {
+        &self.1
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl OnDevice {
+    fn new(side: &Arc<Side>, buffer: Buffer) -> OnDevice {
+        OnDevice(Arc::new((Arc::clone(side), buffer)))
+    }
 }
 
 /// Why there are no values.
@@ -104,7 +127,7 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn on_device(context: &Context, side: &Arc<Side>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
         context.counts().add_device(bytes as u64);
-        let device = Some(Copy { of: OnDevice { side: Arc::clone(side), buffer }, write: 0 });
+        let device = Some(Copy { of: OnDevice::new(side, buffer), write: 0 });
         Self::with(context, bytes, State { device, ..State::default() })
     }
 
@@ -194,10 +217,10 @@ impl Storage {
     pub(crate) fn to_device(&self, asking: Asking<'_>, side: &Arc<Side>) -> Result<(Buffer, usize), TensorError> {
         let mut state = self.state();
         if let Some(Copy { of, write }) = &state.device {
-            if *write == state.writes && Arc::ptr_eq(&of.side, side) {
-                return Ok((of.buffer.clone(), 0));
+            if *write == state.writes && Arc::ptr_eq(of.0.side(), side) {
+                return Ok((of.0.buffer().clone(), 0));
             }
-            if !Arc::ptr_eq(&of.side, side) {
+            if !Arc::ptr_eq(of.0.side(), side) {
                 // They are on another device: the way leads over the host.
                 self.bring_down(&mut state, asking)?;
                 self.drop_device(&mut state);
@@ -207,7 +230,7 @@ impl Storage {
         let host = state.host.as_ref().expect("there are values, and the device has no new ones");
         let block = Arc::clone(&host.of);
         let buffer = match &state.device {
-            Some(copy) => copy.of.buffer.clone(),
+            Some(copy) => copy.of.0.buffer().clone(),
             None => side.lend(asking.op, self.bytes)?,
         };
         if self.bytes > 0 {
@@ -217,7 +240,7 @@ impl Storage {
         if state.device.is_none() {
             self.context.counts().add_device(self.bytes as u64);
         }
-        let of = OnDevice { side: Arc::clone(side), buffer: buffer.clone() };
+        let of = OnDevice::new(side, buffer.clone());
         state.device = Some(Copy { of, write: state.writes });
         Ok((buffer, self.bytes))
     }
@@ -264,7 +287,7 @@ impl Storage {
         let only = state.device.as_ref().filter(|_| !on_host && start < end);
         let first = start / 4 * 4;
         Ok(only.map(|Copy { of, .. }| {
-            (Arc::clone(&of.side), (of.buffer.clone(), first as u64, (end - first) as u64))
+            (Arc::clone(of.0.side()), (of.0.buffer().clone(), first as u64, (end - first) as u64))
         }))
     }
 
@@ -302,8 +325,8 @@ impl Storage {
             let end = start + bytes.len();
             let whole_words = start.is_multiple_of(4) && (end.is_multiple_of(4) || end == self.bytes);
             if copy.write == state.writes && whole_words {
-                let OnDevice { side, buffer } = copy.of.clone();
-                side.write(asking.op, &buffer, start, bytes)?;
+                let there = copy.of.clone();
+                there.0.side().write(asking.op, there.0.buffer(), start, bytes)?;
                 self.context.counts().uploads.fetch_add(1, Ordering::Relaxed);
                 state.writes += 1;
                 let now = state.writes;
@@ -380,7 +403,7 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn lose(&self, side: &Arc<Side>, reason: &str) -> bool {
         let mut state = self.state();
-        if !state.device.as_ref().is_some_and(|copy| Arc::ptr_eq(&copy.of.side, side)) {
+        if !state.device.as_ref().is_some_and(|copy| Arc::ptr_eq(copy.of.0.side(), side)) {
             return state.gone.is_none();
         }
         let is_newest = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
@@ -467,9 +490,9 @@ impl State {
     /// Asks the device for a part, from the word in which it begins.
     #[cfg(not(target_arch = "wasm32"))]
     fn ask(&self, op: &'static str, (start, end): (usize, usize)) -> Result<Asked, TensorError> {
-        let OnDevice { side, buffer } = &self.device.as_ref().expect("values are on one of two sides").of;
+        let there = &self.device.as_ref().expect("values are on one of two sides").of.0;
         let first = start / 4 * 4;
-        side.ask(op, buffer, first as u64, (end - first) as u64)
+        there.side().ask(op, there.buffer(), first as u64, (end - first) as u64)
     }
 
     fn check(&self, asking: Asking<'_>) -> Result<(), TensorError> {

@@ -39,7 +39,19 @@ use crate::storage::Storage;
 /// Where tensors live. Clones are the same context.
 #[derive(Clone)]
 pub struct Context {
-    inner: Arc<Inner>,
+    inner: Arc<dyn Parts>,
+}
+
+/// What a context has. A trait, so that nobody who asks whether a context may be sent to a thread is led through all types
+/// of wgpu, which is deeper than compilers go unless told.
+trait Parts: Send + Sync {
+    fn all(&self) -> &Inner;
+}
+
+impl Parts for Inner {
+    fn all(&self) -> &Inner {
+        self
+    }
 }
 
 struct Inner {
@@ -108,13 +120,13 @@ impl Context {
 
     /// Threads that ops on the host use.
     pub fn threads(&self) -> usize {
-        self.inner.threads
+        self.inner().threads
     }
 
     /// How much memory its tensors take.
     pub fn memory(&self) -> MemoryReport {
-        let host = self.inner.pool.statistics();
-        let mut report = MemoryReport { host_pooled_bytes: host.pooled_bytes, ..self.inner.counts.report() };
+        let host = self.inner().pool.statistics();
+        let mut report = MemoryReport { host_pooled_bytes: host.pooled_bytes, ..self.inner().counts.report() };
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(side) = self.side() {
             let pool = side.device().pool().statistics();
@@ -128,17 +140,17 @@ impl Context {
 
     /// From now on the peak is that of what comes.
     pub fn restart_peak(&self) {
-        self.inner.counts.restart_peak();
+        self.inner().counts.restart_peak();
     }
 
     /// What the pool of host memory has done.
     pub fn host_pool(&self) -> HostPoolStatistics {
-        self.inner.pool.statistics()
+        self.inner().pool.statistics()
     }
 
     /// What was moved so far.
     pub fn transfers(&self) -> Transfers {
-        let Counts { host_reads, async_reads, uploads, copies, .. } = &self.inner.counts;
+        let Counts { host_reads, async_reads, uploads, copies, .. } = &self.inner().counts;
         let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         Transfers {
             host_reads: read(host_reads),
@@ -150,7 +162,7 @@ impl Context {
 
     /// Gives up memory that lies free, on both sides.
     pub fn trim(&self) {
-        self.inner.pool.trim();
+        self.inner().pool.trim();
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(side) = self.side() {
             side.device().pool().trim_to(0);
@@ -207,47 +219,51 @@ impl Context {
         } else {
             moved.kept = self.living().len();
         }
-        *lock(&self.inner.side) = new;
+        *lock(&self.inner().side) = new;
         self.say(|| format!("moved: {moved:?}"));
         Ok(moved)
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn side(&self) -> Option<Arc<Side>> {
-        lock(&self.inner.side).clone()
+        lock(&self.inner().side).clone()
     }
 
     // ---- for tensors
 
     pub(crate) fn counts(&self) -> &Counts {
-        &self.inner.counts
+        &self.inner().counts
     }
 
     pub(crate) fn pool(&self) -> &HostPool {
-        &self.inner.pool
+        &self.inner().pool
+    }
+
+    fn inner(&self) -> &Inner {
+        self.inner.all()
     }
 
     pub(crate) fn is(&self, other: &Context) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
+        std::ptr::eq(self.inner(), other.inner())
     }
 
     pub(crate) fn remember(&self, id: u64, storage: &Arc<Storage>) {
-        lock(&self.inner.living).insert(id, Arc::downgrade(storage));
+        lock(&self.inner().living).insert(id, Arc::downgrade(storage));
     }
 
     pub(crate) fn forget(&self, id: u64) {
-        lock(&self.inner.living).remove(&id);
+        lock(&self.inner().living).remove(&id);
     }
 
     /// Says what is done to whoever wants to know; the words are only made for him.
     pub(crate) fn say(&self, words: impl FnOnce() -> String) {
-        if let Some(debug) = &self.inner.debug {
+        if let Some(debug) = &self.inner().debug {
             debug(&words());
         }
     }
 
     fn living(&self) -> Vec<Arc<Storage>> {
-        lock(&self.inner.living).values().filter_map(Weak::upgrade).collect()
+        lock(&self.inner().living).values().filter_map(Weak::upgrade).collect()
     }
 }
 

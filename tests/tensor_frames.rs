@@ -1,0 +1,50 @@
+//! Frames are tensors: a handler that computes with them records into the frame's own submit, on either side.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
+#[path = "../examples/05_tensor_mask.rs"]
+#[allow(dead_code, reason = "its main is run by whoever reads it")]
+mod tensor_mask;
+
+use vramp::prelude::*;
+use vramp::runtime::Report;
+
+/// Runs the lesson's handler between a pattern and a sink, on one side.
+fn run(space: Space, sink: &str) -> Report {
+    let text = format!(
+        "pattern kind=ball size=37x23 frames=12 label=false name=cam ! blur sigma=3 ! mix mode=over amount=1 name=out ! {sink}
+         cam. ! standout ! out.b"
+    );
+    let kinds = tensor_mask::kinds().unwrap();
+    let spec = vramp::read(&text, kinds.catalog()).unwrap();
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
+    Session::of(&graph, &kinds).only(space).prepare().unwrap().run(None).unwrap().into_result().unwrap()
+}
+
+#[test]
+fn ops_on_a_frame_join_its_submit_and_nothing_comes_down() {
+    let report = run(Space::Gpu, "null");
+    assert_eq!(report.frames_out, 12);
+    assert_eq!((report.counters.uploads, report.counters.downloads), (0, 0));
+    let steady = report.steady;
+    assert!((steady.submits - 1.0).abs() < 1e-9, "{} submits a frame", steady.submits);
+    assert!(steady.dispatches >= 5.0, "{} dispatches a frame", steady.dispatches);
+    assert_eq!(report.memory.leaked, 0);
+}
+
+#[test]
+fn both_sides_make_the_same_picture() {
+    let folder = std::env::temp_dir().join(format!("vramp-tensor-frames-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let bytes = [Space::Cpu, Space::Gpu].map(|space| {
+        let path = folder.join(format!("{space}.rgba"));
+        run(space, &format!("raw path={}", path.display()));
+        std::fs::read(path).unwrap()
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    let [host, device] = &bytes;
+    assert_eq!(host.len(), 37 * 23 * 4 * 12);
+    // The mask is a sigmoid, whose last bit may tip a level.
+    assert!(host.iter().zip(device).all(|(one, two)| one.abs_diff(*two) <= 1));
+    assert!(host.chunks(4).any(|pixel| pixel != &host[..4]), "there is something to see");
+}

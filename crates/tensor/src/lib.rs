@@ -18,6 +18,8 @@ mod host;
 mod image;
 mod memory;
 mod ops;
+#[cfg(not(target_arch = "wasm32"))]
+mod profile;
 mod program;
 mod shape;
 mod storage;
@@ -32,6 +34,8 @@ pub use expr::{Expr, Operand, Reduction};
 pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
+#[cfg(not(target_arch = "wasm32"))]
+pub use profile::{Profile, ProfiledOp, RanOn};
 pub use program::{Binary, Unary};
 pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;

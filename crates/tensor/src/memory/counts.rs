@@ -78,6 +78,12 @@ impl Counts {
         self.peak_bytes.store(self.all_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
+    /// The peak is at least this.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn raise_peak(&self, bytes: u64) {
+        self.peak_bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn report(&self) -> MemoryReport {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         MemoryReport {

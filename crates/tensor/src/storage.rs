@@ -16,7 +16,7 @@ use vramp_gpu::Buffer;
 
 use crate::context::Context;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::context::{Asked, Side};
+use crate::context::{Asked, Erased, Side};
 use crate::dtype::DType;
 use crate::error::TensorError;
 use crate::memory::Block;
@@ -39,7 +39,7 @@ pub(crate) struct Storage {
 struct State {
     host: Option<Copy<Arc<Block>>>,
     #[cfg(not(target_arch = "wasm32"))]
-    device: Option<Copy<OnDevice>>,
+    device: Option<Copy<Erased<OnDevice>>>,
     /// Writes so far.
     writes: u64,
     gone: Option<Gone>,
@@ -52,7 +52,6 @@ struct Copy<T> {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-#[derive(Clone)]
 struct OnDevice {
     side: Arc<Side>,
     buffer: Buffer,
@@ -104,7 +103,8 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn on_device(context: &Context, side: &Arc<Side>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
         context.counts().add_device(bytes as u64);
-        let device = Some(Copy { of: OnDevice { side: Arc::clone(side), buffer }, write: 0 });
+        let of = Erased::new(OnDevice { side: Arc::clone(side), buffer });
+        let device = Some(Copy { of, write: 0 });
         Self::with(context, bytes, State { device, ..State::default() })
     }
 
@@ -197,7 +197,7 @@ impl Storage {
         if state.device.is_none() {
             self.context.counts().add_device(self.bytes as u64);
         }
-        let of = OnDevice { side: Arc::clone(side), buffer: buffer.clone() };
+        let of = Erased::new(OnDevice { side: Arc::clone(side), buffer: buffer.clone() });
         state.device = Some(Copy { of, write: state.writes });
         Ok(buffer)
     }
@@ -264,8 +264,9 @@ impl Storage {
             let end = start + bytes.len();
             let whole_words = start.is_multiple_of(4) && (end.is_multiple_of(4) || end == self.bytes);
             if copy.write == state.writes && whole_words {
-                let OnDevice { side, buffer } = copy.of.clone();
-                side.write(asking.op, &buffer, start, bytes)?;
+                let on_device = copy.of.clone();
+                let OnDevice { side, buffer } = &*on_device;
+                side.write(asking.op, buffer, start, bytes)?;
                 self.context.counts().uploads.fetch_add(1, Ordering::Relaxed);
                 state.writes += 1;
                 let now = state.writes;
@@ -418,7 +419,7 @@ impl State {
     /// Asks the device for a part, from the word in which it begins.
     #[cfg(not(target_arch = "wasm32"))]
     fn ask(&self, op: &'static str, (start, end): (usize, usize)) -> Result<Asked, TensorError> {
-        let OnDevice { side, buffer } = &self.device.as_ref().expect("values are on one of two sides").of;
+        let OnDevice { side, buffer } = &*self.device.as_ref().expect("values are on one of two sides").of;
         let first = start / 4 * 4;
         side.ask(op, buffer, first as u64, (end - first) as u64)
     }

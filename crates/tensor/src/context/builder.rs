@@ -91,7 +91,7 @@ impl ContextBuilder {
         let processors = 1;
         let inner = Inner {
             #[cfg(not(target_arch = "wasm32"))]
-            side: Mutex::new(side),
+            side: Mutex::new(side.map(super::Erased::new)),
             threads: self.threads.unwrap_or(processors),
             pool: HostPool::new(self.host_pool),
             counts: Counts::default(),

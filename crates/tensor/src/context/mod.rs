@@ -10,6 +10,8 @@ mod arrivals;
 #[cfg(not(target_arch = "wasm32"))]
 mod asked;
 mod builder;
+#[cfg(not(target_arch = "wasm32"))]
+mod erased;
 mod scope;
 #[cfg(not(target_arch = "wasm32"))]
 mod side;
@@ -20,10 +22,12 @@ pub use scope::{Escape, Scope};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use asked::Asked;
 #[cfg(not(target_arch = "wasm32"))]
+pub(crate) use erased::Erased;
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) use scope::leave_scopes;
 pub(crate) use scope::note_made;
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use side::Side;
+pub(crate) use side::{OWNER, Side};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,7 +50,7 @@ pub struct Context {
 
 struct Inner {
     #[cfg(not(target_arch = "wasm32"))]
-    side: Mutex<Option<Arc<Side>>>,
+    side: Mutex<Option<Erased<Arc<Side>>>>,
     threads: usize,
     pool: HostPool,
     counts: Counts,
@@ -211,14 +215,14 @@ impl Context {
         } else {
             moved.kept = self.living().len();
         }
-        *lock(&self.inner.side) = new;
+        *lock(&self.inner.side) = new.map(Erased::new);
         self.say(|| format!("moved: {moved:?}"));
         Ok(moved)
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn side(&self) -> Option<Arc<Side>> {
-        lock(&self.inner.side).clone()
+        lock(&self.inner.side).as_deref().cloned()
     }
 
     // ---- for tensors

@@ -19,6 +19,9 @@ use crate::error::{Of, TensorError};
 use crate::memory::Block;
 use crate::profile::{Acts, Collector};
 
+/// Who memory of the device is lent to, in its pool's ledger.
+pub(crate) const OWNER: &str = "tensor";
+
 /// Acts that are gathered before they are played unasked: a device that could work should not lie idle for long.
 const MOST_ACTS: usize = 128;
 
@@ -88,7 +91,7 @@ impl Side {
         };
         Ok(Side {
             device: device.clone(),
-            owner: "tensor".into(),
+            owner: OWNER.into(),
             lane: Mutex::new(lane),
             kernels: Mutex::default(),
             tile: Mutex::new(Tile::usual(device.adapter().kind)),

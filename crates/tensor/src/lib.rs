@@ -6,6 +6,8 @@
 //! Always: nothing comes down that nobody reads; a second op of the same kind compiles and allocates nothing; errors have
 //! types and numbers, and the next op works.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod classic;
 mod context;
 #[cfg(not(target_arch = "wasm32"))]
 mod device;

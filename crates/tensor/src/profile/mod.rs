@@ -11,7 +11,7 @@
 mod collect;
 mod table;
 
-pub(crate) use collect::{Acts, Collector, Noted, NotedOp, Profiler};
+pub(crate) use collect::{Acts, Collector, NotedOp, Profiler};
 
 use std::sync::Arc;
 use std::time::Instant;

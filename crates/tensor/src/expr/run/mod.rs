@@ -60,7 +60,9 @@ pub(super) fn run(root: &Shared, fuse: bool) -> Result<Tensor, TensorError> {
                         Some(side) => device::make(&context, side, stage, &made)?,
                         None => host::make(&context, stage, &made)?,
                     };
-                    noted.map(crate::profile::Noted::done);
+                    if let Some(noted) = noted {
+                        noted.done();
+                    }
                     tensor
                 }
                 #[cfg(target_arch = "wasm32")]

@@ -9,6 +9,8 @@
 // That what stands here can be shared among threads is proven through all of wgpu's types.
 #![recursion_limit = "256"]
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod classic;
 mod context;
 #[cfg(not(target_arch = "wasm32"))]
 mod device;
@@ -22,6 +24,8 @@ mod image;
 mod memory;
 mod ops;
 mod own;
+#[cfg(not(target_arch = "wasm32"))]
+mod profile;
 mod program;
 mod shape;
 mod storage;
@@ -38,6 +42,8 @@ pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing,
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
 pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
+#[cfg(not(target_arch = "wasm32"))]
+pub use profile::{Profile, ProfiledOp, RanOn};
 pub use program::{Binary, Unary};
 pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;

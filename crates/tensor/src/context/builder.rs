@@ -96,6 +96,8 @@ impl ContextBuilder {
             pool: HostPool::new(self.host_pool),
             counts: Counts::default(),
             living: Mutex::default(),
+            #[cfg(not(target_arch = "wasm32"))]
+            profiler: crate::profile::Profiler::default(),
             debug: self.debug,
         };
         Context { inner: Arc::new(inner) }

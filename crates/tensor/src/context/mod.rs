@@ -19,9 +19,11 @@ pub use scope::{Escape, Scope};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use asked::Asked;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use scope::leave_scopes;
 pub(crate) use scope::note_made;
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use side::Side;
+pub(crate) use side::{OWNER, Side};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,6 +63,8 @@ struct Inner {
     pool: HostPool,
     counts: Counts,
     living: Mutex<BTreeMap<u64, Weak<Storage>>>,
+    #[cfg(not(target_arch = "wasm32"))]
+    profiler: crate::profile::Profiler,
     /// Told what is done, in words, where somebody wants to know.
     debug: Option<Box<Debug>>,
 }
@@ -233,6 +237,11 @@ impl Context {
 
     pub(crate) fn counts(&self) -> &Counts {
         &self.inner().counts
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn profiler(&self) -> &crate::profile::Profiler {
+        &self.inner().profiler
     }
 
     pub(crate) fn pool(&self) -> &HostPool {

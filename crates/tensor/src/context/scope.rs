@@ -72,6 +72,16 @@ pub(crate) fn note_made(handle: &Arc<Handle>) {
     });
 }
 
+/// Takes a tensor out of every open scope of this thread: it belongs to whoever holds it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn leave_scopes(handle: &Arc<Handle>) {
+    OPEN.with_borrow_mut(|open| {
+        for made in open {
+            made.retain(|one| !is(one, handle));
+        }
+    });
+}
+
 fn is(one: &Weak<Handle>, other: &Arc<Handle>) -> bool {
     std::ptr::eq(one.as_ptr(), Arc::as_ptr(other))
 }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use vramp_gpu::{AdapterKind, Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording};
+use vramp_gpu::{AdapterKind, Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording, Timed};
 use vramp_plan::Shader;
 
 use super::arrivals::Arrivals;
@@ -17,9 +17,16 @@ use super::asked::Asked;
 use crate::device::matmul::Tile;
 use crate::error::{Of, TensorError};
 use crate::memory::Block;
+use crate::profile::{Acts, Collector};
+
+/// Who memory of the device is lent to, in its pool's ledger.
+pub(crate) const OWNER: &str = "tensor";
 
 /// Acts that are gathered before they are played unasked: a device that could work should not lie idle for long.
 const MOST_ACTS: usize = 128;
+
+/// The same while each of them is timed: a submission has 256 stamps, and an act may need two.
+const MOST_TIMED_ACTS: usize = 64;
 
 /// Bytes that pending acts may newly hold before they are played, so that temporary memory returns to the pool.
 const MOST_BYTES: u64 = 64 << 20;
@@ -49,30 +56,44 @@ pub(crate) struct Side {
     owner: Arc<str>,
     lane: Mutex<Lane>,
     kernels: Mutex<HashMap<String, Kernel>>,
-    arrivals: Arc<Arrivals>,
     tile: Mutex<Option<Tile>>,
 }
 
 struct Lane {
     player: Player,
+    /// What that player brings down; another one counts its downloads anew.
+    arrivals: Arc<Arrivals>,
     recording: Recording,
     /// What was lent since the last play.
     lent_bytes: u64,
     /// Whether the recording is somebody else's just now, who alone may play it.
     is_lent_out: bool,
+    profile: Option<Profiled>,
+}
+
+/// What a lane has while it is profiled.
+struct Profiled {
+    acts: Acts,
+    /// The player of before, which times nothing.
+    usual: (Player, Arc<Arrivals>),
 }
 
 impl Side {
     pub(crate) fn on(device: &Device) -> Result<Side, TensorError> {
         let player = Player::on(device).readback_slots(READBACK_SLOTS).build().of("open")?;
-        let arrivals = Arc::new(Arrivals::default());
-        let lane = Lane { player, recording: Recording::new(), lent_bytes: 0, is_lent_out: false };
+        let lane = Lane {
+            player,
+            arrivals: Arc::default(),
+            recording: Recording::new(),
+            lent_bytes: 0,
+            is_lent_out: false,
+            profile: None,
+        };
         Ok(Side {
             device: device.clone(),
-            owner: "tensor".into(),
+            owner: OWNER.into(),
             lane: Mutex::new(lane),
             kernels: Mutex::default(),
-            arrivals,
             tile: Mutex::default(),
         })
     }
@@ -138,10 +159,11 @@ impl Side {
     ) -> Result<T, TensorError> {
         self.device.check().map_err(|lost| TensorError::Lost { op, reason: lost.reason })?;
         let mut lane = self.lane();
-        let answer = write(&mut lane.recording)?;
-        let enough = lane.recording.len() >= MOST_ACTS || lane.lent_bytes >= MOST_BYTES;
+        let answer = lane.write(write)?;
+        let most = if lane.profile.is_some() { MOST_TIMED_ACTS } else { MOST_ACTS };
+        let enough = lane.recording.len() >= most || lane.lent_bytes >= MOST_BYTES;
         if enough && !lane.is_lent_out {
-            lane.play_all(op, &self.arrivals)?;
+            lane.play_all(op)?;
         }
         Ok(answer)
     }
@@ -149,14 +171,14 @@ impl Side {
     /// Plays what is recorded; what is recorded for somebody else is his to play.
     pub(crate) fn flush(&self, op: &'static str) -> Result<(), TensorError> {
         let mut lane = self.lane();
-        if lane.is_lent_out { Ok(()) } else { lane.play_all(op, &self.arrivals) }
+        if lane.is_lent_out { Ok(()) } else { lane.play_all(op) }
     }
 
     /// Plays what is recorded and waits until the device is done with everything.
     pub(crate) fn finish(&self, op: &'static str) -> Result<(), TensorError> {
         let limit = self.device.time_limit();
         let mut lane = self.lane();
-        lane.play_all(op, &self.arrivals)?;
+        lane.play_all(op)?;
         if lane.player.wait(limit).of(op)? {
             return Ok(());
         }
@@ -196,7 +218,7 @@ impl Side {
     ) -> Result<T, TensorError> {
         {
             let mut lane = self.lane();
-            lane.play(op, &self.arrivals)?;
+            lane.play(op)?;
             lane.is_lent_out = true;
             std::mem::swap(&mut lane.recording, recording);
         }
@@ -217,12 +239,40 @@ impl Side {
         for (from, offset, bytes) in parts {
             lane.recording.download_part(from, *offset, *bytes).of(op)?;
         }
-        let played = lane.play(op, &self.arrivals)?;
+        let played = lane.play(op)?;
         let ticket = played.expect("a recording with a download has a ticket");
-        let readbacks = lane.player.readbacks().clone();
+        let (readbacks, arrivals) = (lane.player.readbacks().clone(), Arc::clone(&lane.arrivals));
         drop(lane);
         let limit = self.device.time_limit();
-        Ok(Asked::now(op, ticket, limit, readbacks, Arc::clone(&self.arrivals)))
+        Ok(Asked::now(op, ticket, limit, readbacks, arrivals))
+    }
+
+    /// From now on every act is timed, by another player: whether one times is decided when it is made.
+    pub(crate) fn begin_profile(&self, collector: &Arc<Collector>) -> Result<(), TensorError> {
+        let op = "profile";
+        let mut timed = Player::on(&self.device).readback_slots(READBACK_SLOTS).timed(Timed::Each).build().of(op)?;
+        self.finish(op)?;
+        let mut lane = self.lane();
+        std::mem::swap(&mut lane.player, &mut timed);
+        let usual = (timed, std::mem::take(&mut lane.arrivals));
+        lane.profile = Some(Profiled { acts: Acts::of(collector), usual });
+        Ok(())
+    }
+
+    /// Waits for what was recorded, and goes on as before. Doing it again does nothing.
+    pub(crate) fn end_profile(&self) -> Result<(), TensorError> {
+        if self.lane().profile.is_none() {
+            return Ok(());
+        }
+        let finished = self.finish("profile");
+        let mut lane = self.lane();
+        // Stamps come down behind the work itself.
+        let polled = self.device.poll().map_err(|lost| TensorError::Lost { op: "profile", reason: lost.reason });
+        lane.hear();
+        if let Some(Profiled { usual, .. }) = lane.profile.take() {
+            (lane.player, lane.arrivals) = usual;
+        }
+        finished.and(polled)
     }
 
     fn lane(&self) -> MutexGuard<'_, Lane> {
@@ -235,16 +285,33 @@ impl Side {
 }
 
 impl Lane {
+    /// Has something written into the recording, and notes whose it is where somebody wants to know.
+    fn write<T>(&mut self, write: impl FnOnce(&mut Recording) -> Result<T, TensorError>) -> Result<T, TensorError> {
+        let Some(Profiled { acts, .. }) = &mut self.profile else { return write(&mut self.recording) };
+        let (before, dispatches) = (self.recording.len(), self.recording.dispatches());
+        let answer = write(&mut self.recording);
+        let range = (before, self.recording.len());
+        acts.note(range, self.recording.dispatches() - dispatches, !self.is_lent_out);
+        answer
+    }
+
+    /// Hears how long things took.
+    fn hear(&mut self) {
+        if let Some(Profiled { acts, .. }) = &mut self.profile {
+            acts.hear(&mut self.player);
+        }
+    }
+
     /// Plays what is recorded; whatever comes down that nobody asked for is left.
-    fn play_all(&mut self, op: &'static str, arrivals: &Arrivals) -> Result<(), TensorError> {
-        if let Some(nobodys) = self.play(op, arrivals)? {
-            arrivals.ignore(nobodys, false);
+    fn play_all(&mut self, op: &'static str) -> Result<(), TensorError> {
+        if let Some(nobodys) = self.play(op)? {
+            self.arrivals.ignore(nobodys, false);
         }
         Ok(())
     }
 
     /// Plays what is recorded, and gives the ticket of what comes down.
-    fn play(&mut self, op: &'static str, arrivals: &Arrivals) -> Result<Option<u64>, TensorError> {
+    fn play(&mut self, op: &'static str) -> Result<Option<u64>, TensorError> {
         if self.is_lent_out {
             let problem = "the context records for somebody else just now; read what was recorded when it was played";
             return Err(TensorError::Setting { op, problem: problem.to_owned() });
@@ -253,19 +320,28 @@ impl Lane {
             return Ok(None);
         }
         self.lent_bytes = 0;
+        self.hear();
         loop {
             match self.player.play(&mut self.recording) {
-                Ok(played) => return Ok(played.ticket),
+                Ok(played) => {
+                    if let Some(Profiled { acts, .. }) = &mut self.profile {
+                        acts.played(Some(played.submission));
+                    }
+                    return Ok(played.ticket);
+                }
                 Err(PlayError::NotTaken { .. }) => {
-                    arrivals.make_room();
+                    self.arrivals.make_room();
                     let limit = self.player.device().time_limit();
                     if let Some(arrived) = self.player.readbacks().wait(limit).of(op)? {
-                        arrivals.deliver(arrived, true);
+                        self.arrivals.deliver(arrived, true);
                     }
                 }
                 Err(error) => {
                     // What cannot be played now might be never: later ops are not to fail for earlier ones.
                     self.recording.clear();
+                    if let Some(Profiled { acts, .. }) = &mut self.profile {
+                        acts.played(None);
+                    }
                     return Err(error).of(op);
                 }
             }

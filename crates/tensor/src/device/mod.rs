@@ -25,7 +25,7 @@ mod words;
 
 pub(crate) use hook::{Hook, Hooks};
 pub(crate) use rows::Lanes;
-pub(crate) use text::{Launch, MATH};
+pub(crate) use text::Launch;
 pub(crate) use words::Place;
 
 /// The most rounds of one loop in one invocation: Mesa 22 ends an invocation silently at 65,535.

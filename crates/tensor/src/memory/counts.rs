@@ -49,7 +49,6 @@ pub(crate) struct Counts {
     pub(crate) async_reads: AtomicU64,
     pub(crate) uploads: AtomicU64,
     pub(crate) copies: AtomicU64,
-    pub(crate) flushes: AtomicU64,
 }
 
 impl Counts {
@@ -76,6 +75,12 @@ impl Counts {
     /// From now on the peak is that of what comes.
     pub(crate) fn restart_peak(&self) {
         self.peak_bytes.store(self.all_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The peak is at least this.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn raise_peak(&self, bytes: u64) {
+        self.peak_bytes.fetch_max(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn report(&self) -> MemoryReport {

@@ -156,6 +156,13 @@ impl HostPool {
         Ok(block)
     }
 
+    /// Bytes that could still be lent; none where there is no budget.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn available_bytes(&self) -> Option<u64> {
+        let budget_bytes = self.0.rules.budget_bytes;
+        (budget_bytes < u64::MAX).then(|| budget_bytes - self.0.lock().statistics.lent_bytes.min(budget_bytes))
+    }
+
     /// Gives up what lies free.
     pub(crate) fn trim(&self) {
         let given_up = self.0.lock().keep_at_most(0);

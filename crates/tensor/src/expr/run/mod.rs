@@ -17,6 +17,8 @@ use super::node::{Kind, Matmul, Node, Shared};
 use super::plan::{Stage, plan};
 use crate::context::Context;
 use crate::error::TensorError;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::profile::RanOn;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -52,9 +54,16 @@ pub(super) fn run(root: &Shared, fuse: bool) -> Result<Tensor, TensorError> {
             _ => {
                 context.say(|| format!("{} -> {} of {}", node.name(), node.shape, node.dtype));
                 #[cfg(not(target_arch = "wasm32"))]
-                match &side {
-                    Some(side) => device::make(&context, side, stage, &made)?,
-                    None => host::make(&context, stage, &made)?,
+                {
+                    let noted = context.profiler().note(|| noted(stage, &made, side.is_some()));
+                    let tensor = match &side {
+                        Some(side) => device::make(&context, side, stage, &made)?,
+                        None => host::make(&context, stage, &made)?,
+                    };
+                    if let Some(noted) = noted {
+                        noted.done();
+                    }
+                    tensor
                 }
                 #[cfg(target_arch = "wasm32")]
                 host::make(&context, stage, &made)?
@@ -92,6 +101,31 @@ fn context_of(root: &Shared, op: &'static str) -> Result<Context, TensorError> {
         next.extend(node.operands());
     }
     Ok(found.expect("an expression begins with a tensor"))
+}
+
+/// A stage in words, for a profile.
+#[cfg(not(target_arch = "wasm32"))]
+fn noted(stage: &Stage, made: &Made, on_device: bool) -> crate::profile::NotedOp {
+    let Stage { node, cluster } = stage;
+    let mut inside: Vec<&Shared> = cluster.iter().flat_map(|cluster| cluster.ends.iter().chain(&cluster.nodes)).collect();
+    if !inside.iter().any(|one| Arc::ptr_eq(one, node)) {
+        inside.push(node);
+    }
+    let mut reads: Vec<&Shared> = Vec::new();
+    for operand in inside.iter().flat_map(|one| one.operands()) {
+        if !inside.iter().chain(&reads).any(|known| Arc::ptr_eq(known, operand)) {
+            reads.push(operand);
+        }
+    }
+    let names: Vec<&str> = inside.iter().map(|one| one.name()).collect();
+    let read = |node: &&Shared| (made.of(node).shape().clone(), made.of(node).dtype());
+    crate::profile::NotedOp {
+        op: names.join("+"),
+        inputs: reads.iter().map(read).collect(),
+        output: node.shape.clone(),
+        dtype: node.dtype,
+        side: if on_device { RanOn::Device } else { RanOn::Host },
+    }
 }
 
 /// The tensors that a stage reads.

@@ -1,0 +1,44 @@
+//! The classic front: one compute, one device manager and one monitor for the whole process.
+//!
+//! Owns what those three promise in their old words: transfers and batches, a device by preference, operations by name.
+//! Does not compute, move or measure in a way of its own: contexts, tensors and the device do.
+//!
+//! Always: there is at most one of each in a process, until it is cleaned up; each is a plain value inside ([`Compute`],
+//! [`Devices`], [`Monitor`]) that can be made as often as one likes; what is not known is a reason, never a 0.
+//!
+//! ```no_run
+//! use vramp_tensor::classic::{Compute, DeviceManager, Devices, GpuCompute, Wish};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let devices = DeviceManager::initialize(Devices::new())?;
+//! let selected = devices.select_device(&Wish { prefer_gpu: true, ..Wish::default() })?;
+//! println!("{}: {}", selected.device, selected.why);
+//!
+//! let compute = GpuCompute::initialize(Compute::on(devices.context()))?;
+//! let tensor = compute.transfer_to_gpu(&[1.0, 2.0, 3.0])?;
+//! assert_eq!(compute.compute_batch(&[tensor])?, [14.0 / 3.0]);
+//! compute.cleanup();
+//! # Ok(())
+//! # }
+//! ```
+
+mod adaptive;
+mod compute;
+mod devices;
+mod flags;
+mod metrics;
+mod monitor;
+mod one;
+mod sink;
+mod timings;
+mod usage;
+
+pub use adaptive::{Adapted, BatchRules, adaptive_batch, available_bytes, run_adaptive};
+pub use compute::{Compute, DEFAULT_CHUNK};
+pub use devices::{ActiveDevice, Devices, Selected, Wish};
+pub use flags::{FlagError, Flags};
+pub use metrics::Metric;
+pub use monitor::Monitor;
+pub use one::{ClassicError, DeviceManager, GpuCompute, PerformanceMonitor};
+pub use sink::Sink;
+pub use timings::{Measured, OperationStatistics};
+pub use usage::MemoryUsage;

@@ -38,6 +38,8 @@ pub use dtype::{DType, Element};
 pub use error::{ErrorKind, TensorError};
 pub use expr::{Expr, Operand, Reduction};
 #[cfg(not(target_arch = "wasm32"))]
+pub use expr::{Trial, Tuning};
+#[cfg(not(target_arch = "wasm32"))]
 pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};

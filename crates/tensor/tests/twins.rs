@@ -239,3 +239,21 @@ fn pictures_in_and_out() {
         }
     }
 }
+
+#[test]
+fn a_device_is_tuned_once_and_computes_the_same_afterwards() {
+    let context = on_device();
+    let values: Vec<f32> = (0..64 * 64).map(|at| (at % 13) as f32 * 0.25 - 1.5).collect();
+    let a = context.tensor(&values, &[64, 64]).unwrap();
+    let before: Vec<f32> = a.matmul(&a).unwrap().read().unwrap();
+    let tuning = context.tune().unwrap();
+    assert_eq!(tuning.trials.len(), 6, "{tuning:?}");
+    let quickest = tuning.trials.iter().map(|trial| trial.ms).fold(f64::MAX, f64::min);
+    assert!((tuning.trials[tuning.best].ms - quickest).abs() < 1e-12 && quickest > 0.0, "{tuning:?}");
+    let after: Vec<f32> = a.matmul(&a).unwrap().read().unwrap();
+    assert_eq!(before, after, "sums of quarters are exact in any order");
+    let compiled = context.device().unwrap().counters().compiles;
+    assert_eq!(context.tune().unwrap(), tuning);
+    assert_eq!(context.device().unwrap().counters().compiles, compiled, "what is known is not tried again");
+    assert!(Context::on_host().tune().is_err());
+}

@@ -39,7 +39,7 @@ mod tests {
     use super::copy::Copy;
     use super::gather::Gather;
     use super::image::{Filter, FromPixels, Order};
-    use super::matmul::{Along, Operand, Product, Scale, Tile};
+    use super::matmul::{Along, Operand, Product, Tile};
     use super::norm::Norm;
     use super::reduce::{Fold, Reduce, Step};
     use super::softmax::Softmax;
@@ -56,7 +56,6 @@ mod tests {
         let product = |tile| Product {
             a: operand,
             b: operand,
-            scale: Scale::Columns,
             out: DType::F32,
             wide: false,
             tile,

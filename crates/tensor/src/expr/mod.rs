@@ -13,6 +13,8 @@ mod plan;
 mod run;
 
 pub use node::Reduction;
+#[cfg(not(target_arch = "wasm32"))]
+pub use run::{Trial, Tuning};
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
 //! Products of matrices of whole numbers of 8 bits.
 //!
-//! Owns exact sums of i8 products, in i32, and their scales.
-//! Does not quantise: `quant` does.
+//! Owns exact sums of i8 products, in i32.
+//! Does not scale: whoever quantised knows by what.
 //!
-//! Always: sums are exact, since no more than [`MOST_K`] products are summed; a result is the sum, rounded to f32, times the
-//! product of both scales. The same bits on every machine: whole numbers do not care about the order.
+//! Always: sums are exact, since no more than [`MOST_K`] products are summed; a result is the sum, rounded to f32. The same bits on every machine: whole numbers do not care about the order.
 //!
 //! Both matrices are copied into panels of i16 pairs, two neighbours along k in a word; one instruction then multiplies
 //! 32 pairs of numbers and adds neighbours (`pmaddwd`), where an f32 one does 16.
@@ -16,21 +15,11 @@ use crate::host::vector::vectorised;
 /// The most products of -128 by -128 whose sum is an i32.
 pub(crate) const MOST_K: usize = (i32::MAX / (128 * 128)) as usize;
 
-/// How sums become floats.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Scales<'a> {
-    /// Of the first matrix.
-    pub a: f32,
-    /// Of the second: one, or one per column.
-    pub b: &'a [f32],
-}
-
-/// The products of whole numbers, times their scales, into `out` of batch x m x n.
-pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], scales: Scales<'_>, out: &mut [f32], threads: usize) {
+/// The products of whole numbers, into `out` of batch x m x n.
+pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], out: &mut [f32], threads: usize) {
     size.check(a.len(), b.len(), out.len());
     let MatmulSize { batch, m, n, k, .. } = size;
     assert!(k <= MOST_K, "sums of {k} products of i8 may not fit an i32; {MOST_K} do");
-    assert!(scales.b.len() == 1 || scales.b.len() == n, "{} scales for {n} columns: one, or one each", scales.b.len());
     let work = batch.saturating_mul(m).saturating_mul(n).saturating_mul(k);
     // Rows of all products are spread, so that a single product is, too. Values of the second are packed by each thread.
     spread(out, n, work / 32, threads, |first, out| {
@@ -42,7 +31,7 @@ pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], scales: Scales<'_>
             let (these, others) = out.split_at_mut(rows * n);
             let a = &a[at * size.a_batch_stride + within * size.a.0..];
             let b = &b[at * size.b_batch_stride..];
-            product(&MatmulSize { batch: 1, m: rows, ..size }, a, b, scales, these);
+            product(&MatmulSize { batch: 1, m: rows, ..size }, a, b, these);
             out = others;
             row += rows;
         }
@@ -60,13 +49,13 @@ trait Tile<const M: usize, const N: usize>: Copy {
     fn sums(self, a: &[[u32; M]], b: &[[u32; N]]) -> [[i32; N]; M];
 }
 
-fn product(size: &MatmulSize, a: &[i8], b: &[i8], scales: Scales<'_>, out: &mut [f32]) {
+fn product(size: &MatmulSize, a: &[i8], b: &[i8], out: &mut [f32]) {
     match pulp::Arch::new() {
         #[cfg(target_arch = "x86_64")]
-        pulp::Arch::V4(set) => product_with::<12, 32, _>(x86::Wide(set), size, a, b, scales, out),
+        pulp::Arch::V4(set) => product_with::<12, 32, _>(x86::Wide(set), size, a, b, out),
         #[cfg(target_arch = "x86_64")]
-        pulp::Arch::V3(set) => product_with::<6, 16, _>(x86::Half(set), size, a, b, scales, out),
-        _ => product_with::<4, 8, _>(Plain, size, a, b, scales, out),
+        pulp::Arch::V3(set) => product_with::<6, 16, _>(x86::Half(set), size, a, b, out),
+        _ => product_with::<4, 8, _>(Plain, size, a, b, out),
     }
 }
 
@@ -75,12 +64,10 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
     size: &MatmulSize,
     a: &[i8],
     b: &[i8],
-    scales: Scales<'_>,
     out: &mut [f32],
 ) {
     let MatmulSize { m, n, k, .. } = *size;
     let columns = n.div_ceil(N);
-    let factors: Vec<f32> = (0..n).map(|column| scales.a * scales.b[column % scales.b.len()]).collect();
     // Kept only where k is so long that there are several rounds.
     let mut sums = vec![0_i32; if k > DEPTH { m * n } else { 0 }];
     let mut b_panels = vec![[0_u32; N]; columns * DEPTH.min(k).div_ceil(2)];
@@ -99,16 +86,16 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
                 pack(from, size.a, M.min(high - row * M), deep, panel);
             }
             for (column, b_panel) in b_panels.chunks(pairs).take(columns).enumerate() {
-                let factors = &factors[column * N..n.min((column + 1) * N)];
+                let wide = N.min(n - column * N);
                 for (row, a_panel) in a_panels.chunks(pairs).take(high.div_ceil(M)).enumerate() {
                     let mut found = tile.sums(a_panel, b_panel);
                     let start = (top + row * M) * n + column * N;
                     let found = &mut found[..M.min(high - row * M)];
                     if k > DEPTH {
-                        vectorised!(keep(found, depth == 0, &mut sums[start..], n, factors.len()));
+                        vectorised!(keep(found, depth == 0, &mut sums[start..], n, wide));
                     }
                     if depth + deep == k {
-                        vectorised!(scale(found, factors, &mut out[start..], n));
+                        vectorised!(store(found, &mut out[start..], n, wide));
                     }
                 }
             }
@@ -130,12 +117,12 @@ fn keep<const N: usize>(found: &mut [[i32; N]], first: bool, sums: &mut [i32], a
     }
 }
 
-/// Sums as floats, to where they belong.
+/// Writes sums as floats.
 #[inline(always)]
-fn scale<const N: usize>(found: &[[i32; N]], factors: &[f32], out: &mut [f32], apart: usize) {
+fn store<const N: usize>(found: &[[i32; N]], out: &mut [f32], apart: usize, columns: usize) {
     for (found, out) in found.iter().zip(out.chunks_mut(apart)) {
-        for ((found, factor), out) in found.iter().zip(factors).zip(out) {
-            *out = *found as f32 * factor;
+        for (out, sum) in out[..columns].iter_mut().zip(found) {
+            *out = *sum as f32;
         }
     }
 }
@@ -311,17 +298,12 @@ mod tests {
                     b: if transposed & 2 == 0 { (n, 1) } else { (1, k) },
                 };
                 let (a, b) = (values(batch * m * k, 1), values(batch * k * n, 2));
-                let per_column: Vec<f32> = (0..n).map(|j| 0.5 + j as f32).collect();
                 let sums = plainly(size, &a, &b);
                 for threads in [1, 3] {
                     let mut out = vec![0.0; sums.len()];
-                    matmul_i8(size, &a, &b, Scales { a: 0.5, b: &[0.25] }, &mut out, threads);
-                    let want: Vec<f32> = sums.iter().map(|sum| *sum as f32 * 0.125).collect();
+                    matmul_i8(size, &a, &b, &mut out, threads);
+                    let want: Vec<f32> = sums.iter().map(|sum| *sum as f32).collect();
                     assert_eq!(out, want, "{size:?}");
-                    matmul_i8(size, &a, &b, Scales { a: 0.5, b: &per_column }, &mut out, threads);
-                    let want: Vec<f32> =
-                        sums.iter().enumerate().map(|(at, sum)| *sum as f32 * (0.5 * per_column[at % n])).collect();
-                    assert_eq!(out, want, "{size:?} per column");
                 }
             }
         }
@@ -340,14 +322,13 @@ mod tests {
             b: (40, 1),
         };
         let (a, b) = (values(20 * 301, 5), values(301 * 40, 6));
-        let scales = Scales { a: 1.0, b: &[1.0] };
         let (mut chosen, mut plain) = (vec![0.0; 800], vec![1.0; 800]);
-        product(&size, &a, &b, scales, &mut chosen);
-        product_with::<4, 8, _>(Plain, &size, &a, &b, scales, &mut plain);
+        product(&size, &a, &b, &mut chosen);
+        product_with::<4, 8, _>(Plain, &size, &a, &b, &mut plain);
         assert_eq!(chosen, plain);
         #[cfg(target_arch = "x86_64")]
         if let Some(set) = pulp::x86::V3::try_new() {
-            product_with::<6, 16, _>(x86::Half(set), &size, &a, &b, scales, &mut plain);
+            product_with::<6, 16, _>(x86::Half(set), &size, &a, &b, &mut plain);
             assert_eq!(chosen, plain);
         }
     }
@@ -357,10 +338,10 @@ mod tests {
         let size =
             MatmulSize { batch: 1, m: 1, n: 1, k: MOST_K, a_batch_stride: 0, b_batch_stride: 0, a: (0, 0), b: (0, 0) };
         let mut out = [0.0];
-        matmul_i8(size, &[-128], &[-128], Scales { a: 1.0, b: &[1.0] }, &mut out, 1);
+        matmul_i8(size, &[-128], &[-128], &mut out, 1);
         assert_eq!(out[0], (MOST_K as f64 * 16384.0) as f32);
         let nothing = MatmulSize { k: 0, ..size };
-        matmul_i8(nothing, &[], &[], Scales { a: 1.0, b: &[1.0] }, &mut out, 1);
+        matmul_i8(nothing, &[], &[], &mut out, 1);
         assert_eq!(out, [0.0]);
     }
 }

@@ -7,10 +7,7 @@
 //! compute them, nor on which instructions the machine has, but for softmax, which fuses multiply and add where it can.
 #![expect(clippy::inline_always, reason = "what is not inlined into `vectorised!` runs without its vectors")]
 #![expect(clippy::float_cmp, reason = "where values are compared, they are meant to be the same bits")]
-#![cfg_attr(not(test), expect(dead_code, reason = "ops call these; the lint says when all of them are called"))]
 
-#[cfg(test)]
-mod against_numpy;
 pub(crate) mod arg;
 pub(crate) mod gather;
 pub(crate) mod image;
@@ -19,7 +16,6 @@ pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod matmul8;
 pub(crate) mod norm;
-pub(crate) mod quant;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod softmax;

@@ -1,4 +1,4 @@
-// Products of matrices: out[b, i, j] = finish(scale * sum over k of a[b, i, k] * b[b, k, j]).
+// Products of matrices: out[b, i, j] = finish(sum over k of a[b, i, k] * b[b, k, j]).
 //
 // In: a and b, with a stride along each of their axes. Out: rows without gaps.
 // Grid: one workgroup per tile of the result, all tiles of a row of tiles first, then all rows, all parts of k, all

@@ -42,17 +42,6 @@ pub(crate) struct Operand {
     pub along: Along,
 }
 
-/// Whether values of i8 stand for multiples of something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Scale {
-    /// They do not.
-    None,
-    /// All of the same, which is a parameter.
-    Whole,
-    /// Those of a column of the same: a buffer of f32, times the parameter.
-    Columns,
-}
-
 /// Where a tile's values wait for their use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
@@ -109,8 +98,6 @@ pub(crate) struct Product {
     pub a: Operand,
     /// The right one.
     pub b: Operand,
-    /// What the values of i8 stand for.
-    pub scale: Scale,
     /// f32, or f16 where `wide`.
     pub out: DType,
     /// Whether four results are stored at once: n and the offset of the results are multiples of 4.
@@ -169,10 +156,6 @@ pub(crate) struct Sizes {
     pub b: Strides,
     /// Where the results begin.
     pub out_offset: usize,
-    /// What 1 of i8 times 1 of i8 stands for.
-    pub scale: f32,
-    /// Where the scales of columns begin.
-    pub scales_offset: usize,
 }
 
 impl Sizes {
@@ -186,7 +169,7 @@ impl Sizes {
     }
 }
 
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 15] = [
     "m",
     "n",
     "k",
@@ -202,20 +185,14 @@ const FIELDS: [&str; 18] = [
     "out_offset",
     "parts",
     "part_k",
-    "scale",
-    "scales_offset",
-    "unused",
 ];
 
 impl Product {
-    /// The kernel. Buffers: a, b, the scales of columns where there are such, what `finish` reads, the results.
+    /// The kernel. Buffers: a, b, what `finish` reads, the results.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = Text::new();
         text.read("a", item(self.a));
         text.read("b", item(self.b));
-        if self.scale == Scale::Columns {
-            text.read("scales", "u32");
-        }
         text.inputs(&self.finish, "side");
         let item = match (self.wide, self.out) {
             (true, DType::F16) => "vec2<u32>",
@@ -259,8 +236,8 @@ impl Product {
         let tiles = n.div_ceil(across * self.tile.n) as u64 * m.div_ceil(down * self.tile.m) as u64;
         let words = [m, n, k, products].into_iter();
         let strides = [a, b].into_iter().flat_map(|it| [it.offset, it.side, it.k, it.product]);
-        let words = words.chain(strides).chain([sizes.out_offset, parts, part_k]).map(|number| number as u32);
-        let words: Vec<u32> = words.chain([sizes.scale.to_bits(), sizes.scales_offset as u32, 0]).collect();
+        let words = words.chain(strides).chain([sizes.out_offset, parts, part_k]);
+        let words: Vec<u32> = words.map(|number| number as u32).collect();
         Launch::new(&words, tiles * (parts * products) as u64, most)
     }
 

@@ -51,12 +51,11 @@ fn check(case: &Case, tile: Tile) {
     let a = strides(m, k, transposed[0], false, gap, m * k);
     let b = strides(k, n, transposed[1], true, gap, 0);
     let (along_a, along_b) = (a.along(m, k), b.along(n, k));
-    let sizes = Sizes { m, n, k, products, a, b, out_offset: 0, scale: 0.5, scales_offset: 0 };
+    let sizes = Sizes { m, n, k, products, a, b, out_offset: 0 };
     let exact = dtypes == [DType::I8; 2];
     let product = Product {
         a: Operand { dtype: dtypes[0], along: along_a },
         b: Operand { dtype: dtypes[1], along: along_b },
-        scale: if exact { Scale::Whole } else { Scale::None },
         out: DType::F32,
         wide: n.is_multiple_of(4) && tile.n.is_multiple_of(4),
         tile,
@@ -76,7 +75,7 @@ fn check(case: &Case, tile: Tile) {
             sum += one * two;
             magnitudes += (one * two).abs();
         }
-        let wanted = if exact { sum * 0.5 } else { sum };
+        let wanted = sum;
         let tolerance = if exact { 0.0 } else { magnitudes * (k + 1) as f64 / 16_777_216.0 };
         let off = (f64::from(got) - wanted).abs();
         assert!(off <= tolerance, "{tile:?} {m}x{n}x{k} {along_a:?} {along_b:?} {dtypes:?} at {at}: {got} {wanted}");
@@ -123,14 +122,13 @@ fn single_rows_and_columns_have_tiles_of_their_own() {
 fn sizes(m: usize, n: usize, k: usize) -> Sizes {
     let left = Strides { offset: 0, side: k, k: 1, product: 0 };
     let right = Strides { offset: 0, side: 1, k: n, product: 0 };
-    Sizes { m, n, k, products: 1, a: left, b: right, out_offset: 0, scale: 1.0, scales_offset: 0 }
+    Sizes { m, n, k, products: 1, a: left, b: right, out_offset: 0 }
 }
 
 fn plain(dtype: DType, along: [Along; 2], tile: Tile) -> Product {
     Product {
         a: Operand { dtype, along: along[0] },
         b: Operand { dtype, along: along[1] },
-        scale: Scale::None,
         out: DType::F32,
         wide: true,
         tile,
@@ -140,7 +138,7 @@ fn plain(dtype: DType, along: [Along; 2], tile: Tile) -> Product {
 }
 
 #[test]
-fn scales_of_columns_and_a_hook_are_applied_to_each_result_and_halves_are_rounded() {
+fn a_hook_is_applied_to_each_result_and_halves_are_rounded() {
     let (m, n, k) = (5, 8, 4);
     let finish = Hook {
         wgsl: "fn finish(v: f32, row: u32, col: u32, at: u32) -> f32 {
@@ -150,17 +148,16 @@ fn scales_of_columns_and_a_hook_are_applied_to_each_result_and_halves_are_rounde
         inputs: 1,
     };
     let mut product = plain(DType::I8, [Along::K, Along::Side], Tile::CANDIDATES[0]);
-    product = Product { scale: Scale::Columns, out: DType::F16, finish, vectors: 1, ..product };
-    let sizes = Sizes { out_offset: 8, scale: 0.25, scales_offset: 1, ..sizes(m, n, k) };
-    let scales: Vec<f32> = (0..=n).map(|at| at as f32).collect();
+    product = Product { out: DType::F16, finish, vectors: 1, ..product };
+    let sizes = Sizes { out_offset: 8, ..sizes(m, n, k) };
     let launch = product.launch(&sizes, MOST).with_hook(&[0, 2.0_f32.to_bits()]);
     let (ones, twos) = (vec![1_u8; m * k], vec![2_u8; k * n]);
-    let inputs = [&ones[..], &twos, bytes_of(&scales), bytes_of(&[1000.3_f32])];
+    let inputs = [&ones[..], &twos, bytes_of(&[1000.3_f32])];
     let got = run(&product.shader(), &launch, &inputs, (8 + m * n) * 2);
     let got: Vec<f16> = bytemuck::pod_collect_to_vec(&got);
     for (at, got) in got[8..].iter().enumerate() {
         let (row, col) = (at / n, at % n);
-        let wanted = 8.0 * 0.25 * (col + 1) as f32 + 2.0 * (100 * row + 10 * col + at) as f32 + 1000.3;
+        let wanted = 8.0 + 2.0 * (100 * row + 10 * col + at) as f32 + 1000.3;
         assert_eq!(*got, f16::from_f32(wanted), "at {at}");
     }
     assert!(got[..8].iter().all(|before| before.to_bits() == 0xffff), "what lies before the results stays");

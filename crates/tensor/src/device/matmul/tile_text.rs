@@ -10,7 +10,7 @@ use std::fmt::Write;
 use crate::dtype::DType;
 
 use super::super::text::load_own;
-use super::{Along, Operand, Product, Scale, Tile};
+use super::{Along, Operand, Product, Tile};
 
 impl Product {
     pub(super) fn sum_type(&self) -> &'static str {
@@ -118,14 +118,7 @@ impl Product {
         for i in 0..m {
             let _ = writeln!(text, "    if row + {i}u < p.m {{");
             for j in 0..n {
-                let scaled = match self.scale {
-                    Scale::None => format!("f32(c{i}_{j})"),
-                    Scale::Whole => format!("f32(c{i}_{j}) * bitcast<f32>(p.scale)"),
-                    Scale::Columns => format!(
-                        "f32(c{i}_{j}) * (bitcast<f32>(p.scale) * bitcast<f32>(scales[p.scales_offset + min(col + {j}u, p.n - 1u)]))"
-                    ),
-                };
-                let finished = format!("finish({scaled}, row + {i}u, col + {j}u, out_at + {i}u * p.n + {j}u)");
+                let finished = format!("finish(f32(c{i}_{j}), row + {i}u, col + {j}u, out_at + {i}u * p.n + {j}u)");
                 if self.wide {
                     let _ = writeln!(text, "        let v{j} = {finished};");
                 } else {

@@ -18,7 +18,7 @@ use crate::context::{Context, Side};
 use crate::device::copy::{Copy, Source};
 use crate::device::gather::Gather;
 use crate::device::image::{Filter, FromPixels, Order, ToPixels};
-use crate::device::matmul::{Operand, Product, Scale, Sizes, Strides};
+use crate::device::matmul::{Operand, Product, Sizes, Strides};
 use crate::device::norm::{self, Norm};
 use crate::device::reduce::{Fold, Reduce, Step};
 use crate::device::softmax::{self, Softmax};
@@ -225,7 +225,7 @@ impl Making<'_> {
             product: lying.matrix,
         };
         let (a_strides, b_strides) = (strides(&a, laid.a, false), strides(&b, laid.b, true));
-        let sizes = Sizes { m, n, k, products, a: a_strides, b: b_strides, out_offset: 0, scale: 1.0, scales_offset: 0 };
+        let sizes = Sizes { m, n, k, products, a: a_strides, b: b_strides, out_offset: 0 };
         let parts = sizes.parts();
         // Parts of a long k are added up first, and ended then.
         let ends_here = ending.filter(|_| parts == 1);
@@ -240,7 +240,6 @@ impl Making<'_> {
         let kernel = Product {
             a: Operand { dtype: a.dtype(), along: a_strides.along(m, k) },
             b: Operand { dtype: b.dtype(), along: b_strides.along(n, k) },
-            scale: Scale::None,
             out: DType::F32,
             wide: n.is_multiple_of(4) && tile.n.is_multiple_of(4),
             tile,

@@ -18,7 +18,7 @@ use crate::dtype::DType;
 use crate::error::TensorError;
 use crate::host::image::{self, Normal};
 use crate::host::matmul::{self, MatmulSize};
-use crate::host::matmul8::{self, Scales};
+use crate::host::matmul8;
 use crate::host::rows::Rows;
 use crate::host::spread::spread;
 use crate::host::strided::{Strided, copy_strided};
@@ -216,10 +216,7 @@ impl Making<'_> {
         let out = cast_slice_mut(self.out.bytes_mut());
         match dtype {
             DType::F16 => matmul::matmul_f16(size, cast_slice(&a), cast_slice(&b), out, threads),
-            DType::I8 => {
-                let as_they_are = Scales { a: 1.0, b: &[1.0] };
-                matmul8::matmul_i8(size, cast_slice(&a), cast_slice(&b), as_they_are, out, threads);
-            }
+            DType::I8 => matmul8::matmul_i8(size, cast_slice(&a), cast_slice(&b), out, threads),
             _ => matmul::matmul_f32(size, cast_slice(&a), cast_slice(&b), out, threads),
         }
         Ok(())

@@ -9,6 +9,11 @@
 mod device;
 mod host;
 mod program;
+#[cfg(not(target_arch = "wasm32"))]
+mod tune;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use tune::{Trial, Tuning};
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -103,6 +103,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prepared = Session::of(&graph, &kinds).prepare()?;
     println!("{}", prepared.plan.to_text(false));
     let report = prepared.run(None)?.into_result()?;
-    println!("{} frames, {} transfers; {}", report.frames, report.counters.uploads + report.counters.downloads, path.display());
+    println!(
+        "{} frames, {} transfers; {}",
+        report.frames,
+        report.counters.uploads + report.counters.downloads,
+        path.display()
+    );
     Ok(())
 }

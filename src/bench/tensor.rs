@@ -45,9 +45,7 @@ pub static TENSOR_WORKS: &[TensorWork] = &[
     }),
     work("square_mean_10x1MB_upload", "10x1MB", |_| {
         let values = vec![0.5_f32; MEGABYTE];
-        Ok(Box::new(move |context| {
-            (0..10).map(|_| context.tensor(&values, &[MEGABYTE])?.mean_of_squares(0)).collect()
-        }))
+        Ok(Box::new(move |context| (0..10).map(|_| context.tensor(&values, &[MEGABYTE])?.mean_of_squares(0)).collect()))
     }),
     work("transfer_10MB_roundtrip", "10MB", |_| {
         let values = vec![0.5_f32; 10 * MEGABYTE];
@@ -66,11 +64,7 @@ pub static TENSOR_WORKS: &[TensorWork] = &[
 /// Values in a megabyte of f32.
 const MEGABYTE: usize = (1 << 20) / 4;
 
-const fn work(
-    name: &'static str,
-    size: &'static str,
-    make: fn(&Context) -> Result<Run, TensorError>,
-) -> TensorWork {
+const fn work(name: &'static str, size: &'static str, make: fn(&Context) -> Result<Run, TensorError>) -> TensorWork {
     TensorWork { name, size, make }
 }
 

@@ -228,13 +228,12 @@ impl<T> Of<T> for Result<T, LendError<BufferError>> {
             LendError::NotMade { needed_bytes, problem: BufferError::OutOfMemory, .. } => {
                 TensorError::OutOfMemory { op, required_bytes: needed_bytes, available_bytes: 0, place: "device" }
             }
-            LendError::NotMade { problem: BufferError::Lost(lost), .. } => TensorError::Lost { op, reason: lost.reason },
-            LendError::OutOfBudget { needed_bytes, available_bytes, .. } => TensorError::OutOfMemory {
-                op,
-                required_bytes: needed_bytes,
-                available_bytes,
-                place: "device",
-            },
+            LendError::NotMade { problem: BufferError::Lost(lost), .. } => {
+                TensorError::Lost { op, reason: lost.reason }
+            }
+            LendError::OutOfBudget { needed_bytes, available_bytes, .. } => {
+                TensorError::OutOfMemory { op, required_bytes: needed_bytes, available_bytes, place: "device" }
+            }
             other => TensorError::Device { op, problem: other.to_string() },
         })
     }

@@ -69,7 +69,8 @@ impl Picture {
                 Err(TensorError::Setting { op, problem: format!("std is {:?}; no channel's may be 0", self.std) })
             }
             None => {
-                let problem = format!("channels `{}`; expected 1, 3 or 4 letters of `rgba`, such as `rgb`", self.channels);
+                let problem =
+                    format!("channels `{}`; expected 1, 3 or 4 letters of `rgba`, such as `rgb`", self.channels);
                 Err(TensorError::Setting { op, problem })
             }
         }

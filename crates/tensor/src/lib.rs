@@ -51,8 +51,8 @@ pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;
 pub use store::{
     BothSides, Closed, Direction, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory,
-    ModelReleased, Named, Opportunity, Optimised, Priority, Saving, Search, Store, StoreBuilder, StoreError, StoreReport,
-    Synced, TensorLease, TensorReport,
+    ModelReleased, Named, Opportunity, Optimised, Priority, Saving, Search, Store, StoreBuilder, StoreError,
+    StoreReport, Synced, TensorLease, TensorReport,
 };
 #[cfg(not(target_arch = "wasm32"))]
 pub use store::{Persisted, Recovered, Restored};

@@ -110,7 +110,9 @@ impl Shape {
     pub fn strides_as(&self, into: &Shape) -> SmallVec<[usize; 4]> {
         let own = self.strides();
         let skip = into.rank() - self.rank();
-        (0..into.rank()).map(|axis| if axis < skip || self.0[axis - skip] == 1 { 0 } else { own[axis - skip] }).collect()
+        (0..into.rank())
+            .map(|axis| if axis < skip || self.0[axis - skip] == 1 { 0 } else { own[axis - skip] })
+            .collect()
     }
 }
 

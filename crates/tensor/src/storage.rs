@@ -373,11 +373,7 @@ impl Storage {
 
     /// The same if it may, which is asked when nobody else can move them any more.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn leave_device_if(
-        &self,
-        asking: Asking<'_>,
-        may: impl FnOnce() -> bool,
-    ) -> Result<usize, TensorError> {
+    pub(crate) fn leave_device_if(&self, asking: Asking<'_>, may: impl FnOnce() -> bool) -> Result<usize, TensorError> {
         let mut state = self.state();
         if state.device.is_none() || !may() {
             return Ok(0);
@@ -500,9 +496,7 @@ impl State {
         match &self.gone {
             None => Ok(()),
             Some(Gone::Disposed) => Err(TensorError::Disposed { op, shape: shape.clone(), dtype }),
-            Some(Gone::Lost(reason)) => {
-                Err(TensorError::Gone { op, shape: shape.clone(), reason: reason.clone() })
-            }
+            Some(Gone::Lost(reason)) => Err(TensorError::Gone { op, shape: shape.clone(), reason: reason.clone() }),
         }
     }
 }

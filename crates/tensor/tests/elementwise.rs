@@ -9,9 +9,38 @@ use vramp_tensor::{Binary, Context, DType, Element, Expr, Tensor, Unary};
 /// Values around everything that is special, and many others.
 fn odd_floats(count: usize) -> Vec<f32> {
     let special = [
-        0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN,
-        f32::MIN_POSITIVE, 88.8, -88.8, 104.0, 65_504.0, 65_519.9, 65_520.0, 1e-8, 255.5, 256.0, -128.5, 127.5,
-        2_147_483_648.0, -2_147_483_648.0, 4_294_967_296.0, 16_777_217.0, 0.625, 4.2, 0.95,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        88.8,
+        -88.8,
+        104.0,
+        65_504.0,
+        65_519.9,
+        65_520.0,
+        1e-8,
+        255.5,
+        256.0,
+        -128.5,
+        127.5,
+        2_147_483_648.0,
+        -2_147_483_648.0,
+        4_294_967_296.0,
+        16_777_217.0,
+        0.625,
+        4.2,
+        0.95,
     ];
     let mut state = 1_u32;
     let random = std::iter::repeat_with(move || {
@@ -42,13 +71,33 @@ fn share_of(is_series: bool, dtype: DType) -> f32 {
 }
 
 const UNARY: [Unary; 14] = [
-    Unary::Neg, Unary::Abs, Unary::Relu, Unary::Sigmoid, Unary::Tanh, Unary::Gelu, Unary::Silu, Unary::Exp, Unary::Log,
-    Unary::Sqrt, Unary::Square, Unary::Reciprocal, Unary::Floor, Unary::Round,
+    Unary::Neg,
+    Unary::Abs,
+    Unary::Relu,
+    Unary::Sigmoid,
+    Unary::Tanh,
+    Unary::Gelu,
+    Unary::Silu,
+    Unary::Exp,
+    Unary::Log,
+    Unary::Sqrt,
+    Unary::Square,
+    Unary::Reciprocal,
+    Unary::Floor,
+    Unary::Round,
 ];
 
 const BINARY: [Binary; 10] = [
-    Binary::Add, Binary::Sub, Binary::Mul, Binary::Div, Binary::Min, Binary::Max, Binary::Pow, Binary::Less,
-    Binary::Greater, Binary::Equal,
+    Binary::Add,
+    Binary::Sub,
+    Binary::Mul,
+    Binary::Div,
+    Binary::Min,
+    Binary::Max,
+    Binary::Pow,
+    Binary::Less,
+    Binary::Greater,
+    Binary::Equal,
 ];
 
 #[test]
@@ -76,8 +125,13 @@ fn two_values_on_the_device_are_those_of_the_host_however_they_broadcast() {
     let (host, device) = (Context::on_host(), on_device());
     let values = odd_floats(600);
     let shapes: [(&[usize], &[usize]); 7] = [
-        (&[5, 6, 7], &[5, 6, 7]), (&[5, 6, 7], &[7]), (&[5, 6, 7], &[6, 1]), (&[5, 1, 7], &[1, 6, 1]), (&[3], &[]),
-        (&[1], &[2, 3]), (&[33, 18], &[33, 1]),
+        (&[5, 6, 7], &[5, 6, 7]),
+        (&[5, 6, 7], &[7]),
+        (&[5, 6, 7], &[6, 1]),
+        (&[5, 1, 7], &[1, 6, 1]),
+        (&[3], &[]),
+        (&[1], &[2, 3]),
+        (&[33, 18], &[33, 1]),
     ];
     let run = |context: &Context, op: Binary, (a, b): (&[usize], &[usize]), dtype: DType| -> Vec<f32> {
         let made = |shape: &[usize], from: usize| {
@@ -105,7 +159,12 @@ fn two_values_on_the_device_are_those_of_the_host_however_they_broadcast() {
 #[test]
 fn casts_are_those_of_rust() {
     let values = odd_floats(300);
-    fn check<T: Element + PartialEq + std::fmt::Debug>(side: &str, tensor: &Tensor, values: &[f32], cast: fn(f32) -> T) {
+    fn check<T: Element + PartialEq + std::fmt::Debug>(
+        side: &str,
+        tensor: &Tensor,
+        values: &[f32],
+        cast: fn(f32) -> T,
+    ) {
         let want: Vec<T> = values.iter().map(|value| cast(*value)).collect();
         assert_eq!(tensor.cast(T::DTYPE).unwrap().read::<T>().unwrap(), want, "{side} to {}", T::DTYPE);
     }

@@ -203,9 +203,11 @@ fn quantised_values_and_back() {
         agree(tensors.each_ref().map(back), 0.0, "back");
         let (values, scale) = tensors[1].quantize(axis).unwrap();
         assert_eq!(values.bytes() * 4, tensors[1].bytes());
-        let (again, back) = (tensors[1].read::<f32>().unwrap(), values.dequantize(&scale).unwrap().read::<f32>().unwrap());
+        let (again, back) =
+            (tensors[1].read::<f32>().unwrap(), values.dequantize(&scale).unwrap().read::<f32>().unwrap());
         let scales = scale.broadcast_to(&[3, 5, 7]);
-        let scales = scales.map_or_else(|_| vec![scale.read::<f32>().unwrap()[0]; 105], |scales| scales.read().unwrap());
+        let scales =
+            scales.map_or_else(|_| vec![scale.read::<f32>().unwrap()[0]; 105], |scales| scales.read().unwrap());
         for ((one, two), scale) in again.iter().zip(&back).zip(&scales) {
             assert!((one - two).abs() <= scale * 0.5001, "{one} came back as {two}, a step is {scale}");
         }

@@ -85,7 +85,10 @@ impl Asked {
     }
 
     /// The same, to be awaited. A thread waits for the device on its behalf, from the first time that it is polled.
-    pub(crate) fn later<T>(self, show: impl FnOnce(&[u8]) -> T + Unpin) -> impl Future<Output = Result<T, TensorError>> {
+    pub(crate) fn later<T>(
+        self,
+        show: impl FnOnce(&[u8]) -> T + Unpin,
+    ) -> impl Future<Output = Result<T, TensorError>> {
         Later { asked: self, show: Some(show), helped: false }
     }
 }

@@ -266,7 +266,8 @@ mod tests {
         let values = [0.0, 1.0, 0.5, -3.0, 7.0, f32::NAN, 1.4999 / 255.0, 1.5 / 255.0, f32::INFINITY, 0.2, 0.4, 0.6];
         let bytes = [0, 255, 128, 0, 255, 0, 1, 2, 255, 51, 102, 153];
         for (channels, order) in [(1, Order::Planes), (3, Order::Pixels), (3, Order::Planes), (4, Order::Pixels)] {
-            let kind = ToPixels { order, channels: (0..channels as u8).collect(), value: Hook::plain(DType::F32), vectors: 0 };
+            let kind =
+                ToPixels { order, channels: (0..channels as u8).collect(), value: Hook::plain(DType::F32), vectors: 0 };
             let count = 12 / channels;
             let launch = ToPixels::launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
             let got = run(&kind.shader(), &launch, &[bytes_of(&values)], count * 4);

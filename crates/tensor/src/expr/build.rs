@@ -281,8 +281,9 @@ impl Expr {
             let columns = shape[shape.rank() - 1];
             let (one, per_column) = (scale.shape()?.count(), other_scale.shape()?.count());
             if one != 1 || (per_column != 1 && per_column != columns) {
-                let problem =
-                    format!("scales of {one} and {per_column} values, where 1, and 1 or {columns} (columns) are expected");
+                let problem = format!(
+                    "scales of {one} and {per_column} values, where 1, and 1 or {columns} (columns) are expected"
+                );
                 return Err(TensorError::Mismatch { op, problem });
             }
             let product = Matmul { a: a.clone(), b, transpose_a, transpose_b };
@@ -300,7 +301,8 @@ impl Expr {
             let mut sorted = axes.to_vec();
             sorted.sort_unstable();
             if !sorted.iter().copied().eq(0..node.shape.rank()) {
-                let problem = format!("axes {axes:?} of {}; expected each of its {} once", node.shape, node.shape.rank());
+                let problem =
+                    format!("axes {axes:?} of {}; expected each of its {} once", node.shape, node.shape.rank());
                 return Err(TensorError::Mismatch { op, problem });
             }
             let own = node.shape.strides();
@@ -392,7 +394,8 @@ impl Expr {
                 if others.len() == lengths.len() {
                     lengths[axis] += std::mem::replace(&mut others[axis], lengths[axis]);
                 }
-                let other_axes = |lengths: &[usize]| (lengths[..axis].to_vec(), lengths.get(axis + 1..).map(<[usize]>::to_vec));
+                let other_axes =
+                    |lengths: &[usize]| (lengths[..axis].to_vec(), lengths.get(axis + 1..).map(<[usize]>::to_vec));
                 if others.len() != lengths.len() || other_axes(&others) != other_axes(&lengths) {
                     let problem = format!("{} and {} differ elsewhere than along axis {axis}", first.shape, part.shape);
                     return Err(TensorError::Mismatch { op, problem });
@@ -466,8 +469,15 @@ impl Expr {
                 (Layout::Nchw, [1, c, h, w] | [c, h, w]) | (Layout::Nhwc, [1, h, w, c] | [h, w, c]) => (*c, *h, *w),
                 _ => (0, 0, 0),
             };
-            if channels == 0 || channels != picture.channels.len() || channels == 2 || picture.size.is_some_and(|size| size != (height, width)) {
-                let problem = format!("{}, where {:?} with 1, 3 or 4 channels `{}` is expected", node.shape, picture.layout, picture.channels);
+            if channels == 0
+                || channels != picture.channels.len()
+                || channels == 2
+                || picture.size.is_some_and(|size| size != (height, width))
+            {
+                let problem = format!(
+                    "{}, where {:?} with 1, 3 or 4 channels `{}` is expected",
+                    node.shape, picture.layout, picture.channels
+                );
                 return Err(TensorError::Mismatch { op, problem });
             }
             let shape = Shape::new(&[height, width, 4])?;
@@ -488,10 +498,9 @@ impl Expr {
         });
         let largest = match (axis, self.shape()) {
             (_, Err(error)) => Expr::failed(error),
-            (None, Ok(shape)) if shape.count() == 0 => Expr::failed(TensorError::Mismatch {
-                op,
-                problem: format!("{shape} has no values"),
-            }),
+            (None, Ok(shape)) if shape.count() == 0 => {
+                Expr::failed(TensorError::Mismatch { op, problem: format!("{shape} has no values") })
+            }
             (None, Ok(_)) => sizes.reduce_all(Reduction::Max).reshape(&[1]),
             (Some(axis), Ok(shape)) => match shape.axis(op, axis) {
                 Ok(axis) => (0..shape.rank())

@@ -38,15 +38,45 @@ pub(crate) enum Kind {
     /// The same values in another shape.
     Reshape(Shared),
     /// Values of the operand by strides and an offset, counted in its own values.
-    Strided { of: Shared, offset: usize, strides: Vec<usize> },
+    Strided {
+        of: Shared,
+        offset: usize,
+        strides: Vec<usize>,
+    },
     Matmul(Matmul),
-    Reduce { how: Reduction, of: Shared, axis: usize },
-    Softmax { of: Shared, axis: usize, log: bool },
-    LayerNorm { of: Shared, gamma: Option<Shared>, beta: Option<Shared>, epsilon: f32 },
-    Concat { parts: Vec<Shared>, axis: usize },
-    Gather { of: Shared, indices: Shared, axis: usize },
-    FromImage { of: Shared, picture: Picture },
-    ToImage { of: Shared, picture: Picture },
+    Reduce {
+        how: Reduction,
+        of: Shared,
+        axis: usize,
+    },
+    Softmax {
+        of: Shared,
+        axis: usize,
+        log: bool,
+    },
+    LayerNorm {
+        of: Shared,
+        gamma: Option<Shared>,
+        beta: Option<Shared>,
+        epsilon: f32,
+    },
+    Concat {
+        parts: Vec<Shared>,
+        axis: usize,
+    },
+    Gather {
+        of: Shared,
+        indices: Shared,
+        axis: usize,
+    },
+    FromImage {
+        of: Shared,
+        picture: Picture,
+    },
+    ToImage {
+        of: Shared,
+        picture: Picture,
+    },
 }
 
 /// A product of matrices, or of a row of them. Of i8 it is the exact sums, as f32.
@@ -118,7 +148,9 @@ impl Node {
             | Kind::ToImage { of, .. } => vec![of],
             Kind::Binary(_, a, b) | Kind::Matmul(Matmul { a, b, .. }) => vec![a, b],
             Kind::Select(c, a, b) => vec![c, a, b],
-            Kind::LayerNorm { of, gamma, beta, .. } => [Some(of), gamma.as_ref(), beta.as_ref()].into_iter().flatten().collect(),
+            Kind::LayerNorm { of, gamma, beta, .. } => {
+                [Some(of), gamma.as_ref(), beta.as_ref()].into_iter().flatten().collect()
+            }
             Kind::Concat { parts, .. } => parts.iter().collect(),
             Kind::Gather { of, indices, .. } => vec![of, indices],
         }

@@ -85,7 +85,12 @@ fn all_alone(order: &[Shared]) -> Homes {
     order.iter().map(|node| (key(node), key(node))).collect()
 }
 
-fn homes(order: &[Shared], users: &HashMap<Key, Vec<Key>>, by_key: &HashMap<Key, &Shared>, alone: &HashSet<Key>) -> Homes {
+fn homes(
+    order: &[Shared],
+    users: &HashMap<Key, Vec<Key>>,
+    by_key: &HashMap<Key, &Shared>,
+    alone: &HashSet<Key>,
+) -> Homes {
     let mut homes = Homes::new();
     // Shapes of programs, and the stages that end a product already.
     let (mut shapes, mut ending): (HashMap<Key, Key>, HashSet<Key>) = (HashMap::new(), HashSet::new());

@@ -111,7 +111,8 @@ impl<'a> Running<'a> {
             self.homes.push(home);
             // Only from now on: a step does not write where it reads.
             for used in step.act.uses() {
-                if let (Home::Register(register), true) = (self.homes[usize::from(used)], last_use[usize::from(used)] == at)
+                if let (Home::Register(register), true) =
+                    (self.homes[usize::from(used)], last_use[usize::from(used)] == at)
                     && !free.contains(&register)
                 {
                     free.push(register);
@@ -422,8 +423,20 @@ fn binary(op: Binary, a: Arg<'_>, b: Arg<'_>, out: &mut [f32]) {
         Binary::Mul => each!(|x, y| x * y),
         Binary::Div => each!(|x, y| x / y),
         // A comparison with NaN is false; x + y is NaN where either is.
-        Binary::Min => each!(|x, y| if x <= y { x } else if y < x { y } else { x + y }),
-        Binary::Max => each!(|x, y| if x >= y { x } else if y > x { y } else { x + y }),
+        Binary::Min => each!(|x, y| if x <= y {
+            x
+        } else if y < x {
+            y
+        } else {
+            x + y
+        }),
+        Binary::Max => each!(|x, y| if x >= y {
+            x
+        } else if y > x {
+            y
+        } else {
+            x + y
+        }),
         Binary::Pow => each!(|x, y| power(x, y)),
         Binary::Less => each!(|x, y| if x < y { 1.0 } else { 0.0 }),
         Binary::Greater => each!(|x, y| if x > y { 1.0 } else { 0.0 }),
@@ -475,8 +488,20 @@ fn whole_binary(op: Binary, dtype: DType, a: &[u32], b: &[u32], out: &mut [u32])
             Binary::Div if y == 0 => x,
             Binary::Div if signed => sx.wrapping_div(sy).cast_unsigned(),
             Binary::Div => x / y,
-            Binary::Min => if less { x } else { y },
-            Binary::Max => if less { y } else { x },
+            Binary::Min => {
+                if less {
+                    x
+                } else {
+                    y
+                }
+            }
+            Binary::Max => {
+                if less {
+                    y
+                } else {
+                    x
+                }
+            }
             Binary::Less => u32::from(less),
             Binary::Greater => u32::from(!less && x != y),
             Binary::Equal => u32::from(x == y),

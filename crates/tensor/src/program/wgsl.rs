@@ -57,7 +57,8 @@ impl Program {
             DType::U32 => "v".to_owned(),
             DType::F16 => "halves(v)".to_owned(),
             DType::U8 | DType::I8 => {
-                "(u32(v.x) & 255u) | ((u32(v.y) & 255u) << 8u) | ((u32(v.z) & 255u) << 16u) | (u32(v.w) << 24u)".to_owned()
+                "(u32(v.x) & 255u) | ((u32(v.y) & 255u) << 8u) | ((u32(v.z) & 255u) << 16u) | (u32(v.w) << 24u)"
+                    .to_owned()
             }
         };
         if self.out == DType::F16 {
@@ -264,7 +265,9 @@ fn unary(op: Unary, dtype: DType, x: &str) -> String {
         Unary::Reciprocal => format!("(vF(1.0) / {x})"),
         Unary::Floor => format!("floor({x})"),
         Unary::Round => format!("round({x})"),
-        Unary::FiniteSize => format!("select(vF(0.0), abs({x}), (bitcast<vU>({x}) & vU(0x7fffffffu)) < vU(0x7f800000u))"),
+        Unary::FiniteSize => {
+            format!("select(vF(0.0), abs({x}), (bitcast<vU>({x}) & vU(0x7fffffffu)) < vU(0x7f800000u))")
+        }
         Unary::ScaleOf => format!("select(vF(1.0), max({x} / vF(127.0), vF(1.17549435e-38)), {x} > vF(0.0))"),
     }
 }

@@ -68,7 +68,11 @@ impl Tensor {
         let op = "read";
         self.check_type::<T>(op)?;
         if values.len() != self.count() {
-            return Err(TensorError::WrongCount { shape: self.shape().clone(), wants: self.count(), has: values.len() });
+            return Err(TensorError::WrongCount {
+                shape: self.shape().clone(),
+                wants: self.count(),
+                has: values.len(),
+            });
         }
         let into = bytemuck::cast_slice_mut(values);
         self.storage().read(self.asking(op), self.byte_range(), |bytes| into.copy_from_slice(bytes))
@@ -105,7 +109,11 @@ impl Tensor {
     pub fn write<T: Element>(&self, values: &[T]) -> Result<(), TensorError> {
         if values.len() != self.count() {
             self.check_type::<T>("write")?;
-            return Err(TensorError::WrongCount { shape: self.shape().clone(), wants: self.count(), has: values.len() });
+            return Err(TensorError::WrongCount {
+                shape: self.shape().clone(),
+                wants: self.count(),
+                has: values.len(),
+            });
         }
         self.write_at(0, values)
     }

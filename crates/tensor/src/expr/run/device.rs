@@ -344,8 +344,7 @@ impl Making<'_> {
 
     fn to_image(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
-        let kernel =
-            ToPixels { order: order(picture.layout), channels, value: Hook::plain(DType::F32), vectors: 0 };
+        let kernel = ToPixels { order: order(picture.layout), channels, value: Hook::plain(DType::F32), vectors: 0 };
         let pixels = self.node.shape.count() / 4;
         let scale = picture.std.map(|std| std * 255.0);
         let bias = picture.mean.map(|mean| mean * 255.0);
@@ -389,7 +388,12 @@ impl Making<'_> {
     fn copied(&self, of: &Tensor) -> Result<Tensor, TensorError> {
         self.context.counts().copies.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let out = self.map(&of_tensor(of), of.shape())?;
-        Ok(Tensor::over(Storage::on_device(self.context, self.side, out, of.bytes()), of.shape().clone(), of.dtype(), 0))
+        Ok(Tensor::over(
+            Storage::on_device(self.context, self.side, out, of.bytes()),
+            of.shape().clone(),
+            of.dtype(),
+            0,
+        ))
     }
 
     fn dispatch(
@@ -401,7 +405,9 @@ impl Making<'_> {
     ) -> Result<(), TensorError> {
         let kernel = self.side.kernel(self.op, key, shader)?;
         let buffers: Vec<&Buffer> = buffers.iter().collect();
-        self.side.record(self.op, |recording| recording.dispatch(&kernel, &buffers, launch.params(), launch.grid).of(self.op))
+        self.side.record(self.op, |recording| {
+            recording.dispatch(&kernel, &buffers, launch.params(), launch.grid).of(self.op)
+        })
     }
 
     fn lend(&self, count: usize, dtype: DType) -> Result<Buffer, TensorError> {

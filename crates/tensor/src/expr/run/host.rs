@@ -159,7 +159,8 @@ impl Making<'_> {
             Reduction::ArgMax | Reduction::ArgMin => return self.places(how, of, around, cluster, made),
         };
         if of.dtype.is_float() {
-            return self.rows(of, cluster, made, |rows, out, threads| reduce::reduce(rows, around, floats, out, threads));
+            return self
+                .rows(of, cluster, made, |rows, out, threads| reduce::reduce(rows, around, floats, out, threads));
         }
         let how = match how {
             Reduction::Max => WholeReduction::Max,
@@ -262,14 +263,18 @@ impl Making<'_> {
 pub(super) fn check_rows(op: &'static str, indices: &Tensor, length: usize) -> Result<(), TensorError> {
     let numbers = values(op, indices)?;
     let words: &[u32] = cast_slice(&numbers);
-    let number = |word: u32| if indices.dtype() == DType::I32 { i64::from(word.cast_signed()) } else { i64::from(word) };
+    let number =
+        |word: u32| if indices.dtype() == DType::I32 { i64::from(word.cast_signed()) } else { i64::from(word) };
     let wrong = words.iter().position(|word| !usize::try_from(number(*word)).is_ok_and(|at| at < length));
     wrong.map_or(Ok(()), |position| Err(no_such_row(op, position, number(words[position]), length)))
 }
 
 /// The error of an index that is not there.
 fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> TensorError {
-    TensorError::Setting { op, problem: format!("index number {position} is {index}; the axis has {length}, from 0 on") }
+    TensorError::Setting {
+        op,
+        problem: format!("index number {position} is {index}; the axis has {length}, from 0 on"),
+    }
 }
 
 /// What rows are read from.

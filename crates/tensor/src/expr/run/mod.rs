@@ -112,7 +112,8 @@ fn context_of(root: &Shared, op: &'static str) -> Result<Context, TensorError> {
 #[cfg(not(target_arch = "wasm32"))]
 fn noted(stage: &Stage, made: &Made, on_device: bool) -> crate::profile::NotedOp {
     let Stage { node, cluster } = stage;
-    let mut inside: Vec<&Shared> = cluster.iter().flat_map(|cluster| cluster.ends.iter().chain(&cluster.nodes)).collect();
+    let mut inside: Vec<&Shared> =
+        cluster.iter().flat_map(|cluster| cluster.ends.iter().chain(&cluster.nodes)).collect();
     if !inside.iter().any(|one| Arc::ptr_eq(one, node)) {
         inside.push(node);
     }

@@ -159,8 +159,16 @@ fn twins(paths: &[String]) -> Vec<String> {
         if ["examples/shaders/", "tests/hostile_shaders/"].iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
-        if !path.starts_with("crates/kernels/src/") {
+        // Kernels over tensors: what writes them stands beside them, their twins are loops in `host`.
+        let in_tensor = path.strip_prefix("crates/tensor/src/").is_some();
+        if !path.starts_with("crates/kernels/src/") && !in_tensor {
             found.push(format!("{path}: shaders live in crates/kernels/src, beside their twins"));
+        } else if in_tensor {
+            let folder = stem.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let beside = [format!("{stem}.rs"), format!("{folder}/mod.rs")];
+            if !beside.iter().any(|file| known.contains(file.as_str())) {
+                found.push(format!("{path} has nobody beside it who writes it"));
+            }
         } else if !known.contains(format!("{stem}.rs").as_str()) {
             found.push(format!("{path} has no twin {stem}.rs"));
         }
@@ -396,6 +404,8 @@ fn a_kernel_without_a_twin_is_found() {
     assert_eq!(twins(&alone), ["crates/kernels/src/blur.wgsl has no twin crates/kernels/src/blur.rs"]);
     let elsewhere = paths(&["crates/kernels/src/a/blur.wgsl", "crates/kernels/tests/blur.rs", "crates/gpu/src/x.wgsl"]);
     assert_eq!(twins(&elsewhere).len(), 2);
+    let tensor = paths(&["crates/tensor/src/device/x.wgsl", "crates/tensor/src/device/y.rs"]);
+    assert_eq!(twins(&tensor), ["crates/tensor/src/device/x.wgsl has nobody beside it who writes it"]);
     assert_eq!(twins(&paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/blur.rs"])), [""; 0]);
 }
 

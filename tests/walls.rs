@@ -137,6 +137,11 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/src/simd/turn.rs", "as above"),
     ("crates/kernels/src/simd/wide.rs", "intrinsics that read and write memory take pointers"),
     ("crates/kernels/tests/steady.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
+    (
+        "crates/tensor/src/files/mapping.rs",
+        "a mapping is memory that others could change; files are only ever renamed into place",
+    ),
+    ("crates/tensor/src/host/matmul.rs", "gemm takes pointers; every length is checked before"),
     ("crates/runtime/src/heap.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
 ];
 

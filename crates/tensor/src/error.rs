@@ -263,7 +263,7 @@ impl<T> Of<T> for Result<T, ReadError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
             ReadError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
-            other => TensorError::Device { op, problem: other.to_string() },
+            ReadError::NotMapped { .. } => TensorError::Device { op, problem: error.to_string() },
         })
     }
 }

@@ -18,7 +18,6 @@ macro_rules! ops {
     };
 }
 
-#[expect(clippy::should_implement_trait, reason = "ops can fail, and say so by name")]
 impl Tensor {
     ops! {
         /// -x

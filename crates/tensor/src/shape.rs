@@ -26,7 +26,7 @@ impl Shape {
         }
         let count = lengths.iter().try_fold(1_u64, |count, length| count.checked_mul(*length as u64));
         // An axis of nothing makes the whole nothing, but only if the rest could be counted.
-        match count.filter(|count| *count <= u64::from(u32::MAX)) {
+        match count.filter(|count| u32::try_from(*count).is_ok()) {
             Some(_) => Ok(Shape(SmallVec::from_slice(lengths))),
             None => Err(TensorError::TooManyValues { shape: lengths.to_vec(), most: u64::from(u32::MAX) }),
         }
@@ -63,13 +63,8 @@ impl Shape {
 
     /// An axis, counted from the front or, where negative, from the end.
     pub fn axis(&self, op: &'static str, axis: isize) -> Result<usize, TensorError> {
-        let rank = self.rank() as isize;
-        let at = if axis < 0 { axis + rank } else { axis };
-        if (0..rank).contains(&at) {
-            Ok(at as usize)
-        } else {
-            Err(TensorError::NoSuchAxis { op, axis, shape: self.clone() })
-        }
+        let at = if axis < 0 { self.rank().checked_sub(axis.unsigned_abs()) } else { Some(axis.unsigned_abs()) };
+        at.filter(|at| *at < self.rank()).ok_or_else(|| TensorError::NoSuchAxis { op, axis, shape: self.clone() })
     }
 
     /// The shape as three axes around one of its own: all before it, it, and all behind it.

@@ -81,6 +81,14 @@ impl OnDevice {
     }
 }
 
+/// Words of a buffer: from where, and how many bytes.
+#[cfg(not(target_arch = "wasm32"))]
+type PartOnDevice = (Arc<Side>, (Buffer, u64, u64));
+
+/// Values that are on their way to the host.
+#[cfg(not(target_arch = "wasm32"))]
+type Reading<T> = Pin<Box<dyn Future<Output = Result<T, TensorError>> + Send>>;
+
 /// Why there are no values.
 #[derive(Debug, Clone)]
 enum Gone {
@@ -260,14 +268,14 @@ impl Storage {
             drop(state);
             return Ok(show(&block.bytes()[start..end]));
         }
+        if start == end {
+            return Ok(show(&[]));
+        }
         #[cfg(not(target_arch = "wasm32"))]
         {
-            if start == end {
-                return Ok(show(&[]));
-            }
             let asked = state.ask(asking.op, (start, end))?;
             drop(state);
-            return asked.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]));
+            asked.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))
         }
         #[cfg(target_arch = "wasm32")]
         unreachable!("without a device the host has them")
@@ -280,7 +288,7 @@ impl Storage {
         &self,
         asking: Asking<'_>,
         (start, end): (usize, usize),
-    ) -> Result<Option<(Arc<Side>, (Buffer, u64, u64))>, TensorError> {
+    ) -> Result<Option<PartOnDevice>, TensorError> {
         let state = self.state();
         state.check(asking)?;
         let on_host = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
@@ -298,7 +306,7 @@ impl Storage {
         asking: Asking<'_>,
         (start, end): (usize, usize),
         show: impl FnOnce(&[u8]) -> T + Send + Unpin + 'static,
-    ) -> Result<Pin<Box<dyn Future<Output = Result<T, TensorError>> + Send>>, TensorError> {
+    ) -> Result<Reading<T>, TensorError> {
         let state = self.state();
         state.check(asking)?;
         self.context.counts().async_reads.fetch_add(1, Ordering::Relaxed);

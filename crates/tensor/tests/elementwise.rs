@@ -1,5 +1,9 @@
 //! Elementwise ops: the device makes the bits of the host, joined or one by one, also of values that are no numbers.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+#![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
+#![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
+
 mod sides;
 
 use half::f16;
@@ -102,6 +106,7 @@ const BINARY: [Binary; 10] = [
 
 #[test]
 fn one_value_on_the_device_is_the_value_of_the_host() {
+    use Unary::{Exp, Gelu, Log, Sigmoid, Silu, Tanh};
     let (host, device) = (Context::on_host(), on_device());
     let values = odd_floats(1001);
     let run = |context: &Context, op: Unary, dtype: DType| -> Vec<f32> {
@@ -111,7 +116,6 @@ fn one_value_on_the_device_is_the_value_of_the_host() {
     for dtype in [DType::F32, DType::F16] {
         for op in UNARY {
             let (one, two) = (run(&host, op, dtype), run(&device, op, dtype));
-            use Unary::{Exp, Gelu, Log, Sigmoid, Silu, Tanh};
             let is_series = matches!(op, Exp | Gelu | Log | Sigmoid | Silu | Tanh);
             if let Some(at) = differ(&one, &two, share_of(is_series, dtype)) {
                 panic!("{op} of {:e} as {dtype}: {:e} on the host, {:e} on the device", values[at], one[at], two[at]);
@@ -158,7 +162,6 @@ fn two_values_on_the_device_are_those_of_the_host_however_they_broadcast() {
 
 #[test]
 fn casts_are_those_of_rust() {
-    let values = odd_floats(300);
     fn check<T: Element + PartialEq + std::fmt::Debug>(
         side: &str,
         tensor: &Tensor,
@@ -168,6 +171,7 @@ fn casts_are_those_of_rust() {
         let want: Vec<T> = values.iter().map(|value| cast(*value)).collect();
         assert_eq!(tensor.cast(T::DTYPE).unwrap().read::<T>().unwrap(), want, "{side} to {}", T::DTYPE);
     }
+    let values = odd_floats(300);
     for (side, context) in both() {
         let tensor = context.tensor(&values, &[300]).unwrap();
         check(side, &tensor, &values, |x| x as i32);

@@ -1,4 +1,8 @@
-//! Every op on both sides, joined with a neighbour or alone, against what NumPy computed in float64.
+//! Every op on both sides, joined with a neighbour or alone, against what `NumPy` computed in float64.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+#![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
+#![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
 
 mod fixtures;
 mod sides;

@@ -1,5 +1,9 @@
 //! What tensors promise before anything is computed: values, views, reads, scopes, memory.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+#![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
+#![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
+
 mod sides;
 
 use std::future::Future;
@@ -193,7 +197,9 @@ fn wait<F: Future>(future: F) -> F::Output {
 fn many_reads_can_be_awaited_in_any_order_and_each_is_counted() {
     for (side, context) in both() {
         let tensors: Vec<_> = (0..20_u8).map(|i| context.tensor(&[f32::from(i); 8], &[8]).unwrap()).collect();
-        tensors.iter().for_each(|tensor| tensor.settle().unwrap());
+        for tensor in &tensors {
+            tensor.settle().unwrap();
+        }
         let reads: Vec<_> = tensors.iter().map(|tensor| tensor.read_async::<f32>().unwrap()).collect();
         tensors[3].write(&[-1.0_f32; 8]).unwrap();
         let dropped = tensors[0].read_async::<f32>().unwrap();

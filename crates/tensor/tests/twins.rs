@@ -1,5 +1,9 @@
 //! Every family of ops on random shapes and axes: the device makes what the host makes, joined or one by one.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+#![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
+#![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
+
 mod sides;
 
 use sides::on_device;
@@ -69,8 +73,8 @@ fn agree(exprs: [Expr; 2], share: f32, what: &str) {
 
 #[test]
 fn reductions_along_any_axis() {
-    let (pair, mut dice) = (Pair::new(), Dice(1));
     use Reduction::{ArgMax, ArgMin, Max, Mean, MeanOfSquares, Min, Sum};
+    let (pair, mut dice) = (Pair::new(), Dice(1));
     for round in 0..60 {
         let rank = 1 + dice.roll(4);
         let most = if round % 10 == 0 { 300 / rank } else { 9 };

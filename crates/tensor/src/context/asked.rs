@@ -21,7 +21,7 @@ pub(crate) struct Asked {
     op: &'static str,
     ticket: u64,
     limit: Duration,
-    asked: Instant,
+    since: Instant,
     readbacks: Readbacks,
     arrivals: Arc<Arrivals>,
     /// Whether it was taken.
@@ -36,7 +36,7 @@ impl Asked {
         readbacks: Readbacks,
         arrivals: Arc<Arrivals>,
     ) -> Asked {
-        Asked { op, ticket, limit, asked: Instant::now(), readbacks, arrivals, has_come: Cell::new(false) }
+        Asked { op, ticket, limit, since: Instant::now(), readbacks, arrivals, has_come: Cell::new(false) }
     }
 
     /// Waits for it and shows its bytes.
@@ -76,7 +76,7 @@ impl Asked {
     }
 
     fn left(&self) -> Result<Duration, TensorError> {
-        let left = self.limit.saturating_sub(self.asked.elapsed());
+        let left = self.limit.saturating_sub(self.since.elapsed());
         if left.is_zero() {
             let reason = format!("a download did not arrive within {} ms", self.limit.as_millis());
             return Err(TensorError::Lost { op: self.op, reason });

@@ -6,7 +6,7 @@
 //! Always: what one thread records before another reads is played before it; nothing is played before it has to be, or
 //! before enough has gathered; a download waits for nobody but the device.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vramp_gpu::{AdapterKind, Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording, Timed};
@@ -55,7 +55,7 @@ pub(crate) struct Side {
     device: Device,
     owner: Arc<str>,
     lane: Mutex<Lane>,
-    kernels: Mutex<HashMap<String, Kernel>>,
+    kernels: Mutex<BTreeMap<String, Kernel>>,
     tile: Mutex<Option<Tile>>,
 }
 
@@ -279,7 +279,7 @@ impl Side {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kernels(&self) -> MutexGuard<'_, HashMap<String, Kernel>> {
+    fn kernels(&self) -> MutexGuard<'_, BTreeMap<String, Kernel>> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

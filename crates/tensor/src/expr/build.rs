@@ -38,7 +38,6 @@ macro_rules! reduction {
     };
 }
 
-#[expect(clippy::should_implement_trait, reason = "ops take what can stand beside an expression, and say so by name")]
 impl Expr {
     unary! {
         /// -x
@@ -137,7 +136,7 @@ impl Expr {
     /// Values held between two numbers; NaN stays.
     #[must_use]
     pub fn clamp(&self, low: f32, high: f32) -> Expr {
-        if !(low <= high) {
+        if low.is_nan() || high.is_nan() || low > high {
             let problem = format!("from {low} to {high}; the first may not be the larger");
             return Expr::failed(TensorError::Setting { op: "clamp", problem });
         }
@@ -172,9 +171,15 @@ impl Expr {
     /// Values along an axis as one; the axis is left out of the shape, or kept with a length of 1.
     #[must_use]
     pub fn reduce(&self, how: Reduction, axis: isize, keep: bool) -> Expr {
+        match self.shape().and_then(|shape| shape.axis(how.name(), axis)) {
+            Ok(axis) => self.reduce_at(how, axis, keep),
+            Err(error) => Expr::failed(error),
+        }
+    }
+
+    fn reduce_at(&self, how: Reduction, axis: usize, keep: bool) -> Expr {
         let op = how.name();
         self.then(|node| {
-            let axis = node.shape.axis(op, axis)?;
             let places = matches!(how, Reduction::ArgMax | Reduction::ArgMin);
             let whole = matches!(how, Reduction::Sum | Reduction::Max | Reduction::Min);
             let taken = node.dtype.is_float() || whole && matches!(node.dtype, DType::I32 | DType::U32);
@@ -505,7 +510,7 @@ impl Expr {
             (Some(axis), Ok(shape)) => match shape.axis(op, axis) {
                 Ok(axis) => (0..shape.rank())
                     .filter(|other| *other != axis)
-                    .fold(sizes, |sizes, other| sizes.reduce(Reduction::Max, other as isize, true)),
+                    .fold(sizes, |sizes, other| sizes.reduce_at(Reduction::Max, other, true)),
                 Err(error) => Expr::failed(error),
             },
         };
@@ -581,25 +586,25 @@ fn float(op: &'static str, node: &Node) -> Result<(), TensorError> {
 /// The shape of a product, checked.
 fn product_shape(a: &Node, b: &Node, transpose_a: bool, transpose_b: bool) -> Result<Shape, TensorError> {
     let op = "matmul";
-    let (a, b) = (&a.shape, &b.shape);
+    let (left, right) = (&a.shape, &b.shape);
     let turned = |shape: &Shape, turn: bool| match *shape.lengths() {
         [.., rows, columns] => Some(if turn { (columns, rows) } else { (rows, columns) }),
         _ => None,
     };
-    let (Some((m, k)), Some((inner, n))) = (turned(a, transpose_a), turned(b, transpose_b)) else {
-        let problem = format!("{a} by {b}: both need at least two axes");
+    let (Some((rows, k)), Some((inner, columns))) = (turned(left, transpose_a), turned(right, transpose_b)) else {
+        let problem = format!("{left} by {right}: both need at least two axes");
         return Err(TensorError::Mismatch { op, problem });
     };
     if k != inner {
         let as_is = |turn: bool| if turn { " transposed" } else { "" };
         let problem = format!(
-            "{a}{} by {b}{}: the first has {k} columns, the second {inner} rows",
+            "{left}{} by {right}{}: the first has {k} columns, the second {inner} rows",
             as_is(transpose_a),
             as_is(transpose_b)
         );
         return Err(TensorError::Mismatch { op, problem });
     }
     let before = |shape: &Shape| Shape::new(&shape.lengths()[..shape.rank() - 2]);
-    let batch = before(a)?.broadcast(&before(b)?, op)?;
-    Shape::new(&[batch.lengths(), &[m, n]].concat())
+    let batch = before(left)?.broadcast(&before(right)?, op)?;
+    Shape::new(&[batch.lengths(), &[rows, columns]].concat())
 }

@@ -5,6 +5,9 @@
 //!
 //! Always: a block goes through all steps before the next is begun; what lies in memory as it is needed is not copied.
 
+#![expect(clippy::inline_always, reason = "what is not inlined into `vectorised!` runs without its vectors")]
+#![expect(clippy::float_cmp, reason = "where values are compared, they are meant to be the same")]
+
 use std::borrow::Cow;
 use std::cell::RefCell;
 
@@ -445,7 +448,7 @@ fn binary(op: Binary, a: Arg<'_>, b: Arg<'_>, out: &mut [f32]) {
             let whole = (x / y).round_ties_even();
             let whole = if whole > 127.0 { 127.0 } else { whole };
             let whole = if whole < -127.0 { -127.0 } else { whole };
-            if whole == whole { whole } else { 0.0 }
+            if whole.is_nan() { 0.0 } else { whole }
         }),
     }
 }
@@ -456,10 +459,10 @@ fn power(x: f32, y: f32) -> f32 {
     let size = math::exp(y * math::log(x.abs()));
     let half = y * 0.5;
     let is_whole = y.floor() == y;
-    let is_odd = is_whole & (half.floor() != half);
+    let is_odd = is_whole && half.floor() != half;
     let signed = if is_odd { size.copysign(x) } else { size };
-    let value = if (x < 0.0) & !is_whole { f32::NAN } else { signed };
-    if (y == 0.0) | (x == 1.0) { 1.0 } else { value }
+    let value = if x < 0.0 && !is_whole { f32::NAN } else { signed };
+    if y == 0.0 || x == 1.0 { 1.0 } else { value }
 }
 
 fn whole_unary(op: Unary, dtype: DType, a: &[u32], out: &mut [u32]) {
@@ -521,7 +524,7 @@ fn cast(from: DType, to: DType, a: &[u32], out: &mut [u32]) {
         };
     }
     match (from.is_float(), to) {
-        (true, DType::F32 | DType::F16) => out.copy_from_slice(a),
+        (true, DType::F32 | DType::F16) | (false, DType::I32 | DType::U32) => out.copy_from_slice(a),
         (true, DType::I32) => each!(|x| (f32::from_bits(x) as i32).cast_unsigned()),
         (true, DType::U32) => each!(|x| f32::from_bits(x) as u32),
         (true, DType::U8) => each!(|x| u32::from(f32::from_bits(x) as u8)),
@@ -530,7 +533,6 @@ fn cast(from: DType, to: DType, a: &[u32], out: &mut [u32]) {
             DType::I32 | DType::I8 => each!(|x| (x.cast_signed() as f32).to_bits()),
             _ => each!(|x| (x as f32).to_bits()),
         },
-        (false, DType::I32 | DType::U32) => out.copy_from_slice(a),
         (false, DType::U8) => each!(|x| x & 0xff),
         (false, DType::I8) => each!(|x| i32::from((x as u8).cast_signed()).cast_unsigned()),
     }

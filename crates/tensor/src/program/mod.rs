@@ -100,9 +100,8 @@ impl Walk {
             }
         }
         match axes.as_slice() {
-            [] => Walk::Stay,
+            [] | [(_, 0)] => Walk::Stay,
             [(_, 1)] => Walk::Run,
-            [(_, 0)] => Walk::Stay,
             _ => Walk::Stride(axes),
         }
     }

@@ -51,7 +51,7 @@ impl Context {
                 }
             })?;
         }
-        Ok(values.into_iter().map(|values| values.unwrap_or_default()).collect())
+        Ok(values.into_iter().map(Option::unwrap_or_default).collect())
     }
 }
 

@@ -49,8 +49,8 @@ pub(super) fn make(context: &Context, side: &Arc<Side>, stage: &Stage, made: &Ma
         Kind::Strided { of, offset, strides } => making.strided(made.of(of), *offset, strides)?,
         Kind::Concat { parts, axis } => making.concat(parts, *axis, made)?,
         Kind::Gather { of, indices, axis } => making.gather(made.of(of), made.of(indices), of.shape.around(*axis))?,
-        Kind::FromImage { of, picture } => making.from_image(made.of(of), picture)?,
-        Kind::ToImage { of, picture } => making.to_image(made.of(of), picture)?,
+        Kind::FromImage { of, picture } => making.image_in(made.of(of), picture)?,
+        Kind::ToImage { of, picture } => making.image_out(made.of(of), picture)?,
         _ => {
             let cluster = cluster.expect("any other op is elementwise");
             match &cluster.ends {
@@ -317,7 +317,7 @@ impl Making<'_> {
         Ok(out)
     }
 
-    fn from_image(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
+    fn image_in(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
         // Pixels are whole words: a view that begins inside of one is copied.
         let of = if of.offset().is_multiple_of(4) { of.clone() } else { self.copied(of)? };
@@ -342,7 +342,7 @@ impl Making<'_> {
         Ok(out)
     }
 
-    fn to_image(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
+    fn image_out(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
         let kernel = ToPixels { order: order(picture.layout), channels, value: Hook::plain(DType::F32), vectors: 0 };
         let pixels = self.node.shape.count() / 4;

@@ -3,6 +3,8 @@
 //! Owns the way from nodes to loops over slices.
 //! Does not loop: `crate::host` and programs do.
 
+#![expect(clippy::inline_always, reason = "rows are read inside of loops that are compiled for vectors")]
+
 use std::sync::Arc;
 
 use bytemuck::{cast_slice, cast_slice_mut};

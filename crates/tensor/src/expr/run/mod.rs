@@ -15,7 +15,7 @@ mod tune;
 #[cfg(not(target_arch = "wasm32"))]
 pub use tune::{Trial, Tuning};
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::node::{Kind, Matmul, Node, Shared};
@@ -29,7 +29,7 @@ use crate::tensor::Tensor;
 
 /// Tensors that are made, by their nodes.
 pub(super) struct Made {
-    tensors: HashMap<*const Node, Tensor>,
+    tensors: BTreeMap<*const Node, Tensor>,
 }
 
 impl Made {
@@ -49,7 +49,7 @@ pub(super) fn run(root: &Shared, fuse: bool) -> Result<Tensor, TensorError> {
     let most_buffers = 64;
     let stages = plan(root, fuse, most_buffers);
     let mut uses = count_uses(&stages);
-    let mut made = Made { tensors: HashMap::new() };
+    let mut made = Made { tensors: BTreeMap::new() };
     for stage in &stages {
         let node = &stage.node;
         let tensor = match &node.kind {
@@ -90,7 +90,7 @@ pub(super) fn run(root: &Shared, fuse: bool) -> Result<Tensor, TensorError> {
 /// The one context that all tensors of an expression live in.
 fn context_of(root: &Shared, op: &'static str) -> Result<Context, TensorError> {
     let mut found: Option<Context> = None;
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = BTreeSet::new();
     let mut next = vec![root];
     while let Some(node) = next.pop() {
         if !seen.insert(Arc::as_ptr(node)) {
@@ -148,8 +148,8 @@ fn read_by(stage: &Stage) -> Vec<*const Node> {
     reads
 }
 
-fn count_uses(stages: &[Stage]) -> HashMap<*const Node, usize> {
-    let mut uses = HashMap::new();
+fn count_uses(stages: &[Stage]) -> BTreeMap<*const Node, usize> {
+    let mut uses = BTreeMap::new();
     for read in stages.iter().flat_map(read_by) {
         *uses.entry(read).or_insert(0) += 1;
     }
@@ -179,7 +179,7 @@ pub(super) struct Lying {
 pub(super) fn factors(product: &Matmul, shape: &Shape, made: &Made) -> Result<(Tensor, Tensor, Factors), TensorError> {
     let rank = shape.rank();
     let batch = &shape.lengths()[..rank - 2];
-    let (m, n) = (shape[rank - 2], shape[rank - 1]);
+    let (height, width) = (shape[rank - 2], shape[rank - 1]);
     let products: usize = batch.iter().product();
     let laid = |node: &Shared, turn: bool| -> Result<(Tensor, Lying, usize), TensorError> {
         let tensor = made.of(node).clone();
@@ -198,5 +198,5 @@ pub(super) fn factors(product: &Matmul, shape: &Shape, made: &Made) -> Result<(T
     };
     let (a, a_lies, k) = laid(&product.a, product.transpose_a)?;
     let (b, b_lies, _) = laid(&product.b, product.transpose_b)?;
-    Ok((a, b, Factors { products, m, n, k, a: a_lies, b: b_lies }))
+    Ok((a, b, Factors { products, m: height, n: width, k, a: a_lies, b: b_lies }))
 }

@@ -3,7 +3,7 @@
 //! Owns the order of steps, and which tensor is which input.
 //! Does not run them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::node::{Kind, Node, Shared};
@@ -27,7 +27,7 @@ pub(super) fn of_cluster(cluster: &Cluster, made: &Made) -> Written {
             program: Program { inputs: Vec::new(), steps: Vec::new(), constants: Vec::new(), out: cluster.root.dtype },
             tensors: Vec::new(),
         },
-        steps: HashMap::new(),
+        steps: BTreeMap::new(),
     };
     if let Some(product) = &cluster.ends {
         writing.step(product, Act::Given);
@@ -63,7 +63,7 @@ pub(super) fn of_tensor(tensor: &Tensor) -> Written {
 struct Writing {
     shape: Shape,
     written: Written,
-    steps: HashMap<*const Node, u16>,
+    steps: BTreeMap<*const Node, u16>,
 }
 
 impl Writing {

@@ -1,8 +1,8 @@
 //! The works of `vramp bench tensor` beside others: on one thread of the host `NumPy`, `PyTorch` and ONNX Runtime, on the
 //! device TensorFlow.js's WebGPU backend through Dawn, on the same driver.
 //!
-//! `cargo bench --bench tensor [-- PYTHON [TFJS_FOLDER [WORK...]]]`. PYTHON runs `benches/peers/tensors.py`
-//! (`python3` unless told); TFJS_FOLDER is where `npm install` has brought `benches/peers/tfjs/package.json` to. Dawn
+//! `cargo bench --bench tensor [-- PYTHON [FOLDER [WORK...]]]`. PYTHON runs `benches/peers/tensors.py`
+//! (`python3` unless told); FOLDER is where `npm install` has brought `benches/peers/tfjs/package.json` to. Dawn
 //! wants Mesa 25: `scripts/lavapipe25.sh FOLDER`, then `source FOLDER/env.sh` before the bench, so that both use it.
 //! Programs take turns; CPU time of the whole process counts, since machines are shared and a software driver computes
 //! on the CPU.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-#[path = "../examples/05_tensor_mask.rs"]
+#[path = "../examples/07_tensor_mask.rs"]
 #[allow(dead_code, reason = "its main is run by whoever reads it")]
 mod tensor_mask;
 

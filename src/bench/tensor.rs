@@ -101,7 +101,7 @@ impl TensorWork {
             once().map_err(failed)?;
             times.push(wall.elapsed().as_secs_f64() * 1e3);
             if let (Some(before), Some(after)) = (cpu, cpu_time()) {
-                cpu_times.push((after - before).as_secs_f64() * 1e3);
+                cpu_times.push(after.saturating_sub(before).as_secs_f64() * 1e3);
             }
         }
         let moves_only = self.name.starts_with("transfer");

@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::shell;
 
 /// What is fuzzed: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-const FUZZED: &[&str] = &["text", "toml"];
+const FUZZED: &[&str] = &["text", "toml", "tensor_file"];
 
 /// Long enough to get past the seeds, short enough to be run before every release.
 const FUZZ_SECONDS: u32 = 60;

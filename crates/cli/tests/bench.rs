@@ -34,10 +34,23 @@ fn the_device_computes_what_the_cpu_does() {
 }
 
 #[test]
+fn works_on_tensors_run_on_the_side_that_was_asked_for_and_tell_every_key() {
+    for (side, backend) in [("--cpu", "cpu"), ("--gpu", "vulkan")] {
+        let args = ["bench", "op_dispatch_overhead_add16", side, "--seconds", "0.001", "--json"];
+        let line = json(&ends_with(0, vramp(&args)));
+        assert_eq!([&line["peer"], &line["work"], &line["size"]], ["vramp", "op_dispatch_overhead_add16", "16"]);
+        assert_eq!(line["backend"], backend);
+        for key in ["threads", "ms_median", "ms_min", "cpu_ms", "fps", "reps", "hash"] {
+            assert!(!line[key].is_null(), "{key} in {line}");
+        }
+    }
+}
+
+#[test]
 fn every_work_runs() {
     let ran = ends_with(0, vramp(&["bench", "--cpu", "--size", "32x24", "--seconds", "0.0001"]));
     let rows = ran.out.lines().skip_while(|line| !line.starts_with("work ")).count();
-    assert_eq!(rows, 1 + vramp::bench::WORKS.len(), "{}", ran.out);
+    assert_eq!(rows, 1 + vramp::bench::WORKS.len() + vramp::bench::TENSOR_WORKS.len(), "{}", ran.out);
 }
 
 #[test]

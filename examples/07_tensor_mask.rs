@@ -1,8 +1,8 @@
-//! Lesson 5: tensors inside a pipeline. A handler of your own looks at each frame as a tensor, computes how much of each
+//! Lesson 7: tensors inside a pipeline. A handler of your own looks at each frame as a tensor, computes how much of each
 //! pixel belongs to what is bright and stands out, and makes that its alpha; `mix mode=over` then lays it over the blurred
 //! picture. Frame, ops, mask and mix stay on the device and are one submit.
 //!
-//! `cargo run --release --example 05_tensor_mask`
+//! `cargo run --release --example 07_tensor_mask`
 
 use vramp::gpu::Recording;
 use vramp::plan::catalog::{KernelRule, Status};

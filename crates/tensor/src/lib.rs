@@ -34,6 +34,8 @@ pub use expr::{Expr, Operand, Reduction};
 pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
+#[cfg(not(target_arch = "wasm32"))]
+pub use own::Shader;
 pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
 pub use program::{Binary, Unary};
 pub use shape::{Around, MAX_RANK, Shape};
@@ -43,4 +45,6 @@ pub use store::{
     Saving, Watch,
 };
 pub use tensor::Tensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub use texture::TensorTexture;
 pub use texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};

@@ -17,6 +17,7 @@ use super::asked::Asked;
 use crate::device::matmul::Tile;
 use crate::error::{Of, TensorError};
 use crate::memory::Block;
+use crate::texture::copy::TextureCopies;
 
 /// Acts that are gathered before they are played unasked: a device that could work should not lie idle for long.
 const MOST_ACTS: usize = 128;
@@ -51,6 +52,7 @@ pub(crate) struct Side {
     kernels: Mutex<HashMap<String, Kernel>>,
     arrivals: Arc<Arrivals>,
     tile: Mutex<Option<Tile>>,
+    textures: Mutex<Option<TextureCopies>>,
 }
 
 struct Lane {
@@ -74,6 +76,7 @@ impl Side {
             kernels: Mutex::default(),
             arrivals,
             tile: Mutex::default(),
+            textures: Mutex::default(),
         })
     }
 
@@ -111,6 +114,17 @@ impl Side {
         let kernel = self.device.prepare(&shader()).of(op)?;
         self.kernels().insert(key.to_owned(), kernel.clone());
         Ok(kernel)
+    }
+
+    /// The copies between tensors and textures, prepared the first time.
+    pub(crate) fn texture_copies(&self, op: &'static str) -> Result<TextureCopies, TensorError> {
+        let mut textures = self.textures.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(copies) = &*textures {
+            return Ok(copies.clone());
+        }
+        let copies = TextureCopies::prepare(&self.device).of(op)?;
+        *textures = Some(copies.clone());
+        Ok(copies)
     }
 
     /// Whether the device is the CPU, pretending.

@@ -296,9 +296,7 @@ impl Start {
             .iter()
             .map(|Part { buffer, start, bytes }| (buffer, *start as u64..(*start + *bytes) as u64))
             .collect();
-        side.record(OP, |recording| {
-            recording.dispatch_parts(&self.kernel, &bound, &self.params, self.grid).of(OP)
-        })
+        side.record(OP, |recording| recording.dispatch_parts(&self.kernel, &bound, &self.params, self.grid).of(OP))
     }
 }
 

@@ -72,11 +72,7 @@ impl Tensor {
     }
 
     /// The same in texels of a certain kind, which hold values of its type: bytes as [`TexelFormat::Rgba8Uint`], say.
-    pub fn to_texture_as(
-        &self,
-        shape: Option<[usize; 2]>,
-        format: TexelFormat,
-    ) -> Result<TensorTexture, TensorError> {
+    pub fn to_texture_as(&self, shape: Option<[usize; 2]>, format: TexelFormat) -> Result<TensorTexture, TensorError> {
         let op = "to_texture";
         self.check(op)?;
         let Some(side) = self.context().side() else { return Err(TensorError::NoDevice { op }) };

@@ -167,8 +167,9 @@ impl Device {
     /// allow what memory here is used for (STORAGE, COPY_SRC and COPY_DST), and is to be taken in once and cloned, since
     /// two takings are not known to be the same memory.
     ///
-    /// It must be of this device: buffers do not tell whose they are, and wgpu finds those of another instance only when
-    /// they are used, if at all.
+    /// It must be of this device. Buffers do not tell whose they are, and every device here has a wgpu instance of its own,
+    /// for which the number of a buffer of another instance is that of some other buffer: such a mistake is refused when
+    /// it is played, if that buffer happens not to fit, and not found otherwise.
     pub fn adopt_buffer(&self, raw: &wgpu::Buffer, owner: &Arc<str>) -> Result<Buffer, AdoptError> {
         self.check()?;
         let memory = DeviceMemory::adopt(self.inner.id, self.most_bytes(), raw)?;

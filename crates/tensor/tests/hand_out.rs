@@ -52,7 +52,8 @@ fn the_picture_of_a_2_3_4_tensor_is_in_its_texture() {
     for (a, b, c) in [(0, 0, 0), (0, 2, 3), (1, 0, 0), (1, 1, 2), (1, 2, 3)] {
         let TexPlace { row, col, channel } = handed.shape().place_of(tensor.shape(), &[a, b, c]).unwrap();
         assert_eq!((row, col, channel), (a, b, c), "rows are the first axis here, texels the second");
-        assert_eq!(seen[(row * 3 + col) * 4 + channel], ((a * 3 + b) * 4 + c) as f32 + 0.5);
+        let at = (row * 3 + col) * 4 + channel;
+        assert_eq!(seen[at..=at], [((a * 3 + b) * 4 + c) as f32 + 0.5]);
     }
 }
 
@@ -157,7 +158,7 @@ fn disposing_frees_the_texture_and_one_that_is_forgotten_is_reported() {
     handed.dispose();
     assert_eq!(gpu.textures_held().count, 1, "this one was not disposed of");
     tensor.dispose();
-    assert_eq!(forgotten.tensor().read::<f32>().unwrap()[15], 15.5, "a reference of its own");
+    assert_eq!(forgotten.tensor().read::<f32>().unwrap()[15..], [15.5], "a reference of its own");
     forgotten.dispose();
     let after = context.memory();
     assert_eq!((gpu.textures_held().count, after.tensors, after.device_bytes), (0, 0, 0));

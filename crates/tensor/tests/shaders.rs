@@ -120,7 +120,7 @@ fn results_feed_ops_and_other_shaders_without_a_read() {
     let answer = only(dot.run(&[("a", &twice), ("b", &source)], &[("result", &[1])], &[], None).unwrap());
     assert_eq!(context.transfers().host_reads, 0);
     let wants: f32 = [1.0_f32, 4.0, 9.0, 16.0].iter().map(|value| (value + 1.0) * 2.0 * value).sum();
-    assert_eq!(answer.read_scalar::<f32>().unwrap(), wants);
+    assert_eq!(answer.read::<f32>().unwrap(), [wants]);
     assert_eq!((context.transfers().host_reads, context.transfers().copies), (1, 0));
 }
 

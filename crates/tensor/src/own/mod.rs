@@ -7,11 +7,6 @@
 //!
 //! Always: what is wrong is found before anything runs, with its line and the way out; bindings are the declared inputs,
 //! then the declared outputs, in that order, then the parameters, whether the text uses them or not.
-//!
-//! How tensors are seen: f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>` (or of `vec2` and `vec4` of
-//! these, where the count of values is a multiple); f16 as `array<u32>` with two values to a word (`unpack2x16float`),
-//! u8 and i8 with four (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros behind the last.
-//! `arrayLength` counts the words of the tensor, whatever memory lies behind it.
 
 mod bound;
 #[cfg(not(target_arch = "wasm32"))]
@@ -39,6 +34,11 @@ use bound::Bound;
 use params::Layout;
 
 /// A compute shader of somebody's own, read and checked.
+///
+/// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>` (or of `vec2` and `vec4` of
+/// these, where the count of values is a multiple); of f16 as `array<u32>` with two values to a word
+/// (`unpack2x16float`), of u8 and i8 with four (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros
+/// behind the last. `arrayLength` counts the words of the tensor, whatever memory lies behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnShader {
     shader: vramp_plan::Shader,

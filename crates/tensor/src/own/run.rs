@@ -53,8 +53,7 @@ struct Part {
 impl Context {
     /// Reads a compute shader and compiles it, so that whatever is wrong with it is said here. Inputs and outputs are
     /// given by the names of their variables and their types, in the order of their bindings: all inputs, then all
-    /// outputs, then at most one uniform for parameters. `own` in the documentation of [`OwnShader`] says how tensors are
-    /// seen by its text.
+    /// outputs, then at most one uniform for parameters. How its text sees tensors stands at [`OwnShader`].
     pub fn shader(
         &self,
         name: &str,
@@ -291,7 +290,7 @@ struct Start {
 }
 
 impl Start {
-    fn record(self, side: &Side, parts: &[Part]) -> Result<(), TensorError> {
+    fn record(&self, side: &Side, parts: &[Part]) -> Result<(), TensorError> {
         let bound: Vec<_> = parts
             .iter()
             .map(|Part { buffer, start, bytes }| (buffer, *start as u64..(*start + *bytes) as u64))
@@ -317,6 +316,8 @@ impl fmt::Debug for Shader {
 
 impl Escape for Vec<(String, Tensor)> {
     fn escape(&self, tell: &mut dyn FnMut(&Tensor)) {
-        self.iter().for_each(|(_, tensor)| tell(tensor));
+        for (_, tensor) in self {
+            tell(tensor);
+        }
     }
 }

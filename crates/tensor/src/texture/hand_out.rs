@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use vramp_gpu::{TexelFormat, Texture};
 
-use super::copy::{Channels, Values, make, values_of};
+use super::copy::{Values, make};
 use super::packing::TexShape;
+use super::texels::{Channels, texels_of, values_of};
 use crate::context::{Context, Escape};
 use crate::error::TensorError;
 use crate::shape::Shape;
@@ -68,7 +69,7 @@ impl Tensor {
     ///
     /// What was pending is submitted, so that GPU code of one's own that is submitted from now on sees the values.
     pub fn to_texture(&self, shape: Option<[usize; 2]>) -> Result<TensorTexture, TensorError> {
-        self.to_texture_as(shape, super::texels_of(self.dtype()))
+        self.to_texture_as(shape, texels_of(self.dtype()))
     }
 
     /// The same in texels of a certain kind, which hold values of its type: bytes as [`TexelFormat::Rgba8Uint`], say.

@@ -94,7 +94,7 @@ fn picture() -> Vec<u8> {
     (0..WIDTH * HEIGHT).flat_map(pixel).collect()
 }
 
-/// A texture of our own to draw on, which can be taken in: that takes COPY_SRC.
+/// A texture of our own to draw on, which can be taken in: that takes `COPY_SRC`.
 fn target(device: &Device, format: wgpu::TextureFormat) -> wgpu::Texture {
     device.raw().create_texture(&wgpu::TextureDescriptor {
         label: Some("lesson"),

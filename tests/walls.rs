@@ -416,6 +416,7 @@ fn wgpu_in_another_crate_is_found() {
         wgpu_named("a.rs", "// wgpu\nlet a = vramp_gpu::wgpu::b(\"wgpu\");"),
         ["a.rs:2: names wgpu outside crates/gpu"]
     );
+    assert!(is_users_own("examples/a.rs") && !is_users_own("crates/tensor/src/a.rs") && !is_users_own("src/a.rs"));
 }
 
 #[test]

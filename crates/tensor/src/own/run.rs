@@ -111,6 +111,8 @@ impl Shader {
         for (bound, shape) in shapes {
             let bytes = shape.count() * bound.dtype.bytes();
             let buffer = side.lend(OP, bytes)?;
+            // Lent memory holds values of others, which a text that writes only a part would show. 14.7 MB take about 3 ms
+            // on llvmpipe with 2 cores; `run_into` does without.
             side.record(OP, |recording| {
                 recording.zero(&buffer);
                 Ok(())
@@ -126,9 +128,9 @@ impl Shader {
         Ok(made.into_iter().map(tensor).collect())
     }
 
-    /// Runs it over tensors that are there already: what it does not write keeps its value. Where an output shares memory
-    /// with an input, the input is copied first; where one cannot be bound as it lies, or shares memory with another
-    /// output, the shader works on a copy that is put back. Each copy is counted.
+    /// Runs it over tensors that are there already: what it does not write keeps its value, and nothing is zeroed. Where
+    /// an output shares memory with an input, the input is copied first; where one cannot be bound as it lies, or shares
+    /// memory with another output, the shader works on a copy that is put back. Each copy is counted.
     pub fn run_into(
         &self,
         inputs: &[(&str, &Tensor)],

@@ -47,7 +47,7 @@ mod uniforms;
 mod upload;
 mod warm_up;
 
-pub use buffer::{Buffer, BufferError, DeviceMemory};
+pub use buffer::{AdoptError, Buffer, BufferError, DeviceMemory};
 #[cfg(not(target_arch = "wasm32"))]
 pub use calls::now;
 pub use calls::{Counters, DriverCounters};
@@ -66,3 +66,6 @@ pub use readback::{Arrived, ReadError, Readbacks};
 pub use recording::{HostBytes, HostSource, RecordError, Recording};
 pub use texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 pub use timing::{DeviceTime, PartTime, StampPlaces, Timed, Timing};
+/// For GPU code of your own on the same device: [`Device::raw`], [`Device::raw_queue`], [`DeviceMemory::raw`] and
+/// [`Texture::raw`] are its types.
+pub use wgpu;

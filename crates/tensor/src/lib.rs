@@ -43,6 +43,8 @@ pub use expr::{Trial, Tuning};
 pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
+#[cfg(not(target_arch = "wasm32"))]
+pub use own::Shader;
 pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
 #[cfg(not(target_arch = "wasm32"))]
 pub use profile::{Profile, ProfiledOp, RanOn};
@@ -57,4 +59,6 @@ pub use store::{
 #[cfg(not(target_arch = "wasm32"))]
 pub use store::{Persisted, Recovered, Restored};
 pub use tensor::Tensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub use texture::TensorTexture;
 pub use texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};

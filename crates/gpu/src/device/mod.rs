@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use vramp_plan::Shader;
 
-use crate::buffer::{Buffer, BufferError, DeviceMemory};
+use crate::buffer::{AdoptError, Buffer, BufferError, DeviceMemory};
 use crate::calls::{Calls, Counters, DriverCounters};
 use crate::health::{Event, Lost};
 use crate::kernel::Kernel;
@@ -153,13 +153,33 @@ impl Device {
     }
 
     fn try_lend(&self, bytes: u64, owner: &Arc<str>) -> Result<Buffer, LendError<BufferError>> {
-        let Inner { calls, id, maps_directly, limits, .. } = &*self.inner;
-        let most_bytes = limits.buffer_bytes.min(limits.binding_bytes) / SIZE_CLASS_BYTES * SIZE_CLASS_BYTES;
+        let Inner { calls, id, maps_directly, .. } = &*self.inner;
+        let most_bytes = self.most_bytes();
         if bytes > most_bytes {
             let (owner, problem) = (Arc::clone(owner), BufferError::TooBig { most_bytes });
             return Err(LendError::NotMade { owner, needed_bytes: bytes, problem });
         }
         self.inner.pool.lend(bytes, owner, |bytes| DeviceMemory::make(calls, *id, bytes, *maps_directly))
+    }
+
+    /// Takes in a buffer that somebody else made on this device (with [`Device::raw`]), which stays theirs: it is neither
+    /// in the budget nor destroyed, only let go with its last handle, and until then a row of the pool's ledger. It must
+    /// allow what memory here is used for (`STORAGE | COPY_SRC | COPY_DST`), and is to be taken in once and cloned,
+    /// since two takings are not known to be the same memory.
+    ///
+    /// It must be of this device. Buffers do not tell whose they are, and every device here has a wgpu instance of its own,
+    /// for which the number of a buffer of another instance is that of some other buffer: such a mistake is refused when
+    /// it is played, if that buffer happens not to fit, and not found otherwise.
+    pub fn adopt_buffer(&self, raw: &wgpu::Buffer, owner: &Arc<str>) -> Result<Buffer, AdoptError> {
+        self.check()?;
+        let memory = DeviceMemory::adopt(self.inner.id, self.most_bytes(), raw)?;
+        Ok(self.inner.pool.adopt(memory, raw.size(), owner))
+    }
+
+    /// The largest buffer that kernels can see.
+    fn most_bytes(&self) -> u64 {
+        let limits = &self.inner.limits;
+        limits.buffer_bytes.min(limits.binding_bytes) / SIZE_CLASS_BYTES * SIZE_CLASS_BYTES
     }
 
     /// Whether a buffer is of this device.
@@ -183,6 +203,11 @@ impl Device {
     /// is known here, and allow being copied from.
     pub fn adopt_texture(&self, raw: &wgpu::Texture) -> Result<Texture, TextureError> {
         Texture::adopt(self.inner.id, raw)
+    }
+
+    /// Whether a texture is of this device.
+    pub fn owns_texture(&self, texture: &Texture) -> bool {
+        texture.is_of(self.inner.id)
     }
 
     /// The textures made here that somebody holds: at the end of a run, what was forgotten.

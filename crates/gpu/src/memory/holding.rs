@@ -79,7 +79,7 @@ pub struct Statistics {
     pub hits: u64,
     /// Times a resource had to be made.
     pub misses: u64,
-    /// Pooled resources that were given up.
+    /// Pooled resources that were given up, and those of others that were let go.
     pub trimmed: u64,
 }
 

@@ -71,6 +71,13 @@ impl<T> Lent<T> {
         self.bytes
     }
 
+    /// One more handle of the same lending, as if so many bytes had been asked for.
+    pub(crate) fn of_bytes(&self, bytes: u64) -> Self {
+        let mut other = self.clone();
+        other.bytes = bytes;
+        other
+    }
+
     /// Handles of this lending that exist now.
     pub fn holders(&self) -> usize {
         self.slot.holders.load(Ordering::Acquire)

@@ -135,6 +135,12 @@ impl<T> Pool<T> {
         }
     }
 
+    /// Takes in a resource of somebody else's: it is in the ledger while somebody holds it, counts for no budget, and is
+    /// let go with its last handle instead of being lent again.
+    pub fn adopt(&self, value: T, bytes: u64, owner: &Arc<str>) -> Lent<T> {
+        lock(&self.state).adopt(value, bytes, owner, &self.state)
+    }
+
     /// Makes free what no submission after this one uses and nobody holds.
     pub fn reclaim(&self, submission: u64) {
         let mut given_up = Vec::new();
@@ -247,6 +253,8 @@ struct Seat<T> {
     since_frame: u64,
     generation: u64,
     returned: u64,
+    /// Whether it is somebody else's, and never lent again.
+    is_guest: bool,
 }
 
 impl<T> State<T> {
@@ -332,8 +340,25 @@ impl<T> State<T> {
     fn seat(&mut self, value: T, class: u64, bytes: u64, owner: &Arc<str>, pool: &Arc<Mutex<State<T>>>) -> Lent<T> {
         self.reserved_bytes -= class;
         self.lent_bytes += class;
-        self.lent += 1;
         self.misses += 1;
+        let at = self.sit_down(value, class, owner, pool, false);
+        Lent::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
+    }
+
+    fn adopt(&mut self, value: T, bytes: u64, owner: &Arc<str>, pool: &Arc<Mutex<State<T>>>) -> Lent<T> {
+        let at = self.sit_down(value, bytes, owner, pool, true);
+        Lent::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
+    }
+
+    fn sit_down(
+        &mut self,
+        value: T,
+        class: u64,
+        owner: &Arc<str>,
+        pool: &Arc<Mutex<State<T>>>,
+        is_guest: bool,
+    ) -> usize {
+        self.lent += 1;
         self.last_id += 1;
         let seat = self.vacant.pop().unwrap_or_else(|| {
             self.seats.push(None);
@@ -349,23 +374,32 @@ impl<T> State<T> {
             pool: Arc::downgrade(pool),
         });
         self.seats[seat] = Some(Seat {
-            slot: Arc::clone(&slot),
+            slot,
             class,
             place: Place::Lent,
             owner: Arc::clone(owner),
             since_frame: self.frame,
             generation: 1,
             returned: 0,
+            is_guest,
         });
-        Lent::first(slot, 1, bytes)
+        seat
     }
 
     /// Takes back what its last holder dropped: free at once, or waiting for the device.
     pub(super) fn take_back(&mut self, at: usize) -> Vec<GivenUp<T>> {
         let mut given_up = Vec::new();
         let seat = self.seat_mut(at);
-        let (class, submission) = (seat.class, seat.slot.used_until.load(Ordering::Acquire));
+        let (class, submission, is_guest) =
+            (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_guest);
         self.lent -= 1;
+        if is_guest {
+            // Whoever made it sees to it that it lives as long as the device uses it.
+            self.trimmed += 1;
+            self.vacant.push(at);
+            given_up.extend(self.seats[at].take().map(|seat| seat.slot));
+            return given_up;
+        }
         self.lent_bytes -= class;
         if submission == 0 {
             self.pool(at, &mut given_up);

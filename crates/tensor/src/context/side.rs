@@ -18,6 +18,7 @@ use crate::device::matmul::Tile;
 use crate::error::{Of, TensorError};
 use crate::memory::Block;
 use crate::profile::{Acts, Collector};
+use crate::texture::copy::TextureCopies;
 
 /// Who memory of the device is lent to, in its pool's ledger.
 pub(crate) const OWNER: &str = "tensor";
@@ -57,6 +58,7 @@ pub(crate) struct Side {
     lane: Mutex<Lane>,
     kernels: Mutex<BTreeMap<String, Kernel>>,
     tile: Mutex<Option<Tile>>,
+    textures: Mutex<Option<TextureCopies>>,
 }
 
 struct Lane {
@@ -95,6 +97,7 @@ impl Side {
             lane: Mutex::new(lane),
             kernels: Mutex::default(),
             tile: Mutex::default(),
+            textures: Mutex::default(),
         })
     }
 
@@ -132,6 +135,17 @@ impl Side {
         let kernel = self.device.prepare(&shader()).of(op)?;
         self.kernels().insert(key.to_owned(), kernel.clone());
         Ok(kernel)
+    }
+
+    /// The copies between tensors and textures, prepared the first time.
+    pub(crate) fn texture_copies(&self, op: &'static str) -> Result<TextureCopies, TensorError> {
+        let mut textures = self.textures.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(copies) = &*textures {
+            return Ok(copies.clone());
+        }
+        let copies = TextureCopies::prepare(&self.device).of(op)?;
+        *textures = Some(copies.clone());
+        Ok(copies)
     }
 
     /// Whether the device is the CPU, pretending.

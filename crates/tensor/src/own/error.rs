@@ -3,7 +3,7 @@
 //! Owns the words: where in the text, what is there, what was expected, and the way out.
 //! Does not find anything wrong by itself.
 //!
-//! Always: every error names the shader.
+//! Always: every error about a shader names it.
 
 use std::fmt;
 
@@ -34,6 +34,40 @@ pub enum ShaderError {
         name: String,
         /// What is wrong, and the way out.
         problem: String,
+    },
+    /// A tensor that was declared and is not given.
+    #[error("shader {name}: the {role} `{binding}` is not given; it is declared as {wants}")]
+    Missing {
+        /// Which shader.
+        name: String,
+        /// `input` or `output`.
+        role: &'static str,
+        /// Which of its tensors.
+        binding: String,
+        /// As declared.
+        wants: DType,
+    },
+    /// A tensor that was not declared.
+    #[error("shader {name}: there is no {role} `{binding}`; there is {known}")]
+    Unknown {
+        /// Which shader.
+        name: String,
+        /// `input` or `output`.
+        role: &'static str,
+        /// As it was given.
+        binding: String,
+        /// What was declared.
+        known: String,
+    },
+    /// A tensor that is given twice.
+    #[error("shader {name}: the {role} `{binding}` is given twice; give it once")]
+    Twice {
+        /// Which shader.
+        name: String,
+        /// `input` or `output`.
+        role: &'static str,
+        /// Which of its tensors.
+        binding: String,
     },
     /// A tensor of another type than it was declared for.
     #[error("shader {name}: `{binding}` is declared as {wants} and is given {has}; `cast` it first")]
@@ -84,6 +118,9 @@ pub enum ShaderError {
         /// What is allowed.
         most: u32,
     },
+    /// What tensors and devices say.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
 }
 
 /// A place in a text, counted from 1; 0 where it is about the whole.
@@ -113,7 +150,10 @@ impl ShaderError {
 
 impl From<ShaderError> for TensorError {
     fn from(error: ShaderError) -> TensorError {
-        TensorError::Setting { op: "run", problem: error.to_string() }
+        match error {
+            ShaderError::Tensor(error) => error,
+            other => TensorError::Setting { op: "shader", problem: other.to_string() },
+        }
     }
 }
 

@@ -2,39 +2,46 @@
 //!
 //! Owns the reading of a text that anybody may have written, what it binds, its parameters, its workgroup, and the grid
 //! that it is run over.
-//! Does not run anything: [`OwnShader::shader`] is what a device prepares, and a recording dispatches it.
+//! The text runs on the device of a context ([`Shader`]); elsewhere, [`OwnShader::shader`] is what a device prepares.
+//! Does not look into what a text computes.
 //!
 //! Always: what is wrong is found before anything runs, with its line and the way out; bindings are the declared inputs,
 //! then the declared outputs, in that order, then the parameters, whether the text uses them or not.
-//!
-//! How tensors are seen: f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>` (or of `vec2` and `vec4` of
-//! these, where the count of values is a multiple); f16 as `array<u32>` with two values to a word (`unpack2x16float`),
-//! u8 and i8 with four (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros behind the last.
-//! `arrayLength` counts the words of the tensor, whatever memory lies behind it.
 
 mod bound;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod copies;
 mod error;
 mod params;
+#[cfg(not(target_arch = "wasm32"))]
+mod run;
 #[cfg(test)]
 mod tests;
 
 pub use bound::BoundTensor;
 pub use error::{Place, ShaderError};
 pub use params::ParamValue;
+#[cfg(not(target_arch = "wasm32"))]
+pub use run::Shader;
 
 use naga::{ArraySize, EntryPoint, Module, ShaderStage, TypeInner};
 use vramp_gpu::DeviceLimits;
 use vramp_kernels::own::{self, OwnError};
-use vramp_plan::{Binding, Shader};
+use vramp_plan::Binding;
 
 use crate::dtype::DType;
 use bound::Bound;
 use params::Layout;
 
 /// A compute shader of somebody's own, read and checked.
+///
+/// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>` (or of `vec2` and `vec4` of
+/// these, where the count of values is a multiple); of f16 as `array<u32>` with two values to a word
+/// (`unpack2x16float`), of u8 and i8 with four (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros
+/// behind the last. `arrayLength` counts the words of the tensor, whatever memory lies behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnShader {
-    shader: Shader,
+    shader: vramp_plan::Shader,
     inputs: Vec<BoundTensor>,
     outputs: Vec<BoundTensor>,
     params: Layout,
@@ -67,7 +74,7 @@ impl OwnShader {
         let place = OwnError::at_word(wgsl, "workgroup_size", "");
         // Together at most 2^32 - 1: the compiler allows no more than 2^14 along a side, and `fits` says the rest.
         let per_workgroup = workgroup.iter().fold(1_u32, |all, side| all.saturating_mul(*side));
-        let shader = Shader { name: name.to_owned(), wgsl: wgsl.to_owned(), bindings, per_workgroup };
+        let shader = vramp_plan::Shader { name: name.to_owned(), wgsl: wgsl.to_owned(), bindings, per_workgroup };
         let workgroup_at = Place { line: place.line, column: place.column };
         let params = params.unwrap_or_default();
         Ok(OwnShader { shader, inputs, outputs, params, workgroup, workgroup_at, shared_bytes })
@@ -117,7 +124,7 @@ impl OwnShader {
     }
 
     /// What a device prepares.
-    pub fn shader(&self) -> &Shader {
+    pub fn shader(&self) -> &vramp_plan::Shader {
         &self.shader
     }
 

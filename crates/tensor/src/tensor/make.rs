@@ -9,8 +9,16 @@ use super::Tensor;
 use crate::context::Context;
 use crate::dtype::{DType, Element};
 use crate::error::TensorError;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::own::copies;
 use crate::shape::Shape;
 use crate::storage::Storage;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::texture::copy::Values;
+
+/// Kernels read so many bytes at once.
+#[cfg(not(target_arch = "wasm32"))]
+const GROUP_BYTES: u64 = 16;
 
 impl Context {
     /// A tensor of these values, which are copied once.
@@ -55,7 +63,10 @@ impl Context {
     }
 
     /// A tensor over memory of its own device, which is shared and not copied: a frame of a pipeline is a tensor
-    /// [height, width, 4] of u8. Refused where the memory is too small or of another device.
+    /// [height, width, 4] of u8, and a buffer of somebody's own is one that [`Device::adopt_buffer`] takes in. Refused where
+    /// the memory is too small or of another device. After GPU code of one's own has written to it: [`Tensor::was_written`].
+    ///
+    /// [`Device::adopt_buffer`]: vramp_gpu::Device::adopt_buffer
     #[cfg(not(target_arch = "wasm32"))]
     pub fn tensor_over(
         &self,
@@ -74,7 +85,40 @@ impl Context {
         if !side.device().owns(buffer) {
             return Err(TensorError::Foreign { op });
         }
-        Ok(Tensor::over(Storage::on_device(self, &side, buffer.clone(), bytes), shape, dtype, 0))
+        // Kernels read four words at a time, the last of which may lie behind what was asked for.
+        let Some(buffer) = buffer.filled_up_to(GROUP_BYTES) else {
+            let has = buffer.bytes();
+            let problem = format!("the buffer has {has} bytes; to be shared, it has a multiple of {GROUP_BYTES}");
+            return Err(TensorError::Mismatch { op, problem });
+        };
+        Ok(Tensor::over(Storage::on_device(self, &side, buffer, bytes), shape, dtype, 0))
+    }
+
+    /// A tensor of values that lie in memory of its own device, `offset` values behind its start, as they are now: they
+    /// are copied, which is counted, and never cross the host.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn tensor_from_buffer(
+        &self,
+        buffer: &vramp_gpu::Buffer,
+        offset: usize,
+        shape: &[usize],
+        dtype: DType,
+    ) -> Result<Tensor, TensorError> {
+        let op = "tensor_from_buffer";
+        let shape = Shape::new(shape)?;
+        let Some(side) = self.side() else { return Err(TensorError::NoDevice { op }) };
+        let (count, has) = (shape.count(), buffer.bytes() as usize / dtype.bytes());
+        if offset.checked_add(count).is_none_or(|end| end > has) {
+            return Err(TensorError::OutOfRange { op, start: offset, end: offset.saturating_add(count), shape, has });
+        }
+        if !side.device().owns(buffer) {
+            return Err(TensorError::Foreign { op });
+        }
+        let from = Values { buffer, offset, count, dtype };
+        let own = copies::to_own(self, &side, op, from)?;
+        // Whoever owns the buffer may write to it from now on.
+        side.flush(op)?;
+        Ok(Tensor::over(Storage::on_device(self, &side, own, count * dtype.bytes()), shape, dtype, 0))
     }
 
     fn tensor_of_bytes(

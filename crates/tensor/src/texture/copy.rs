@@ -1,6 +1,6 @@
 //! The device's work between a tensor's buffer and a texture.
 //!
-//! Owns which texels a type becomes, the two kernels that pad rows and pick channels, and when neither is needed.
+//! Owns the making of a texture for a tensor, the two kernels that pad rows and pick channels, and when neither is needed.
 //! Does not submit: copies are recorded, and keep their order among everything else that is.
 //!
 //! Always: bits cross as they are, so that NaN and numbers above 2^24 survive; texels behind the last value are 0;
@@ -10,12 +10,11 @@ use std::sync::Arc;
 
 use vramp_gpu::{AdapterKind, Buffer, Device, Kernel, PrepareError, Recording, TexelFormat, Texture, TextureError};
 
-use super::kernels;
 use super::packing::{CHANNELS, TexShape};
+use super::texels::{Channels, texels_of, values_of};
+use super::{OP, kernels};
 use crate::dtype::DType;
 use crate::error::{Of, TensorError};
-
-const OP: &str = "texture";
 
 /// From how many bytes a row on, a device that is the CPU copies rows without gaps one by one. Filling 1000 rows took, in
 /// ms on llvmpipe with 2 cores, by copies and by the kernel: 0.90 and 0.47 with 128 bytes a row, 0.95 and 1.16 with 528,
@@ -29,52 +28,6 @@ pub(crate) struct Values<'a> {
     pub(crate) offset: usize,
     pub(crate) count: usize,
     pub(crate) dtype: DType,
-}
-
-/// Channels of a texture, in the order in which they become values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Channels(String);
-
-impl Channels {
-    /// Reads letters of `rgba`, each at most once, such as `rgb`, `bgr` or `a`.
-    pub fn read(letters: &str) -> Result<Channels, TensorError> {
-        let letters = letters.to_ascii_lowercase();
-        let is_known = |(at, letter): (usize, char)| "rgba".contains(letter) && !letters[..at].contains(letter);
-        if letters.is_empty() || !letters.char_indices().all(is_known) {
-            let problem = format!("channels `{letters}`; expected letters of `rgba`, each at most once, as in `bgr`");
-            return Err(TensorError::Setting { op: OP, problem });
-        }
-        Ok(Channels(letters))
-    }
-
-    /// How many.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-}
-
-/// The texels that values of a type become unless told. Shaders see those of u8 as 0 to 1.
-pub fn texels_of(dtype: DType) -> TexelFormat {
-    match dtype {
-        DType::F32 => TexelFormat::Rgba32Float,
-        DType::F16 => TexelFormat::Rgba16Float,
-        DType::I32 => TexelFormat::Rgba32Sint,
-        DType::U32 => TexelFormat::Rgba32Uint,
-        DType::U8 => TexelFormat::Rgba8Unorm,
-        DType::I8 => TexelFormat::Rgba8Sint,
-    }
-}
-
-/// The type that texels become.
-pub fn values_of(format: TexelFormat) -> DType {
-    match format {
-        TexelFormat::Rgba32Float | TexelFormat::R32Float => DType::F32,
-        TexelFormat::Rgba16Float => DType::F16,
-        TexelFormat::Rgba32Sint => DType::I32,
-        TexelFormat::Rgba32Uint => DType::U32,
-        TexelFormat::Rgba8Unorm | TexelFormat::Rgba8Uint | TexelFormat::Bgra8Unorm | TexelFormat::R8Unorm => DType::U8,
-        TexelFormat::Rgba8Sint => DType::I8,
-    }
 }
 
 /// Makes a texture for a tensor: of the default shape or another one, of the default texels or others of its type.
@@ -107,15 +60,8 @@ pub(crate) struct TextureCopies {
 
 impl TextureCopies {
     /// Prepares both; blocks.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn prepare(device: &Device) -> Result<TextureCopies, PrepareError> {
-        vramp_gpu::now(Self::prepare_async(device))
-    }
-
-    /// Prepares both.
-    pub(crate) async fn prepare_async(device: &Device) -> Result<TextureCopies, PrepareError> {
-        let pack = device.prepare_async(&kernels::pack()).await?;
-        let unpack = device.prepare_async(&kernels::unpack()).await?;
+        let (pack, unpack) = (device.prepare(&kernels::pack())?, device.prepare(&kernels::unpack())?);
         Ok(TextureCopies { device: device.clone(), pack, unpack, owner: OP.into() })
     }
 

@@ -1,0 +1,168 @@
+//! Lesson 6: GPU code of your own between ops. A frame is made by tensors, drawn by a render pass of ours, computed with
+//! again, and shown upside down, as graphics libraries want it; it comes to the host once, as a PNG.
+//!
+//! `cargo run --release --example 06_own_gpu_code`
+
+use vramp::gpu::{Device, Texture, wgpu};
+use vramp::tensor::{Context, DType};
+
+const WIDTH: usize = 320;
+const HEIGHT: usize = 240;
+
+/// A triangle that covers everything, a draw that darkens towards the edges, and one that turns upside down.
+const DRAWS: &str = "
+@group(0) @binding(0) var picture: texture_2d<f32>;
+@group(0) @binding(1) var linear: sampler;
+
+@vertex
+fn corner(@builtin(vertex_index) at: u32) -> @builtin(position) vec4<f32> {
+    return vec4<f32>(f32(at & 1u) * 4.0 - 1.0, f32(at >> 1u) * 4.0 - 1.0, 0.0, 1.0);
+}
+
+fn place(at: vec4<f32>) -> vec2<f32> {
+    return at.xy / vec2<f32>(textureDimensions(picture));
+}
+
+@fragment
+fn darkened(@builtin(position) at: vec4<f32>) -> @location(0) vec4<f32> {
+    let uv = place(at);
+    let colour = textureSampleLevel(picture, linear, uv, 0.0);
+    return vec4<f32>(colour.rgb * (1.0 - 0.9 * distance(uv, vec2<f32>(0.5))), colour.a);
+}
+
+// From 0, 0, W, H to 0, H, W, 0.
+@fragment
+fn flipped(@builtin(position) at: vec4<f32>) -> @location(0) vec4<f32> {
+    let uv = place(at);
+    return textureSampleLevel(picture, linear, vec2<f32>(uv.x, 1.0 - uv.y), 0.0);
+}
+";
+
+/// The lesson.
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Without a device there is no GPU code to speak of.
+    let device = Device::choose().open()?;
+    let context = Context::on(&device)?;
+    println!("{}", device.why());
+
+    // Ops: a picture, brighter where it is bright already. In f16, which every device can sample smoothly.
+    let frame = context.tensor(&picture(), &[HEIGHT, WIDTH, 4])?;
+    let bright = frame.lazy().cast(DType::F32).mul(1.0 / 255.0).pow(0.7).cast(DType::F16).run()?;
+
+    // Out: [height, width, 4] in a texture of [height, width], where texels are pixels. Our own render pass samples it.
+    let handed = bright.to_texture(Some([HEIGHT, WIDTH]))?;
+    let drawn = target(&device, wgpu::TextureFormat::Rgba16Float);
+    draw(&device, "darkened", handed.texture(), &drawn);
+    // Disposing of it frees the texture; one that is forgotten is among `device.textures_held()`.
+    handed.dispose();
+
+    // In again: the values of what was drawn, for more ops.
+    let drawn = device.adopt_texture(&drawn)?;
+    let darkened = context.tensor_from_texture(&drawn, "rgba", &[HEIGHT, WIDTH, 4])?;
+    let bytes = darkened.lazy().cast(DType::F32).mul(255.0).round().clamp(0.0, 255.0).cast(DType::U8).run()?;
+
+    // And out for the last time, to be shown: colour only, upside down.
+    let handed = bytes.to_texture(Some([HEIGHT, WIDTH]))?;
+    let shown = target(&device, wgpu::TextureFormat::Rgba8Unorm);
+    draw(&device, "flipped", handed.texture(), &shown);
+    handed.dispose();
+
+    // A screen would show it now. Here it is read, for the first time.
+    let shown = device.adopt_texture(&shown)?;
+    let shown = context.tensor_from_texture(&shown, "rgba", &[HEIGHT, WIDTH, 4])?;
+    assert_eq!((context.transfers().host_reads, device.counters().downloads), (0, 0), "nothing was read so far");
+    let shown: Vec<u8> = shown.read()?;
+    assert_eq!((context.transfers().host_reads, device.textures_held().count), (1, 0), "and nothing was forgotten");
+    // There is more green further down in the picture, and so further up in what is shown.
+    assert!(shown[1] > shown[(HEIGHT - 1) * WIDTH * 4 + 1]);
+
+    let path = std::env::temp_dir().join("vramp-own-gpu-code.png");
+    let mut png = png::Encoder::new(std::fs::File::create(&path)?, WIDTH as u32, HEIGHT as u32);
+    png.set_color(png::ColorType::Rgba);
+    png.write_header()?.write_image_data(&shown)?;
+    println!("{:?}; it is in {}", context.transfers(), path.display());
+    Ok(())
+}
+
+/// A picture with something in every corner.
+fn picture() -> Vec<u8> {
+    let pixel = |at: usize| {
+        let (x, y) = (at % WIDTH, at / WIDTH);
+        let checks = if (x / 20 + y / 20) % 2 == 0 { 255 } else { 40 };
+        [(x * 255 / WIDTH) as u8, (y * 255 / HEIGHT) as u8, checks, 255]
+    };
+    (0..WIDTH * HEIGHT).flat_map(pixel).collect()
+}
+
+/// A texture of our own to draw on, which can be taken in: that takes `COPY_SRC`.
+fn target(device: &Device, format: wgpu::TextureFormat) -> wgpu::Texture {
+    device.raw().create_texture(&wgpu::TextureDescriptor {
+        label: Some("lesson"),
+        size: wgpu::Extent3d { width: WIDTH as u32, height: HEIGHT as u32, depth_or_array_layers: 1 },
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format,
+        usage: wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC,
+        view_formats: &[],
+    })
+}
+
+/// Plain wgpu: a render pass that reads one texture and fills another.
+fn draw(device: &Device, fragment: &str, from: &Texture, to: &wgpu::Texture) {
+    let gpu = device.raw();
+    let source = wgpu::ShaderSource::Wgsl(DRAWS.into());
+    let module = gpu.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some("lesson"), source });
+    let target = wgpu::ColorTargetState { format: to.format(), blend: None, write_mask: wgpu::ColorWrites::ALL };
+    let pipeline = gpu.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
+        label: Some(fragment),
+        layout: None,
+        vertex: wgpu::VertexState {
+            module: &module,
+            entry_point: None,
+            compilation_options: wgpu::PipelineCompilationOptions::default(),
+            buffers: &[],
+        },
+        primitive: wgpu::PrimitiveState::default(),
+        depth_stencil: None,
+        multisample: wgpu::MultisampleState::default(),
+        fragment: Some(wgpu::FragmentState {
+            module: &module,
+            entry_point: Some(fragment),
+            compilation_options: wgpu::PipelineCompilationOptions::default(),
+            targets: &[Some(target)],
+        }),
+        multiview_mask: None,
+        cache: None,
+    });
+    let linear = gpu.create_sampler(&wgpu::SamplerDescriptor {
+        mag_filter: wgpu::FilterMode::Linear,
+        min_filter: wgpu::FilterMode::Linear,
+        ..wgpu::SamplerDescriptor::default()
+    });
+    let picture = from.raw().create_view(&wgpu::TextureViewDescriptor::default());
+    let bound = gpu.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: None,
+        layout: &pipeline.get_bind_group_layout(0),
+        entries: &[
+            wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::TextureView(&picture) },
+            wgpu::BindGroupEntry { binding: 1, resource: wgpu::BindingResource::Sampler(&linear) },
+        ],
+    });
+    let onto = to.create_view(&wgpu::TextureViewDescriptor::default());
+    let mut encoder = gpu.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    let mut pass = encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
+        color_attachments: &[Some(wgpu::RenderPassColorAttachment {
+            view: &onto,
+            depth_slice: None,
+            resolve_target: None,
+            ops: wgpu::Operations { load: wgpu::LoadOp::Clear(wgpu::Color::BLACK), store: wgpu::StoreOp::Store },
+        })],
+        ..wgpu::RenderPassDescriptor::default()
+    });
+    pass.set_pipeline(&pipeline);
+    pass.set_bind_group(0, &bound, &[]);
+    pass.draw(0..3, 0..1);
+    drop(pass);
+    device.raw_queue().submit([encoder.finish()]);
+}

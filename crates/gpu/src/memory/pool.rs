@@ -390,8 +390,7 @@ impl<T> State<T> {
     pub(super) fn take_back(&mut self, at: usize) -> Vec<GivenUp<T>> {
         let mut given_up = Vec::new();
         let seat = self.seat_mut(at);
-        let (class, submission, is_guest) =
-            (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_guest);
+        let (class, submission, is_guest) = (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_guest);
         self.lent -= 1;
         if is_guest {
             // Whoever made it sees to it that it lives as long as the device uses it.

@@ -131,18 +131,18 @@ fn shares_and_norms_along_any_axis() {
 fn products_of_all_kinds() {
     let (pair, mut dice) = (Pair::new(), Dice(3));
     for round in 0..18 {
-        let (m, n, k) = (1 + dice.roll(40), 1 + dice.roll(40), 1 + dice.roll(60));
+        let (height, width, deep) = (1 + dice.roll(40), 1 + dice.roll(40), 1 + dice.roll(60));
         let batches: [(&[usize], &[usize]); 6] =
             [(&[], &[]), (&[3], &[3]), (&[3], &[]), (&[], &[2]), (&[2, 1], &[3]), (&[2, 3], &[2, 1])];
         let (before_a, before_b) = batches[round % 6];
         let (turn_a, turn_b) = (dice.roll(2) == 1, dice.roll(2) == 1);
-        let of_a = if turn_a { [k, m] } else { [m, k] };
-        let of_b = if turn_b { [n, k] } else { [k, n] };
+        let of_a = if turn_a { [deep, height] } else { [height, deep] };
+        let of_b = if turn_b { [width, deep] } else { [deep, width] };
         let (lengths_a, lengths_b) = ([before_a, &of_a].concat(), [before_b, &of_b].concat());
         let what = format!("{lengths_a:?} {turn_a} by {lengths_b:?} {turn_b}");
         for dtype in [DType::F32, DType::F16, DType::I8] {
             let (a, b) = (pair.floats(&mut dice, &lengths_a, dtype), pair.floats(&mut dice, &lengths_b, dtype));
-            let (bias, scale) = (pair.floats(&mut dice, &[n], DType::F32), pair.floats(&mut dice, &[1], DType::F32));
+            let (bias, scale) = (pair.floats(&mut dice, &[width], DType::F32), pair.floats(&mut dice, &[1], DType::F32));
             let product = [0, 1].map(|side| {
                 let (a, b) = (a[side].lazy(), b[side].lazy());
                 let product = match dtype {

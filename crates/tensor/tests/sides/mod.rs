@@ -9,7 +9,7 @@ pub fn device() -> Device {
 }
 
 pub fn on_device() -> Context {
-    Context::on(&device()).unwrap()
+    Context::on(&device()).expect("a device that opens can be used")
 }
 
 /// The same facts hold on both sides.

@@ -51,6 +51,8 @@ pub use profile::{Profile, ProfiledOp, RanOn};
 pub use program::{Binary, Unary};
 pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;
+#[cfg(not(target_arch = "wasm32"))]
+pub use store::ShaderRun;
 pub use store::{
     BothSides, Closed, Direction, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory,
     ModelReleased, Named, Opportunity, Optimised, Priority, Saving, Search, Store, StoreBuilder, StoreError,

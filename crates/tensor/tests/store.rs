@@ -414,3 +414,54 @@ fn whoever_debugs_is_told_of_the_device_of_names_of_ops_and_of_memory() {
         assert!(told.iter().any(|one| one.starts_with(words)), "{words} is not among {told:?}");
     }
 }
+
+#[test]
+fn shaders_run_by_name_over_named_tensors_and_their_results_have_names() {
+    const COSINE: &str = "
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+@group(0) @binding(2) var<storage, read_write> cosine: array<f32>;
+@group(0) @binding(3) var<storage, read_write> dot: array<f32>;
+
+@compute @workgroup_size(1)
+fn main() {
+    var ab = 0.0;
+    var aa = 0.0;
+    var bb = 0.0;
+    for (var i = 0u; i < arrayLength(&a); i++) {
+        ab += a[i] * b[i];
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+    }
+    dot[0] = ab;
+    cosine[0] = ab / sqrt(aa * bb);
+}";
+    let f32 = vramp_tensor::DType::F32;
+    let context = sides::on_device();
+    let store = Store::builder().context(&context).build().unwrap();
+    store.register("text", &[3], &[3.0_f32, 0.0, 4.0], "bert", &["clip"]).unwrap();
+    store.register("picture", &[3], &[4.0_f32, 0.0, 3.0], "vit", &["clip"]).unwrap();
+    store.register_shader("cosine", COSINE, &[("a", f32), ("b", f32)], &[("cosine", f32), ("dot", f32)]).unwrap();
+    let run = vramp_tensor::ShaderRun {
+        inputs: &[("b", ("picture", "clip")), ("a", ("text", "clip"))],
+        outputs: &[("dot", "product", &[1]), ("cosine", "similarity", &[1])],
+        ..Default::default()
+    };
+    let names = store.run_shader("cosine", "clip", run).unwrap();
+    assert_eq!(names, ["similarity", "product"], "as they were declared");
+    assert_eq!(context.transfers().host_reads, 0);
+    let read = |name: &str| store.tensor(name, "clip").unwrap().read::<f32>().unwrap()[0];
+    assert!((read("similarity") - 0.96).abs() < 1e-6 && (read("product") - 24.0).abs() < 1e-6);
+
+    let says = |error: vramp_tensor::StoreError| error.to_string();
+    assert_eq!(says(store.run_shader("sine", "clip", run).unwrap_err()), "there is no shader `sine`; registered: cosine");
+    assert!(says(store.run_shader("cosine", "clip", run).unwrap_err()).contains("similarity"), "names are taken");
+    let again = store.register_shader("cosine", COSINE, &[("a", f32), ("b", f32)], &[("cosine", f32), ("dot", f32)]);
+    assert_eq!(says(again.unwrap_err()), "there is a shader `cosine` already; give this one another name");
+    assert!(store.register_shader("broken", "fn main() {}", &[], &[("x", f32)]).is_err());
+    assert_eq!(store.shaders(), ["cosine"]);
+    store.dispose();
+    drop(store);
+    let memory = context.memory();
+    assert_eq!((memory.tensors, memory.buffers, memory.bytes()), (0, 0, 0));
+}

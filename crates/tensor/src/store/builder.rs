@@ -168,7 +168,12 @@ impl StoreBuilder {
     /// Makes the store. The folder is opened and the thread in the background begins; a device waits for the first use.
     pub fn build(self) -> Result<Store, StoreError> {
         let context = self.context.map_or_else(OnceLock::new, OnceLock::from);
-        let books = Books { ledger: Ledger::new(self.kept.grace), is_disposed: false };
+        let books = Books {
+            ledger: Ledger::new(self.kept.grace),
+            #[cfg(not(target_arch = "wasm32"))]
+            shaders: std::collections::BTreeMap::new(),
+            is_disposed: false,
+        };
         let inner = Inner {
             #[cfg(not(target_arch = "wasm32"))]
             background: Mutex::default(),

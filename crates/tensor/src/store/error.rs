@@ -56,6 +56,26 @@ pub enum StoreError {
         /// The names of all.
         known: String,
     },
+    /// A name that a shader has already.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error("there is a shader `{name}` already; give this one another name")]
+    ShaderExists {
+        /// Which name.
+        name: String,
+    },
+    /// A shader that nobody registered.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error("there is no shader `{name}`; registered: {known}")]
+    UnknownShader {
+        /// As it was given.
+        name: String,
+        /// The names of all.
+        known: String,
+    },
+    /// A shader's text, or how it is to be run.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error(transparent)]
+    Shader(#[from] crate::own::ShaderError),
     /// A file that is in the way or broken.
     #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]

@@ -25,6 +25,8 @@ mod persisted;
 mod recover;
 mod refusal;
 mod report;
+#[cfg(not(target_arch = "wasm32"))]
+mod shaders;
 mod shared;
 mod sums;
 mod sync;
@@ -46,6 +48,8 @@ pub use persisted::{Persisted, Restored};
 pub use recover::Recovered;
 pub use refusal::{LedgerError, MAX_NAME_BYTES};
 pub use report::{BothSides, StoreReport, TensorReport};
+#[cfg(not(target_arch = "wasm32"))]
+pub use shaders::ShaderRun;
 pub use shared::Store;
 pub use sums::Saving;
 pub use synced::{Direction, Synced};

@@ -6,6 +6,8 @@
 //!
 //! Always: a store that was disposed of holds nothing and says so; the thread in the background ends with the store.
 
+#[cfg(not(target_arch = "wasm32"))]
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ use super::ledger::Ledger;
 use crate::context::Context;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::files::Folder;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::own::Shader;
 use crate::tensor::Tensor;
 
 /// Named tensors that models own and share. Clones are the same store.
@@ -68,6 +72,9 @@ pub(super) struct Inner {
 /// What the lock guards.
 pub(super) struct Books {
     pub(super) ledger: Ledger<Held<Tensor>>,
+    /// Users' shaders, by name.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) shaders: BTreeMap<String, Shader>,
     pub(super) is_disposed: bool,
 }
 
@@ -130,6 +137,8 @@ impl Store {
         let all = {
             let mut books = lock(&self.parts().books);
             books.is_disposed = true;
+            #[cfg(not(target_arch = "wasm32"))]
+            books.shaders.clear();
             books.ledger.take_all()
         };
         let (mut ended, mut later) = (0, 0);

@@ -1,0 +1,83 @@
+//! Users' shaders over named tensors: registered under a name, run with names, results under names.
+//!
+//! Owns the list of registered shaders.
+//! Does not read or run them: `own` does.
+//!
+//! Always: a shader that is registered compiles; results are registered all or none, in the order in which they were
+//! declared.
+
+use super::error::StoreError;
+use super::names::Named;
+use super::shared::Store;
+use crate::dtype::DType;
+use crate::error::TensorError;
+use crate::own::{ParamValue, Shader};
+
+/// One run of a registered shader.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ShaderRun<'a> {
+    /// Which tensor each variable reads.
+    pub inputs: &'a [(&'a str, Named<'a>)],
+    /// For each variable that is written, the name and the shape of what is registered.
+    pub outputs: &'a [(&'a str, &'a str, &'a [usize])],
+    /// Values of the uniform's members.
+    pub params: &'a [(&'a str, ParamValue)],
+    /// Workgroups; as many as cover the longest output unless told.
+    pub grid: Option<[u32; 3]>,
+}
+
+impl Store {
+    /// Registers a compute shader under a name; whatever is wrong with it is said here. Inputs and outputs are variables of
+    /// its text with their types, in the order of their bindings.
+    pub fn register_shader(
+        &self,
+        name: &str,
+        wgsl: &str,
+        inputs: &[(&str, DType)],
+        outputs: &[(&str, DType)],
+    ) -> Result<(), StoreError> {
+        let context = self.context()?;
+        if self.books()?.shaders.contains_key(name) {
+            return Err(StoreError::ShaderExists { name: name.to_owned() });
+        }
+        // Without the books' lock: compiling takes a while.
+        let shader = context.shader(name, wgsl, inputs, outputs)?;
+        self.books()?.shaders.insert(name.to_owned(), shader);
+        self.say(|| format!("shader {name} is compiled"));
+        Ok(())
+    }
+
+    /// Runs a registered shader. Gives the names of what it made, in the order in which its outputs were declared.
+    pub fn run_shader(&self, name: &str, model: &str, run: ShaderRun<'_>) -> Result<Vec<String>, StoreError> {
+        let shader = self.shader_named(name)?;
+        let inputs: Vec<Named<'_>> = run.inputs.iter().map(|(_, named)| *named).collect();
+        let variables: Vec<&str> = run.inputs.iter().map(|(variable, _)| *variable).collect();
+        let shapes: Vec<(&str, &[usize])> = run.outputs.iter().map(|(variable, _, shape)| (*variable, *shape)).collect();
+        // Names in the order in which outputs were declared, which is that of the tensors.
+        let mut outs: Vec<&str> = Vec::new();
+        for declared in shader.own().outputs() {
+            let given = run.outputs.iter().find(|(variable, ..)| *variable == declared.name);
+            outs.extend(given.map(|(_, name, _)| *name));
+        }
+        self.perform("run_shader", &inputs, &outs, model, |tensors| {
+            let bound: Vec<_> = variables.iter().copied().zip(tensors.iter().copied()).collect();
+            let made = shader.run(&bound, &shapes, run.params, run.grid).map_err(TensorError::from)?;
+            Ok(made.into_iter().map(|(_, tensor)| tensor).collect())
+        })?;
+        Ok(outs.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Names of registered shaders.
+    pub fn shaders(&self) -> Vec<String> {
+        self.books().map_or_else(|_| Vec::new(), |books| books.shaders.keys().cloned().collect())
+    }
+
+    fn shader_named(&self, name: &str) -> Result<Shader, StoreError> {
+        let books = self.books()?;
+        books.shaders.get(name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = books.shaders.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            StoreError::UnknownShader { name: name.to_owned(), known }
+        })
+    }
+}

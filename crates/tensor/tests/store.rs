@@ -454,7 +454,10 @@ fn main() {
     assert!((read("similarity") - 0.96).abs() < 1e-6 && (read("product") - 24.0).abs() < 1e-6);
 
     let says = |error: vramp_tensor::StoreError| error.to_string();
-    assert_eq!(says(store.run_shader("sine", "clip", run).unwrap_err()), "there is no shader `sine`; registered: cosine");
+    assert_eq!(
+        says(store.run_shader("sine", "clip", run).unwrap_err()),
+        "there is no shader `sine`; registered: cosine"
+    );
     assert!(says(store.run_shader("cosine", "clip", run).unwrap_err()).contains("similarity"), "names are taken");
     let again = store.register_shader("cosine", COSINE, &[("a", f32), ("b", f32)], &[("cosine", f32), ("dot", f32)]);
     assert_eq!(says(again.unwrap_err()), "there is a shader `cosine` already; give this one another name");

@@ -142,7 +142,8 @@ fn products_of_all_kinds() {
         let what = format!("{lengths_a:?} {turn_a} by {lengths_b:?} {turn_b}");
         for dtype in [DType::F32, DType::F16, DType::I8] {
             let (a, b) = (pair.floats(&mut dice, &lengths_a, dtype), pair.floats(&mut dice, &lengths_b, dtype));
-            let (bias, scale) = (pair.floats(&mut dice, &[width], DType::F32), pair.floats(&mut dice, &[1], DType::F32));
+            let (bias, scale) =
+                (pair.floats(&mut dice, &[width], DType::F32), pair.floats(&mut dice, &[1], DType::F32));
             let product = [0, 1].map(|side| {
                 let (a, b) = (a[side].lazy(), b[side].lazy());
                 let product = match dtype {

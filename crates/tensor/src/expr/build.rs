@@ -492,7 +492,7 @@ impl Expr {
 
     /// Values as i8 with a scale: symmetric, `scale = max |x| / 127` over all values or for each place along an axis, halves
     /// rounded to even, -128 unused. The scale of zeros is 1; NaN becomes 0; infinite values do not count for the scale and
-    /// become +-127. Gives the values and the scale, whose shape is [1], or that of the tensor with 1 along all other axes.
+    /// become +-127. Gives the values and the scale, whose shape is `[1]`, or that of the tensor with 1 along all other axes.
     pub fn quantize(&self, axis: Option<isize>) -> (Expr, Expr) {
         let op = "quantize";
         let sizes = self.then(|node| {

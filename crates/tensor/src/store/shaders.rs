@@ -52,7 +52,8 @@ impl Store {
         let shader = self.shader_named(name)?;
         let inputs: Vec<Named<'_>> = run.inputs.iter().map(|(_, named)| *named).collect();
         let variables: Vec<&str> = run.inputs.iter().map(|(variable, _)| *variable).collect();
-        let shapes: Vec<(&str, &[usize])> = run.outputs.iter().map(|(variable, _, shape)| (*variable, *shape)).collect();
+        let shapes: Vec<(&str, &[usize])> =
+            run.outputs.iter().map(|(variable, _, shape)| (*variable, *shape)).collect();
         // Names in the order in which outputs were declared, which is that of the tensors.
         let mut outs: Vec<&str> = Vec::new();
         for declared in shader.own().outputs() {

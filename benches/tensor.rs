@@ -56,6 +56,7 @@ fn compare(
     for _ in 0..ROUNDS {
         for work in works {
             let measured = work.measure(context, EFFORT).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(measured.backend == "cpu", context.device().is_none(), "{} ran elsewhere", work.name);
             let best = own.entry(work.name).or_insert(f64::MAX);
             *best = best.min(measured.cpu_ms.unwrap_or(measured.ms_median));
         }

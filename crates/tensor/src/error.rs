@@ -140,6 +140,12 @@ pub enum TensorError {
         /// `device` or `host`.
         place: &'static str,
     },
+    /// No memory for what is to cross to the device or back.
+    #[error("{op}: the device has no memory left for transfers; dispose of tensors, or move less at once")]
+    NoTransferMemory {
+        /// Which op.
+        op: &'static str,
+    },
     /// Larger than a kernel can see.
     #[error("{op}: a tensor of {bytes} bytes; one binding of this device has at most {most_bytes}; split it")]
     TooBig {
@@ -207,7 +213,7 @@ impl TensorError {
             TensorError::NoDevice { .. } | TensorError::NotSupported { .. } | TensorError::TooBig { .. } => {
                 ErrorKind::NotSupported
             }
-            TensorError::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            TensorError::OutOfMemory { .. } | TensorError::NoTransferMemory { .. } => ErrorKind::OutOfMemory,
             TensorError::Disposed { .. } | TensorError::Gone { .. } | TensorError::Lost { .. } => ErrorKind::Gone,
             _ => ErrorKind::Other,
         }
@@ -243,6 +249,7 @@ impl<T> Of<T> for Result<T, PlayError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
             PlayError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
+            PlayError::OutOfMemory => TensorError::NoTransferMemory { op },
             PlayError::Overdue { .. } => TensorError::Lost { op, reason: error.to_string() },
             other => TensorError::Device { op, problem: other.to_string() },
         })

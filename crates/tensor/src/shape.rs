@@ -24,8 +24,8 @@ impl Shape {
         if lengths.len() > MAX_RANK {
             return Err(TensorError::TooManyAxes { has: lengths.len(), most: MAX_RANK });
         }
-        let count = lengths.iter().try_fold(1_u64, |count, length| count.checked_mul(*length as u64));
-        // An axis of nothing makes the whole nothing, but only if the rest could be counted.
+        let count = lengths.iter().try_fold(1_u64, |count, length| count.checked_mul((*length).max(1) as u64));
+        // An axis of nothing makes the whole nothing, but the rest could be counted without it, too: it may be left out.
         match count.filter(|count| u32::try_from(*count).is_ok()) {
             Some(_) => Ok(Shape(SmallVec::from_slice(lengths))),
             None => Err(TensorError::TooManyValues { shape: lengths.to_vec(), most: u64::from(u32::MAX) }),
@@ -173,6 +173,7 @@ mod tests {
     #[test]
     fn shapes_that_cannot_be_counted_are_refused() {
         assert!(Shape::new(&[usize::MAX, 2]).unwrap_err().to_string().contains("4294967295"));
+        assert!(Shape::new(&[0, 65_536, 65_536]).is_err() && Shape::new(&[0, usize::MAX, 4]).is_err());
         assert!(Shape::new(&[1; 9]).unwrap_err().to_string().contains("at most 8"));
     }
 }

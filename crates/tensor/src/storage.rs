@@ -32,6 +32,9 @@ pub(crate) struct Storage {
     context: Context,
     /// Tensors that use it and were not disposed of.
     users: AtomicUsize,
+    /// Whether the memory on the device is also somebody else's: it stays where it is, and what lies around the values is
+    /// not touched.
+    is_shared: bool,
     state: Mutex<State>,
 }
 
@@ -128,7 +131,7 @@ impl Storage {
         let bytes = block.bytes().len();
         context.counts().add_host(bytes as u64);
         let host = Some(Copy { of: Arc::new(block), write: 0 });
-        Self::with(context, bytes, State { host, ..State::default() })
+        Self::with(context, bytes, false, State { host, ..State::default() })
     }
 
     /// Values that are on a device, or will be when what is recorded was played.
@@ -136,14 +139,22 @@ impl Storage {
     pub(crate) fn on_device(context: &Context, side: &Arc<Side>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
         context.counts().add_device(bytes as u64);
         let device = Some(Copy { of: OnDevice::new(side, buffer), write: 0 });
-        Self::with(context, bytes, State { device, ..State::default() })
+        Self::with(context, bytes, false, State { device, ..State::default() })
     }
 
-    fn with(context: &Context, bytes: usize, state: State) -> Arc<Storage> {
+    /// Values in memory on a device that is also somebody else's.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn shared(context: &Context, side: &Arc<Side>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
+        context.counts().add_device(bytes as u64);
+        let device = Some(Copy { of: OnDevice::new(side, buffer), write: 0 });
+        Self::with(context, bytes, true, State { device, ..State::default() })
+    }
+
+    fn with(context: &Context, bytes: usize, is_shared: bool, state: State) -> Arc<Storage> {
         let id = LAST_STORAGE.fetch_add(1, Ordering::Relaxed) + 1;
         context.counts().buffers.fetch_add(1, Ordering::Relaxed);
         let (users, state) = (AtomicUsize::new(0), Mutex::new(state));
-        let storage = Arc::new(Storage { id, bytes, context: context.clone(), users, state });
+        let storage = Arc::new(Storage { id, bytes, context: context.clone(), users, is_shared, state });
         context.remember(id, &storage);
         storage
     }
@@ -383,7 +394,7 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn leave_device_if(&self, asking: Asking<'_>, may: impl FnOnce() -> bool) -> Result<usize, TensorError> {
         let mut state = self.state();
-        if state.device.is_none() || !may() {
+        if state.device.is_none() || self.is_shared || !may() {
             return Ok(0);
         }
         self.bring_down(&mut state, asking)?;

@@ -277,9 +277,36 @@ fn a_mistake_in_an_expression_is_told_when_it_is_run_and_then_work_goes_on() {
         assert_eq!(says(x.lazy().add(&ints)), "add: values of i32, where f32 is expected; `cast` them first");
         assert_eq!(says(x.lazy().clamp(2.0, 1.0)), "clamp: from 2 to 1; the first may not be the larger");
         assert!(says(x.lazy().add(&other)).contains("different contexts"));
+        assert_eq!(says(ints.lazy().mul(0.5)), "mul: 0.5 is no i32; `cast` the tensor first, or use another number");
         let deep = (0..2000).fold(x.lazy(), |expr, _| expr.add(1.0));
         assert!(says(deep).contains("more than 1000 ops in a row"));
         assert_eq!(context.memory(), before, "{side}: nothing is left behind");
         assert_eq!(x.add(1.0).unwrap().read::<f32>().unwrap(), [2.0; 6], "{side}");
+    }
+}
+
+#[test]
+fn what_is_used_twice_is_right_also_where_a_reduction_reads_it() {
+    for (side, context) in both() {
+        let x = context.tensor(&[0.0_f32, 1.0, 2.0, 3.0], &[2, 2]).unwrap();
+        let e = x.lazy().exp();
+        let shares = e.div(e.reduce_all(vramp_tensor::Reduction::Sum));
+        let (joined, alone) = (shares.run().unwrap(), shares.run_unfused().unwrap());
+        assert_eq!(joined.read::<f32>().unwrap(), alone.read::<f32>().unwrap(), "{side}");
+        let sum: f32 = joined.read::<f32>().unwrap().iter().sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{side}: {sum}");
+    }
+}
+
+#[test]
+fn whoever_wants_to_know_is_told_of_devices_compilations_memory_and_ops() {
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = std::sync::Arc::clone(&told);
+    let tell = move |words: &str| heard.lock().unwrap().push(words.to_owned());
+    let context = Context::builder().debug(tell).on(&sides::device()).unwrap();
+    context.tensor(&[1.0_f32; 4], &[4]).unwrap().relu().unwrap();
+    let told = told.lock().unwrap();
+    for words in ["device: ", "compiling map for relu", "relu -> [4] of f32, 16 bytes in use"] {
+        assert!(told.iter().any(|line| line.starts_with(words)), "`{words}` in {told:?}");
     }
 }

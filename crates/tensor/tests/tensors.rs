@@ -320,3 +320,22 @@ fn several_tensors_come_down_in_one_submission() {
         assert!(none.is_empty());
     }
 }
+
+#[test]
+fn a_read_inside_of_somebody_elses_recording_is_refused_and_leaves_nothing_there() {
+    let context = on_device();
+    let tensor = context.zeros(&[4], DType::F32).unwrap();
+    let mut recording = vramp_gpu::Recording::new();
+    let refused = context.record_into(&mut recording, || tensor.read::<f32>()).unwrap_err().to_string();
+    assert!(refused.contains("records for somebody else"), "{refused}");
+    assert_eq!(recording.downloads(), 0);
+    assert_eq!(tensor.read::<f32>().unwrap(), [0.0; 4]);
+}
+
+#[test]
+fn memory_that_is_shared_is_taken_in_whole_words_only() {
+    let context = on_device();
+    let buffer = context.device().unwrap().lend(16, &"test".into()).unwrap();
+    let error = context.tensor_over(&buffer, &[5], DType::U8).unwrap_err().to_string();
+    assert!(error.contains("ends inside of a word"), "{error}");
+}

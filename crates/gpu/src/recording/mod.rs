@@ -401,6 +401,11 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         }));
     }
 
+    /// Leaves out what was to come down, where nobody is there to receive it any more.
+    pub fn forget_downloads(&mut self) {
+        self.acts.retain(|act| !matches!(act, Act::Download { .. }));
+    }
+
     /// Forgets everything and lets go of all memory, keeping its own room for the next tick.
     pub fn clear(&mut self) {
         self.acts.clear();

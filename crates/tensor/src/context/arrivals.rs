@@ -10,7 +10,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use vramp_gpu::Arrived;
+use vramp_gpu::{Arrived, ReadError};
+
+use crate::error::{Of, TensorError};
 
 /// How long one waits for a thread that has taken a download and is about to deliver it.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -35,12 +37,15 @@ pub(super) enum Arrival {
     Mapped(Arrived),
     /// Copied, to make room: its parts.
     Copied(Vec<Vec<u8>>),
+    /// It did not come, and why.
+    Failed(TensorError),
 }
 
 impl Arrival {
     /// One of its parts.
     pub(super) fn bytes(&self, part: usize) -> &[u8] {
         match self {
+            Arrival::Failed(_) => &[],
             Arrival::Mapped(arrived) => arrived.bytes(part),
             Arrival::Copied(parts) => &parts[part],
         }
@@ -52,14 +57,39 @@ impl Arrival {
 }
 
 impl Arrivals {
+    /// Keeps what a receiving end has given for whoever asked for it, a failure too; says whether it gave anything.
+    pub(super) fn receive(
+        &self,
+        op: &'static str,
+        received: Result<Option<Arrived>, ReadError>,
+        copy: bool,
+    ) -> Result<bool, TensorError> {
+        match received {
+            Ok(None) => Ok(false),
+            Ok(Some(arrived)) => {
+                self.deliver(arrived, copy);
+                Ok(true)
+            }
+            Err(ReadError::NotMapped { ticket, .. }) => {
+                self.keep(ticket, Arrival::Failed(received.of(op).err().unwrap_or(TensorError::Foreign { op })));
+                Ok(true)
+            }
+            Err(_) => received.of(op).map(|_| true),
+        }
+    }
+
     /// Keeps a download for whoever asked for it.
     pub(super) fn deliver(&self, arrived: Arrived, copy: bool) {
         let ticket = arrived.ticket();
+        let arrival = if copy { Arrival::copied(&arrived) } else { Arrival::Mapped(arrived) };
+        self.keep(ticket, arrival);
+    }
+
+    fn keep(&self, ticket: u64, arrival: Arrival) {
         let mut state = self.state();
         if state.ignored.remove(&ticket) {
             return;
         }
-        let arrival = if copy { Arrival::copied(&arrived) } else { Arrival::Mapped(arrived) };
         state.there.insert(ticket, arrival);
         let waker = state.wakers.remove(&ticket);
         drop(state);

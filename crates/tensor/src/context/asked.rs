@@ -5,16 +5,16 @@
 //!
 //! Always: it ends, with the bytes or with an error, within the time that the device may take.
 
-use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use vramp_gpu::Readbacks;
 
 use super::arrivals::{Arrival, Arrivals};
-use crate::error::{Of, TensorError};
+use crate::error::TensorError;
 
 /// A download that was asked for.
 pub(crate) struct Asked {
@@ -24,8 +24,8 @@ pub(crate) struct Asked {
     since: Instant,
     readbacks: Readbacks,
     arrivals: Arc<Arrivals>,
-    /// Whether it was taken.
-    has_come: Cell<bool>,
+    /// Whether it was taken, or nobody wants it any more; a thread that waits for it looks here.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Asked {
@@ -36,7 +36,7 @@ impl Asked {
         readbacks: Readbacks,
         arrivals: Arc<Arrivals>,
     ) -> Asked {
-        Asked { op, ticket, limit, since: Instant::now(), readbacks, arrivals, has_come: Cell::new(false) }
+        Asked { op, ticket, limit, since: Instant::now(), readbacks, arrivals, is_over: Arc::default() }
     }
 
     /// Waits for it and shows its bytes.
@@ -48,14 +48,12 @@ impl Asked {
     pub(crate) fn wait_for_parts<T>(self, show: impl FnOnce(&Parts<'_>) -> T) -> Result<T, TensorError> {
         loop {
             if let Some(arrival) = self.arrivals.take(self.ticket) {
-                self.has_come.set(true);
-                return Ok(show(&Parts(&arrival)));
+                return self.came(&arrival).map(|()| show(&Parts(&arrival)));
             }
             let left = self.left()?;
-            match self.readbacks.wait(left).of(self.op)? {
-                Some(arrived) => self.arrivals.deliver(arrived, false),
+            if !self.arrivals.receive(self.op, self.readbacks.wait(left), false)? {
                 // Somebody else has taken it, and is about to deliver it.
-                None => self.arrivals.wait_a_moment(),
+                self.arrivals.wait_a_moment();
             }
         }
     }
@@ -63,16 +61,23 @@ impl Asked {
     /// Shows its bytes if they are there; otherwise whoever is woken may ask again.
     fn poll<T>(&self, waker: &Waker, show: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, TensorError> {
         while !self.arrivals.is_there(self.ticket) {
-            match self.readbacks.take().of(self.op)? {
-                Some(arrived) => self.arrivals.deliver(arrived, false),
-                None => break,
+            if !self.arrivals.receive(self.op, self.readbacks.take(), false)? {
+                break;
             }
         }
         if let Some(arrival) = self.arrivals.take_or_wake(self.ticket, waker) {
-            self.has_come.set(true);
-            return Ok(Some(show(arrival.bytes(0))));
+            return self.came(&arrival).map(|()| Some(show(arrival.bytes(0))));
         }
         self.left().map(|_| None)
+    }
+
+    /// It was taken; an error where it is one.
+    fn came(&self, arrival: &Arrival) -> Result<(), TensorError> {
+        self.is_over.store(true, Ordering::Release);
+        match arrival {
+            Arrival::Failed(error) => Err(error.clone()),
+            Arrival::Mapped(_) | Arrival::Copied(_) => Ok(()),
+        }
     }
 
     fn left(&self) -> Result<Duration, TensorError> {
@@ -104,7 +109,8 @@ impl Parts<'_> {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.arrivals.ignore(self.ticket, self.has_come.get());
+        let has_come = self.is_over.swap(true, Ordering::AcqRel);
+        self.arrivals.ignore(self.ticket, has_come);
     }
 }
 
@@ -142,14 +148,16 @@ impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for Later<F> {
 
 /// Waits on a thread until this download has arrived or cannot any more; whoever awaits it is woken either way.
 fn wait_elsewhere(asked: &Asked) {
-    let (readbacks, arrivals, ticket, limit) =
-        (asked.readbacks.clone(), Arc::clone(&asked.arrivals), asked.ticket, asked.limit);
+    let (readbacks, arrivals, is_over) =
+        (asked.readbacks.clone(), Arc::clone(&asked.arrivals), Arc::clone(&asked.is_over));
+    let (op, ticket, limit) = (asked.op, asked.ticket, asked.limit);
     let wait = move || {
         let started = Instant::now();
-        while !arrivals.is_there(ticket) && started.elapsed() < limit {
-            match readbacks.wait(limit) {
-                Ok(Some(arrived)) => arrivals.deliver(arrived, false),
-                Ok(None) => arrivals.wait_a_moment(),
+        let goes_on = || !is_over.load(Ordering::Acquire) && !arrivals.is_there(ticket) && started.elapsed() < limit;
+        while goes_on() {
+            match arrivals.receive(op, readbacks.wait(limit), false) {
+                Ok(true) => {}
+                Ok(false) => arrivals.wait_a_moment(),
                 Err(_) => break,
             }
         }

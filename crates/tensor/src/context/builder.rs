@@ -73,7 +73,11 @@ impl ContextBuilder {
     pub fn open(self) -> (Context, String) {
         match Device::choose().open() {
             Ok(device) => match Side::on(&device) {
-                Ok(side) => (self.made(Some(Arc::new(side))), device.why().to_owned()),
+                Ok(side) => {
+                    let context = self.made(Some(Arc::new(side)));
+                    context.say(|| format!("device: {}, {}", device.adapter().name, device.why()));
+                    (context, device.why().to_owned())
+                }
                 Err(error) => (self.on_host(), format!("the device cannot be used: {error}")),
             },
             Err(error) => {

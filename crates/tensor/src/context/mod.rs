@@ -3,7 +3,8 @@
 //! Owns what all of its tensors share: the device's lane, the host's pool, the counts, and the list of what is alive.
 //! Does not compute.
 //!
-//! Always: an op runs on the context's side, wherever its inputs are; two contexts share nothing, even on one device.
+//! Always: an op runs on the context's side, wherever its inputs are; two contexts on one device share its pool of memory
+//! and nothing else.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod arrivals;
@@ -92,7 +93,7 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// Says where tensors are to live; `build` ends it.
+    /// Says how tensors are to live; `on`, `on_host` or `open` ends it.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
     }
@@ -135,8 +136,8 @@ impl Context {
         if let Some(side) = self.side() {
             let pool = side.device().pool().statistics();
             report.device_pooled_bytes = pool.pooled_bytes;
-            if side.device().check().is_err() {
-                report.unreliable = Some("the device was lost; what it held is gone".to_owned());
+            if let Some(reason) = side.lost() {
+                report.unreliable = Some(format!("the device was lost ({reason}); what it held is gone"));
             }
         }
         report
@@ -209,10 +210,10 @@ impl Context {
         let old = self.side();
         let mut moved = Moved::default();
         if let Some(old) = &old {
-            let lost = old.device().check().err();
+            let lost = old.lost();
             for storage in self.living() {
                 match &lost {
-                    Some(lost) if storage.lose(old, &lost.reason) => moved.kept += 1,
+                    Some(reason) if storage.lose(old, reason) => moved.kept += 1,
                     Some(_) => moved.gone += 1,
                     None => {
                         storage.leave_device(crate::storage::Asking::nobody("move_to"))?;

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use vramp_gpu::{AdapterKind, Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording, Timed};
 use vramp_plan::Shader;
@@ -70,6 +71,9 @@ struct Lane {
     lent_bytes: u64,
     /// Whether the recording is somebody else's just now, who alone may play it.
     is_lent_out: bool,
+    /// Why nothing more can be done here: something that was recorded will never be played, so that values are not what
+    /// they should be.
+    broken: Option<String>,
     profile: Option<Profiled>,
 }
 
@@ -89,6 +93,7 @@ impl Side {
             recording: Recording::new(),
             lent_bytes: 0,
             is_lent_out: false,
+            broken: None,
             profile: None,
         };
         Ok(Side {
@@ -109,7 +114,7 @@ impl Side {
     pub(crate) fn lend(&self, op: &'static str, bytes: usize) -> Result<Buffer, TensorError> {
         let bytes = (bytes as u64).next_multiple_of(16).max(16);
         let lent = match self.device.lend(bytes, &self.owner) {
-            Err(vramp_gpu::LendError::OutOfBudget { .. }) => {
+            Err(vramp_gpu::LendError::OutOfBudget { .. }) if !self.lane().is_lent_out => {
                 // What was played may hold what is missing until it has finished.
                 self.finish(op)?;
                 self.device.lend(bytes, &self.owner)
@@ -173,6 +178,7 @@ impl Side {
     ) -> Result<T, TensorError> {
         self.device.check().map_err(|lost| TensorError::Lost { op, reason: lost.reason })?;
         let mut lane = self.lane();
+        lane.check_whole(op)?;
         let answer = lane.write(write)?;
         let most = if lane.profile.is_some() { MOST_TIMED_ACTS } else { MOST_ACTS };
         let enough = lane.recording.len() >= most || lane.lent_bytes >= MOST_BYTES;
@@ -216,10 +222,15 @@ impl Side {
 
     /// Writes bytes into a part of a buffer, behind all that is recorded.
     pub(crate) fn write(&self, op: &'static str, to: &Buffer, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
-        // Whole words are written; what lies behind the last value is nobody's.
-        let mut owned = bytes.to_vec();
-        owned.resize(bytes.len().next_multiple_of(4), 0);
-        self.record(op, |recording| recording.upload_at(to, start as u64, owned).of(op))
+        for (part, bytes) in bytes.chunks(PART_BYTES).enumerate() {
+            // Whole words are written; what lies behind the last value is nobody's.
+            let mut owned = bytes.to_vec();
+            owned.resize(bytes.len().next_multiple_of(4), 0);
+            let at = (start + part * PART_BYTES) as u64;
+            self.lane().lent_bytes += owned.len() as u64;
+            self.record(op, |recording| recording.upload_at(to, at, owned).of(op))?;
+        }
+        Ok(())
     }
 
     /// Lets `act` record into a recording of somebody else's, who plays it on the same device. What was pending is played
@@ -250,11 +261,12 @@ impl Side {
     /// Asks for several parts, which come down together.
     pub(crate) fn ask_for(&self, op: &'static str, parts: &[(Buffer, u64, u64)]) -> Result<Asked, TensorError> {
         let mut lane = self.lane();
+        lane.check_own(op)?;
         for (from, offset, bytes) in parts {
             lane.recording.download_part(from, *offset, *bytes).of(op)?;
         }
-        let played = lane.play(op)?;
-        let ticket = played.expect("a recording with a download has a ticket");
+        let played = lane.play(op).inspect_err(|_| lane.recording.forget_downloads());
+        let ticket = played?.expect("a recording with a download has a ticket");
         let (readbacks, arrivals) = (lane.player.readbacks().clone(), Arc::clone(&lane.arrivals));
         drop(lane);
         let limit = self.device.time_limit();
@@ -289,6 +301,11 @@ impl Side {
         finished.and(polled)
     }
 
+    /// Why nothing more can be done here; none as long as something can.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.device.check().err().map(|lost| lost.reason).or_else(|| self.lane().broken.clone())
+    }
+
     fn lane(&self) -> MutexGuard<'_, Lane> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -316,6 +333,20 @@ impl Lane {
         }
     }
 
+    /// An error where the recording is somebody else's.
+    fn check_own(&self, op: &'static str) -> Result<(), TensorError> {
+        if !self.is_lent_out {
+            return Ok(());
+        }
+        let problem = "the context records for somebody else just now; read what was recorded when it was played";
+        Err(TensorError::Setting { op, problem: problem.to_owned() })
+    }
+
+    /// An error where something that was recorded is lost.
+    fn check_whole(&self, op: &'static str) -> Result<(), TensorError> {
+        self.broken.as_ref().map_or(Ok(()), |reason| Err(TensorError::Lost { op, reason: reason.clone() }))
+    }
+
     /// Plays what is recorded; whatever comes down that nobody asked for is left.
     fn play_all(&mut self, op: &'static str) -> Result<(), TensorError> {
         if let Some(nobodys) = self.play(op)? {
@@ -326,15 +357,15 @@ impl Lane {
 
     /// Plays what is recorded, and gives the ticket of what comes down.
     fn play(&mut self, op: &'static str) -> Result<Option<u64>, TensorError> {
-        if self.is_lent_out {
-            let problem = "the context records for somebody else just now; read what was recorded when it was played";
-            return Err(TensorError::Setting { op, problem: problem.to_owned() });
-        }
+        self.check_own(op)?;
+        self.check_whole(op)?;
         if self.recording.is_empty() {
             return Ok(None);
         }
         self.lent_bytes = 0;
         self.hear();
+        let (started, limit) = (Instant::now(), self.player.device().time_limit());
+        let mut waited = false;
         loop {
             match self.player.play(&mut self.recording) {
                 Ok(played) => {
@@ -345,17 +376,28 @@ impl Lane {
                 }
                 Err(PlayError::NotTaken { .. }) => {
                     self.arrivals.make_room();
-                    let limit = self.player.device().time_limit();
-                    if let Some(arrived) = self.player.readbacks().wait(limit).of(op)? {
-                        self.arrivals.deliver(arrived, true);
+                    if !self.arrivals.receive(op, self.player.readbacks().wait(limit), true)? {
+                        // Somebody looks at what has come down just now.
+                        self.arrivals.wait_a_moment();
+                    }
+                    if started.elapsed() > limit {
+                        return Err(PlayError::NotTaken { slots: READBACK_SLOTS }).of(op);
                     }
                 }
+                // It is as it was, and can be played when there is memory.
+                Err(PlayError::OutOfMemory) if waited => return Err(PlayError::OutOfMemory).of(op),
+                Err(PlayError::OutOfMemory) => {
+                    waited = true;
+                    self.player.wait(limit).of(op)?;
+                    self.player.device().pool().trim_to(0);
+                }
                 Err(error) => {
-                    // What cannot be played now might be never: later ops are not to fail for earlier ones.
+                    // It will never be played, and nobody may take what it should have written for what is there.
                     self.recording.clear();
                     if let Some(Profiled { acts, .. }) = &mut self.profile {
                         acts.played(None);
                     }
+                    self.broken = Some(error.to_string());
                     return Err(error).of(op);
                 }
             }

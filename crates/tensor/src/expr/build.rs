@@ -3,7 +3,7 @@
 //! Owns what each op takes and the shape and type of what it makes.
 //! Does not compute.
 //!
-//! Always: what is accepted here can be computed on either side.
+//! Always: what is accepted here can be computed on the host; a device may refuse what is too large for it, with numbers.
 
 use half::f16;
 
@@ -15,8 +15,8 @@ use crate::image::{Layout, Picture};
 use crate::program::{Binary, Unary};
 use crate::shape::Shape;
 
-/// The most products of two i8 whose sum fits 32 bits, whatever they are.
-const MOST_I8_SUMS: usize = (i32::MAX / (128 * 128)) as usize;
+/// The most products of two i8 that are summed: their sum fits 32 bits, and one invocation goes through them all.
+const MOST_I8_SUMS: usize = 131_068;
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident $op:ident),*) => {
@@ -563,6 +563,10 @@ fn operand(op: &'static str, beside: &Shared, operand: Operand) -> Result<Shared
             Ok(node)
         }
         Part::Number(number) => {
+            if !fits(number, dtype) {
+                let problem = format!("{number} is no {dtype}; `cast` the tensor first, or use another number");
+                return Err(TensorError::Setting { op, problem });
+            }
             let bits = match dtype {
                 DType::F32 => (number as f32).to_bits(),
                 DType::F16 => f16::from_f64(number).to_f32().to_bits(),
@@ -574,6 +578,18 @@ fn operand(op: &'static str, beside: &Shared, operand: Operand) -> Result<Shared
             Ok(Shared::new(Node { kind: Kind::Constant(bits), shape: Shape::scalar(), dtype, depth: 0 }))
         }
     }
+}
+
+/// Whether a number is one of a type of whole numbers; floats take any.
+fn fits(number: f64, dtype: DType) -> bool {
+    let (least, greatest) = match dtype {
+        DType::F32 | DType::F16 => return true,
+        DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        DType::U32 => (0.0, f64::from(u32::MAX)),
+        DType::U8 => (0.0, 255.0),
+        DType::I8 => (-128.0, 127.0),
+    };
+    number.fract() == 0.0 && (least..=greatest).contains(&number)
 }
 
 fn float(op: &'static str, node: &Node) -> Result<(), TensorError> {

@@ -4,7 +4,8 @@
 //! computed on the context's side.
 //! Does not compute before `run` is called, and then only what it needs.
 //!
-//! Always: joining ops changes no bit, since each rounds as it does alone; a mistake made while writing is kept and told
+//! Always: joining ops changes no bit, since each rounds as it does alone (where a driver multiplies and adds one after
+//! the other); a mistake made while writing is kept and told
 //! by `run`; every op of a tensor is an expression of one.
 
 mod build;

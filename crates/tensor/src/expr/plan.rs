@@ -34,6 +34,9 @@ pub(super) struct Cluster {
     pub(super) ends: Option<Shared>,
 }
 
+/// The most ops in one kernel: a text much longer takes compilers seconds, and a uniform has room for so many constants.
+const MOST_STEPS: usize = 256;
+
 /// A node's address: nodes live as long as the plan that names them.
 type Key = *const Node;
 
@@ -56,9 +59,11 @@ pub(super) fn plan(root: &Shared, fuse: bool, most_buffers: usize) -> Vec<Stage>
         let homes = if fuse { homes(&order, &users, &by_key, &alone) } else { all_alone(&order) };
         let stages = stages(&order, &homes);
         // Where a kernel would bind too much, one of its nodes is made by itself, and everything is asked anew.
-        match stages.iter().find_map(|stage| too_many(stage, most_buffers)) {
-            Some(cut) if alone.insert(cut) => {}
-            _ => return stages,
+        let cuts: Vec<Key> = stages.iter().flat_map(|stage| cuts(stage, most_buffers)).collect();
+        let before = alone.len();
+        alone.extend(cuts);
+        if alone.len() == before {
+            return stages;
         }
     }
 }
@@ -96,8 +101,14 @@ fn homes(
     let (mut shapes, mut ending): (BTreeMap<Key, Key>, BTreeSet<Key>) = (BTreeMap::new(), BTreeSet::new());
     for node in order.iter().rev() {
         let own = key(node);
-        let users = users.get(&own).map_or(&[][..], Vec::as_slice);
-        let home = home_of(node, users, by_key, &homes, &shapes, &mut ending).filter(|_| !alone.contains(&own));
+        let used_by = users.get(&own).map_or(&[][..], Vec::as_slice);
+        // A reshape is read through only together with what it reshapes, which nobody else may want.
+        let read_through = match &node.kind {
+            Kind::Reshape(of) => users[&key(of)].len() == 1 && !alone.contains(&key(of)),
+            _ => true,
+        };
+        let home = home_of(node, used_by, by_key, &homes, &shapes, &mut ending);
+        let home = home.filter(|_| !alone.contains(&own) && read_through);
         let home = home.unwrap_or(own);
         if node.is_elementwise() {
             shapes.entry(home).or_insert(own);
@@ -177,12 +188,16 @@ fn stages(order: &[Shared], homes: &Homes) -> Vec<Stage> {
     .collect()
 }
 
-/// A node that had better be made by itself, where the stage's kernel would bind more than it may.
-fn too_many(stage: &Stage, most: usize) -> Option<Key> {
-    if stage.binds() <= most {
-        return None;
+/// Nodes that had better be made by themselves, where the stage's kernel would be too long or bind more than it may.
+fn cuts(stage: &Stage, most: usize) -> Vec<Key> {
+    match &stage.cluster {
+        Some(cluster) if cluster.nodes.len() > MOST_STEPS => cluster.shorter(),
+        Some(cluster) if stage.binds() > most => fewer(stage, cluster, most).into_iter().collect(),
+        _ => Vec::new(),
     }
-    let cluster = stage.cluster.as_ref()?;
+}
+
+fn fewer(stage: &Stage, cluster: &Cluster, most: usize) -> Option<Key> {
     // The product first: ending it is worth least.
     if let Some(product) = &cluster.ends {
         return Some(key(product));
@@ -209,6 +224,21 @@ impl Stage {
 }
 
 impl Cluster {
+    /// Nodes that each need at most half of the steps that a kernel may have, and together most of all.
+    fn shorter(&self) -> Vec<Key> {
+        let (mut steps, mut cuts): (BTreeMap<Key, usize>, Vec<Key>) = (BTreeMap::new(), Vec::new());
+        for node in &self.nodes {
+            let own = 1 + node.operands().into_iter().filter_map(|operand| steps.get(&key(operand))).sum::<usize>();
+            let is_long = own >= MOST_STEPS / 2 && key(node) != key(&self.root);
+            if is_long {
+                cuts.push(key(node));
+            }
+            // Whoever uses what is made by itself only reads it.
+            steps.insert(key(node), if is_long { 0 } else { own });
+        }
+        cuts
+    }
+
     /// What is read from outside to compute one of its nodes.
     fn reads(&self, node: &Shared) -> BTreeSet<Key> {
         let inside: BTreeSet<Key> = self.nodes.iter().chain(&self.ends).map(key).collect();
@@ -267,6 +297,29 @@ mod tests {
         assert_eq!(shown(&shared.div(shared.sum(0)), 8), ["exp: exp", "sum: ", "div: div"]);
         let row = context.zeros(&[4], DType::F32).unwrap().lazy().exp();
         assert_eq!(shown(&a.add(row), 8), ["exp: exp", "add: add"], "not once for every row");
+    }
+
+    #[test]
+    fn what_a_reduction_and_somebody_else_use_is_made_once() {
+        let context = Context::on_host();
+        let shared = context.zeros(&[4, 4], DType::F32).unwrap().lazy().exp();
+        let shares = shared.div(shared.reduce_all(Reduction::Sum));
+        assert_eq!(shown(&shares, 8), ["exp: exp", "reshape: ", "sum: ", "div: div"]);
+    }
+
+    #[test]
+    fn wide_trees_are_cut_into_kernels_of_bounded_length() {
+        let context = Context::on_host();
+        let x = context.tensor(&[1.0_f32; 4], &[4]).unwrap();
+        let mut row: Vec<Expr> = (0..2048_u16).map(|at| x.lazy().add(f32::from(at))).collect();
+        while row.len() > 1 {
+            row = row.chunks(2).map(|pair| pair[0].add(&pair[1])).collect();
+        }
+        let stages = plan(row[0].node.as_ref().unwrap(), true, 8);
+        let longest = stages.iter().filter_map(|stage| stage.cluster.as_ref()).map(|cluster| cluster.nodes.len()).max();
+        assert!(longest.unwrap() <= MOST_STEPS && stages.len() < 200, "{longest:?} in {} kernels", stages.len());
+        let sum = row[0].run().unwrap().read::<f32>().unwrap();
+        assert_eq!(sum, [(0..2048_u16).map(|at| f32::from(at) + 1.0).sum::<f32>(); 4]);
     }
 
     #[test]

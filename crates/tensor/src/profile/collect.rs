@@ -95,8 +95,10 @@ impl Drop for Noted {
         ROW.set(None);
         let host_ns = self.started.elapsed().as_nanos() as u64;
         let mut state = self.collector.state();
-        let row = &mut state.rows[self.row];
-        (row.op.host_ns, row.op.has_failed) = (host_ns, self.has_failed);
+        // A profile may have ended meanwhile, on another thread, and was told without it.
+        if let Some(row) = state.rows.get_mut(self.row) {
+            (row.op.host_ns, row.op.has_failed) = (host_ns, self.has_failed);
+        }
     }
 }
 
@@ -213,7 +215,9 @@ impl Acts {
     pub(crate) fn note(&mut self, (before, after): (usize, usize), dispatches: usize, is_ours: bool) {
         let row = ROW.get();
         if let Some(row) = row {
-            self.collector.state().rows[row].op.dispatches += dispatches;
+            if let Some(row) = self.collector.state().rows.get_mut(row) {
+                row.op.dispatches += dispatches;
+            }
         }
         if is_ours {
             self.owners.resize(before, None);
@@ -248,8 +252,10 @@ impl Acts {
             state.whole_ns += time.end_ns - time.begin_ns;
             for part in time.parts.iter().filter(|part| part.dispatches > 0) {
                 if let Some(row) = owners.get(part.act).copied().flatten() {
-                    state.rows[row].device_ns += part.end_ns - part.begin_ns;
-                    state.rows[row].timed_dispatches += part.dispatches;
+                    if let Some(row) = state.rows.get_mut(row) {
+                        row.device_ns += part.end_ns - part.begin_ns;
+                        row.timed_dispatches += part.dispatches;
+                    }
                 }
             }
         });

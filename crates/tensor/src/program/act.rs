@@ -59,7 +59,7 @@ pub enum Binary {
     Min,
     /// The larger; NaN if either is.
     Max,
-    /// a to the power of b, for a >= 0; NaN for a < 0.
+    /// a to the power of b; NaN for a < 0 unless b is whole.
     Pow,
     /// 1 where a < b, otherwise 0.
     Less,

@@ -6,6 +6,8 @@
 //! Always: a shader that is registered compiles; results are registered all or none, in the order in which they were
 //! declared.
 
+use std::collections::btree_map::Entry;
+
 use super::error::StoreError;
 use super::names::Named;
 use super::shared::Store;
@@ -42,7 +44,10 @@ impl Store {
         }
         // Without the books' lock: compiling takes a while.
         let shader = context.shader(name, wgsl, inputs, outputs)?;
-        self.books()?.shaders.insert(name.to_owned(), shader);
+        match self.books()?.shaders.entry(name.to_owned()) {
+            Entry::Occupied(_) => return Err(StoreError::ShaderExists { name: name.to_owned() }),
+            Entry::Vacant(free) => free.insert(shader),
+        };
         self.say(|| format!("shader {name} is compiled"));
         Ok(())
     }

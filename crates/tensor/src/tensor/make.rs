@@ -82,6 +82,12 @@ impl Context {
             let problem = format!("{shape} of {dtype} takes {bytes} bytes, the buffer has {}", buffer.bytes());
             return Err(TensorError::Mismatch { op, problem });
         }
+        if bytes % 4 != 0 && buffer.bytes() > bytes as u64 {
+            let problem = format!(
+                "{shape} of {dtype} ends inside of a word, whose other bytes are not its own; take whole words"
+            );
+            return Err(TensorError::Mismatch { op, problem });
+        }
         if !side.device().owns(buffer) {
             return Err(TensorError::Foreign { op });
         }
@@ -91,7 +97,7 @@ impl Context {
             let problem = format!("the buffer has {has} bytes; to be shared, it has a multiple of {GROUP_BYTES}");
             return Err(TensorError::Mismatch { op, problem });
         };
-        Ok(Tensor::over(Storage::on_device(self, &side, buffer, bytes), shape, dtype, 0))
+        Ok(Tensor::over(Storage::shared(self, &side, buffer, bytes), shape, dtype, 0))
     }
 
     /// A tensor of values that lie in memory of its own device, `offset` values behind its start, as they are now: they
@@ -135,8 +141,8 @@ impl Context {
 }
 
 impl Tensor {
-    /// The memory on the device that its newest values are in, sent up where they are not, and where it begins there, in
-    /// values. What is pending is played first, so that GPU code that is submitted from now on sees them.
+    /// The memory on the device that its newest values are in, sent up where they are not, and which [`Tensor::offset`] values
+    /// lie in front of. What is pending is played first, so that GPU code that is submitted from now on sees them.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn as_buffer(&self) -> Result<vramp_gpu::Buffer, TensorError> {
         let op = "as_buffer";

@@ -20,7 +20,7 @@ use super::text::{Launch, MATH, Text};
 use tile_text::item;
 
 /// Values along k in one invocation, at most: a round takes one or four. So many products of i8 fit into i32.
-const MOST_K: usize = super::MOST_ROUNDS - 4;
+pub(crate) const MOST_K: usize = super::MOST_ROUNDS - 4;
 
 /// Where four values of an operand lie side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,12 +156,17 @@ pub(crate) struct Sizes {
     pub b: Strides,
     /// Where the results begin.
     pub out_offset: usize,
+    /// Whether k is never cut: sums of i8 are exact as long as they are one.
+    pub whole: bool,
 }
 
 impl Sizes {
     /// Into how many parts k must be cut. With more than one, results are `[parts, products, m, n]` of f32 that passed
     /// through nothing, and a sum over the first axis is due.
     pub(crate) fn parts(&self) -> usize {
+        if self.whole {
+            return 1;
+        }
         let invocations = (self.m * self.n * self.products).div_ceil(16).max(1);
         // A result of a few values with a long k would leave most of the device idle.
         let for_width = (self.k / 4096).min(256 / invocations.min(256));

@@ -51,7 +51,7 @@ fn check(case: &Case, tile: Tile) {
     let a = strides(m, k, transposed[0], false, gap, m * k);
     let b = strides(k, n, transposed[1], true, gap, 0);
     let (along_a, along_b) = (a.along(m, k), b.along(n, k));
-    let sizes = Sizes { m, n, k, products, a, b, out_offset: 0 };
+    let sizes = Sizes { m, n, k, products, a, b, out_offset: 0, whole: false };
     let exact = dtypes == [DType::I8; 2];
     let product = Product {
         a: Operand { dtype: dtypes[0], along: along_a },
@@ -122,7 +122,7 @@ fn single_rows_and_columns_have_tiles_of_their_own() {
 fn sizes(m: usize, n: usize, k: usize) -> Sizes {
     let left = Strides { offset: 0, side: k, k: 1, product: 0 };
     let right = Strides { offset: 0, side: 1, k: n, product: 0 };
-    Sizes { m, n, k, products: 1, a: left, b: right, out_offset: 0 }
+    Sizes { m, n, k, products: 1, a: left, b: right, out_offset: 0, whole: false }
 }
 
 fn plain(dtype: DType, along: [Along; 2], tile: Tile) -> Product {

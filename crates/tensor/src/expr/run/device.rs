@@ -32,6 +32,9 @@ use crate::shape::{Around, Shape};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
+/// The longest side of pictures that are resized to the nearest pixel: places are products of two sides in 32 bits.
+const MOST_NEAREST_SIDE: usize = 32_767;
+
 /// Invocations of a workgroup of elementwise kernels.
 const WORKGROUP: u32 = 64;
 
@@ -78,7 +81,7 @@ impl Making<'_> {
     fn map(&self, written: &Written, shape: &Shape) -> Result<Buffer, TensorError> {
         let (program, count) = (&written.program, shape.count());
         let key = format!("map {}", program.signature());
-        let kernel = self.side.kernel(self.op, &key, || program.shader(WORKGROUP))?;
+        let kernel = self.side.kernel(self.op, &key, || self.told(program.shader(WORKGROUP)))?;
         let mut words = vec![count as u32];
         words.extend(program.words());
         words.resize(words.len().next_multiple_of(4), 0);
@@ -136,7 +139,7 @@ impl Making<'_> {
             let launch = kernel.launch(step, around.length, offset, 0, self.most()).with_hook(words);
             inputs.push(out.clone());
             self.dispatch(&key, || kernel.shader(), &inputs, &launch)?;
-            // What comes next reads the parts, plainly; only a last pass that is also the first has the hook's words.
+            // What comes next reads the parts, plainly; the first and the last pass have room for the hook's words.
             (inputs, offset) = (vec![out], 0);
             words = if pass + 2 == steps.len() { &reading.words } else { &[] };
         }
@@ -153,10 +156,7 @@ impl Making<'_> {
         made: &Made,
     ) -> Result<Buffer, TensorError> {
         let lanes = RowLanes::for_shape(around, self.side.is_software());
-        if around.length > softmax::MOST_LENGTH {
-            let problem = format!("rows of {} values; at most {} on this device", around.length, softmax::MOST_LENGTH);
-            return Err(TensorError::NotSupported { op: self.op, problem });
-        }
+        self.check_rows(around)?;
         let reading = self.reading(of, cluster, made)?;
         let key = format!("softmax {log} {lanes:?} {}", reading.signature);
         let kernel = Softmax { log, lanes, hooks: reading.hooks.clone() };
@@ -164,6 +164,15 @@ impl Making<'_> {
         let out = self.lend(self.node.shape.count(), DType::F32)?;
         self.dispatch(&key, || kernel.shader(), &reading.with(&out), &launch)?;
         self.narrowed(out, self.node)
+    }
+
+    /// An error for rows that are longer than one workgroup goes through.
+    fn check_rows(&self, around: Around) -> Result<(), TensorError> {
+        if around.length <= softmax::MOST_LENGTH {
+            return Ok(());
+        }
+        let problem = format!("rows of {} values; at most {} on a device", around.length, softmax::MOST_LENGTH);
+        Err(TensorError::NotSupported { op: self.op, problem })
     }
 
     fn norm(
@@ -175,6 +184,7 @@ impl Making<'_> {
         made: &Made,
     ) -> Result<Buffer, TensorError> {
         let around = of.shape.around(of.shape.rank() - 1);
+        self.check_rows(around)?;
         let lanes = RowLanes::for_shape(around, self.side.is_software());
         let reading = self.reading(of, cluster, made)?;
         let (gamma, beta) = (gamma.map(|node| made.of(node)), beta.map(|node| made.of(node)));
@@ -225,7 +235,8 @@ impl Making<'_> {
             product: lying.matrix,
         };
         let (a_strides, b_strides) = (strides(&a, laid.a, false), strides(&b, laid.b, true));
-        let sizes = Sizes { m, n, k, products, a: a_strides, b: b_strides, out_offset: 0 };
+        let sizes =
+            Sizes { m, n, k, products, a: a_strides, b: b_strides, out_offset: 0, whole: a.dtype() == DType::I8 };
         let parts = sizes.parts();
         // Parts of a long k are added up first, and ended then.
         let ends_here = ending.filter(|_| parts == 1);
@@ -325,9 +336,14 @@ impl Making<'_> {
             Resize::Nearest => Filter::Nearest,
             Resize::Bilinear => Filter::Bilinear,
         };
-        let kernel = FromPixels { filter, order: order(picture.layout), channels, out: DType::F32 };
         let (height, width) = host::size_of_picture(of.shape());
         let (to_height, to_width) = host::size_of_tensor(picture.layout, &self.node.shape);
+        let longest = [height, width, to_height, to_width].into_iter().max().unwrap_or(0);
+        if filter == Filter::Nearest && longest > MOST_NEAREST_SIDE {
+            let problem = format!("a side of {longest} pixels; `nearest` has at most {MOST_NEAREST_SIDE} on a device");
+            return Err(TensorError::NotSupported { op: self.op, problem });
+        }
+        let kernel = FromPixels { filter, order: order(picture.layout), channels, out: DType::F32 };
         let start = image::Picture {
             from: [width, height],
             offset: of.offset() / 4,
@@ -403,11 +419,17 @@ impl Making<'_> {
         buffers: &[Buffer],
         launch: &Launch,
     ) -> Result<(), TensorError> {
-        let kernel = self.side.kernel(self.op, key, shader)?;
+        let kernel = self.side.kernel(self.op, key, || self.told(shader()))?;
         let buffers: Vec<&Buffer> = buffers.iter().collect();
         self.side.record(self.op, |recording| {
             recording.dispatch(&kernel, &buffers, launch.params(), launch.grid).of(self.op)
         })
+    }
+
+    /// Says that a shader is compiled.
+    fn told(&self, shader: Shader) -> Shader {
+        self.context.say(|| format!("compiling {} for {}", shader.name, self.op));
+        shader
     }
 
     fn lend(&self, count: usize, dtype: DType) -> Result<Buffer, TensorError> {

@@ -57,7 +57,10 @@ pub(super) fn run(root: &Shared, fuse: bool) -> Result<Tensor, TensorError> {
             Kind::Reshape(of) if stage.cluster.is_none() => made.of(of).reshape(node.shape.lengths())?,
             _ if node.shape.count() == 0 => context.zeros(node.shape.lengths(), node.dtype)?,
             _ => {
-                context.say(|| format!("{} -> {} of {}", node.name(), node.shape, node.dtype));
+                context.say(|| {
+                    let bytes = context.memory().bytes();
+                    format!("{} -> {} of {}, {bytes} bytes in use", node.name(), node.shape, node.dtype)
+                });
                 #[cfg(not(target_arch = "wasm32"))]
                 {
                     let noted = context.profiler().note(|| noted(stage, &made, side.is_some()));

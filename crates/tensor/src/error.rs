@@ -32,7 +32,7 @@ pub enum TensorError {
         problem: String,
     },
     /// An axis that is not there.
-    #[error("{op}: {shape} has no axis {axis}; it has {}, from 0 or from -{}", shape.rank(), shape.rank())]
+    #[error("{op}: {shape} has no axis {axis}; {}", axes_of(shape))]
     NoSuchAxis {
         /// Which op.
         op: &'static str,
@@ -186,6 +186,14 @@ pub enum TensorError {
         /// What it said.
         problem: String,
     },
+}
+
+/// The axes that there are, in words.
+fn axes_of(shape: &Shape) -> String {
+    match shape.rank() {
+        0 => "it is a single value, without axes".to_owned(),
+        rank => format!("it has {rank}, from 0 or from -{rank}"),
+    }
 }
 
 /// Errors by what can be done about them.

@@ -310,3 +310,45 @@ fn whoever_wants_to_know_is_told_of_devices_compilations_memory_and_ops() {
         assert!(told.iter().any(|line| line.starts_with(words)), "`{words}` in {told:?}");
     }
 }
+
+#[test]
+fn compilers_of_shaders_neither_join_steps_nor_leave_them_out() {
+    let context = on_device();
+    let x = context.tensor(&[0.1_f32, f32::NAN, 1.0, -1.0, 7.3, f32::INFINITY, f32::MAX, 1e-40], &[8]).unwrap().lazy();
+    let y = context.tensor(&[1e8_f32, 1.0, 0.1, 2.0, 3.0, 4.0, 5.0, 6.0], &[8]).unwrap();
+    let exprs = [
+        x.add(&y).sub(&y),
+        x.add(&y).sub(&x),
+        x.sqrt().square(),
+        x.reciprocal().reciprocal(),
+        x.add(x.neg()),
+        x.mul(&y).sub(x.mul(&y)),
+        x.sub(&x).div(0.0),
+        x.less(&x).mul(&x),
+        x.add(&x).sub(&x),
+        x.sub(&x),
+        x.div(&x),
+        x.mul(&y).add(&x),
+        x.select(1.0, 2.0),
+    ];
+    let host = Context::on_host();
+    for (at, expr) in exprs.iter().enumerate() {
+        let (joined, alone) = (expr.run().unwrap().read::<f32>().unwrap(), expr.run_unfused().unwrap().read().unwrap());
+        assert_eq!(differ(&joined, &alone, 0.0), None, "number {at}: {joined:?} and {alone:?}");
+    }
+    let mask = host.tensor(&[f32::NAN, 0.0, -0.0, 1.0], &[4]).unwrap().select(1.0, 2.0).unwrap();
+    assert_eq!(mask.read::<f32>().unwrap(), [1.0, 2.0, 2.0, 1.0]);
+    let mask = context.tensor(&[f32::NAN, 0.0, -0.0, 1.0], &[4]).unwrap().select(1.0, 2.0).unwrap();
+    assert_eq!(mask.read::<f32>().unwrap(), [1.0, 2.0, 2.0, 1.0]);
+}
+
+#[test]
+fn long_chains_in_front_of_rows_and_behind_products_do_not_take_compilers_long() {
+    let context = on_device();
+    let x = context.tensor(&[0.5_f32; 16], &[4, 4]).unwrap().lazy();
+    let chain = (0..120_u8).fold(x.clone(), |expr, at| expr.mul(0.5).add(f32::from(at)));
+    for expr in [chain.softmax(-1), chain.sum(0), x.matmul(&x).mul(2.0).add(&chain).sub(&chain).mul(0.5)] {
+        let (joined, alone) = (expr.run().unwrap().read::<f32>().unwrap(), expr.run_unfused().unwrap().read().unwrap());
+        assert_eq!(differ(&joined, &alone, 0.0), None);
+    }
+}

@@ -172,6 +172,11 @@ fn a_scope_frees_what_it_made_on_success_on_error_and_on_panic() {
         });
         assert!(inner.is_ok() && leaked[5].is_disposed(), "{side}");
         assert_eq!(context.memory().tensors, 3, "{side}: outside, returned and kept");
+        let returned = context.scope(|_| {
+            context.scope(|_| Ok::<_, TensorError>(outside.clone()))?;
+            Ok::<(), TensorError>(())
+        });
+        assert!(returned.is_ok() && !outside.is_disposed(), "{side}: what was made outside belongs outside");
     }
 }
 

@@ -128,6 +128,25 @@ fn shares_and_norms_along_any_axis() {
 }
 
 #[test]
+fn rows_longer_than_a_workgroup_goes_through() {
+    let pair = Pair::new();
+    let values: Vec<f32> = (0..530_000).map(|at| (at % 7) as f32 * 0.25).collect();
+    for context in [&pair.host, &pair.device] {
+        let x = context.tensor(&values, &[530_000]).unwrap();
+        let shares: f64 = x.softmax(0).unwrap().read::<f32>().unwrap().iter().copied().map(f64::from).sum();
+        assert!((shares - 1.0).abs() < 1e-4, "{shares}");
+        let shares = x.lazy().mul(1.0).log_softmax(0).exp().run().unwrap().read::<f32>().unwrap();
+        let shares: f64 = shares.iter().copied().map(f64::from).sum();
+        assert!((shares - 1.0).abs() < 1e-4, "{shares}");
+        let normed = x.layer_norm(None, None, 1e-5).unwrap().read::<f32>().unwrap();
+        let (mean, squares) = normed.iter().fold((0.0, 0.0), |(mean, squares), value| {
+            (mean + f64::from(*value) / 530_000.0, squares + f64::from(value * value) / 530_000.0)
+        });
+        assert!(mean.abs() < 1e-4 && (squares - 1.0).abs() < 1e-3, "{mean} {squares}");
+    }
+}
+
+#[test]
 fn products_of_all_kinds() {
     let (pair, mut dice) = (Pair::new(), Dice(3));
     for round in 0..18 {

@@ -8,6 +8,7 @@
 //! around it.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 use super::Context;
@@ -22,6 +23,8 @@ thread_local! {
 pub struct Scope {
     /// Where it stands among the open ones of its thread.
     depth: usize,
+    /// It is its thread's, and cannot be sent to another.
+    of_thread: PhantomData<*const ()>,
 }
 
 impl Scope {
@@ -29,10 +32,15 @@ impl Scope {
     pub fn keep(&self, tensor: &Tensor) {
         let kept = tensor.handle();
         OPEN.with_borrow_mut(|open| {
+            let mut was_made_here = false;
             for made in &mut open[self.depth..] {
+                let before = made.len();
                 made.retain(|one| !is(one, kept));
+                was_made_here |= made.len() < before;
             }
-            if let Some(around) = self.depth.checked_sub(1).and_then(|at| open.get_mut(at)) {
+            // What was made elsewhere belongs to whoever made it.
+            let around = self.depth.checked_sub(1).and_then(|at| open.get_mut(at));
+            if let Some(around) = around.filter(|_| was_made_here) {
                 around.push(Arc::downgrade(kept));
             }
         });
@@ -56,7 +64,7 @@ impl Context {
             open.push(Vec::new());
             open.len() - 1
         });
-        let scope = Scope { depth };
+        let scope = Scope { depth, of_thread: PhantomData };
         let answer = act(&scope)?;
         answer.escape(&mut |tensor| scope.keep(tensor));
         Ok(answer)

@@ -13,6 +13,10 @@ use crate::shape::Around;
 /// Invocations of a workgroup, which are rows or the lanes of one row.
 pub(super) const GROUP: usize = 64;
 
+/// The longest row that one invocation goes through: kernels go through a row up to four times, and Mesa 22 counts the
+/// rounds of all loops together.
+const MOST_ALONE: usize = super::MOST_ROUNDS / 4;
+
 /// Who works on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Lanes {
@@ -29,7 +33,7 @@ impl Lanes {
     pub(crate) fn for_shape(around: Around, software: bool) -> Lanes {
         let Around { outer, length, inner } = around;
         let plenty = outer * inner >= 16 * GROUP || (software && outer * inner >= 4 * GROUP);
-        let fits = length <= super::MOST_ROUNDS && plenty && (inner >= GROUP || software);
+        let fits = length <= MOST_ALONE && plenty && (inner >= GROUP || software);
         if length <= 32 || fits { Lanes::One } else { Lanes::Group }
     }
 

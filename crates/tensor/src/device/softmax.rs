@@ -14,8 +14,8 @@ use super::hook::Hooks;
 use super::rows::Lanes;
 use super::text::{Launch, MATH, Text};
 
-/// The longest row: rounds of a workgroup.
-pub(crate) const MOST_LENGTH: usize = super::MOST_ROUNDS * super::rows::GROUP;
+/// The longest row: rounds of a workgroup, which goes through it up to four times.
+pub(crate) const MOST_LENGTH: usize = super::MOST_ROUNDS / 4 * super::rows::GROUP;
 
 /// A kind of softmax.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

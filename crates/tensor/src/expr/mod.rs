@@ -29,9 +29,19 @@ use node::{Kind, Node, Shared};
 const MOST_DEPTH: usize = 1000;
 
 /// Ops that are written down and not yet computed. Clones are the same expression.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Expr {
     node: Result<Shared, TensorError>,
+}
+
+impl std::fmt::Debug for Expr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Its last op alone: what it is made of may be used many times over.
+        match &self.node {
+            Ok(node) => write!(f, "Expr({} -> {} of {})", node.name(), node.shape, node.dtype),
+            Err(error) => write!(f, "Expr({error})"),
+        }
+    }
 }
 
 impl Expr {
@@ -45,7 +55,8 @@ impl Expr {
         self.node.as_ref().map(|node| node.dtype).map_err(Clone::clone)
     }
 
-    /// Computes it, in as few kernels as can be.
+    /// Computes it, in as few kernels as can be. An expression of a tensor alone is that tensor; one that only reshapes it
+    /// shares its memory.
     pub fn run(&self) -> Result<Tensor, TensorError> {
         let node = self.node.as_ref().map_err(Clone::clone)?;
         run::run(node, true)

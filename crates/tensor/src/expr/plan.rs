@@ -36,6 +36,11 @@ pub(super) struct Cluster {
 
 /// The most ops in one kernel: a text much longer takes compilers seconds, and a uniform has room for so many constants.
 const MOST_STEPS: usize = 256;
+/// The most that a kernel that goes through rows computes on the way: its text reads in several places, and a chain of
+/// 400 took a software driver 3 s to compile.
+const MOST_STEPS_IN_ROWS: usize = 32;
+/// The most that ends a product, whose text ends in as many places as a tile has results.
+const MOST_STEPS_OF_ENDS: usize = 16;
 
 /// A node's address: nodes live as long as the plan that names them.
 type Key = *const Node;
@@ -191,6 +196,10 @@ fn stages(order: &[Shared], homes: &Homes) -> Vec<Stage> {
 /// Nodes that had better be made by themselves, where the stage's kernel would be too long or bind more than it may.
 fn cuts(stage: &Stage, most: usize) -> Vec<Key> {
     match &stage.cluster {
+        Some(Cluster { nodes, ends: Some(product), .. }) if nodes.len() > MOST_STEPS_OF_ENDS => vec![key(product)],
+        Some(Cluster { nodes, root, .. }) if !stage.node.is_elementwise() && nodes.len() > MOST_STEPS_IN_ROWS => {
+            vec![key(root)]
+        }
         Some(cluster) if cluster.nodes.len() > MOST_STEPS => cluster.shorter(),
         Some(cluster) if stage.binds() > most => fewer(stage, cluster, most).into_iter().collect(),
         _ => Vec::new(),
@@ -239,8 +248,8 @@ impl Cluster {
         cuts
     }
 
-    /// What is read from outside to compute one of its nodes.
-    fn reads(&self, node: &Shared) -> BTreeSet<Key> {
+    /// What is read from outside to compute one of its nodes. A tensor is one, however often it was written down.
+    fn reads(&self, node: &Shared) -> BTreeSet<(Key, u64, usize)> {
         let inside: BTreeSet<Key> = self.nodes.iter().chain(&self.ends).map(key).collect();
         let (mut reads, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![node]);
         while let Some(node) = next.pop() {
@@ -249,7 +258,10 @@ impl Cluster {
                 if inside.contains(&key(operand)) {
                     next.push(operand);
                 } else {
-                    reads.insert(key(operand));
+                    reads.insert(match &operand.kind {
+                        Kind::Leaf(tensor) => (std::ptr::null(), tensor.memory_id(), tensor.offset()),
+                        _ => (key(operand), 0, 0),
+                    });
                 }
             }
         }
@@ -316,8 +328,9 @@ mod tests {
             row = row.chunks(2).map(|pair| pair[0].add(&pair[1])).collect();
         }
         let stages = plan(row[0].node.as_ref().unwrap(), true, 8);
-        let longest = stages.iter().filter_map(|stage| stage.cluster.as_ref()).map(|cluster| cluster.nodes.len()).max();
-        assert!(longest.unwrap() <= MOST_STEPS && stages.len() < 200, "{longest:?} in {} kernels", stages.len());
+        let lengths = stages.iter().filter_map(|stage| stage.cluster.as_ref()).map(|cluster| cluster.nodes.len());
+        let lengths: Vec<usize> = lengths.collect();
+        assert!(lengths.iter().all(|length| *length <= MOST_STEPS) && lengths.len() < 100, "{lengths:?}");
         let sum = row[0].run().unwrap().read::<f32>().unwrap();
         assert_eq!(sum, [(0..2048_u16).map(|at| f32::from(at) + 1.0).sum::<f32>(); 4]);
     }

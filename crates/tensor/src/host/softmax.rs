@@ -23,6 +23,9 @@ pub(crate) fn log_softmax<R: Rows>(input: &R, around: Around, out: &mut [f32], t
     shares::<R, true>(input, around, out, threads);
 }
 
+/// Lines whose shares are summed as f32 before they go into a total of f64.
+const SUMMED: usize = 256;
+
 /// Columns that are computed side by side.
 const COLUMNS: usize = 512;
 
@@ -144,13 +147,14 @@ fn share_columns<R: Rows, const LOG: bool, const FUSED: bool>(
     out: &mut [f32],
 ) {
     let mut scratch = [0.0; PART];
-    let (mut largest, mut sums) = ([0.0; COLUMNS], [0.0; COLUMNS]);
+    let (mut largest, mut sums, mut totals) = ([0.0; COLUMNS], [0.0; COLUMNS], [0.0; COLUMNS]);
     let mut first = 0;
     while first < inner {
         let width = COLUMNS.min(inner - first);
-        let (largest, sums) = (&mut largest[..width], &mut sums[..width]);
+        let (largest, sums, totals) = (&mut largest[..width], &mut sums[..width], &mut totals[..width]);
         largest.fill(f32::NEG_INFINITY);
         sums.fill(0.0);
+        totals.fill(0.0_f64);
         for line in 0..length {
             let at = line * inner + first;
             let values = input.part(start + at, width, &mut scratch);
@@ -165,9 +169,16 @@ fn share_columns<R: Rows, const LOG: bool, const FUSED: bool>(
                 *sum += share;
                 *out = if LOG { shifted } else { share };
             }
+            // Before so many are summed that what is added is lost.
+            if line % SUMMED == SUMMED - 1 || line + 1 == length {
+                for (total, sum) in totals.iter_mut().zip(sums.iter_mut()) {
+                    *total += f64::from(std::mem::take(sum));
+                }
+            }
         }
-        for sum in sums.iter_mut() {
-            *sum = if LOG { math::log(*sum) } else { 1.0 / *sum };
+        for (sum, total) in sums.iter_mut().zip(totals.iter()) {
+            let total = *total as f32;
+            *sum = if LOG { math::log(total) } else { 1.0 / total };
         }
         for line in 0..length {
             let out = &mut out[line * inner + first..][..width];

@@ -214,10 +214,10 @@ impl Acts {
     /// recording are counted only: he plays them.
     pub(crate) fn note(&mut self, (before, after): (usize, usize), dispatches: usize, is_ours: bool) {
         let row = ROW.get();
-        if let Some(row) = row {
-            if let Some(row) = self.collector.state().rows.get_mut(row) {
-                row.op.dispatches += dispatches;
-            }
+        if let Some(row) = row
+            && let Some(row) = self.collector.state().rows.get_mut(row)
+        {
+            row.op.dispatches += dispatches;
         }
         if is_ours {
             self.owners.resize(before, None);
@@ -251,11 +251,11 @@ impl Acts {
             state.timed += 1;
             state.whole_ns += time.end_ns - time.begin_ns;
             for part in time.parts.iter().filter(|part| part.dispatches > 0) {
-                if let Some(row) = owners.get(part.act).copied().flatten() {
-                    if let Some(row) = state.rows.get_mut(row) {
-                        row.device_ns += part.end_ns - part.begin_ns;
-                        row.timed_dispatches += part.dispatches;
-                    }
+                if let Some(row) = owners.get(part.act).copied().flatten()
+                    && let Some(row) = state.rows.get_mut(row)
+                {
+                    row.device_ns += part.end_ns - part.begin_ns;
+                    row.timed_dispatches += part.dispatches;
                 }
             }
         });

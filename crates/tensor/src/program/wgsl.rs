@@ -34,6 +34,8 @@ impl Program {
             }
         }
         words.extend_from_slice(&self.constants);
+        // A zero that no compiler knows to be one.
+        words.push(0);
         words
     }
 
@@ -100,12 +102,27 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         for (number, input) in self.inputs.iter().enumerate() {
             at += write_load(&mut text, lanes, number, input, buffers, |behind| word(at + behind));
         }
+        let zero = word(at + self.constants.len());
+        let _ = writeln!(
+            text,
+            "// Values as they are, whatever a compiler knows of real numbers: it may neither join a step with the next one
+// nor leave both out.
+fn kept(v: vF) -> vF {{
+    return bitcast<vF>(bitcast<vU>(v) | vU({zero}));
+}}
+// The same once more, by another op: what is kept twice in one way is known to be kept once.
+fn another(v: vF) -> vF {{
+    return bitcast<vF>(bitcast<vU>(v) ^ vU({zero}));
+}}"
+        );
         let given = if self.steps.iter().any(|step| step.act == Act::Given) { ", given: vF" } else { "" };
         let _ = writeln!(text, "fn compute(at: u32{given}) -> {} {{", kind(self.out));
         for (number, step) in self.steps.iter().enumerate() {
             let value = self.value(step, |constant| word(at + constant));
             let rounds = step.dtype == DType::F16 && !matches!(step.act, Act::Input(_) | Act::Constant(_));
             let value = if rounds { format!("round_half({value})") } else { value };
+            let computes = matches!(step.act, Act::Unary(..) | Act::Binary(..));
+            let value = if computes && step.dtype.is_float() { format!("kept({value})") } else { value };
             let _ = writeln!(text, "    let v{number} = {value};");
         }
         let _ = writeln!(text, "    return v{};\n}}", self.steps.len() - 1);
@@ -126,7 +143,17 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             }
             Act::Given => "given".to_owned(),
             Act::Unary(op, a) => unary(op, step.dtype, &format!("v{a}")),
-            Act::Binary(op, a, b) => binary(op, dtype_of(a), &format!("v{a}"), &format!("v{b}")),
+            Act::Binary(op, a, b) => {
+                // Of a value and itself compilers believe to know the result, which NaN and infinities prove wrong.
+                let may_be_same = matches!(op, Binary::Sub | Binary::Div | Binary::Equal) || a == b;
+                let other =
+                    if may_be_same && dtype_of(a).is_float() { format!("another(v{b})") } else { format!("v{b}") };
+                binary(op, dtype_of(a), &format!("v{a}"), &other)
+            }
+            // By its bits: a NaN is not 0, and -0 is.
+            Act::Select(c, a, b) if dtype_of(c).is_float() => {
+                format!("select(v{b}, v{a}, (bitcast<vU>(v{c}) & vU(0x7fffffffu)) != vU(0u))")
+            }
             Act::Select(c, a, b) => format!("select(v{b}, v{a}, v{c} != {}(0))", kind(dtype_of(c))),
             Act::Cast(a) => cast(dtype_of(a), step.dtype, &format!("v{a}")),
         }

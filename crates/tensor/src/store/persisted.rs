@@ -27,7 +27,7 @@ use crate::tensor::Tensor;
 const PART_BYTES: usize = 32 << 20;
 
 /// What `persist_all` came to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Persisted {
     /// Tensors that were written.
     pub tensors: usize,
@@ -35,6 +35,8 @@ pub struct Persisted {
     pub file_bytes: u64,
     /// Tensors whose files were removed to keep the quota.
     pub evicted: Vec<String>,
+    /// What could not be written, and why; the others are.
+    pub failed: Vec<(String, StoreError)>,
 }
 
 /// What `restore` came to.
@@ -69,6 +71,7 @@ impl Store {
 
     /// Writes all tensors into the folder, the least recently used first, so that those go first if the quota is reached.
     pub fn persist_all(&self) -> Result<Persisted, StoreError> {
+        self.folder("persist_all")?;
         let now = self.now();
         let mut names: Vec<(Duration, String)> = {
             let books = self.books()?;
@@ -78,10 +81,15 @@ impl Store {
         names.sort_by(|one, two| two.0.cmp(&one.0).then_with(|| one.1.cmp(&two.1)));
         let mut persisted = Persisted::default();
         for (_, name) in &names {
-            let put = self.persist(name)?;
-            persisted.tensors += 1;
-            persisted.file_bytes += put.file_bytes;
-            persisted.evicted.extend(put.evicted);
+            match self.persist(name) {
+                Ok(put) => {
+                    persisted.tensors += 1;
+                    persisted.file_bytes += put.file_bytes;
+                    persisted.evicted.extend(put.evicted);
+                }
+                Err(StoreError::Disposed) => return Err(StoreError::Disposed),
+                Err(problem) => persisted.failed.push((name.clone(), problem)),
+            }
         }
         Ok(persisted)
     }

@@ -34,7 +34,9 @@ impl Context {
     pub fn tensor_from_bytes(&self, bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Tensor, TensorError> {
         let shape = Shape::new(shape)?;
         if bytes.len() != shape.count() * dtype.bytes() {
-            return Err(TensorError::WrongCount { wants: shape.count(), has: bytes.len() / dtype.bytes(), shape });
+            let (wants, has) = (shape.count() * dtype.bytes(), bytes.len());
+            let problem = format!("{shape} of {dtype} takes {wants} bytes, {has} are given");
+            return Err(TensorError::Mismatch { op: "tensor_from_bytes", problem });
         }
         self.tensor_of_bytes("tensor_from_bytes", bytes, shape, dtype)
     }
@@ -82,7 +84,7 @@ impl Context {
             let problem = format!("{shape} of {dtype} takes {bytes} bytes, the buffer has {}", buffer.bytes());
             return Err(TensorError::Mismatch { op, problem });
         }
-        if bytes % 4 != 0 && buffer.bytes() > bytes as u64 {
+        if !bytes.is_multiple_of(4) && buffer.bytes() > bytes as u64 {
             let problem = format!(
                 "{shape} of {dtype} ends inside of a word, whose other bytes are not its own; take whole words"
             );

@@ -80,6 +80,10 @@ impl Tensor {
 
     /// Its only value.
     pub fn read_scalar<T: Element>(&self) -> Result<T, TensorError> {
+        if self.count() != 1 {
+            let problem = format!("{} has {} values; `read` has them all", self.shape(), self.count());
+            return Err(TensorError::Mismatch { op: "read_scalar", problem });
+        }
         let mut value = [T::zeroed()];
         self.read_into(&mut value)?;
         Ok(value[0])

@@ -155,8 +155,10 @@ impl Making<'_> {
         cluster: Option<&Cluster>,
         made: &Made,
     ) -> Result<Buffer, TensorError> {
+        if around.length > softmax::MOST_LENGTH {
+            return self.long_softmax(&self.row_values(of, cluster, made)?, around, log);
+        }
         let lanes = RowLanes::for_shape(around, self.side.is_software());
-        self.check_rows(around)?;
         let reading = self.reading(of, cluster, made)?;
         let key = format!("softmax {log} {lanes:?} {}", reading.signature);
         let kernel = Softmax { log, lanes, hooks: reading.hooks.clone() };
@@ -166,13 +168,47 @@ impl Making<'_> {
         self.narrowed(out, self.node)
     }
 
-    /// An error for rows that are longer than one workgroup goes through.
-    fn check_rows(&self, around: Around) -> Result<(), TensorError> {
-        if around.length <= softmax::MOST_LENGTH {
-            return Ok(());
+    /// Rows as a tensor, where they are longer than one workgroup goes through: of f32, whatever they were.
+    fn row_values(&self, of: &Shared, cluster: Option<&Cluster>, made: &Made) -> Result<Tensor, TensorError> {
+        let tensor = match cluster {
+            None => made.of(of).clone(),
+            Some(cluster) => {
+                let written = of_cluster(cluster, made);
+                let (out, bytes) = (self.map(&written, &of.shape)?, of.shape.count() * of.dtype.bytes());
+                Tensor::over(Storage::on_device(self.context, self.side, out, bytes), of.shape.clone(), of.dtype, 0)
+            }
+        };
+        if tensor.dtype() == DType::F32 { Ok(tensor) } else { tensor.cast(DType::F32) }
+    }
+
+    /// The same by reductions, which take rows of any length.
+    fn long_softmax(&self, rows: &Tensor, around: Around, log: bool) -> Result<Buffer, TensorError> {
+        let rows = rows.reshape(&[around.outer, around.length, around.inner])?.lazy();
+        let shifted = rows.sub(rows.reduce(Reduction::Max, 1, true)).run()?.lazy();
+        let sums = shifted.exp().reduce(Reduction::Sum, 1, true);
+        let shares = if log { shifted.sub(sums.log()) } else { shifted.exp().div(sums) };
+        self.buffer(&shares.cast(self.node.dtype).run()?)
+    }
+
+    /// Likewise.
+    fn long_norm(
+        &self,
+        rows: &Tensor,
+        around: Around,
+        (gamma, beta): (Option<&Tensor>, Option<&Tensor>),
+        epsilon: f32,
+    ) -> Result<Buffer, TensorError> {
+        let rows = rows.reshape(&[around.outer, around.length])?.lazy();
+        let centred = rows.sub(rows.reduce(Reduction::Mean, 1, true)).run()?.lazy();
+        let deviation = centred.reduce(Reduction::MeanOfSquares, 1, true).add(epsilon).sqrt();
+        let mut normed = centred.div(deviation);
+        if let Some(gamma) = gamma {
+            normed = normed.mul(gamma.lazy().cast(DType::F32));
         }
-        let problem = format!("rows of {} values; at most {} on a device", around.length, softmax::MOST_LENGTH);
-        Err(TensorError::NotSupported { op: self.op, problem })
+        if let Some(beta) = beta {
+            normed = normed.add(beta.lazy().cast(DType::F32));
+        }
+        self.buffer(&normed.cast(self.node.dtype).run()?)
     }
 
     fn norm(
@@ -184,10 +220,12 @@ impl Making<'_> {
         made: &Made,
     ) -> Result<Buffer, TensorError> {
         let around = of.shape.around(of.shape.rank() - 1);
-        self.check_rows(around)?;
+        let (gamma, beta) = (gamma.map(|node| made.of(node)), beta.map(|node| made.of(node)));
+        if around.length > softmax::MOST_LENGTH {
+            return self.long_norm(&self.row_values(of, cluster, made)?, around, (gamma, beta), epsilon);
+        }
         let lanes = RowLanes::for_shape(around, self.side.is_software());
         let reading = self.reading(of, cluster, made)?;
-        let (gamma, beta) = (gamma.map(|node| made.of(node)), beta.map(|node| made.of(node)));
         let dtype_of = |tensor: Option<&Tensor>| tensor.map(Tensor::dtype);
         let kernel = Norm { gamma: dtype_of(gamma), beta: dtype_of(beta), lanes, hooks: reading.hooks.clone() };
         let key = format!("norm {:?} {:?} {lanes:?} {}", kernel.gamma, kernel.beta, reading.signature);

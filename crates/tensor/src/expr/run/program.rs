@@ -88,9 +88,14 @@ impl Writing {
         let walk = Walk::of(&self.shape, &node.shape.strides_as(&self.shape));
         let input = Input { dtype: node.dtype, offset: tensor.offset(), walk };
         let inputs = &mut self.written.program.inputs;
-        inputs.push(input);
-        self.written.tensors.push(tensor.clone());
-        let act = Act::Input(inputs.len() as u16 - 1);
+        let known = inputs.iter().zip(&self.written.tensors);
+        let known = known.map(|(known, of)| *known == input && of.memory_id() == tensor.memory_id());
+        let place = known.enumerate().find_map(|(at, same)| same.then_some(at)).unwrap_or_else(|| {
+            inputs.push(input);
+            self.written.tensors.push(tensor.clone());
+            inputs.len() - 1
+        });
+        let act = Act::Input(place as u16);
         self.step(node, act);
         self.steps[&Arc::as_ptr(node)]
     }

@@ -25,6 +25,8 @@ pub static ENTRY: Entry = Entry {
 struct Standout {
     /// Made with the first frame, on the device that it comes on.
     context: Option<Context>,
+    /// How much each colour counts for brightness: sent to the device once, and kept there.
+    weights: Option<Tensor>,
 }
 
 impl FrameHandler for Standout {
@@ -39,6 +41,11 @@ impl FrameHandler for Standout {
             },
         };
         self.context = Some(context.clone());
+        let weights = match &self.weights {
+            Some(weights) => weights.clone(),
+            None => context.tensor(&[0.2126_f32, 0.7152, 0.0722], &[3, 1]).map_err(HandlerError::failed)?,
+        };
+        self.weights = Some(weights.clone());
         let meta = *frame.meta();
         let shape = [meta.size.height as usize, meta.size.width as usize, 4];
         let made = match frame.buffer() {
@@ -46,14 +53,14 @@ impl FrameHandler for Standout {
                 // The frame's own memory is the tensor, and what is recorded goes into the frame's own submit.
                 let mut recording = Recording::new();
                 let buffer = context.record_into(&mut recording, || {
-                    standing_out(&context.tensor_over(buffer, &shape, DType::U8)?)?.as_buffer()
+                    standing_out(&context.tensor_over(buffer, &shape, DType::U8)?, &weights)?.as_buffer()
                 });
                 call.record(&mut recording)?;
                 Frame::on_device(meta, buffer.map_err(HandlerError::failed)?)
             }
             None => {
                 let tensor = context.tensor(&frame.bytes()[..], &shape);
-                let bytes = tensor.and_then(|tensor| standing_out(&tensor)?.read::<u8>());
+                let bytes = tensor.and_then(|tensor| standing_out(&tensor, &weights)?.read::<u8>());
                 let mut made = call.lend(meta.format, meta.size)?;
                 if let Some(mut into) = made.fill() {
                     into.copy_from_slice(&bytes.map_err(HandlerError::failed)?);
@@ -66,17 +73,16 @@ impl FrameHandler for Standout {
     }
 
     fn leave_device(&mut self) -> bool {
-        self.context = None;
+        (self.context, self.weights) = (None, None);
         true
     }
 }
 
 /// The same colours, with an alpha of how far each pixel's brightness is above the mean of all.
-fn standing_out(frame: &Tensor) -> Result<Tensor, TensorError> {
+fn standing_out(frame: &Tensor, weights: &Tensor) -> Result<Tensor, TensorError> {
     let picture = Picture { channels: "rgb".to_owned(), layout: Layout::Nhwc, ..Picture::default() };
     let colours = frame.image_to_tensor(&picture)?;
-    let weights = frame.context().tensor(&[0.2126_f32, 0.7152, 0.0722], &[3, 1])?;
-    let luma = colours.matmul(&weights)?;
+    let luma = colours.matmul(weights)?;
     let mean = luma.reduce_all(vramp::tensor::Reduction::Mean)?;
     let alpha = luma.lazy().sub(&mean).mul(12.0).sigmoid();
     let with_alpha = vramp::tensor::Expr::concat(&[colours.lazy(), alpha], -1);

@@ -21,7 +21,7 @@ fn trial() -> &'static Trial {
     static TRIAL: OnceLock<Trial> = OnceLock::new();
     TRIAL.get_or_init(|| {
         let device = Device::choose().open().unwrap_or_else(|error| panic!("these tests need an adapter: {error}"));
-        let player = Mutex::new(Player::on(&device).build().unwrap());
+        let player = Mutex::new(Player::on(&device).build().expect("a trial runs"));
         Trial { device, player }
     })
 }
@@ -43,16 +43,16 @@ pub(super) fn run_onto(shader: &Shader, launch: &Launch, inputs: &[&[u8]], onto:
     for bytes in inputs.iter().copied().chain([onto]) {
         let mut bytes = bytes.to_vec();
         bytes.resize(bytes.len().next_multiple_of(4), 0);
-        let buffer = device.lend(bytes.len() as u64, &owner).unwrap();
-        recording.upload(&buffer, bytes).unwrap();
+        let buffer = device.lend(bytes.len() as u64, &owner).expect("a trial runs");
+        recording.upload(&buffer, bytes).expect("a trial runs");
         buffers.push(buffer);
     }
     let bound: Vec<_> = buffers.iter().collect();
-    recording.dispatch(&kernel, &bound, launch.params(), launch.grid).unwrap();
-    recording.download_part(bound[bound.len() - 1], 0, onto.len() as u64).unwrap();
+    recording.dispatch(&kernel, &bound, launch.params(), launch.grid).expect("a trial runs");
+    recording.download_part(bound[bound.len() - 1], 0, onto.len() as u64).expect("a trial runs");
     let mut player = player.lock().unwrap_or_else(PoisonError::into_inner);
-    player.play(&mut recording).unwrap();
-    let arrived = player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was asked for");
+    player.play(&mut recording).expect("a trial runs");
+    let arrived = player.readbacks().wait(Duration::from_secs(60)).expect("a trial runs").expect("it was asked for");
     arrived.bytes(0).to_vec()
 }
 

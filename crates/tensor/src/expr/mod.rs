@@ -9,6 +9,7 @@
 //! by `run`; every op of a tensor is an expression of one.
 
 mod build;
+mod moves;
 mod node;
 mod plan;
 mod run;

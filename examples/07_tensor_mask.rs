@@ -72,6 +72,12 @@ impl FrameHandler for Standout {
         Ok(Flow::Produced)
     }
 
+    /// What it keeps on the device is the pipeline's memory too, and would count as a leak.
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        (self.context, self.weights) = (None, None);
+        Ok(())
+    }
+
     fn leave_device(&mut self) -> bool {
         (self.context, self.weights) = (None, None);
         true

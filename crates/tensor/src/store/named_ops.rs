@@ -42,7 +42,7 @@ impl Store {
         self.one("softmax", &[input], out, |inputs| inputs[0].softmax(axis))
     }
 
-    /// Values as i8 under the given name and their scale as [1] under `<name>_scale`; the scheme stands at
+    /// Values as i8 under the given name and their scale as `[1]` under `<name>_scale`; the scheme stands at
     /// [`Expr::quantize`]. Gives both names.
     pub fn quantize(&self, input: Named<'_>, (out, model): Named<'_>) -> Result<(String, String), StoreError> {
         let scale = format!("{out}_scale");

@@ -111,6 +111,20 @@ impl Shape {
     }
 }
 
+/// Lengths and strides, the slowest axis first, with neighbours that can be walked through as one made one; axes of a
+/// single place are left out.
+pub(crate) fn merged(lengths: &[usize], strides: &[usize]) -> SmallVec<[(usize, usize); 4]> {
+    let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+    for (&length, &stride) in lengths.iter().zip(strides).filter(|(length, _)| **length != 1) {
+        match axes.last_mut() {
+            // One step of the slower axis is a whole run of the faster one.
+            Some(last) if last.1 == length * stride => *last = (last.0 * length, stride),
+            _ => axes.push((length, stride)),
+        }
+    }
+    axes
+}
+
 /// A shape seen from one axis: what lies before it, along it and behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Around {

@@ -2,45 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
+mod guide;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use guide::{COSINE, DOT};
 use vramp_gpu::{Buffer, Device, Player, Recording};
 use vramp_tensor::{DType, OwnShader, ParamValue};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-const DOT: &str = "
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read_write> result: array<f32>;
-
-@compute @workgroup_size(1)
-fn main() {
-    var sum = 0.0;
-    for (var i = 0u; i < arrayLength(&a); i = i + 1u) { sum = sum + a[i] * b[i]; }
-    result[0] = sum;
-}
-";
-
-const COSINE: &str = "
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read_write> result: array<f32>;
-
-@compute @workgroup_size(1)
-fn cosine_similarity() {
-    var dot = 0.0;
-    var aa = 0.0;
-    var bb = 0.0;
-    for (var i = 0u; i < arrayLength(&a); i++) {
-        dot += a[i] * b[i];
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-    }
-    result[0] = dot / (sqrt(aa) * sqrt(bb));
-}
-";
 
 const AB: [(&str, DType); 2] = [("a", DType::F32), ("b", DType::F32)];
 const RESULT: [(&str, DType); 1] = [("result", DType::F32)];

@@ -2,44 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
+mod guide;
 mod sides;
 
+use guide::{COSINE, DOT};
 use sides::{device, on_device};
 use vramp_tensor::{Context, DType, ParamValue, Shader, ShaderError, Tensor, TensorError};
 
 const F32: DType = DType::F32;
-
-const DOT: &str = "
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read_write> result: array<f32>;
-
-@compute @workgroup_size(1)
-fn main() {
-    var sum = 0.0;
-    for (var i = 0u; i < arrayLength(&a); i = i + 1u) { sum = sum + a[i] * b[i]; }
-    result[0] = sum;
-}
-";
-
-const COSINE: &str = "
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read_write> result: array<f32>;
-
-@compute @workgroup_size(1)
-fn cosine_similarity() {
-    var dot = 0.0;
-    var aa = 0.0;
-    var bb = 0.0;
-    for (var i = 0u; i < arrayLength(&a); i++) {
-        dot += a[i] * b[i];
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-    }
-    result[0] = dot / (sqrt(aa) * sqrt(bb));
-}
-";
 
 /// Every value and one more; and how many values it sees.
 const NEXT: &str = "

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use vramp_plan::Shader;
 
 use crate::dtype::DType;
+use crate::shape::merged;
 
 use super::text::{Launch, MATH, Text, load_bits};
 use super::words::{self, Place};
@@ -35,14 +36,7 @@ pub(crate) struct Source {
 impl Source {
     /// Values with these lengths and strides; 0 repeats.
     pub(crate) fn new(offset: usize, lengths: &[usize], strides: &[usize]) -> Source {
-        let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-        for (&length, &stride) in lengths.iter().zip(strides).filter(|(length, _)| **length != 1) {
-            match axes.last_mut() {
-                // One step of the slower axis is a whole run of the faster one.
-                Some(last) if last.1 == stride * length => *last = (last.0 * length, stride),
-                _ => axes.push((length, stride)),
-            }
-        }
+        let mut axes = merged(lengths, strides);
         if axes.is_empty() {
             axes.push((1, 0));
         }

@@ -15,8 +15,8 @@ use crate::image::{Layout, Picture};
 use crate::program::{Binary, Unary};
 use crate::shape::Shape;
 
-/// The most products of two i8 that are summed: their sum fits 32 bits, and one invocation goes through them all.
-const MOST_I8_SUMS: usize = 131_068;
+/// The most products of two i8 whose sum fits 32 bits, whatever they are.
+const MOST_I8_SUMS: usize = (i32::MAX / (128 * 128)) as usize;
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident $op:ident),*) => {
@@ -259,7 +259,8 @@ impl Expr {
         })
     }
 
-    /// The product of quantised matrices of i8: sums are exact, then multiplied with both scales. `scale` has one value,
+    /// The product of quantised matrices of i8: sums are exact (on a device up to 32,764 products; of more, parts are
+    /// rounded to f32 and added), then multiplied with both scales. `scale` has one value,
     /// `other_scale` one, or one for each column of the product.
     #[must_use]
     pub fn matmul_scaled(

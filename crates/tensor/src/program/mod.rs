@@ -17,7 +17,7 @@ pub(crate) use wgsl::{AT_ONCE, Lanes};
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::shape::Shape;
+use crate::shape::{Shape, merged};
 
 /// Elementwise work.
 #[derive(Debug, Clone)]
@@ -91,14 +91,7 @@ impl Act {
 impl Walk {
     /// How a shape with these strides is walked through; `strides` are 0 along what is repeated.
     pub(crate) fn of(shape: &Shape, strides: &[usize]) -> Walk {
-        let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-        for (length, stride) in shape.lengths().iter().zip(strides).filter(|(length, _)| **length != 1) {
-            match axes.last_mut() {
-                // Neighbours that are walked through as one.
-                Some((long, far)) if *far == length * stride => (*long, *far) = (*long * length, *stride),
-                _ => axes.push((*length, *stride)),
-            }
-        }
+        let axes = merged(shape.lengths(), strides);
         match axes.as_slice() {
             [] | [(_, 0)] => Walk::Stay,
             [(_, 1)] => Walk::Run,

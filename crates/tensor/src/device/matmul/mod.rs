@@ -4,7 +4,7 @@
 //! are worth a try.
 //! Does not choose a tile: whoever measures does. Does not add up the parts of a long k: a reduction does.
 //!
-//! Always: products of i8 are exact; others are sums of f32 in the order of k with a step per value, so that tiles
+//! Always: products of i8 are exact up to [`MOST_K`] values; others are sums of f32 in the order of k with a step per value, so that tiles
 //! differ by at most `k * 2^-24` of the sum of magnitudes (a step may or may not be rounded before it is added).
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ use super::text::{Launch, MATH, Text};
 use tile_text::item;
 
 /// Values along k in one invocation, at most: a round takes one or four. So many products of i8 fit into i32.
-pub(crate) const MOST_K: usize = super::MOST_ROUNDS - 4;
+const MOST_K: usize = super::MOST_ROUNDS - 4;
 
 /// Where four values of an operand lie side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,7 +156,7 @@ pub(crate) struct Sizes {
     pub b: Strides,
     /// Where the results begin.
     pub out_offset: usize,
-    /// Whether k is never cut: sums of i8 are exact as long as they are one.
+    /// Whether k is cut only where it has to be: sums of i8 are exact as long as they are one.
     pub whole: bool,
 }
 
@@ -164,13 +164,14 @@ impl Sizes {
     /// Into how many parts k must be cut. With more than one, results are `[parts, products, m, n]` of f32 that passed
     /// through nothing, and a sum over the first axis is due.
     pub(crate) fn parts(&self) -> usize {
+        let for_rounds = self.k.div_ceil(MOST_K).max(1);
         if self.whole {
-            return 1;
+            return for_rounds;
         }
         let invocations = (self.m * self.n * self.products).div_ceil(16).max(1);
         // A result of a few values with a long k would leave most of the device idle.
         let for_width = (self.k / 4096).min(256 / invocations.min(256));
-        for_width.max(self.k.div_ceil(MOST_K)).max(1)
+        for_width.max(for_rounds)
     }
 }
 

@@ -187,3 +187,10 @@ fn more_tiles_than_one_dimension_takes_are_folded() {
     let got = run_f32(&product.shader(), &launch, &[bytes_of(&ones), bytes_of(&ones)], m * n);
     assert_eq!(got, vec![4.0; m * n]);
 }
+
+#[test]
+fn a_product_of_i8_is_one_sum_as_long_as_one_invocation_may_go_through_it() {
+    let parts = |k: usize| Sizes { whole: true, ..sizes(1, 1, k) }.parts();
+    assert_eq!((parts(1), parts(MOST_K)), (1, 1));
+    assert!((MOST_K + 1..140_000).step_by(1009).all(|k| k.div_ceil(parts(k)) <= MOST_K));
+}

@@ -1,0 +1,78 @@
+//! Filters in company: chains in one kernel, and streams that have run for a while.
+
+use vramp_runtime::is_counted;
+
+use crate::darkroom::{Temporary, allocations, group, pictures, try_run};
+use crate::tables::{bent, cube_text};
+
+#[test]
+fn a_chain_in_one_kernel_equals_the_chain_one_by_one() {
+    let bent = Temporary::new("company.cube", cube_text(9, bent));
+    let lut = format!("lut path={}", bent.path());
+    let chains: [&[&str]; 17] = [
+        &["contrast amount=1.2", "brightness amount=0.0392157", "gamma value=2.2", "saturation amount=0.7", "invert"],
+        &["invert", "gamma value=0.5", "resize scale=0.7", "grayscale", "threshold level=0.4"],
+        &["brightness amount=0.2", "blur sigma=1.5", "hue degrees=40", "contrast amount=2 pivot=0.5"],
+        &["contrast amount=1.4", "resize size=40x9 filter=area", "hue degrees=40"],
+        &["invert", "grayscale", "resize scale=0.4 filter=lanczos", "gamma value=1.5", "invert"],
+        &["saturation amount=2", "flip axis=both", "invert", "invert"],
+        &["gamma value=2", "hue degrees=70", "convolve kernel=1,2,3,4,5,4,3,2,0.1 bias=3", "invert"],
+        &["brightness amount=0.1", "saturation amount=2", "edges", "contrast amount=2"],
+        &["gamma value=1.8", "invert", "boxblur size=5", "contrast amount=1.5"],
+        &["brightness amount=-0.1", "median size=3", "grayscale"],
+        &["hue degrees=70", "median size=5", "invert"],
+        &["invert", &lut, "gamma value=2"],
+        &[&lut, "chromakey smooth=0.2", "rotate degrees=90", "invert"],
+        &["chromakey smooth=0", "rotate degrees=270", &lut],
+        &["hue degrees=30", "warp m=0.9,-0.3,2,0.2,1.1,-1", "chromakey color=102030"],
+        &["invert", &lut, "warp m=0.2,1.5,0,-1,0.3,9", "grayscale"],
+        &[&lut, "crop size=1x1", "invert"],
+    ];
+    for chain in chains {
+        let fused = try_run(vec![group(chain)], pictures()).expect("nothing fails");
+        let one_by_one = try_run(chain.iter().map(|text| group(&[text])).collect(), pictures()).expect("nothing fails");
+        assert!(fused == one_by_one, "{chain:?}");
+    }
+}
+
+#[test]
+fn steady_frames_allocate_nothing() {
+    assert!(is_counted(), "this program counts its allocations");
+    let bent = Temporary::new("steady.cube", cube_text(5, bent));
+    let lut = format!("lut path={}", bent.path());
+    let groups: [&[&str]; 28] = [
+        &["invert"],
+        &["brightness amount=0.1"],
+        &["contrast amount=1.2"],
+        &["gamma value=2.2"],
+        &["saturation amount=0.7"],
+        &["hue degrees=30"],
+        &["grayscale"],
+        &["threshold"],
+        &["colormatrix m=0,0,1,0,0,0,1,0,0,0,1,0,0,0,0,0,0,0,1,0"],
+        &["blur"],
+        &["sharpen amount=0.3"],
+        &["convolve kernel=-2,-1,0,-1,1,1,0,1,2"],
+        &["edges"],
+        &["boxblur"],
+        &["boxblur size=301"],
+        &["median size=3"],
+        &["median size=5"],
+        &["resize scale=0.5"],
+        &["resize size=100x50 filter=nearest"],
+        &["resize size=100x50 filter=area"],
+        &["resize scale=0.3 filter=lanczos"],
+        &["flip axis=v"],
+        &["rotate"],
+        &["crop x=3 size=40x40"],
+        &["chromakey"],
+        &[&lut],
+        &["warp m=0.9,-0.2,4,0.2,0.9,-2"],
+        &["invert", "warp m=0.9,-0.2,4,0.2,0.9,-2"],
+    ];
+    for texts in groups {
+        let (first, behind) = allocations(texts);
+        assert!(first > 0, "{texts:?}: the first frames need memory");
+        assert_eq!(behind, 0, "{texts:?}");
+    }
+}

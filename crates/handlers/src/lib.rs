@@ -16,6 +16,7 @@ pub mod source;
 
 mod declare;
 mod letters;
+mod patient;
 
 use vramp_plan::catalog::{Catalog, Entry};
 use vramp_runtime::Kinds;

@@ -65,7 +65,7 @@ fn every_pattern_is_its_formula_at_any_frame_and_rate() {
             assert_is(&made("ball"), "ball", |x, y| if inside(x, y) { disc } else { back });
             assert_is(&made("disc"), "disc", |x, y| if inside(x, y) { disc } else { slopes(x, y) });
             assert_is(&made("gradient"), "gradient", &slopes);
-            assert_is(&made("solid"), "solid", |_, _| [0x12, 0x34, 0x56, 0x78]);
+            assert_is(&made("solid"), "solid", |_, _| [0x12, 0x34, 0x56, 255]);
             assert_is(
                 &made("checker"),
                 "checker",
@@ -123,12 +123,12 @@ fn only_a_ball_has_a_label_and_only_if_it_is_asked_for() {
     }
 }
 
-/// A gray picture with something drawn on it, at one frame.
+/// A gray picture, half transparent, with something drawn on it, at one frame.
 fn on_gray(at: Size, rate: (u32, u32), n: usize, asked: Asked<'_>) -> Made {
     let (sides, frames) = (at.to_string(), (n + 1).to_string());
-    let gray: Asked<'_> =
-        ("pattern", &[("kind", "solid"), ("color", "80808080"), ("size", &sides), ("frames", &frames)]);
-    run(&[gray, asked], &[], rate).remove(n)
+    let gray: Asked<'_> = ("pattern", &[("kind", "solid"), ("color", "808080"), ("size", &sides), ("frames", &frames)]);
+    let half = ("colormatrix", &[("m", "1,0,0,0,0,0,1,0,0,0,0,0,1,0,0,0,0,0,0,0.50196")][..]);
+    run(&[gray, half, asked], &[], rate).remove(n)
 }
 
 const GRAY: Pixel = [128; 4];

@@ -249,6 +249,12 @@ impl Call<'_> {
         self.now
     }
 
+    /// Whether the pipeline was asked to end. A source that waits for something outside, such as a pipe, looks here from
+    /// time to time and ends where it is so: a run waits a second for it, and then leaves it behind.
+    pub fn is_ending(&self) -> bool {
+        self.workplace.is_ending()
+    }
+
     /// The frame at an input: the lead's own, the newest up to its time at any other; none where none has come.
     pub fn input(&self, port: usize) -> Option<&Frame> {
         self.inputs.get(port)?.as_ref()

@@ -17,6 +17,7 @@ use crate::handler::DeviceError;
 use crate::heap::Tally;
 use crate::monitor::Event;
 use crate::passed::Passed;
+use crate::pipeline::Stopper;
 use crate::pool::{HostPool, Owner, PoolError};
 use crate::trace::{Act, Span, Track};
 
@@ -33,6 +34,7 @@ pub struct Workplace {
     tally: Arc<Tally>,
     progress: Option<Arc<Passed>>,
     track: Option<Track>,
+    stopper: Option<Stopper>,
     /// A frame that was lent ahead for whoever is called next.
     aside: Cell<Option<Frame>>,
 }
@@ -75,6 +77,7 @@ impl Workplace {
             tally: Arc::default(),
             progress: None,
             track: None,
+            stopper: None,
             aside: Cell::default(),
         }
     }
@@ -113,6 +116,17 @@ impl Workplace {
     /// Puts it at another device.
     pub(crate) fn enter(&mut self, device: Device) {
         self.desk = Some(Desk { device, recording: Recording::default(), asked: Vec::new() });
+    }
+
+    /// Lets calls see when the pipeline is asked to end.
+    #[must_use]
+    pub(crate) fn stopper(mut self, stopper: Stopper) -> Workplace {
+        self.stopper = Some(stopper);
+        self
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.stopper.as_ref().is_some_and(Stopper::is_ending)
     }
 
     /// Tells somebody what happens.

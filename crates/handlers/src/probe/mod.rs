@@ -12,7 +12,7 @@ mod raw;
 mod video;
 mod y4m;
 
-pub(crate) use y4m::standard_input_header;
+pub(crate) use y4m::{first_line, standard_input_header};
 
 use std::fs::{self, File};
 use std::io;

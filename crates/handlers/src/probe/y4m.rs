@@ -5,14 +5,15 @@
 //!
 //! Always: at most 4 KiB are looked at; standard input's header is read once per process and remembered.
 
-use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError};
 
 use vramp_plan::catalog::{ProbeError, Probed};
 use vramp_plan::{Format, Rate, Size};
 
 use super::{open, refuse, shown, unreadable};
+use crate::patient::{self, is_pause};
 
 /// The longest header line that is read, its end included.
 const LONGEST: usize = 4096;
@@ -24,7 +25,7 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
         return standard_input();
     }
     let path = Path::new(path);
-    let head = first_line(BufReader::new(open(path)?)).map_err(|error| unreadable(path, &error))?;
+    let head = first_line(&mut BufReader::new(open(path)?)).map_err(|error| unreadable(path, &error))?;
     read(&format!("`{}`", path.display()), &head)
 }
 
@@ -36,6 +37,10 @@ pub(crate) fn standard_input_header() -> &'static [u8] {
     HEAD.get().and_then(|head| head.as_deref().ok()).unwrap_or_default()
 }
 
+fn first_of_standard_input() -> io::Result<Vec<u8>> {
+    first_line(&mut *patient::standard_input()?.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 fn standard_input() -> Result<Probed, ProbeError> {
     if io::stdin().is_terminal() {
         return Err(refuse(
@@ -43,7 +48,7 @@ fn standard_input() -> Result<Probed, ProbeError> {
             "pipe one in, such as `ffmpeg -i clip.mp4 -f yuv4mpegpipe - | vramp run ...`, or name a file",
         ));
     }
-    match HEAD.get_or_init(|| first_line(io::stdin().lock()).map_err(|error| error.to_string())) {
+    match HEAD.get_or_init(|| first_of_standard_input().map_err(|error| error.to_string())) {
         Ok(head) => read("standard input", head),
         Err(error) => {
             Err(refuse(format!("standard input cannot be read: {error}"), "pipe a stream in, or name a file"))
@@ -52,10 +57,15 @@ fn standard_input() -> Result<Probed, ProbeError> {
 }
 
 /// The bytes up to the first line end and with it, but never more than [`LONGEST`].
-fn first_line(reader: impl BufRead) -> io::Result<Vec<u8>> {
+pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    reader.take(LONGEST as u64).read_until(b'\n', &mut line)?;
-    Ok(line)
+    loop {
+        let most = (LONGEST - line.len()) as u64;
+        match Read::take(&mut reader, most).read_until(b'\n', &mut line) {
+            Err(error) if is_pause(&error) => {}
+            read => return read.map(|_| line),
+        }
+    }
 }
 
 /// Reads a header line. `name` is what it came from, for messages.
@@ -163,7 +173,7 @@ mod tests {
     use super::*;
 
     fn look(head: impl AsRef<[u8]>) -> Result<Probed, String> {
-        let line = first_line(head.as_ref()).expect("memory can be read");
+        let line = first_line(&mut head.as_ref()).expect("memory can be read");
         read("t.y4m", &line).map_err(|error| error.to_string())
     }
 

@@ -57,7 +57,7 @@ pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
 
 /// What a path leads to.
 pub(super) enum Target {
-    /// A file that is there or can be made: its real place, whatever links lead there.
+    /// A file that is there or can be made, and is no link itself.
     File(PathBuf),
     /// A pipe or a device.
     Special(PathBuf),
@@ -72,7 +72,11 @@ impl Target {
             Ok(found) if found.is_file() => {
                 // Renaming would also replace a file that may not be written.
                 OpenOptions::new().write(true).open(path).map_err(unwritable)?;
-                Ok(Target::File(fs::canonicalize(path).map_err(unwritable)?))
+                // What is renamed over a link replaces the link; a folder on the way may be one.
+                if fs::symlink_metadata(path).map_err(unwritable)?.is_symlink() {
+                    return Ok(Target::File(fs::canonicalize(path).map_err(unwritable)?));
+                }
+                Ok(Target::File(rewritten(into, path)))
             }
             Ok(_) => Ok(Target::Special(rewritten(into, path))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -3,26 +3,27 @@
 //! Owns where the bytes come from, how far they have been read, and what is said when they end too early.
 //! Does not know headers of files: whoever opens a stream has read that far.
 //!
-//! Always: a frame is whole or an error names its number and the byte; after an error the stream has ended; reading
-//! allocates nothing.
+//! Always: a frame is whole or an error names its number and the byte; after an error the stream has ended; a stream that
+//! keeps silent does not keep a run from ending; reading allocates nothing.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
+use std::sync::PoisonError;
 
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, HandlerError, Yuv};
 
-/// Planes larger than this go straight from the file into the frame; rows and frame lines share one read.
-const BUFFER_BYTES: usize = 256 << 10;
+use crate::patient::{Patient, Standard, is_pause, standard_input};
+
 /// The longest line in front of a frame.
 const LONGEST_LINE: usize = 4096;
 
 /// Where bytes come from.
 pub(super) enum Origin {
     /// A file.
-    File(BufReader<File>),
+    File(BufReader<Patient<File>>),
     /// Standard input, which others may have read the beginning of.
-    Standard,
+    Standard(&'static Standard),
     /// Anything else that can be read.
     #[cfg(test)]
     Memory(Box<dyn BufRead + Send>),
@@ -32,20 +33,20 @@ impl Origin {
     /// Opens a file, or standard input for `-`.
     pub(super) fn open(path: &str) -> Result<Origin, ReadError> {
         if path == "-" {
-            return Ok(Origin::Standard);
+            return Ok(Origin::Standard(standard_input().map_err(ReadError::Standard)?));
         }
         let unreadable = |error| ReadError::Open { path: path.to_owned(), error };
         if fs::metadata(path).map_err(unreadable)?.is_dir() {
             return Err(ReadError::Directory { path: path.to_owned() });
         }
-        Ok(Origin::File(BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(unreadable)?)))
+        Ok(Origin::File(File::open(path).and_then(Patient::file).map_err(unreadable)?))
     }
 
-    /// Reads from it. Standard input is locked anew each time, since a lock cannot move between threads.
+    /// Reads from it.
     pub(super) fn with<R>(&mut self, read: impl FnOnce(&mut dyn BufRead) -> R) -> R {
         match self {
             Origin::File(file) => read(file),
-            Origin::Standard => read(&mut io::stdin().lock()),
+            Origin::Standard(input) => read(&mut *input.lock().unwrap_or_else(PoisonError::into_inner)),
             #[cfg(test)]
             Origin::Memory(memory) => read(memory),
         }
@@ -59,6 +60,8 @@ pub(super) enum ReadError {
     Open { path: String, error: io::Error },
     #[error("`{path}` is a directory, expected a file; name a file in it")]
     Directory { path: String },
+    #[error("standard input cannot be read: {0}; pipe frames in, or name a file")]
+    Standard(io::Error),
     #[error("{name}, frame {frame}, byte {at}: {error}; check that its disk is there")]
     Broken { name: String, frame: u64, at: u64, error: io::Error },
     #[error(
@@ -77,6 +80,9 @@ pub(super) enum ReadError {
         "{name}, frame {frame}, byte {at}: the line `FRAME` has no end in {LONGEST_LINE} bytes; make the file again"
     )]
     LongLine { name: String, frame: u64, at: u64 },
+    /// It was over before more came; nobody has to hear of it.
+    #[error("the run has ended")]
+    Over,
 }
 
 /// What stands in front of every frame.
@@ -120,35 +126,43 @@ impl FrameReader {
         self.format.planes(self.size).map(|plane| plane.row_bytes * plane.rows).sum()
     }
 
-    /// The next frame, for the call of this number; none at the end. Asked again under the number it failed at, it
-    /// fails again.
+    /// The next frame, for the call of this number; none at the end, nor where it has not all come before it is `over`.
+    /// Asked again under the number it failed at, it fails again.
     fn next(
         &mut self,
         number: u64,
         lend: impl FnOnce(Format, Size) -> Result<Frame, HandlerError>,
+        over: &dyn Fn() -> bool,
     ) -> Result<Option<Frame>, HandlerError> {
         if let Some((failed, problem)) = &self.failed {
             return if *failed == number { Err(HandlerError::failed(problem.as_str())) } else { Ok(None) };
         }
         // Before anything is read: where there is no memory the stream is still in step.
         let mut frame = lend(self.format, self.size)?;
-        if !self.begin().map_err(|error| self.fail(number, &error))? {
-            return Ok(None);
+        match self.begin(over) {
+            Ok(true) => {}
+            Ok(false) | Err(ReadError::Over) => return Ok(None),
+            Err(error) => return Err(self.fail(number, &error)),
         }
         let mut meta = *frame.meta();
         meta.yuv = self.yuv;
         frame.set_meta(meta);
         let mut bytes = frame.fill().expect("a frame that was just lent has one holder");
-        let read = self.planes(&mut bytes);
+        let read = self.planes(&mut bytes, over);
         drop(bytes);
-        read.map_err(|error| self.fail(number, &error))?;
+        match read {
+            Ok(()) => {}
+            Err(ReadError::Over) => return Ok(None),
+            Err(error) => return Err(self.fail(number, &error)),
+        }
         self.frames += 1;
         Ok(Some(frame))
     }
 
     /// Reads the next frame and sends it.
     pub(super) fn send_next(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let frame = self.next(call.now().number, |format, size| Ok(call.lend(format, size)?))?;
+        let lend = |format, size| Ok(call.lend(format, size)?);
+        let frame = self.next(call.now().number, lend, &|| call.is_ending())?;
         let Some(frame) = frame else { return Ok(Flow::Ended) };
         call.send(0, frame);
         Ok(Flow::Produced)
@@ -161,15 +175,15 @@ impl FrameReader {
     }
 
     /// Whether a frame begins here; reads what stands in front of it.
-    fn begin(&mut self) -> Result<bool, ReadError> {
+    fn begin(&mut self, over: &dyn Fn() -> bool) -> Result<bool, ReadError> {
         let (mut found, mut first) = ([0; 5], 0);
         let read = match self.lead {
-            Lead::Nothing => self.origin.with(|from| has_more(from)).map(|more| {
+            Lead::Nothing => self.origin.with(|from| has_more(from, over)).map(|more| {
                 first = usize::from(more);
                 true
             }),
             Lead::Line => self.origin.with(|from| {
-                first = fill(from, &mut found).map_err(|(_, error)| error)?;
+                first = fill(from, &mut found, over).map_err(|(_, error)| error)?;
                 Ok(&found == b"FRAME")
             }),
         };
@@ -187,7 +201,8 @@ impl FrameReader {
                 found: found[..first].escape_ascii().to_string(),
             }),
             Lead::Line => {
-                let (taken, ended) = self.origin.with(|from| skip_line(from)).map_err(|error| self.broken(error))?;
+                let (taken, ended) =
+                    self.origin.with(|from| skip_line(from, over)).map_err(|error| self.broken(error))?;
                 if !ended && taken < LONGEST_LINE {
                     let at = self.at + (found.len() + taken) as u64;
                     return Err(self.short(at, self.whole()));
@@ -202,7 +217,7 @@ impl FrameReader {
     }
 
     /// Reads the planes of a frame into their places.
-    fn planes(&mut self, into: &mut [u8]) -> Result<(), ReadError> {
+    fn planes(&mut self, into: &mut [u8], over: &dyn Fn() -> bool) -> Result<(), ReadError> {
         let (mut missing, begun) = (self.whole(), self.at);
         for plane in self.format.planes(self.size) {
             // A plane without padding is one read.
@@ -214,7 +229,7 @@ impl FrameReader {
             for row in 0..count {
                 let start = (plane.start + row * step) as usize;
                 let row = &mut into[start..start + length as usize];
-                let got = match self.origin.with(|from| fill(from, row)) {
+                let got = match self.origin.with(|from| fill(from, row, over)) {
                     Ok(got) => got as u64,
                     Err((got, error)) => {
                         self.at += got as u64;
@@ -237,23 +252,26 @@ impl FrameReader {
     }
 
     fn broken(&self, error: io::Error) -> ReadError {
+        if is_pause(&error) {
+            return ReadError::Over;
+        }
         ReadError::Broken { name: self.name.clone(), frame: self.frames, at: self.at, error }
     }
 }
 
 /// Whether there is at least one byte more.
-fn has_more(from: &mut dyn BufRead) -> io::Result<bool> {
+fn has_more(from: &mut dyn BufRead, over: &dyn Fn() -> bool) -> io::Result<bool> {
     loop {
         match from.fill_buf() {
             Ok(bytes) => return Ok(!bytes.is_empty()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_pause(&error) && !over() => {}
             Err(error) => return Err(error),
         }
     }
 }
 
 /// Reads until this is full or the stream ends, and says how much that was.
-fn fill(from: &mut dyn BufRead, mut into: &mut [u8]) -> Result<usize, (usize, io::Error)> {
+fn fill(from: &mut dyn BufRead, mut into: &mut [u8], over: &dyn Fn() -> bool) -> Result<usize, (usize, io::Error)> {
     let mut got = 0;
     while !into.is_empty() {
         match from.read(into) {
@@ -262,7 +280,7 @@ fn fill(from: &mut dyn BufRead, mut into: &mut [u8]) -> Result<usize, (usize, io
                 got += read;
                 into = &mut into[read..];
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_pause(&error) && !over() => {}
             Err(error) => return Err((got, error)),
         }
     }
@@ -271,10 +289,10 @@ fn fill(from: &mut dyn BufRead, mut into: &mut [u8]) -> Result<usize, (usize, io
 
 /// Goes past the next line end: how many bytes that took, and whether there was one. A frame's own parameters tell
 /// nothing that is needed here.
-fn skip_line(from: &mut dyn BufRead) -> io::Result<(usize, bool)> {
+fn skip_line(from: &mut dyn BufRead, over: &dyn Fn() -> bool) -> io::Result<(usize, bool)> {
     let mut taken = 0;
     while taken < LONGEST_LINE {
-        if !has_more(from)? {
+        if !has_more(from, over)? {
             return Ok((taken, false));
         }
         let bytes = from.fill_buf()?;
@@ -307,7 +325,7 @@ mod tests {
 
     fn take(reader: &mut FrameReader, number: u64, pool: &HostPool) -> Result<Option<Frame>, String> {
         let lend = |format, size| pool.lend(Meta::new(format, size)).map_err(HandlerError::from);
-        reader.next(number, lend).map_err(|error| error.to_string())
+        reader.next(number, lend, &|| false).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -411,6 +429,36 @@ mod tests {
         assert!(take(&mut reader, 0, &pool).unwrap().is_some());
         let error = take(&mut reader, 1, &pool).unwrap_err();
         assert!(error.starts_with("`t`, frame 1, byte 6: the cable is out"), "{error}");
+    }
+
+    /// Gives what it has, and then keeps silent.
+    struct Silent(Cursor<Vec<u8>>);
+
+    impl Read for Silent {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            match self.0.read(into)? {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                read => Ok(read),
+            }
+        }
+    }
+
+    #[test]
+    fn a_silent_stream_is_asked_until_the_run_is_over_and_then_ends_without_an_error() {
+        let pool = HostPool::new(1 << 20);
+        let lend = |format, size| pool.lend(Meta::new(format, size)).map_err(HandlerError::from);
+        for silent_after in ["", "FRA", "FRAME", "FRAME X", "FRAME\n", "FRAME\nabc"] {
+            let bytes = [b"FRAME\nabcd", silent_after.as_bytes()].concat();
+            let from = BufReader::new(Silent(Cursor::new(bytes)));
+            let mut reader = reader(from, Lead::Line, Format::Gray8, (2, 2));
+            let asked = std::cell::Cell::new(0);
+            let over = || asked.replace(asked.get() + 1) == 5;
+            assert!(reader.next(0, lend, &over).unwrap().is_some());
+            assert_eq!(asked.get(), 0, "what is there is not waited for");
+            assert!(reader.next(1, lend, &over).unwrap().is_none(), "{silent_after:?}");
+            assert_eq!(asked.get(), 6, "{silent_after:?}");
+        }
+        assert_eq!(pool.held().len(), 0);
     }
 
     proptest! {

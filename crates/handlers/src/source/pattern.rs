@@ -37,7 +37,13 @@ pub static ENTRY: Entry = Entry {
         defaults("size", ValueType::Size, "1280x720", Liveness::Fixed, "width and height"),
         defaults("fps", ValueType::Rate, "30", Liveness::Fixed, "frames per second, which also sets the motion"),
         optional("frames", int(1, i64::MAX), Liveness::Fixed, "how many frames to make; endless if not given"),
-        defaults("color", ValueType::Color, "000000", Liveness::Live, "the colour of kind=solid"),
+        defaults(
+            "color",
+            ValueType::Color,
+            "000000",
+            Liveness::Live,
+            "the colour of kind=solid; patterns are opaque, so its alpha does not count",
+        ),
         defaults("seed", int(0, u32::MAX as i64), "0", Liveness::Live, "where the noise of kind=noise starts"),
         defaults("label", ValueType::Bool, "true", Liveness::Rebuild, "whether kind=ball shows the frame number"),
     ],
@@ -94,7 +100,7 @@ impl Settings {
             "noise" => Kind::Noise { seed: given.int("seed").and_then(|seed| u32::try_from(seed).ok()).unwrap_or(0) },
             "solid" => Kind::Solid {
                 color: match given.get("color") {
-                    Some(Value::Color(color)) => *color,
+                    Some(Value::Color([r, g, b, _])) => [*r, *g, *b, 255],
                     _ => [0, 0, 0, 255],
                 },
             },

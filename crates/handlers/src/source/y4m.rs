@@ -6,8 +6,6 @@
 //! Always: eight bits a sample; the header is read where probing reads it, so that both agree. Where a tag places
 //! chroma at the left of its pixels (C420mpeg2) it is still taken to be in their middle.
 
-use std::io::BufRead;
-
 use vramp_plan::catalog::{
     Entry, FormatRule, Liveness, Output, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status, ValueType,
 };
@@ -16,7 +14,7 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Setup, Worke
 
 use super::frame_reader::{FrameReader, Lead, Origin};
 use crate::declare::required;
-use crate::probe::{FileProbe, standard_input_header};
+use crate::probe::{FileProbe, first_line, standard_input_header};
 
 /// What the source `y4m` declares.
 pub static ENTRY: Entry = Entry {
@@ -73,7 +71,7 @@ impl FrameHandler for Y4m {
         }
         let mut origin = Origin::open(path).map_err(HandlerError::failed)?;
         let head = match &origin {
-            Origin::Standard => standard_input_header().to_vec(),
+            Origin::Standard(_) => standard_input_header().to_vec(),
             #[cfg(test)]
             Origin::Memory(_) => Vec::new(),
             Origin::File(_) => {
@@ -93,12 +91,6 @@ impl FrameHandler for Y4m {
         self.state = State::default();
         Ok(())
     }
-}
-
-fn first_line(from: &mut dyn BufRead) -> std::io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    from.read_until(b'\n', &mut line)?;
-    Ok(line)
 }
 
 /// What the tags of a header say of colours. The matrix is a tag of vramp's own, since there is none in common use.

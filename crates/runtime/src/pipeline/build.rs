@@ -135,8 +135,11 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let Wiring { joined, crossing, links, .. } = wiring;
 
     let workplace = || {
-        let place =
-            Workplace::new(pool.clone()).threads(wishes.threads).counting(Arc::clone(&tally)).slowed(wishes.slowed);
+        let place = Workplace::new(pool.clone())
+            .threads(wishes.threads)
+            .counting(Arc::clone(&tally))
+            .slowed(wishes.slowed)
+            .stopper(stop.clone());
         let place = place.passing(Arc::clone(&passed));
         match &wishes.listener {
             Some(listener) => place.listener(Arc::clone(listener)),

@@ -410,6 +410,11 @@ impl Stopper {
         self.stopped.load(Ordering::Acquire)
     }
 
+    /// Whether it was stopped, or is to finish.
+    pub fn is_ending(&self) -> bool {
+        self.is_stopped() || self.finishing.load(Ordering::Acquire)
+    }
+
     fn ring(&self) {
         self.bells.iter().for_each(Bell::ring);
     }

@@ -1,0 +1,108 @@
+//! Reading from what may never answer, such as a pipe that nobody writes to, in turns that come back.
+//!
+//! Owns the wait for bytes, and the one buffer of standard input.
+//! Does not know headers or frames, nor when to give up: whoever reads decides between two turns.
+//!
+//! Always: a turn comes back within [`TURN`], with bytes, the end, or `WouldBlock`; nothing that was read is lost by it.
+//! Where a system cannot wait like this, it reads until bytes are there.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::sync::{Mutex, OnceLock};
+#[cfg(unix)]
+use std::{os::fd::AsFd, time::Duration};
+
+/// How long a turn waits: short for whoever pressed Ctrl-C, and some twenty wake-ups a second for an idle pipe.
+#[cfg(unix)]
+const TURN: Duration = Duration::from_millis(50);
+/// What is read ahead. Planes larger than this go straight into the frame; rows and frame lines share one read.
+const BUFFER_BYTES: usize = 256 << 10;
+
+#[cfg(unix)]
+type StandardInput = File;
+#[cfg(not(unix))]
+type StandardInput = io::Stdin;
+
+/// Something that is read in turns.
+#[derive(Debug)]
+pub(crate) struct Patient<R> {
+    from: R,
+    /// Whether it may keep a reader waiting. A file on a disk has all it will ever have.
+    waits: bool,
+}
+
+impl Patient<File> {
+    /// A file, buffered.
+    pub(crate) fn file(from: File) -> io::Result<BufReader<Patient<File>>> {
+        let waits = !from.metadata()?.is_file();
+        Ok(BufReader::with_capacity(BUFFER_BYTES, Patient { from, waits }))
+    }
+}
+
+/// Standard input, which is one stream however many read from it: what one has read ahead, the next one gets.
+pub(crate) type Standard = Mutex<BufReader<Patient<StandardInput>>>;
+
+/// Standard input.
+pub(crate) fn standard_input() -> io::Result<&'static Standard> {
+    static INPUT: OnceLock<Standard> = OnceLock::new();
+    if let Some(input) = INPUT.get() {
+        return Ok(input);
+    }
+    #[cfg(unix)]
+    let from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    #[cfg(not(unix))]
+    let from = io::stdin();
+    let reader = BufReader::with_capacity(BUFFER_BYTES, Patient { from, waits: true });
+    Ok(INPUT.get_or_init(|| Mutex::new(reader)))
+}
+
+#[cfg(unix)]
+impl<R: Read + AsFd> Read for Patient<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        if self.waits {
+            let turn = Timespec { tv_sec: 0, tv_nsec: TURN.subsec_nanos().into() };
+            // A stream whose other end is gone is ready too: to say that it has ended.
+            if poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&turn))? == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+        self.from.read(into)
+    }
+}
+
+#[cfg(not(unix))]
+impl<R: Read> Read for Patient<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let _ = self.waits;
+        self.from.read(into)
+    }
+}
+
+/// Whether an error says that nothing went wrong: a signal came, or a turn was over.
+pub(crate) fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{BufRead, Write};
+
+    use super::*;
+
+    #[test]
+    fn a_silent_pipe_comes_back_and_loses_nothing() {
+        let (read, mut write) = io::pipe().unwrap();
+        let mut reader = BufReader::new(Patient { from: read, waits: true });
+        assert!(is_pause(&reader.fill_buf().unwrap_err()));
+        write.write_all(b"abc").unwrap();
+        let mut line = Vec::new();
+        assert!(is_pause(&reader.read_until(b'\n', &mut line).unwrap_err()));
+        assert_eq!(line, b"abc");
+        write.write_all(b"d\n").unwrap();
+        drop(write);
+        reader.read_until(b'\n', &mut line).unwrap();
+        assert_eq!(line, b"abcd\n");
+        assert_eq!(reader.fill_buf().unwrap(), b"", "an end is an end, not a pause");
+    }
+}

@@ -51,3 +51,14 @@ fn y4m_and_raw_read_write_and_convert_without_allocating() {
         }
     }
 }
+
+#[test]
+fn pictures_are_written_without_allocating_also_over_those_that_are_there() {
+    assert!(is_counted());
+    let path = room("steady_pictures").join("p-%03d.png").display().to_string();
+    let shots: Vec<Shot> = (0..40).map(|n| Shot::made(Format::Rgba8, size(45, 31), n)).collect();
+    for way in ["new", "there"] {
+        let write = make(&sink::png::ENTRY, &[("path", &path)], None).unwrap();
+        assert_eq!(later(vec![Box::new(Play(shots.clone())), write]), 0, "{way}");
+    }
+}

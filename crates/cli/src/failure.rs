@@ -5,10 +5,11 @@
 //!
 //! Always: a failure is reported once, here; a reader that went away is no failure.
 
+use std::ops::Range;
 use std::process::ExitCode;
 
 use vramp::SessionError;
-use vramp::plan::{Mistakes, NoPlan};
+use vramp::plan::{Mistakes, NoPlan, Source};
 use vramp::runtime::PrepareError;
 use vramp::verify::VerifyError;
 
@@ -32,20 +33,34 @@ pub(crate) enum Failure {
     Interrupted,
     /// Whoever read standard output has gone.
     ReaderGone,
+    /// One of these, and where in the pipeline the handler stands that it names.
+    At(Box<Failure>, Source, Range<usize>),
 }
 
 impl Failure {
     /// Prints it and says the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Failure::Failed(error) | Failure::Wrong(error) | Failure::NoPlan(error) => {
-                error_line(&format!("{error:#}"));
+            Failure::Failed(_) | Failure::Wrong(_) | Failure::NoPlan(_) => {
+                error_line(&self.words().unwrap_or_default());
             }
             Failure::Mistakes(mistakes) => page::words(&mistakes.render(page::colour_on_stderr())),
             Failure::Budget(all) | Failure::Different(all) => all.iter().for_each(|words| error_line(words)),
             Failure::Interrupted | Failure::ReaderGone => {}
+            Failure::At(why, source, place) => {
+                why.report();
+                page::words(&source.show(place, "from here", page::colour_on_stderr()));
+            }
         }
         ExitCode::from(self.code())
+    }
+
+    /// The words of one that may name a handler.
+    pub(crate) fn words(&self) -> Option<String> {
+        match self {
+            Failure::Failed(error) | Failure::Wrong(error) | Failure::NoPlan(error) => Some(format!("{error:#}")),
+            _ => None,
+        }
     }
 
     /// The exit code.
@@ -58,6 +73,7 @@ impl Failure {
             Failure::Budget(_) => 4,
             Failure::Different(_) => 5,
             Failure::Interrupted => 130,
+            Failure::At(why, ..) => why.code(),
         }
     }
 }

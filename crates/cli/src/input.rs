@@ -82,31 +82,56 @@ impl Given {
     }
 }
 
-/// Reads and checks the graph that a command was given.
-pub(crate) fn read_graph(pipeline: &OsStr, catalog: &Catalog) -> Result<Graph, Failure> {
-    read_checked(pipeline, catalog).map(|(_, graph)| graph)
+/// A graph that was read and checked, and the text it was read from.
+pub(crate) struct Written {
+    source: Source,
+    /// As it was written.
+    pub(crate) spec: GraphSpec,
+    /// As it was meant.
+    pub(crate) graph: Graph,
 }
 
-/// As `read_graph`, with the graph as it was written.
-pub(crate) fn read_checked(pipeline: &OsStr, catalog: &Catalog) -> Result<(GraphSpec, Graph), Failure> {
-    let given = Given::find(pipeline)?;
-    let reading = given.read(catalog);
-    if !reading.mistakes.is_empty() {
-        let mut mistakes = reading.mistakes;
-        mistakes.extend(certain_mistakes(&reading.spec, catalog));
-        return Err(given.mistakes(mistakes));
+impl Written {
+    /// Reads and checks the graph that a command was given.
+    pub(crate) fn read(pipeline: &OsStr, catalog: &Catalog) -> Result<Written, Failure> {
+        let given = Given::find(pipeline)?;
+        let Reading { spec, mut mistakes } = given.read(catalog);
+        if !mistakes.is_empty() {
+            mistakes.extend(certain_mistakes(&spec, catalog));
+            return Err(given.mistakes(mistakes));
+        }
+        if let (true, Some(reader)) = (pipeline == "-", reads_standard_input(&spec)) {
+            return Err(Failure::Wrong(anyhow!(
+                "{reader} reads frames from standard input (path=-), and the pipeline itself came from there; give the \
+                 pipeline as text or as a file"
+            )));
+        }
+        match Graph::check(&spec, catalog, &FileProbe) {
+            Ok(graph) => Ok(Written { source: given.source, spec, graph }),
+            Err(CheckError::Mistakes(list)) => Err(given.mistakes(list)),
+            Err(error @ CheckError::Probe(_)) => {
+                Err(placed(Failure::Failed(anyhow::Error::new(error)), &given.source, &spec))
+            }
+        }
     }
-    if let (true, Some(reader)) = (pipeline == "-", reads_standard_input(&reading.spec)) {
-        return Err(Failure::Wrong(anyhow!(
-            "{reader} reads frames from standard input (path=-), and the pipeline itself came from there; give the \
-             pipeline as text or as a file"
-        )));
+
+    /// A failure that came later, with the place of the handler that it names.
+    pub(crate) fn place(&self, why: Failure) -> Failure {
+        placed(why, &self.source, &self.spec)
     }
-    let graph = Graph::check(&reading.spec, catalog, &FileProbe).map_err(|error| match error {
-        CheckError::Mistakes(list) => given.mistakes(list),
-        CheckError::Probe(_) => Failure::Failed(anyhow::Error::new(error)),
-    })?;
-    Ok((reading.spec, graph))
+}
+
+/// A failure with the place of the handler that its words begin with: the setting that they quote, or its kind.
+fn placed(why: Failure, source: &Source, spec: &GraphSpec) -> Failure {
+    let Some(words) = why.words() else { return why };
+    let named = words.split([':', ' ']).next().unwrap_or_default();
+    let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
+    let handler = &spec.handlers()[at];
+    let quoted = handler.settings.values().find(|setting| words.contains(&format!("`{}`", setting.value)));
+    match quoted.map_or(&handler.place, |setting| &setting.place) {
+        Place(Some(place)) => Failure::At(Box::new(why), source.clone(), place.clone()),
+        Place(None) => why,
+    }
 }
 
 /// The name of a source that reads standard input: nothing leads into it, which tells it from a sink of its kind.

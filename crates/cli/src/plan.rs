@@ -12,7 +12,7 @@ use vramp::plan::{Plan, PlannedLink, PortAt, Profile, Ramp};
 
 use crate::args::{Form, PlanArgs};
 use crate::failure::Failure;
-use crate::input::read_graph;
+use crate::input::Written;
 use crate::{page, session};
 
 /// The device class that is assumed where nothing is known.
@@ -24,8 +24,9 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
     }
     let (profile, warning) = figures(args)?;
     let kinds = vramp::kinds();
-    let graph = read_graph(&args.pipeline, kinds.catalog())?;
-    let mut plan = session::of(&args.wishes, &graph, &kinds)?.profile(profile).plan()?;
+    let written = Written::read(&args.pipeline, kinds.catalog())?;
+    let planned = session::of(&args.wishes, &written.graph, &kinds)?.profile(profile).plan();
+    let mut plan = planned.map_err(|why| written.place(why.into()))?;
     plan.warnings.extend(warning);
     if !args.wishes.budget.is_empty() {
         plan.warnings.push("--budget has no effect on a plan; a run measures it".to_owned());

@@ -107,3 +107,28 @@ fn ten_thousand_handlers_in_a_file_are_planned_and_printed() {
     // Tens of milliseconds where the planner is optimised; this bound only catches something quadratic.
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
+
+#[test]
+fn what_only_turns_out_to_be_wrong_later_is_shown_in_its_place_too() {
+    for (pipeline, code, words, caret) in [
+        ("image path=no.png ! null", 1, "error: image0: `no.png` cannot be read", "           ^^^^^^ from here"),
+        (
+            "pattern frames=1 ! lut path=no.cube ! null",
+            1,
+            "error: lut0: `no.cube` cannot be read",
+            "                            ^^^^^^^ from here",
+        ),
+        (
+            "pattern size=20x20 ! crop size=40x40 ! null",
+            3,
+            "error: crop0: 40x40 at 0,0 does not lie within the 20x20",
+            "                     ^^^^ from here",
+        ),
+    ] {
+        let run = ends_with(code, vramp(&["run", pipeline, "--cpu"]));
+        assert!(run.err.starts_with(words) && run.err.contains(pipeline), "{}", run.err);
+        assert!(run.err.contains(caret), "{}", run.err);
+    }
+    let run = ends_with(3, vramp(&["plan", "pattern size=20x20 ! crop size=40x40 ! null"]));
+    assert!(run.err.contains("^^^^ from here"), "{}", run.err);
+}

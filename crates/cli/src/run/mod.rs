@@ -30,7 +30,7 @@ use vramp::runtime::{Kinds, Listener, Outcome, RunError, Trace};
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, chainless};
-use crate::input::read_checked;
+use crate::input::Written;
 use crate::interrupt::Interrupts;
 use crate::trace::TraceFile;
 use crate::{page, plan, session};
@@ -39,20 +39,25 @@ use words::{leaks, memory_used, plan_line, summary};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
-    let wishes = &args.wishes;
     let kinds = vramp::kinds();
-    let (spec, graph) = read_checked(&args.pipeline, kinds.catalog())?;
-    let streams = Streams::of(&graph);
+    let written = Written::read(&args.pipeline, kinds.catalog())?;
+    play(args, &written, &kinds, &interrupts).map_err(|why| written.place(why))
+}
+
+fn play(args: &RunArgs, written: &Written, kinds: &Kinds, interrupts: &Interrupts) -> Result<(), Failure> {
+    let Written { spec, graph, .. } = written;
+    let wishes = &args.wishes;
+    let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
     if wishes.verify {
         if args.trace.is_some() {
             return Err(Failure::Wrong(anyhow!("--trace: --verify compares instead of running; drop one of the two")));
         }
-        return verify::run(args, &spec, &graph, &kinds);
+        return verify::run(args, spec, graph, kinds);
     }
     streams.refuse_drawing_elsewhere()?;
-    let live = Live::new(wishes.quiet, Total::of(&graph, args.frames, args.seconds), streams.draws());
-    let Ready { prepared, timeline } = Ready::make(args, &graph, &kinds, live.listener())?;
+    let live = Live::new(wishes.quiet, Total::of(graph, args.frames, args.seconds), streams.draws());
+    let Ready { prepared, timeline } = Ready::make(args, graph, kinds, live.listener())?;
     interrupts.stop_instead(prepared.pipeline.stopper());
     live.begin();
     let outcome = prepared.run(args.seconds);

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use ratatui::crossterm::event::Event;
-use vramp::runtime::{Outcome, PrepareError, Stopper, Watch};
+use vramp::runtime::{Kinds, Outcome, PrepareError, Stopper, Watch};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::input::read_checked;
+use crate::input::Written;
 use crate::interrupt::Interrupts;
 use crate::page;
 use crate::run::{Held, Ready, Streams, conclude};
@@ -40,8 +40,13 @@ const NOTICE: Duration = Duration::from_millis(50);
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     args.wishes.refuse_verify("top")?;
     let kinds = vramp::kinds();
-    let (_, graph) = read_checked(&args.pipeline, kinds.catalog())?;
-    let streams = Streams::of(&graph);
+    let written = Written::read(&args.pipeline, kinds.catalog())?;
+    play(args, &written, &kinds).map_err(|why| written.place(why))
+}
+
+fn play(args: &RunArgs, written: &Written, kinds: &Kinds) -> Result<(), Failure> {
+    let graph = &written.graph;
+    let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
     if !io::stdout().is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
         return Err(Failure::Wrong(anyhow!(
@@ -52,7 +57,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     streams.refuse_under("top")?;
     let interrupts = Interrupts::listen()?;
     let held = Held::new();
-    let Ready { prepared, timeline } = Ready::make(args, &graph, &kinds, held.listener())?;
+    let Ready { prepared, timeline } = Ready::make(args, graph, kinds, held.listener())?;
     let (watch, stopper) = (prepared.pipeline.watch(), prepared.pipeline.stopper());
     interrupts.stop_instead(stopper.clone());
     let setting = Setting::of(&prepared.plan);

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,18 @@ impl Source {
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Source {
         Source { name: name.into(), text: text.into() }
     }
+
+    /// Shows a place in it, with a caret and this below: for what only turned out to be wrong after it was read.
+    pub fn show(&self, place: &Range<usize>, words: &str, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        renderer.render(&[Group::with_level(Level::ERROR).element(self.snippet(place, words))])
+    }
+
+    fn snippet<'a>(&'a self, place: &Range<usize>, words: &'a str) -> Snippet<'a, Annotation<'a>> {
+        let (window, first_line, place) = window(&self.text, place);
+        let caret = AnnotationKind::Primary.span(place).label(words);
+        Snippet::source(window).line_start(first_line).path(self.name.as_ref()).annotation(caret)
+    }
 }
 
 /// Every mistake found in one reading.
@@ -99,15 +111,7 @@ impl Mistakes {
     fn render_one(&self, renderer: &Renderer, mistake: &Mistake) -> String {
         let mut group = Group::with_title(Level::ERROR.primary_title(mistake.title.as_str()));
         match (&self.source, &mistake.span) {
-            (Some(source), Some(span)) => {
-                let (window, first_line, span) = window(&source.text, span);
-                group = group.element(
-                    Snippet::source(window)
-                        .line_start(first_line)
-                        .path(source.name.as_ref())
-                        .annotation(AnnotationKind::Primary.span(span).label(mistake.expected.as_str())),
-                );
-            }
+            (Some(source), Some(span)) => group = group.element(source.snippet(span, &mistake.expected)),
             _ => group = group.element(Level::NOTE.message(mistake.expected.as_str())),
         }
         if let Some(help) = &mistake.help {
@@ -160,6 +164,14 @@ mod tests {
         assert!(shown.contains("pattern ! blru ! null"), "{shown}");
         assert!(shown.contains("^^^^ expected a handler"), "{shown}");
         assert!(shown.contains("did you mean `blur`?"), "{shown}");
+    }
+
+    #[test]
+    fn a_place_can_be_shown_without_calling_it_a_mistake() {
+        let source = Source::new("pipeline", "image path=no.png ! null");
+        let shown = source.show(&(11..17), "given here", false);
+        assert!(shown.starts_with(" --> pipeline:1:12\n"), "{shown}");
+        assert!(shown.contains("image path=no.png ! null") && shown.ends_with("^^^^^^ given here"), "{shown}");
     }
 
     #[test]

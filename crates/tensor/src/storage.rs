@@ -561,3 +561,21 @@ impl State {
         }
     }
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_disposed_of_is_not_restored_and_counts_do_not_drift() {
+        let context = Context::on_host();
+        let tensor = context.tensor(&[1.0_f32], &[1]).unwrap();
+        let storage = Arc::clone(tensor.storage());
+        tensor.dispose();
+        assert!(!storage.restore(context.pool().lend("test", 4).unwrap()));
+        assert!(storage.check(Asking::nobody("test")).is_err());
+        drop((tensor, storage));
+        let memory = context.memory();
+        assert_eq!((memory.tensors, memory.buffers, memory.bytes()), (0, 0, 0));
+    }
+}

@@ -437,3 +437,21 @@ impl Drop for SwapBack<'_> {
         std::mem::swap(&mut lane.recording, self.recording);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_fails_leaves_no_part_for_the_next_to_take_for_his_own() {
+        let side = Side::on(&Device::choose().open().unwrap()).unwrap();
+        let (one, two) = (side.lend("test", 16).unwrap(), side.lend("test", 16).unwrap());
+        side.write("test", &one, 0, &[1; 16]).unwrap();
+        side.write("test", &two, 0, &[2; 16]).unwrap();
+        let beyond = side.ask_for("test", &[(one, 0, 16), (two.clone(), 0, 4096)]);
+        assert!(beyond.is_err());
+        let read = side.ask("test", &two, 0, 16).unwrap().wait(<[u8]>::to_vec).unwrap();
+        assert_eq!(read, [2; 16]);
+        assert!(side.ask_for("test", &[]).is_err(), "and nothing is no download");
+    }
+}

@@ -40,7 +40,7 @@ pub use expr::{Expr, Operand, Reduction};
 #[cfg(not(target_arch = "wasm32"))]
 pub use expr::{Trial, Tuning};
 #[cfg(not(target_arch = "wasm32"))]
-pub use files::{Corrupt, FileError, Folder, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
+pub use files::{Corrupt, FileError, Folder, Found, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
 pub use image::{Layout, Picture, Resize};
 pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
 #[cfg(not(target_arch = "wasm32"))]
@@ -59,7 +59,7 @@ pub use store::{
     StoreReport, Synced, TensorLease, TensorReport,
 };
 #[cfg(not(target_arch = "wasm32"))]
-pub use store::{Persisted, Recovered, Restored};
+pub use store::{Persisted, Recovered, Recovery, Restored};
 pub use tensor::Tensor;
 #[cfg(not(target_arch = "wasm32"))]
 pub use texture::TensorTexture;

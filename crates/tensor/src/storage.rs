@@ -38,6 +38,8 @@ pub(crate) struct Storage {
     state: Mutex<State>,
 }
 
+/// Where there is no reason why they are gone, one of the two sides has the newest values: every `expect` here is about
+/// that. A side gives its copy up only where the other one's is as new, or together with the reason.
 #[derive(Default)]
 struct State {
     host: Option<Copy<Arc<Block>>>,
@@ -176,6 +178,24 @@ impl Storage {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The same unless nobody does any more, which is for good; says whether it did.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn enter_if_used(&self) -> bool {
+        let more = |users: usize| (users > 0).then(|| users + 1);
+        self.users.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
+    }
+
+    /// Whether its memory on the device is that of a buffer.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn is_in(&self, buffer: &Buffer) -> bool {
+        let state = self.state();
+        state.device.as_ref().is_some_and(|copy| {
+            let there = &copy.of.0;
+            // Two devices may give the same number to two buffers.
+            there.side().device().owns(buffer) && there.buffer().raw() == buffer.raw()
+        })
+    }
+
     /// One fewer does; the last one takes the values along.
     pub(crate) fn leave(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -191,6 +211,12 @@ impl Storage {
         #[cfg(target_arch = "wasm32")]
         let device = false;
         Location { host, device }
+    }
+
+    /// Writes so far, those that were lost with a device too.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn writes(&self) -> u64 {
+        self.state().writes
     }
 
     /// Bytes that it takes on the device, and on the host.
@@ -253,7 +279,7 @@ impl Storage {
             None => side.lend(asking.op, self.bytes)?,
         };
         if self.bytes > 0 {
-            side.upload(asking.op, &buffer, &block)?;
+            side.upload(asking.op, &buffer, 0, &block)?;
             self.context.counts().uploads.fetch_add(1, Ordering::Relaxed);
         }
         if state.device.is_none() {
@@ -268,25 +294,36 @@ impl Storage {
     pub(crate) fn read<T>(
         &self,
         asking: Asking<'_>,
-        (start, end): (usize, usize),
+        range: (usize, usize),
         show: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, TensorError> {
+        self.read_up_to(asking, range, show).map(|(shown, _)| shown)
+    }
+
+    /// The same, and up to which write they were.
+    pub(crate) fn read_up_to<T>(
+        &self,
+        asking: Asking<'_>,
+        (start, end): (usize, usize),
+        show: impl FnOnce(&[u8]) -> T,
+    ) -> Result<(T, u64), TensorError> {
         let state = self.state();
         state.check(asking)?;
+        let write = state.writes;
         self.context.counts().host_reads.fetch_add(1, Ordering::Relaxed);
         if let Some(host) = state.host.as_ref().filter(|copy| copy.write == state.writes) {
             let block = Arc::clone(&host.of);
             drop(state);
-            return Ok(show(&block.bytes()[start..end]));
+            return Ok((show(&block.bytes()[start..end]), write));
         }
         if start == end {
-            return Ok(show(&[]));
+            return Ok((show(&[]), write));
         }
         #[cfg(not(target_arch = "wasm32"))]
         {
             let asked = state.ask(asking.op, (start, end))?;
             drop(state);
-            asked.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))
+            Ok((asked.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))?, write))
         }
         #[cfg(target_arch = "wasm32")]
         unreachable!("without a device the host has them")
@@ -340,21 +377,21 @@ impl Storage {
             return Ok(());
         }
         #[cfg(not(target_arch = "wasm32"))]
-        if let Some(copy) = &state.device {
+        {
             let end = start + bytes.len();
             let whole_words = start.is_multiple_of(4) && (end.is_multiple_of(4) || end == self.bytes);
-            if copy.write == state.writes && whole_words {
-                let there = copy.of.clone();
-                there.0.side().write(asking.op, there.0.buffer(), start, bytes)?;
+            let State { device, writes, .. } = &mut *state;
+            if let Some(copy) = device.as_mut().filter(|copy| copy.write == *writes && whole_words) {
+                copy.of.0.side().write(asking.op, copy.of.0.buffer(), start, bytes)?;
                 self.context.counts().uploads.fetch_add(1, Ordering::Relaxed);
-                state.writes += 1;
-                let now = state.writes;
-                state.device.as_mut().expect("it was there").write = now;
+                *writes += 1;
+                copy.write = *writes;
                 return Ok(());
             }
         }
         self.bring_down(&mut state, asking)?;
-        let host = state.host.as_mut().expect("they were brought down");
+        let State { host, writes, .. } = &mut *state;
+        let host = host.as_mut().expect("they were brought down");
         match Arc::get_mut(&mut host.of) {
             Some(block) => block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes),
             None => {
@@ -366,9 +403,8 @@ impl Storage {
                 self.context.counts().copies.fetch_add(1, Ordering::Relaxed);
             }
         }
-        state.writes += 1;
-        let now = state.writes;
-        state.host.as_mut().expect("it was there").write = now;
+        *writes += 1;
+        host.write = *writes;
         Ok(())
     }
 
@@ -430,14 +466,20 @@ impl Storage {
         is_newest
     }
 
-    /// Puts values into the place of those that are gone.
-    pub(crate) fn restore(&self, block: Block) {
+    /// Puts values into the place of those that went with a device; says whether it did. What was disposed of meanwhile is
+    /// counted no more and stays gone, and what somebody else restored keeps that.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn restore(&self, block: Block) -> bool {
         let mut state = self.state();
+        if !matches!(state.gone, Some(Gone::Lost(_))) {
+            return false;
+        }
         self.drop_host(&mut state);
         self.context.counts().add_host(self.bytes as u64);
         state.gone = None;
         state.writes += 1;
         state.host = Some(Copy { of: Arc::new(block), write: state.writes });
+        true
     }
 
     fn bring_down(&self, state: &mut State, asking: Asking<'_>) -> Result<(), TensorError> {
@@ -517,5 +559,23 @@ impl State {
             Some(Gone::Disposed) => Err(TensorError::Disposed { op, shape: shape.clone(), dtype }),
             Some(Gone::Lost(reason)) => Err(TensorError::Gone { op, shape: shape.clone(), reason: reason.clone() }),
         }
+    }
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_disposed_of_is_not_restored_and_counts_do_not_drift() {
+        let context = Context::on_host();
+        let tensor = context.tensor(&[1.0_f32], &[1]).unwrap();
+        let storage = Arc::clone(tensor.storage());
+        tensor.dispose();
+        assert!(!storage.restore(context.pool().lend("test", 4).unwrap()));
+        assert!(storage.check(Asking::nobody("test")).is_err());
+        drop((tensor, storage));
+        let memory = context.memory();
+        assert_eq!((memory.tensors, memory.buffers, memory.bytes()), (0, 0, 0));
     }
 }

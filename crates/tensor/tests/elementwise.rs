@@ -278,8 +278,6 @@ fn a_mistake_in_an_expression_is_told_when_it_is_run_and_then_work_goes_on() {
         assert_eq!(says(x.lazy().clamp(2.0, 1.0)), "clamp: from 2 to 1; the first may not be the larger");
         assert!(says(x.lazy().add(&other)).contains("different contexts"));
         assert_eq!(says(ints.lazy().mul(0.5)), "mul: 0.5 is no i32; `cast` the tensor first, or use another number");
-        let deep = (0..2000).fold(x.lazy(), |expr, _| expr.add(1.0));
-        assert!(says(deep).contains("more than 1000 ops in a row"));
         assert_eq!(context.memory(), before, "{side}: nothing is left behind");
         assert_eq!(x.add(1.0).unwrap().read::<f32>().unwrap(), [2.0; 6], "{side}");
     }

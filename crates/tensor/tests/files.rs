@@ -66,7 +66,7 @@ fn says(header: &str, values: usize, text: &str) {
 }
 
 #[test]
-fn a_mapped_file_shows_what_was_written() {
+fn an_open_file_has_what_was_written() {
     let own = Own::new("shows");
     let path = own.0.join("model.safetensors");
     let floats: Vec<u8> = [1.0_f32, -2.5, f32::NAN].iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -81,15 +81,21 @@ fn a_mapped_file_shows_what_was_written() {
     for file in [TensorFile::open(&path).unwrap(), TensorFile::read(&path).unwrap()] {
         assert_eq!(file.names().collect::<Vec<_>>(), ["none", "odd", "one", "weights \"é\"\n"]);
         for tensor in &tensors {
-            let read = file.tensor(tensor.name).unwrap();
-            assert_eq!(&read, tensor);
+            let found = file.tensor(tensor.name).unwrap();
+            assert_eq!((found.name, found.dtype, &found.shape), (tensor.name, tensor.dtype, &tensor.shape));
+            assert_eq!((found.bytes(), found.read().unwrap()), (tensor.bytes.len() as u64, tensor.bytes.to_vec()));
         }
         assert_eq!(file.tensors().flatten().count(), 4);
     }
-    let mapped = TensorFile::open(&path).unwrap();
-    let weights = mapped.tensor("weights \"é\"\n").unwrap();
-    assert_eq!(weights.bytes.as_ptr().align_offset(4), 0, "values can be used where they lie");
-    let missing = mapped.tensor("two").unwrap_err().to_string();
+    let opened = TensorFile::open(&path).unwrap();
+    let weights = opened.tensor("weights \"é\"\n").unwrap();
+    let mut part = [0; 5];
+    weights.read_at(3, &mut part).unwrap();
+    assert_eq!(part, floats[3..8]);
+    let beyond = weights.read_at(8, &mut part).unwrap_err().to_string();
+    assert!(beyond.starts_with("bytes 8 to 13 of `weights") && beyond.ends_with("which has 12"), "{beyond}");
+    assert!(weights.shown().is_none(), "they are on the disk");
+    let missing = opened.tensor("two").unwrap_err().to_string();
     assert!(missing.ends_with("has no tensor `two`; it has 4"), "{missing}");
     assert_eq!(own.files(), ["model.safetensors"], "nothing else is left");
 }
@@ -101,8 +107,35 @@ fn a_replaced_file_keeps_its_values_for_whoever_has_it_open() {
     TensorFile::write(&path, &[bytes_tensor("a", &[7; 10_000])]).unwrap();
     let before = TensorFile::open(&path).unwrap();
     TensorFile::write(&path, &[bytes_tensor("a", &[8; 3])]).unwrap();
-    assert!(before.tensor("a").unwrap().bytes.iter().all(|byte| *byte == 7));
-    assert_eq!(TensorFile::open(&path).unwrap().tensor("a").unwrap().bytes, [8; 3]);
+    assert_eq!(before.tensor("a").unwrap().read().unwrap(), [7; 10_000]);
+    assert_eq!(TensorFile::open(&path).unwrap().tensor("a").unwrap().read().unwrap(), [8; 3]);
+}
+
+#[test]
+fn a_file_that_another_program_cuts_short_is_an_error_with_the_numbers() {
+    let own = Own::new("short");
+    let path = own.0.join("a");
+    // Several pages, so that touching what is gone would end the process.
+    let had = TensorFile::write(&path, &[bytes_tensor("a", &vec![7; 100_000]), bytes_tensor("b", &[8; 10])]).unwrap();
+    let opened = TensorFile::open(&path).unwrap();
+    let has = had - 60_000;
+    fs::File::options().write(true).open(&path).unwrap().set_len(has).unwrap();
+    let found = opened.tensor("a").unwrap();
+    let end = had - 10;
+    assert_eq!(found.read().unwrap_err(), FileError::Shortened { path: path.clone(), end, had, has });
+    assert_eq!(
+        found.read().unwrap_err().to_string(),
+        format!(
+            "`{}` had {had} bytes when it was opened and has {has} now, and byte {end} was to be read: somebody cut it \
+             short; write it anew",
+            path.display()
+        )
+    );
+    assert!(matches!(opened.tensor("b").unwrap().read(), Err(FileError::Shortened { .. })));
+    let mut start = vec![0; 30_000];
+    found.read_at(0, &mut start).unwrap();
+    assert_eq!(start, vec![7; 30_000], "what is left can be had");
+    assert!(matches!(TensorFile::open(&path), Err(FileError::Malformed { .. })), "and whoever opens it now is told");
 }
 
 #[test]
@@ -129,7 +162,7 @@ fn what_cannot_be_written_leaves_what_was_there_and_nothing_else() {
     assert!(matches!(onto_folder, Err(FileError::System { act: "written", .. })), "{onto_folder:?}");
 
     assert_eq!(own.files(), ["a"]);
-    assert_eq!(TensorFile::open(&path).unwrap().tensor("a").unwrap().bytes, [7; 4]);
+    assert_eq!(TensorFile::open(&path).unwrap().tensor("a").unwrap().read().unwrap(), [7; 4]);
 }
 
 #[test]
@@ -226,7 +259,7 @@ fn a_foreign_type_is_named_with_the_way_out_and_spoils_no_other_tensor() {
                   \"b\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[12,14]},\
                   \"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[14,16]}}";
     let it = TensorFile::from_bytes("m", file(header, &[5; 16])).unwrap();
-    assert_eq!(it.tensor("w").unwrap().bytes, [5, 5]);
+    assert_eq!(it.tensor("w").unwrap().shown(), Some(&[5, 5][..]), "it is in memory");
     assert_eq!(it.metadata()["format"], "pt");
     let says = |name: &str| it.tensor(name).unwrap_err().to_string();
     assert_eq!(says("ids"), "`ids` in `m` is I64, which tensors do not have; save it as I32 if its values fit");
@@ -283,7 +316,7 @@ fn agree(bytes: &[u8]) {
         let same = other.tensor(tensor.name).unwrap();
         assert_eq!(
             (same.dtype(), same.shape(), same.data()),
-            (theirs(tensor.dtype), tensor.shape.lengths(), tensor.bytes)
+            (theirs(tensor.dtype), tensor.shape.lengths(), tensor.shown().unwrap())
         );
     }
 }
@@ -304,8 +337,11 @@ proptest! {
         });
         let bytes = safetensors::serialize(views, None).unwrap();
         let ours = TensorFile::from_bytes("it", bytes).unwrap();
-        let read: Vec<_> = ours.tensors().map(Result::unwrap).collect();
-        prop_assert_eq!(read, stored(&tensors));
+        let read = ours.tensors().map(Result::unwrap).map(|found| {
+            let bytes = found.shown().unwrap();
+            Stored { name: found.name, dtype: found.dtype, shape: found.shape, bytes }
+        });
+        prop_assert_eq!(read.collect::<Vec<_>>(), stored(&tensors));
     }
 
     #[test]

@@ -48,13 +48,14 @@ fn names(listing: &Listing) -> Vec<&str> {
 }
 
 fn got(folder: &Folder, name: &str) -> Option<Vec<u8>> {
-    Some(folder.get(name).unwrap()?.tensor(name).unwrap().bytes.to_vec())
+    Some(folder.get(name).unwrap()?.tensor(name).unwrap().read().unwrap())
 }
 
 /// Bytes of a file with a tensor of one letter's name and this many values.
 fn file_bytes(values: u64) -> u64 {
-    let header =
-        format!("{{\"a\":{{\"dtype\":\"U8\",\"shape\":[{values}],\"data_offsets\":[0,{values}]}}}}").len() as u64;
+    let mark = "0".repeat(32);
+    let tensor = format!("\"a\":{{\"dtype\":\"U8\",\"shape\":[{values}],\"data_offsets\":[0,{values}]}}");
+    let header = format!("{{\"__metadata__\":{{\"put\":\"{mark}\"}},{tensor}}}").len() as u64;
     8 + header.next_multiple_of(8) + values
 }
 
@@ -96,11 +97,11 @@ fn the_least_recently_used_goes_first_and_uses_survive_a_restart() {
     }
     let folder = own.open(quota_bytes);
     assert_eq!(names(&folder.list().unwrap()), ["b", "c", "a"], "to list is not to use");
-    let mapped = folder.get("b").unwrap().unwrap();
+    let opened = folder.get("b").unwrap().unwrap();
     assert_eq!(folder.put(&stored("d", &[4; 100])).unwrap().evicted, ["c"]);
     assert_eq!(folder.put(&stored("e", &[5; 200])).unwrap().evicted, ["a", "b"]);
     assert_eq!(names(&folder.list().unwrap()), ["d", "e"]);
-    assert_eq!(mapped.tensor("b").unwrap().bytes, [1; 100], "what was got stays good");
+    assert_eq!(opened.tensor("b").unwrap().read().unwrap(), [1; 100], "what was got stays good");
 }
 
 #[test]
@@ -202,6 +203,41 @@ fn what_was_never_finished_is_gone_after_the_next_open() {
     fs::write(own.0.join(".unfinished-1-1"), [0; 100]).unwrap();
     own.open(1 << 20);
     assert_eq!(own.files().len(), 1);
+}
+
+#[test]
+fn a_file_that_cannot_get_its_name_costs_nobody_their_tensor() {
+    let own = Own::new("no_name");
+    let folder = own.open(2 * file_bytes(100));
+    folder.put(&stored("a", &[1; 100])).unwrap();
+    folder.put(&stored("b", &[2; 100])).unwrap();
+    // Something that no file can be renamed onto.
+    fs::create_dir_all(own.0.join("t-c.safetensors/inside")).unwrap();
+    let failed = folder.put(&stored("c", &[3; 100])).unwrap_err();
+    assert!(matches!(failed, FileError::System { act: "written", .. }), "{failed}");
+    let listing = folder.list().unwrap();
+    assert_eq!((names(&listing), listing.file_bytes), (vec!["a", "b"], 2 * file_bytes(100)));
+    assert_eq!((got(&folder, "a"), got(&folder, "b")), (Some(vec![1; 100]), Some(vec![2; 100])));
+    assert_eq!(own.files().len(), 3, "and nothing unfinished is left");
+    assert_eq!(folder.put(&stored("d", &[4; 100])).unwrap().evicted, ["a"], "uses are as they were");
+}
+
+#[test]
+fn what_was_set_aside_by_a_process_that_was_killed_is_there_again() {
+    let own = Own::new("aside");
+    let folder = own.open(1 << 20);
+    folder.put(&stored("a", &[1; 9])).unwrap();
+    folder.put(&stored("b", &[2; 9])).unwrap();
+    // As it would be between making room and getting the name, and behind that.
+    let (file, other) = (own.0.join("t-a.safetensors"), own.0.join(".aside-t-a.safetensors"));
+    fs::rename(&file, &other).unwrap();
+    fs::write(own.0.join(".aside-t-b.safetensors"), "older").unwrap();
+    let again = own.open(1 << 20);
+    assert_eq!((got(&again, "a"), got(&again, "b")), (Some(vec![1; 9]), Some(vec![2; 9])));
+    assert_eq!(own.files().len(), 2);
+    fs::rename(&file, &other).unwrap();
+    folder.put(&stored("c", &[3; 9])).unwrap();
+    assert_eq!(got(&folder, "a"), Some(vec![1; 9]), "whoever writes next sees to it too");
 }
 
 #[test]

@@ -364,3 +364,59 @@ fn lent_memory_of_any_size_is_computed_with_up_to_its_last_value() {
     }
     assert_eq!(context.transfers().copies, 0);
 }
+
+#[test]
+fn a_buffer_that_is_taken_in_twice_is_one_memory() {
+    let context = on_device();
+    let gpu = context.device().unwrap();
+    let raw = raw_buffer(&gpu, 64, ALL);
+    put(&gpu, &raw, &[1.0; 16]);
+    let take = |lengths: &[usize]| context.tensor_over(&gpu.adopt_buffer(&raw, &owner()).unwrap(), lengths, DType::F32);
+    let (one, two) = (take(&[8]).unwrap(), take(&[2, 2]).unwrap());
+    assert_eq!((one.memory_id(), context.memory().buffers, context.memory().device_bytes), (two.memory_id(), 1, 32));
+    one.write_at(1, &[5.0_f32]).unwrap();
+    assert_eq!(two.read::<f32>().unwrap(), [1.0, 5.0, 1.0, 1.0]);
+    let wider = take(&[16]).unwrap_err().to_string();
+    assert_eq!(
+        wider,
+        "tensor_over: dimension mismatch: [16] of f32 takes 64 bytes, and a tensor of 32 bytes lies in this buffer \
+         already; take the larger one first, or end the other"
+    );
+    drop((one, two));
+    assert_eq!(take(&[16]).unwrap().read::<f32>().unwrap()[..2], [1.0, 5.0]);
+    assert_eq!(context.memory().buffers, 0);
+    let own = counting(&context, &[8]);
+    let same = context.tensor_over(&own.as_buffer().unwrap(), &[4], DType::F32).unwrap();
+    assert_eq!(own.memory_id(), same.memory_id(), "and so is memory of a tensor's own");
+    own.write_at(0, &[9.0_f32]).unwrap();
+    assert_eq!(same.read::<f32>().unwrap()[..2], [9.0, 1.5]);
+}
+
+#[test]
+fn a_buffer_that_threads_take_in_at_once_is_one_memory() {
+    let context = on_device();
+    let gpu = context.device().unwrap();
+    let raw = raw_buffer(&gpu, 64, ALL);
+    let tensors: Vec<_> = std::thread::scope(|scope| {
+        let take = || context.tensor_over(&gpu.adopt_buffer(&raw, &owner()).unwrap(), &[16], DType::F32).unwrap();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(tensors.iter().all(|tensor| tensor.memory_id() == tensors[0].memory_id()));
+    assert_eq!((context.memory().buffers, context.memory().device_bytes), (1, 64));
+}
+
+#[test]
+fn memory_that_work_under_way_still_holds_is_waited_for_by_textures_too() {
+    let gpu = Device::choose().budget_bytes(1 << 20).open().unwrap();
+    let context = Context::on(&gpu).unwrap();
+    let tensor = counting(&context, &[300]);
+    tensor.settle().unwrap();
+    // Rows of texels need 200 kB for a moment, and what is recorded and not played holds all but that.
+    let hold = || drop(context.zeros(&[220_000], DType::F32).unwrap());
+    hold();
+    let handed = tensor.to_texture(Some([200, 63])).unwrap();
+    hold();
+    let back = context.tensor_from_texture(handed.texture(), "rgba", &[300]).unwrap();
+    assert_eq!(back.read::<f32>().unwrap(), tensor.read::<f32>().unwrap());
+}

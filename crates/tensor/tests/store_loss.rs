@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sides::{both, device, on_device};
 use vramp_gpu::Device;
-use vramp_tensor::{Context, DType, Direction, ErrorKind, FileError, Store, StoreBuilder, StoreError, TensorFile};
+use vramp_tensor::{
+    Context, DType, Direction, ErrorKind, FileError, Recovery, Store, StoreBuilder, StoreError, TensorFile,
+};
 
 /// A folder of its own, which is gone afterwards.
 struct Room(PathBuf);
@@ -34,7 +36,7 @@ impl Drop for Room {
     }
 }
 
-fn gone(store: &Store, name: &str) -> bool {
+fn is_gone(store: &Store, name: &str) -> bool {
     let error = store.tensor(name, "m").unwrap_err();
     assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
     assert_eq!(error.kind(), ErrorKind::Gone, "{error}");
@@ -150,7 +152,8 @@ fn values_go_to_another_device_and_to_the_host_and_back() {
     let mut last = "0".to_owned();
     for (at, device) in [None, Some(device()), None, Some(device())].iter().enumerate() {
         let recovered = store.recover(device.as_ref()).unwrap();
-        assert_eq!((recovered.kept, recovered.from_files.len(), recovered.gone.len()), (at + 2, 0, 0));
+        assert_eq!(recovered.tensors.len(), at + 2);
+        assert!(recovered.tensors.values().all(|recovery| *recovery == Recovery::Kept), "{recovered:?}");
         assert_eq!(store.initialize(), Ok(device.is_some()));
         let next = format!("{}", at + 1);
         store.compute(&[(&last, "m"), ("a", "m")], (&next, "m"), |of| of[0].add(&of[1])).unwrap();
@@ -192,18 +195,23 @@ fn when_the_device_is_lost_files_bring_back_what_they_have_and_the_rest_is_gone_
     assert_eq!((failed.moved, failed.freed), (0, 0));
 
     let recovered = store.recover(Some(&device())).unwrap();
-    assert_eq!(recovered.kept, 1, "{recovered:?}");
-    assert_eq!(recovered.from_files, ["kept", "part of kept", "part of gone"]);
-    let names: Vec<&str> = recovered.gone.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["gone", "other shape"]);
-    assert!(recovered.gone.iter().all(|(_, why)| why == "it was destroyed"), "{recovered:?}");
+    let gone = || Recovery::Gone { reason: "it was destroyed".to_owned() };
+    let wants = [
+        ("gone", gone()),
+        ("kept", Recovery::FromFile),
+        ("on the host too", Recovery::Kept),
+        ("other shape", gone()),
+        ("part of gone", Recovery::FromFile),
+        ("part of kept", Recovery::FromFile),
+    ];
+    assert_eq!(recovered.tensors, wants.map(|(name, recovery)| (name.to_owned(), recovery)).into());
 
     let read = |name: &str| store.tensor(name, "m").unwrap().read::<f32>().unwrap();
     assert_eq!(read("on the host too"), [1.0, 2.0]);
     assert_eq!((read("kept"), read("part of kept")), (vec![4.0, 0.0, 0.0, 0.0], vec![4.0, 0.0]));
     assert_eq!(had.read::<f32>().unwrap(), [4.0, 0.0, 0.0, 0.0], "who had it before has it again");
     assert_eq!(read("part of gone"), [5.0, 0.0], "apart from what it was a part of");
-    assert!(gone(&store, "gone") && gone(&store, "other shape"));
+    assert!(is_gone(&store, "gone") && is_gone(&store, "other shape"));
     assert!(matches!(store.tensor("gone", "m"), Err(StoreError::Gone { .. })));
     assert!(store.lease("gone", "m").is_err() && store.persist("gone").is_err());
     store.elementwise(("kept", "m"), ("next", "m"), Some("sqrt")).unwrap();
@@ -228,8 +236,86 @@ fn without_another_device_the_host_goes_on() {
     context.finish().unwrap();
     device.destroy();
     let recovered = store.recover(None).unwrap();
-    assert_eq!((recovered.kept, recovered.gone.len()), (1, 1));
+    assert_eq!((recovered.current().count(), recovered.gone().count()), (1, 1));
     store.elementwise(("a", "m"), ("c", "m"), None).unwrap();
     assert_eq!(store.tensor("c", "m").unwrap().read::<f32>().unwrap(), [1.0, 2.0]);
-    assert!(gone(&store, "b"));
+    assert!(is_gone(&store, "b"));
+}
+
+#[test]
+fn what_comes_back_from_a_file_says_whether_something_was_written_since() {
+    let room = Room::new();
+    let context = on_device();
+    let store = room.store(&context).build().unwrap();
+    let zeros = |name: &str| {
+        store.register_tensor(name, &context.zeros(&[4], DType::F32).unwrap(), "m", &[]).unwrap();
+        store.tensor(name, "m").unwrap()
+    };
+    zeros("current");
+    let (older, told) = (zeros("older"), zeros("told"));
+    zeros("shared");
+    store.view(("shared", "m"), ("view", "m"), 2, Some(2)).unwrap();
+    store.persist_all().unwrap();
+    older.write_at(0, &[1.0_f32]).unwrap();
+    older.write_at(1, &[1.0_f32]).unwrap();
+    store.tensor("view", "m").unwrap().write(&[3.0_f32, 3.0]).unwrap();
+    told.was_written();
+    // A name that is another tensor by now, of which the folder has an older one.
+    zeros("replaced");
+    store.persist("replaced").unwrap();
+    store.replace("replaced", "m", &context.zeros(&[4], DType::F32).unwrap()).unwrap();
+    // Written, and persisted once more.
+    let again = zeros("again");
+    store.persist("again").unwrap();
+    again.write_at(0, &[7.0_f32]).unwrap();
+    store.persist("again").unwrap();
+    // Another process put something else there.
+    zeros("others");
+    store.persist("others").unwrap();
+    let other = room.store(&Context::on_host()).build().unwrap();
+    other.register("others", &[4], &[9.0_f32; 4], "m", &[]).unwrap();
+    other.persist("others").unwrap();
+    context.finish().unwrap();
+    context.device().unwrap().destroy();
+
+    let recovered = store.recover(Some(&device())).unwrap();
+    let older_by = |writes_since| Recovery::FromOlderFile { writes_since };
+    let wants = [
+        ("again", Recovery::FromFile),
+        ("current", Recovery::FromFile),
+        ("older", older_by(Some(2))),
+        ("others", older_by(None)),
+        ("replaced", older_by(None)),
+        ("shared", older_by(Some(1))),
+        ("told", older_by(Some(1))),
+        ("view", older_by(Some(1))),
+    ];
+    assert_eq!(recovered.tensors, wants.map(|(name, recovery)| (name.to_owned(), recovery)).into());
+    assert_eq!(recovered.current().collect::<Vec<_>>(), ["again", "current"]);
+    assert_eq!((recovered.older().count(), recovered.gone().count()), (6, 0));
+    assert_eq!(store.tensor("again", "m").unwrap().read::<f32>().unwrap(), [7.0, 0.0, 0.0, 0.0]);
+    assert_eq!(older.read::<f32>().unwrap(), [0.0; 4]);
+}
+
+#[test]
+fn what_was_loaded_and_not_written_is_current_after_every_loss() {
+    let room = Room::new();
+    let store = room.store(&Context::on_host()).build().unwrap();
+    store.register("weights", &[4], &[1.0_f32, 2.0, 3.0, 4.0], "m", &[]).unwrap();
+    store.persist("weights").unwrap();
+    drop(store);
+    let context = on_device();
+    let store = room.store(&context).priority(vramp_tensor::Priority::Memory).build().unwrap();
+    store.load("weights", "m").unwrap();
+    for round in 0..3 {
+        store.tensor("weights", "m").unwrap().settle().unwrap();
+        // What the host has besides goes, so that the file is all there is.
+        store.optimise().unwrap();
+        assert!(!store.tensor("weights", "m").unwrap().location().host);
+        context.finish().unwrap();
+        context.device().unwrap().destroy();
+        let recovered = store.recover(Some(&device())).unwrap();
+        assert_eq!(recovered.tensors["weights"], Recovery::FromFile, "{round}");
+    }
+    assert_eq!(store.tensor("weights", "m").unwrap().read::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
 }

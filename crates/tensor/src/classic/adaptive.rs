@@ -10,7 +10,7 @@ use vramp_gpu::{Known, Reading};
 
 use super::compute::DEFAULT_CHUNK;
 use crate::context::Context;
-use crate::error::TensorError;
+use crate::error::{ErrorKind, TensorError};
 
 /// How the size of a batch is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub fn run_adaptive<T, R>(
                     format!("the work gave {} results for {now} items; it has to give as many", results.len());
                 return Err(TensorError::Setting { op: "run_adaptive", problem });
             }
-            Err(TensorError::OutOfMemory { .. }) if now > 1 => {
+            Err(error) if now > 1 && error.kind() == ErrorKind::OutOfMemory => {
                 adapted.chunk = now / 2;
                 adapted.halved += 1;
             }

@@ -135,10 +135,15 @@ impl Compute {
     /// Gives up what it has sent up, whoever holds it, and memory that lies free. It does nothing more after that but say
     /// so; doing it again does nothing.
     pub fn release(&self) {
-        if self.is_released.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        for handle in std::mem::take(&mut *self.sent()).iter().filter_map(Weak::upgrade) {
+        let all = {
+            // Under the lock that whoever sends takes at the end: what is on its way is in the list, or sees this.
+            let mut sent = self.sent();
+            if self.is_released.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            std::mem::take(&mut *sent)
+        };
+        for handle in all.iter().filter_map(Weak::upgrade) {
             handle.dispose();
         }
         // What the device still uses returns with its end. A device that fails has nothing to return.
@@ -156,6 +161,8 @@ impl Compute {
             tensor.storage().leave_host();
         }
         let mut sent = self.sent();
+        // It may have been cleaned up meanwhile, and nobody would give this one up.
+        self.check("transfer_to_gpu")?;
         if sent.len() == sent.capacity() {
             sent.retain(|handle| handle.strong_count() > 0);
         }
@@ -186,4 +193,22 @@ impl Compute {
 
 fn mean_of_squares(tensor: &Tensor) -> Expr {
     tensor.lazy().cast(DType::F32).reduce_all(Reduction::MeanOfSquares).reshape(&[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_on_its_way_when_it_was_cleaned_up_is_refused_and_leaves_nothing() {
+        let context = Context::on_host();
+        let compute = Compute::on(&context);
+        let before = compute.send(&[1.0]).unwrap();
+        compute.release();
+        assert!(before.is_disposed());
+        // As of a thread that was let in just before.
+        let late = compute.send(&[2.0]);
+        assert!(matches!(late, Err(TensorError::Setting { op: "transfer_to_gpu", .. })), "{late:?}");
+        assert_eq!((context.memory().tensors, context.memory().bytes()), (0, 0));
+    }
 }

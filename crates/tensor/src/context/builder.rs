@@ -101,6 +101,8 @@ impl ContextBuilder {
             counts: Counts::default(),
             living: Mutex::default(),
             #[cfg(not(target_arch = "wasm32"))]
+            outside: super::outside::Outside::default(),
+            #[cfg(not(target_arch = "wasm32"))]
             profiler: crate::profile::Profiler::default(),
             debug: self.debug,
         };

@@ -11,6 +11,8 @@ mod arrivals;
 #[cfg(not(target_arch = "wasm32"))]
 mod asked;
 mod builder;
+#[cfg(not(target_arch = "wasm32"))]
+mod outside;
 mod scope;
 #[cfg(not(target_arch = "wasm32"))]
 mod side;
@@ -64,6 +66,8 @@ struct Inner {
     pool: HostPool,
     counts: Counts,
     living: Mutex<BTreeMap<u64, Weak<Storage>>>,
+    #[cfg(not(target_arch = "wasm32"))]
+    outside: outside::Outside,
     #[cfg(not(target_arch = "wasm32"))]
     profiler: crate::profile::Profiler,
     /// Told what is done, in words, where somebody wants to know.

@@ -113,17 +113,25 @@ impl Side {
     /// Lends memory for so many bytes, filled up to whole groups of four words, which is how kernels read.
     pub(crate) fn lend(&self, op: &'static str, bytes: usize) -> Result<Buffer, TensorError> {
         let bytes = (bytes as u64).next_multiple_of(16).max(16);
-        let lent = match self.device.lend(bytes, &self.owner) {
-            Err(vramp_gpu::LendError::OutOfBudget { .. }) if !self.lane().is_lent_out => {
-                // What was played may hold what is missing until it has finished.
-                self.finish(op)?;
-                self.device.lend(bytes, &self.owner)
-            }
-            answer => answer,
-        };
-        let buffer = lent.of(op)?;
+        let buffer = self.once_more(op, || self.device.lend(bytes, &self.owner).of(op))?;
         self.lane().lent_bytes += bytes;
         Ok(buffer)
+    }
+
+    /// Has something made that needs memory of the device; where there is none, everything that was asked for is waited
+    /// for, since it may hold what is missing until it has finished, and it is tried once more.
+    pub(crate) fn once_more<T>(
+        &self,
+        op: &'static str,
+        make: impl Fn() -> Result<T, TensorError>,
+    ) -> Result<T, TensorError> {
+        match make() {
+            Err(TensorError::OutOfMemory { place: "device", .. }) if !self.lane().is_lent_out => {
+                self.finish(op)?;
+                make()
+            }
+            answer => answer,
+        }
     }
 
     /// The kernel for a purpose, compiled the first time. `key` names all that its text depends on.
@@ -206,13 +214,20 @@ impl Side {
         Err(TensorError::Lost { op, reason })
     }
 
-    /// Sends a block up, behind all that is recorded. Large ones go in parts, so that staging stays small.
-    pub(crate) fn upload(&self, op: &'static str, to: &Buffer, block: &Arc<Block>) -> Result<(), TensorError> {
+    /// Sends a block up to a byte of a buffer that begins a word, behind all that is recorded. Large ones go in parts, so
+    /// that staging stays small.
+    pub(crate) fn upload(
+        &self,
+        op: &'static str,
+        to: &Buffer,
+        at: usize,
+        block: &Arc<Block>,
+    ) -> Result<(), TensorError> {
         let bytes = block.words().len();
         let parts = bytes.div_ceil(PART_BYTES);
         for start in (0..bytes).step_by(PART_BYTES) {
             let part = BlockPart { block: Arc::clone(block), start, end: bytes.min(start + PART_BYTES) };
-            self.record(op, |recording| recording.upload_at(to, start as u64, HostBytes::new(part)).of(op))?;
+            self.record(op, |recording| recording.upload_at(to, (at + start) as u64, HostBytes::new(part)).of(op))?;
             if parts > 1 {
                 self.flush(op)?;
             }
@@ -262,11 +277,15 @@ impl Side {
     pub(crate) fn ask_for(&self, op: &'static str, parts: &[(Buffer, u64, u64)]) -> Result<Asked, TensorError> {
         let mut lane = self.lane();
         lane.check_own(op)?;
-        for (from, offset, bytes) in parts {
-            lane.recording.download_part(from, *offset, *bytes).of(op)?;
-        }
-        let played = lane.play(op).inspect_err(|_| lane.recording.forget_downloads());
-        let ticket = played?.expect("a recording with a download has a ticket");
+        // What fails leaves no download behind, which the next to ask would take for his own.
+        let asked = parts
+            .iter()
+            .try_for_each(|(from, offset, bytes)| lane.recording.download_part(from, *offset, *bytes).of(op));
+        let played = asked.and_then(|()| lane.play(op)).inspect_err(|_| lane.recording.forget_downloads());
+        let Some(ticket) = played? else {
+            let problem = format!("{} parts were asked for, and the device was told of none", parts.len());
+            return Err(TensorError::Device { op, problem });
+        };
         let (readbacks, arrivals) = (lane.player.readbacks().clone(), Arc::clone(&lane.arrivals));
         drop(lane);
         let limit = self.device.time_limit();
@@ -416,5 +435,23 @@ impl Drop for SwapBack<'_> {
         let mut lane = self.side.lane();
         lane.is_lent_out = false;
         std::mem::swap(&mut lane.recording, self.recording);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_fails_leaves_no_part_for_the_next_to_take_for_his_own() {
+        let side = Side::on(&Device::choose().open().unwrap()).unwrap();
+        let (one, two) = (side.lend("test", 16).unwrap(), side.lend("test", 16).unwrap());
+        side.write("test", &one, 0, &[1; 16]).unwrap();
+        side.write("test", &two, 0, &[2; 16]).unwrap();
+        let beyond = side.ask_for("test", &[(one, 0, 16), (two.clone(), 0, 4096)]);
+        assert!(beyond.is_err());
+        let read = side.ask("test", &two, 0, 16).unwrap().wait(<[u8]>::to_vec).unwrap();
+        assert_eq!(read, [2; 16]);
+        assert!(side.ask_for("test", &[]).is_err(), "and nothing is no download");
     }
 }

@@ -436,7 +436,7 @@ fn operand(op: &'static str, beside: &Shared, operand: Operand) -> Result<Shared
                 DType::U8 => u32::from(number as u8),
                 DType::I8 => i32::from(number as i8).cast_unsigned(),
             };
-            Ok(Shared::new(Node { kind: Kind::Constant(bits), shape: Shape::scalar(), dtype, depth: 0 }))
+            Ok(Shared::new(Node { kind: Kind::Constant(bits), shape: Shape::scalar(), dtype }))
         }
     }
 }

@@ -9,6 +9,7 @@
 //! by `run`; every op of a tensor is an expression of one.
 
 mod build;
+mod cut;
 mod moves;
 mod node;
 mod plan;
@@ -25,9 +26,6 @@ use crate::error::TensorError;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use node::{Kind, Node, Shared};
-
-/// The most ops in a row: they are walked through and dropped by recursion.
-const MOST_DEPTH: usize = 1000;
 
 /// Ops that are written down and not yet computed. Clones are the same expression.
 #[derive(Clone)]
@@ -70,13 +68,7 @@ impl Expr {
     }
 
     fn made(kind: Kind, shape: Shape, dtype: DType) -> Expr {
-        let mut node = Node { kind, shape, dtype, depth: 0 };
-        node.depth = node.operands().iter().map(|operand| operand.depth + 1).max().unwrap_or(0);
-        if node.depth > MOST_DEPTH {
-            let problem = format!("an expression of more than {MOST_DEPTH} ops in a row; `run` it in between");
-            return Expr::failed(TensorError::Setting { op: node.name(), problem });
-        }
-        Expr { node: Ok(Arc::new(node)) }
+        Expr { node: Ok(Arc::new(Node { kind, shape, dtype })) }
     }
 
     fn failed(error: TensorError) -> Expr {

@@ -2,6 +2,8 @@
 //!
 //! Owns the nodes: each an op with its operands, and the shape and type of what it makes.
 //! Does not check anything: whoever makes a node has.
+//!
+//! Always: an expression may be as deep as memory allows: nothing here calls itself along its operands.
 
 use std::sync::Arc;
 
@@ -12,20 +14,16 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// One op with its operands.
-#[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
-    /// Ops in a row that lead to it.
-    pub(crate) depth: usize,
 }
 
 /// A node that several may use.
 pub(crate) type Shared = Arc<Node>;
 
 /// Which op.
-#[derive(Debug)]
 pub(crate) enum Kind {
     /// A tensor that is there.
     Leaf(Tensor),
@@ -80,7 +78,6 @@ pub(crate) enum Kind {
 }
 
 /// A product of matrices, or of a row of them. Of i8 it is the exact sums, as f32.
-#[derive(Debug)]
 pub(crate) struct Matmul {
     pub(crate) a: Shared,
     pub(crate) b: Shared,
@@ -176,6 +173,44 @@ impl Node {
             Kind::Gather { .. } => "gather",
             Kind::FromImage { .. } => "image_to_tensor",
             Kind::ToImage { .. } => "tensor_to_image",
+        }
+    }
+}
+
+impl Kind {
+    /// Its operands for good, those that are constants too.
+    fn into_operands(self) -> Vec<Shared> {
+        match self {
+            Kind::Leaf(_) | Kind::Constant(_) => Vec::new(),
+            Kind::Unary(_, of)
+            | Kind::Cast(of)
+            | Kind::Reshape(of)
+            | Kind::Strided { of, .. }
+            | Kind::Reduce { of, .. }
+            | Kind::Softmax { of, .. }
+            | Kind::FromImage { of, .. }
+            | Kind::ToImage { of, .. } => vec![of],
+            Kind::Binary(_, a, b) | Kind::Matmul(Matmul { a, b, .. }) => vec![a, b],
+            Kind::Select(c, a, b) => vec![c, a, b],
+            Kind::LayerNorm { of, gamma, beta, .. } => [Some(of), gamma, beta].into_iter().flatten().collect(),
+            Kind::Concat { parts, .. } => parts,
+            Kind::Gather { of, indices, .. } => vec![of, indices],
+        }
+    }
+}
+
+impl Drop for Node {
+    /// One after the other, since each would otherwise end the next inside of its own end: 100,000 ops in a row are more
+    /// than a thread's stack has room for.
+    fn drop(&mut self) {
+        if self.operands().iter().all(|operand| matches!(operand.kind, Kind::Leaf(_))) {
+            return;
+        }
+        let mut ending = std::mem::replace(&mut self.kind, Kind::Constant(0)).into_operands();
+        while let Some(next) = ending.pop() {
+            if let Some(mut last) = Arc::into_inner(next) {
+                ending.append(&mut std::mem::replace(&mut last.kind, Kind::Constant(0)).into_operands());
+            }
         }
     }
 }

@@ -9,10 +9,15 @@
 //! Three kinds of ops take others in. Elementwise ops of one shape become one program. A program whose only user goes
 //! through rows (a reduction, softmax, layer norm) becomes the way in which that reads. A product whose only user is a
 //! program of its shape is ended by it.
+//!
+//! Groups are first made as large as these kinds allow, and then cut (`cut`) where a kernel would be too long or bind too
+//! much. Cutting changes who uses whom together, so that everything is asked anew, a few times: the time grows with the
+//! expression, and nothing here calls itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::cut::cuts;
 use super::node::{Kind, Node, Shared};
 use crate::dtype::DType;
 
@@ -34,23 +39,24 @@ pub(super) struct Cluster {
     pub(super) ends: Option<Shared>,
 }
 
-/// The most ops in one kernel: a text much longer takes compilers seconds, and a uniform has room for so many constants.
-const MOST_STEPS: usize = 256;
-/// The most that a kernel that goes through rows computes on the way: its text reads in several places, and a chain of
-/// 400 took a software driver 3 s to compile.
-const MOST_STEPS_IN_ROWS: usize = 32;
-/// The most that ends a product, whose text ends in as many places as a tile has results.
-const MOST_STEPS_OF_ENDS: usize = 16;
+/// Rounds after which what several nodes of a group use is made by itself: a group in which everything is used once is
+/// cut right the first time. Trees take 2 rounds, whatever their size, and random nets of 2,000 ops took 3 or 4.
+const PATIENT_ROUNDS: usize = 12;
 
 /// A node's address: nodes live as long as the plan that names them.
-type Key = *const Node;
+pub(super) type Key = *const Node;
 
-fn key(node: &Shared) -> Key {
+pub(super) fn key(node: &Shared) -> Key {
     Arc::as_ptr(node)
 }
 
 /// Plans an expression. `most_buffers` is how many tensors a kernel may read and write in all.
 pub(super) fn plan(root: &Shared, fuse: bool, most_buffers: usize) -> Vec<Stage> {
+    in_rounds(root, fuse, most_buffers).0
+}
+
+/// The plan, and in how many rounds it was found.
+fn in_rounds(root: &Shared, fuse: bool, most_buffers: usize) -> (Vec<Stage>, usize) {
     let order = in_order(root);
     let mut users: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
     for node in &order {
@@ -59,32 +65,48 @@ pub(super) fn plan(root: &Shared, fuse: bool, most_buffers: usize) -> Vec<Stage>
         }
     }
     let by_key: BTreeMap<Key, &Shared> = order.iter().map(|node| (key(node), node)).collect();
+    let is_shared = |node: &Key| users.get(node).is_some_and(|users| users.len() > 1);
     let mut alone: BTreeSet<Key> = BTreeSet::new();
+    let mut round = 0;
     loop {
+        round += 1;
         let homes = if fuse { homes(&order, &users, &by_key, &alone) } else { all_alone(&order) };
         let stages = stages(&order, &homes);
-        // Where a kernel would bind too much, one of its nodes is made by itself, and everything is asked anew.
-        let cuts: Vec<Key> = stages.iter().flat_map(|stage| cuts(stage, most_buffers)).collect();
+        // Where a kernel would be too long or bind too much, some of its nodes are made by themselves, and everything is
+        // asked anew.
         let before = alone.len();
-        alone.extend(cuts);
+        for stage in &stages {
+            let cuts = cuts(stage, most_buffers);
+            if round > PATIENT_ROUNDS && !cuts.is_empty() {
+                alone.extend(stage.cluster.iter().flat_map(|cluster| &cluster.nodes).map(key).filter(is_shared));
+            }
+            alone.extend(cuts);
+        }
         if alone.len() == before {
-            return stages;
+            return (stages, round);
         }
     }
 }
 
+/// A node that is being looked at, with those of its operands that were not yet, the next one last.
+fn begun(node: &Shared) -> (&Shared, Vec<&Shared>) {
+    (node, node.operands().into_iter().rev().collect())
+}
+
 /// Every node that is needed, operands first.
 fn in_order(root: &Shared) -> Vec<Shared> {
-    fn visit(node: &Shared, seen: &mut BTreeSet<Key>, order: &mut Vec<Shared>) {
-        if seen.insert(key(node)) {
-            for operand in node.operands() {
-                visit(operand, seen, order);
+    let (mut seen, mut order) = (BTreeSet::from([key(root)]), Vec::new());
+    let mut open = vec![begun(root)];
+    while let Some((node, operands)) = open.last_mut() {
+        match operands.pop() {
+            Some(operand) if seen.insert(key(operand)) => open.push(begun(operand)),
+            Some(_) => {}
+            None => {
+                order.push(Arc::clone(node));
+                open.pop();
             }
-            order.push(Arc::clone(node));
         }
     }
-    let (mut seen, mut order) = (BTreeSet::new(), Vec::new());
-    visit(root, &mut seen, &mut order);
     order
 }
 
@@ -193,87 +215,11 @@ fn stages(order: &[Shared], homes: &Homes) -> Vec<Stage> {
     .collect()
 }
 
-/// Nodes that had better be made by themselves, where the stage's kernel would be too long or bind more than it may.
-fn cuts(stage: &Stage, most: usize) -> Vec<Key> {
-    match &stage.cluster {
-        Some(Cluster { nodes, ends: Some(product), .. }) if nodes.len() > MOST_STEPS_OF_ENDS => vec![key(product)],
-        Some(Cluster { nodes, root, .. }) if !stage.node.is_elementwise() && nodes.len() > MOST_STEPS_IN_ROWS => {
-            vec![key(root)]
-        }
-        Some(cluster) if cluster.nodes.len() > MOST_STEPS => cluster.shorter(),
-        Some(cluster) if stage.binds() > most => fewer(stage, cluster, most).into_iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn fewer(stage: &Stage, cluster: &Cluster, most: usize) -> Option<Key> {
-    // The product first: ending it is worth least.
-    if let Some(product) = &cluster.ends {
-        return Some(key(product));
-    }
-    // Then the node that takes the most away and can be made in one kernel itself.
-    let candidates = cluster.nodes.iter().filter(|node| key(node) != key(&cluster.root));
-    let reads = candidates.map(|node| (cluster.reads(node).len(), key(node)));
-    let fitting = reads.filter(|(reads, _)| *reads > 1 && *reads < most);
-    let best = fitting.max_by_key(|(reads, _)| *reads).map(|(_, node)| node);
-    best.or_else(|| (key(&cluster.root) != key(&stage.node)).then(|| key(&cluster.root)))
-}
-
-impl Stage {
-    /// Buffers that its kernel binds, of a kernel with a program in it.
-    fn binds(&self) -> usize {
-        let Some(cluster) = &self.cluster else { return 0 };
-        // Beside what the program reads: the result, and what the kernel around it binds.
-        let others = match &self.node.kind {
-            Kind::LayerNorm { gamma, beta, .. } => 1 + usize::from(gamma.is_some()) + usize::from(beta.is_some()),
-            _ => 1 + 2 * usize::from(cluster.ends.is_some()),
-        };
-        cluster.reads(&cluster.root).len() + others
-    }
-}
-
-impl Cluster {
-    /// Nodes that each need at most half of the steps that a kernel may have, and together most of all.
-    fn shorter(&self) -> Vec<Key> {
-        let (mut steps, mut cuts): (BTreeMap<Key, usize>, Vec<Key>) = (BTreeMap::new(), Vec::new());
-        for node in &self.nodes {
-            let own = 1 + node.operands().into_iter().filter_map(|operand| steps.get(&key(operand))).sum::<usize>();
-            let is_long = own >= MOST_STEPS / 2 && key(node) != key(&self.root);
-            if is_long {
-                cuts.push(key(node));
-            }
-            // Whoever uses what is made by itself only reads it.
-            steps.insert(key(node), if is_long { 0 } else { own });
-        }
-        cuts
-    }
-
-    /// What is read from outside to compute one of its nodes. A tensor is one, however often it was written down.
-    fn reads(&self, node: &Shared) -> BTreeSet<(Key, u64, usize)> {
-        let inside: BTreeSet<Key> = self.nodes.iter().chain(&self.ends).map(key).collect();
-        let (mut reads, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![node]);
-        while let Some(node) = next.pop() {
-            let elementwise = node.is_elementwise() && seen.insert(key(node));
-            for operand in node.operands().into_iter().filter(|_| elementwise) {
-                if inside.contains(&key(operand)) {
-                    next.push(operand);
-                } else {
-                    reads.insert(match &operand.kind {
-                        Kind::Leaf(tensor) => (std::ptr::null(), tensor.memory_id(), tensor.offset()),
-                        _ => (key(operand), 0, 0),
-                    });
-                }
-            }
-        }
-        reads
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::{Context, Expr, Reduction};
-
+    use super::super::cut::MOST_STEPS;
     use super::*;
+    use crate::{Context, Expr, Reduction};
 
     /// What is made by itself, with how many nodes on the way, and what it ends.
     fn shown(expr: &Expr, most: usize) -> Vec<String> {
@@ -343,8 +289,50 @@ mod tests {
         assert_eq!(shown(&sum, 16).len(), 1);
         for most in [3, 4, 8] {
             let stages = plan(sum.node.as_ref().unwrap(), true, most);
-            assert!(stages.iter().all(|stage| stage.binds() <= most), "{most}: {:?}", shown(&sum, most));
+            assert!(stages.iter().all(|stage| cuts(stage, most).is_empty()), "{most}: {:?}", shown(&sum, most));
         }
         assert_eq!(shown(&sum, 4).len(), 4, "eight adds, two in each");
+    }
+
+    /// A net of ops on tensors of their own, each of what was made shortly before it or long ago.
+    fn net(leaves: usize, ops: usize, mut seed: u64) -> Expr {
+        let context = Context::on_host();
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        let mut made: Vec<Expr> = (0..leaves).map(|_| context.zeros(&[4], DType::F32).unwrap().lazy()).collect();
+        for _ in 0..ops {
+            let (last, reach) = (made.len() - 1, [3, 30, made.len()][random(3)].min(made.len()));
+            let (a, b) = (made[last - random(reach)].clone(), made[last - random(reach)].clone());
+            made.push(if random(4) == 0 { a.relu() } else { a.add(b) });
+        }
+        // Nothing is left out.
+        made[1..].iter().fold(made[0].clone(), |sum, one| sum.add(one))
+    }
+
+    #[test]
+    fn any_net_is_planned_within_the_limits_and_in_few_rounds() {
+        for (seed, most) in (0..24).zip([4, 8, 16, 64].into_iter().cycle()) {
+            let net = net(1 + seed as usize * 3, 500, seed);
+            let (stages, rounds) = in_rounds(net.node.as_ref().unwrap(), true, most);
+            assert!(stages.iter().all(|stage| cuts(stage, most).is_empty()), "{seed}, {most}");
+            assert!(rounds <= PATIENT_ROUNDS + 4, "{seed}, {most}: {rounds} rounds");
+            let all: Vec<Key> =
+                stages.iter().flat_map(|stage| &stage.cluster).flat_map(|it| &it.nodes).map(key).collect();
+            assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{seed}, {most}: each is computed once");
+        }
+    }
+
+    #[test]
+    fn a_wide_tree_takes_as_many_rounds_as_a_small_one() {
+        for count in [100, 1_000, 30_000] {
+            let context = Context::on_host();
+            let mut row: Vec<Expr> = (0..count).map(|_| context.zeros(&[1], DType::F32).unwrap().lazy()).collect();
+            while row.len() > 1 {
+                row = row.chunks(2).map(|pair| pair[1..].iter().fold(pair[0].clone(), |a, b| a.add(b))).collect();
+            }
+            assert_eq!(in_rounds(row[0].node.as_ref().unwrap(), true, 8).1, 2, "{count}: found, and found good");
+        }
     }
 }

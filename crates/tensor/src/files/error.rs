@@ -62,6 +62,22 @@ pub enum FileError {
         /// What is wrong.
         problem: Box<HeaderError>,
     },
+    /// It became shorter after it was opened.
+    #[error(
+        "`{}` had {had} bytes when it was opened and has {has} now, and byte {end} was to be read: somebody cut it \
+         short; write it anew",
+        path.display()
+    )]
+    Shortened {
+        /// Which file.
+        path: PathBuf,
+        /// Up to where it was to be read.
+        end: u64,
+        /// Its bytes when it was opened.
+        had: u64,
+        /// Its bytes now.
+        has: u64,
+    },
     /// No tensor of that name.
     #[error("`{}` has no tensor `{name}`; it has {has}", path.display())]
     NoSuchTensor {
@@ -93,6 +109,20 @@ pub enum FileError {
         name: String,
         /// What is wrong with it.
         problem: Box<TensorError>,
+    },
+    /// A part of a tensor that it does not have.
+    #[error("bytes {start} to {end} of `{name}` in `{}`, which has {has}", path.display())]
+    OutOfRange {
+        /// Which file.
+        path: PathBuf,
+        /// Which tensor.
+        name: String,
+        /// The first.
+        start: u64,
+        /// Behind the last.
+        end: u64,
+        /// What there is.
+        has: u64,
     },
     /// As many bytes as do not fit the shape.
     #[error("`{name}` is {dtype} of {shape}, which is {wants} bytes, and {has} are given")]

@@ -1,24 +1,29 @@
 //! A folder that a store keeps its tensors in, from one run to the next.
 //!
 //! Owns one file per tensor, the quota, and who goes when it is reached: the least recently used.
-//! Does not hold values: what is got is a mapping, which stays good whatever happens to the folder.
+//! Does not hold values: what is got is an open file, which stays good whatever happens to the folder.
 //!
-//! Always: after a put, the files take no more than the quota; a tensor that is replaced counts once; what cannot be
-//! written costs no other tensor its place. While a file is written it is there besides the old ones: the disk needs room for the quota and one tensor.
+//! Always: after a put, the files take no more than the quota; a tensor that is replaced counts once; a put that fails, at
+//! whatever point, costs no other tensor its place: those that make room are set aside, and removed when the new file has
+//! its name. While a file is written it is there besides the old ones: the disk needs room for the quota and one tensor.
 //!
 //! Processes may share a folder. Writers take turns by a lock on the file `lock`; readers need none, since files are
 //! only ever renamed into place and removed.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use super::aside::{self, Aside};
 use super::error::FileError;
-use super::file::{Stored, TensorFile};
+use super::file::{Found, Stored, TensorFile};
 use super::file_name::{decoded, encoded};
 use super::shelf::{Place, Shelf};
+use super::temporary::sync_folder_of;
 use super::write::{Plan, heading};
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -41,6 +46,8 @@ pub struct Put {
     pub file_bytes: u64,
     /// Tensors that were removed for it, least recently used first; a file that nobody can read by its file's name.
     pub evicted: Vec<String>,
+    /// What tells this put from every other, of any process: it stands in the file's metadata, as `put`.
+    pub mark: String,
 }
 
 /// A tensor in the folder.
@@ -90,7 +97,10 @@ impl Folder {
         let lock = lock.map_err(|error| FileError::system("opened", &place, &error))?;
         let newest = Mutex::new(SystemTime::UNIX_EPOCH);
         let folder = Folder { path, quota_bytes, lock: Mutex::new(lock), newest };
-        folder.tidy()?;
+        {
+            let _turn = folder.turn()?;
+            folder.tidy()?;
+        }
         Ok(folder)
     }
 
@@ -109,26 +119,31 @@ impl Folder {
     pub fn put(&self, tensor: &Stored<'_>) -> Result<Put, FileError> {
         let path = self.place(tensor.name);
         let headings = [heading(tensor)];
-        let plan = Plan::new(&path, &headings)?;
+        let mark = new_mark();
+        let plan = Plan::new(&path, &headings, BTreeMap::from([(MARK.to_owned(), mark.clone())]))?;
         let (needed_bytes, quota_bytes) = (plan.file_bytes, self.quota_bytes);
         if needed_bytes > quota_bytes {
             let (path, name) = (self.path.clone(), tensor.name.to_owned());
             return Err(FileError::OverQuota { path, name, needed_bytes, quota_bytes });
         }
         let _turn = self.turn()?;
+        self.tidy()?;
         // A file that cannot be read is replaced; one that another tensor rightly has is not.
         if let Err(other @ FileError::SameFile { .. }) = open_as(&path, tensor.name) {
             return Err(other);
         }
+        let failed = |error| FileError::writing(&path, needed_bytes, &error);
         // Everything is on the disk before anything goes: a full disk costs nobody their tensor.
         let temporary = plan.fill(&path, &headings, |_| Ok::<_, FileError>(Cow::Borrowed(tensor.bytes)))?;
         let mut shelf = Shelf::look(&self.path)?;
-        let written = temporary.settle(Some(self.use_after(shelf.newest())));
-        written.map_err(|error| FileError::writing(&path, needed_bytes, &error))?;
+        temporary.settle(Some(self.use_after(shelf.newest()))).map_err(failed)?;
         shelf.places.retain(|place| place.path != path);
-        let evicted = self.make_room(&shelf, tensor.name, needed_bytes)?;
-        temporary.keep_as(&path).map_err(|error| FileError::writing(&path, needed_bytes, &error))?;
-        Ok(Put { file_bytes: needed_bytes, evicted })
+        let (aside, evicted) = self.make_room(&shelf, tensor.name, needed_bytes)?;
+        // The one step that decides: before it nothing is gone, behind it nothing can fail but to reach the disk.
+        temporary.keep_as(&path).map_err(failed)?;
+        aside.remove();
+        sync_folder_of(&path).map_err(failed)?;
+        Ok(Put { file_bytes: needed_bytes, evicted, mark })
     }
 
     /// A tensor, which counts as its use; none if it is not there. It is in the file under the same name.
@@ -183,33 +198,34 @@ impl Folder {
         Ok(listing)
     }
 
-    /// Removes the least recently used until this much fits besides.
-    fn make_room(&self, shelf: &Shelf, name: &str, needed_bytes: u64) -> Result<Vec<String>, FileError> {
+    /// Sets the least recently used aside until this much fits besides; says who they are.
+    fn make_room(&self, shelf: &Shelf, name: &str, needed_bytes: u64) -> Result<(Aside, Vec<String>), FileError> {
         let mut taken = shelf.bytes();
-        let mut evicted = Vec::new();
+        let (mut aside, mut evicted) = (Aside::default(), Vec::new());
         for place in &shelf.places {
             if taken + needed_bytes <= self.quota_bytes {
                 break;
             }
             let name = named(&place.path).or_else(|| kept(place).ok().map(|kept| kept.name));
-            // One that somebody has mapped cannot be removed everywhere: the next may be.
-            if remove(&place.path).is_ok() {
+            // One that somebody holds cannot be taken away everywhere: the next may be.
+            if aside.add(&place.path) {
                 taken -= place.bytes;
                 evicted.push(name.unwrap_or_else(|| place.path.display().to_string()));
             }
         }
         if taken + needed_bytes <= self.quota_bytes {
-            return Ok(evicted);
+            return Ok((aside, evicted));
         }
         let (path, quota_bytes) = (self.path.clone(), self.quota_bytes);
         Err(FileError::NoRoom { path, name: name.to_owned(), needed_bytes, quota_bytes, stuck_bytes: taken })
     }
 
-    /// Removes what was never finished. It is nobody's turn but ours: whoever began it was killed.
+    /// Removes what was never finished and gives back what was set aside. It is nobody's turn but ours: whoever began it
+    /// was killed.
     fn tidy(&self) -> Result<(), FileError> {
-        let _turn = self.turn()?;
         let shelf = Shelf::look(&self.path)?;
         self.use_after(shelf.newest());
+        shelf.aside.iter().for_each(|other| aside::put_back(other));
         shelf.unfinished.iter().try_for_each(|unfinished| remove(unfinished).map(drop))
     }
 
@@ -231,6 +247,22 @@ impl Folder {
         lock.lock().map_err(|error| FileError::system("locked", &self.path.join("lock"), &error))?;
         Ok(Turn(lock))
     }
+}
+
+/// Under which key of its metadata a file has the mark of its put.
+const MARK: &str = "put";
+
+/// A mark that no put has had: the time, the process and a count, in as many digits each time.
+fn new_mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{:016x}{:08x}{count:08x}", since.as_nanos() as u64, std::process::id())
+}
+
+/// The mark of the put that a file is from; none of one that no folder wrote.
+pub(crate) fn mark_of(file: &TensorFile) -> Option<&str> {
+    file.metadata().get(MARK).map(String::as_str)
 }
 
 /// The turn of one writer.
@@ -263,7 +295,7 @@ fn kept(place: &Place) -> Result<Kept, FileError> {
     if !leads_to(name, &place.path) {
         return Err(stranger(place, &file));
     }
-    let Stored { dtype, shape, .. } = file.tensor(name)?;
+    let Found { dtype, shape, .. } = file.tensor(name)?;
     Ok(Kept { name: name.to_owned(), dtype, shape, file_bytes: place.bytes, last_use: place.last_use })
 }
 

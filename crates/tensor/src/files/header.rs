@@ -161,7 +161,7 @@ pub(super) struct Header {
     pub(super) spans: BTreeMap<String, Span>,
     pub(super) metadata: BTreeMap<String, String>,
     /// Where the values start in the file.
-    pub(super) values_at: usize,
+    pub(super) values_at: u64,
 }
 
 /// One tensor in a file.
@@ -176,28 +176,42 @@ pub(super) struct Span {
 }
 
 impl Header {
-    /// Reads the header of a whole file and checks it against its length.
-    pub(super) fn read(file: &[u8]) -> Result<Header, HeaderError> {
-        let (length, rest) =
-            file.split_first_chunk::<LENGTH_BYTES>().ok_or(HeaderError::TooShort { has: file.len() as u64 })?;
-        let (says, has) = (u64::from_le_bytes(*length), rest.len() as u64);
+    /// Reads the header of a file of so many bytes and checks it against that. `fetch` reads from a byte on.
+    pub(super) fn read<E: From<HeaderError>>(
+        file_bytes: u64,
+        fetch: impl Fn(u64, &mut [u8]) -> Result<(), E>,
+    ) -> Result<Header, E> {
+        let mut length = [0; LENGTH_BYTES];
+        let has = file_bytes.checked_sub(LENGTH_BYTES as u64).ok_or(HeaderError::TooShort { has: file_bytes })?;
+        fetch(0, &mut length)?;
+        let says = u64::from_le_bytes(length);
         if says > has {
-            return Err(HeaderError::HeaderBeyondEnd { says, has });
+            return Err(HeaderError::HeaderBeyondEnd { says, has }.into());
         }
         if says > MAX_HEADER_BYTES {
-            return Err(HeaderError::HeaderTooLong { says, most: MAX_HEADER_BYTES });
+            return Err(HeaderError::HeaderTooLong { says, most: MAX_HEADER_BYTES }.into());
         }
-        let (text, values) = rest.split_at(says as usize);
-        let text = std::str::from_utf8(text).map_err(|error| HeaderError::NotText { at: error.valid_up_to() })?;
+        let mut text = vec![0; says as usize];
+        fetch(LENGTH_BYTES as u64, &mut text)?;
+        let text = std::str::from_utf8(&text).map_err(|error| HeaderError::NotText { at: error.valid_up_to() })?;
         let mut header = read_object(text)?;
-        header.values_at = LENGTH_BYTES + text.len();
-        header.check(values.len() as u64)?;
+        header.values_at = LENGTH_BYTES as u64 + says;
+        header.check(has - says)?;
         Ok(header)
     }
 
     /// The header as it stands in a file, its length before it. Filled up so that values start at a multiple of 8.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut text = String::from("{");
+        for (at, (key, value)) in self.metadata.iter().enumerate() {
+            text.push_str(if at == 0 { "\"__metadata__\":{" } else { "," });
+            push_string(&mut text, key);
+            text.push(':');
+            push_string(&mut text, value);
+        }
+        if !self.metadata.is_empty() {
+            text.push('}');
+        }
         for (name, Span { kind, shape, start, end }) in &self.spans {
             if text.len() > 1 {
                 text.push(',');

@@ -1,11 +1,13 @@
-//! Tensors in files: safetensors, read through a mapping and written whole or not at all.
+//! Tensors in files: safetensors, read part by part and written whole or not at all.
 //!
 //! Owns the format, what is refused of it, how a file gets its name, and the folder that a store keeps its tensors in.
 //! Does not know devices or models.
 //!
-//! Always: no file is ever changed in place, so that whoever has it mapped keeps the values that were there; a file that
-//! has its name is whole; no text or number in a file makes it panic or allocate more than a few times the file's header.
+//! Always: no file is ever changed in place, so that whoever has it open keeps the values that were there; a file that
+//! has its name is whole; no text or number in a file makes it panic or allocate more than a few times the file's header,
+//! and nobody who cuts an open file short ends the process.
 
+mod aside;
 mod error;
 mod file;
 mod file_name;
@@ -14,12 +16,14 @@ mod header;
 mod json;
 mod kinds;
 mod mapping;
+mod positioned;
 mod shelf;
 mod temporary;
 mod write;
 
 pub use error::FileError;
-pub use file::{Stored, TensorFile};
+pub use file::{Found, Stored, TensorFile};
+pub(crate) use folder::mark_of;
 pub use folder::{Corrupt, Folder, Kept, Listing, Put};
 pub use header::HeaderError;
 pub use write::Heading;

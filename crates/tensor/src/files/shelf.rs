@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::error::FileError;
-use super::{file_name, temporary};
+use super::{aside, file_name, temporary};
 
 /// A file in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) struct Shelf {
     pub(super) places: Vec<Place>,
     /// Files that were never finished.
     pub(super) unfinished: Vec<PathBuf>,
+    /// Files that were to make room.
+    pub(super) aside: Vec<PathBuf>,
 }
 
 impl Shelf {
@@ -40,9 +42,15 @@ impl Shelf {
             let Some(name) = name.to_str() else { continue };
             if name.starts_with(temporary::PREFIX) {
                 shelf.unfinished.push(found.path());
+            } else if aside::is_aside(name) {
+                shelf.aside.push(found.path());
             } else if file_name::is_ours(name) {
                 // Another process may have removed it since: then it is not there.
                 let Ok(about) = found.metadata() else { continue };
+                // A folder of such a name is nobody's tensor, and can make no room.
+                if about.is_dir() {
+                    continue;
+                }
                 let last_use = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                 shelf.places.push(Place { path: found.path(), bytes: about.len(), last_use });
             }

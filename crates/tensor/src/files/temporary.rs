@@ -47,11 +47,11 @@ impl Temporary {
         self.file.sync_all()
     }
 
-    /// Gives it its name, in place of what had it.
+    /// Gives it its name, in place of what had it: all of it, or nothing has changed.
     pub(super) fn keep_as(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.place, target)?;
         self.kept = true;
-        sync_folder(folder_of(target))
+        Ok(())
     }
 }
 
@@ -70,12 +70,12 @@ fn folder_of(target: &Path) -> &Path {
 
 /// A name is in its folder, which has to reach the disk as well. Only Unix opens folders.
 #[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+pub(super) fn sync_folder_of(target: &Path) -> io::Result<()> {
+    File::open(folder_of(target))?.sync_all()
 }
 
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-fn sync_folder(_: &Path) -> io::Result<()> {
+pub(super) fn sync_folder_of(_: &Path) -> io::Result<()> {
     Ok(())
 }

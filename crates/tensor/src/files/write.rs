@@ -14,7 +14,7 @@ use std::path::Path;
 use super::error::FileError;
 use super::file::{Stored, TensorFile, kind};
 use super::header::{Header, LENGTH_BYTES, MAX_HEADER_BYTES, METADATA, Span};
-use super::temporary::Temporary;
+use super::temporary::{Temporary, sync_folder_of};
 use crate::dtype::DType;
 use crate::shape::Shape;
 
@@ -44,9 +44,9 @@ impl TensorFile {
         fetch: impl FnMut(usize) -> Result<Cow<'a, [u8]>, E>,
     ) -> Result<u64, E> {
         let path = path.as_ref();
-        let plan = Plan::new(path, headings)?;
+        let plan = Plan::new(path, headings, BTreeMap::new())?;
         let temporary = plan.fill(path, headings, fetch)?;
-        let settled = temporary.settle(None).and_then(|()| temporary.keep_as(path));
+        let settled = temporary.settle(None).and_then(|()| temporary.keep_as(path)).and_then(|()| sync_folder_of(path));
         settled.map_err(|error| FileError::writing(path, plan.file_bytes, &error))?;
         Ok(plan.file_bytes)
     }
@@ -60,11 +60,15 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(path: &Path, headings: &[Heading<'_>]) -> Result<Plan, FileError> {
+    pub(super) fn new(
+        path: &Path,
+        headings: &[Heading<'_>],
+        metadata: BTreeMap<String, String>,
+    ) -> Result<Plan, FileError> {
         let mut order: Vec<usize> = (0..headings.len()).collect();
         // Wide values first: then all start at multiples of their size, since the header does at one of 8.
         order.sort_by_key(|at| (usize::MAX - headings[*at].dtype.bytes(), headings[*at].name));
-        let mut header = Header { spans: BTreeMap::new(), ..Header::default() };
+        let mut header = Header { metadata, ..Header::default() };
         let mut start = 0;
         for at in &order {
             let heading = &headings[*at];
@@ -149,7 +153,7 @@ mod tests {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let headings = [Heading { name: "a", dtype: DType::U8, shape: Shape::new(&[3000]).unwrap() }];
         let path = Path::new("folder/a.safetensors");
-        let plan = Plan::new(path, &headings).unwrap();
+        let plan = Plan::new(path, &headings, BTreeMap::new()).unwrap();
         let failed = plan.stream(path, &headings, |_| Ok::<_, FileError>(Cow::Owned(vec![0; 3000])), full).unwrap_err();
         assert_eq!(
             failed.to_string(),

@@ -172,6 +172,8 @@ impl StoreBuilder {
             ledger: Ledger::new(self.kept.grace),
             #[cfg(not(target_arch = "wasm32"))]
             shaders: std::collections::BTreeMap::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            filed: std::collections::BTreeMap::new(),
             is_disposed: false,
         };
         let inner = Inner {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::entry::{Entry, Freed, Memory, Record};
-use super::refusal::{LedgerError, check_name};
+use super::refusal::{LedgerError, check_name, check_tensor_name};
 use super::sums::bytes_once;
 
 /// Tensors by name, and who uses them.
@@ -60,7 +60,7 @@ impl<T> Ledger<T> {
         pinned: bool,
         now: Duration,
     ) -> Result<(), LedgerError> {
-        check_name("tensor", name)?;
+        check_tensor_name(name)?;
         for model in consumers.iter().chain([&producer]) {
             check_name("model", model)?;
         }

@@ -13,6 +13,8 @@ mod background;
 mod builder;
 mod entry;
 mod error;
+#[cfg(not(target_arch = "wasm32"))]
+mod filed;
 mod held;
 mod lease;
 mod ledger;
@@ -45,7 +47,7 @@ pub use optimise::Optimised;
 #[cfg(not(target_arch = "wasm32"))]
 pub use persisted::{Persisted, Restored};
 #[cfg(not(target_arch = "wasm32"))]
-pub use recover::Recovered;
+pub use recover::{Recovered, Recovery};
 pub use refusal::{LedgerError, MAX_NAME_BYTES};
 pub use report::{BothSides, StoreReport, TensorReport};
 #[cfg(not(target_arch = "wasm32"))]

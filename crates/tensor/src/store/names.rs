@@ -12,7 +12,7 @@ use super::entry::{Entry, Freed, Memory};
 use super::error::StoreError;
 use super::held::Held;
 use super::ledger::{Ledger, ModelReleased};
-use super::refusal::LedgerError;
+use super::refusal::{LedgerError, check_tensor_name};
 use super::shared::{Store, peek};
 use crate::dtype::Element;
 use crate::error::TensorError;
@@ -203,10 +203,11 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses names that are taken before anything is computed for them.
+    /// Refuses names that are taken, or none, before anything is computed for them.
     pub(super) fn expect_free(&self, names: &[&str]) -> Result<(), StoreError> {
         let books = self.books()?;
         for name in names {
+            check_tensor_name(name)?;
             if let Some(producer) = books.ledger.producer(name) {
                 let (name, producer) = ((*name).to_owned(), producer.to_owned());
                 return Err(LedgerError::Taken { name, producer }.into());

@@ -10,6 +10,10 @@ use std::time::Duration;
 /// The longest name of a tensor or a model.
 pub const MAX_NAME_BYTES: usize = 512;
 
+/// The one name that no tensor in a file can have, whatever file it is. Refused here, and not spelt differently in files: a
+/// name is the same wherever it stands.
+const RESERVED_NAME: &str = "__metadata__";
+
 /// Why the books refuse an entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
@@ -48,6 +52,12 @@ pub enum LedgerError {
         has: usize,
         /// What is allowed.
         most: usize,
+    },
+    /// A name that could not be written to a file.
+    #[error("a tensor cannot be called `{name}`, which files of tensors keep for themselves; choose another name")]
+    Reserved {
+        /// The name.
+        name: String,
     },
     /// A model that the tensor is not shared with.
     #[error(
@@ -135,6 +145,12 @@ pub enum LedgerError {
         /// How long it is kept.
         grace: Duration,
     },
+}
+
+/// A name for a tensor, which can be printed, found again and written to a file.
+pub(super) fn check_tensor_name(name: &str) -> Result<(), LedgerError> {
+    check_name("tensor", name)?;
+    if name == RESERVED_NAME { Err(LedgerError::Reserved { name: name.to_owned() }) } else { Ok(()) }
 }
 
 /// A name that can be printed and found again.

@@ -15,6 +15,8 @@ use std::time::Duration;
 use super::background::Background;
 use super::builder::{Settings, StoreBuilder};
 use super::error::StoreError;
+#[cfg(not(target_arch = "wasm32"))]
+use super::filed::Filed;
 use super::held::{Closed, Held};
 use super::ledger::Ledger;
 use crate::context::Context;
@@ -75,6 +77,9 @@ pub(super) struct Books {
     /// Users' shaders, by name.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) shaders: BTreeMap<String, Shader>,
+    /// What the folder has of which tensor.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) filed: BTreeMap<String, Filed>,
     pub(super) is_disposed: bool,
 }
 
@@ -138,7 +143,10 @@ impl Store {
             let mut books = lock(&self.parts().books);
             books.is_disposed = true;
             #[cfg(not(target_arch = "wasm32"))]
-            books.shaders.clear();
+            {
+                books.shaders.clear();
+                books.filed.clear();
+            }
             books.ledger.take_all()
         };
         let (mut ended, mut later) = (0, 0);

@@ -65,8 +65,9 @@ impl Context {
     }
 
     /// A tensor over memory of its own device, which is shared and not copied: a frame of a pipeline is a tensor
-    /// [height, width, 4] of u8, and a buffer of somebody's own is one that [`Device::adopt_buffer`] takes in. Refused where
-    /// the memory is too small or of another device. After GPU code of one's own has written to it: [`Tensor::was_written`].
+    /// [height, width, 4] of u8, and a buffer of somebody's own is one that [`Device::adopt_buffer`] takes in. A buffer that
+    /// tensors of this context lie in already is known, however often it was adopted: the new one shares their memory, and
+    /// is refused where it would be larger. Refused too where the memory is too small or of another device. After GPU code of one's own has written to it: [`Tensor::was_written`].
     ///
     /// [`Device::adopt_buffer`]: vramp_gpu::Device::adopt_buffer
     #[cfg(not(target_arch = "wasm32"))]
@@ -99,7 +100,24 @@ impl Context {
             let problem = format!("the buffer has {has} bytes; to be shared, it has a multiple of {GROUP_BYTES}");
             return Err(TensorError::Mismatch { op, problem });
         };
-        Ok(Tensor::over(Storage::shared(self, &side, buffer, bytes), shape, dtype, 0))
+        self.take_in(
+            &buffer,
+            |known| {
+                if known.bytes() >= bytes {
+                    return Ok(Tensor::over(Arc::clone(known), shape.clone(), dtype, 0));
+                }
+                let problem = format!(
+                    "{shape} of {dtype} takes {bytes} bytes, and a tensor of {} bytes lies in this buffer already; take \
+                     the larger one first, or end the other",
+                    known.bytes()
+                );
+                Err(TensorError::Mismatch { op, problem })
+            },
+            || {
+                let storage = Storage::shared(self, &side, buffer.clone(), bytes);
+                (Arc::clone(&storage), Ok(Tensor::over(storage, shape.clone(), dtype, 0)))
+            },
+        )
     }
 
     /// A tensor of values that lie in memory of its own device, `offset` values behind its start, as they are now: they
@@ -151,6 +169,7 @@ impl Tensor {
         self.check(op)?;
         let Some(side) = self.context().side() else { return Err(TensorError::NoDevice { op }) };
         let buffer = self.storage().device(self.asking(op), &side)?;
+        self.context().note_outside(self.storage());
         side.flush(op)?;
         Ok(buffer)
     }

@@ -1,12 +1,11 @@
 //! The device's work between a tensor's buffer and a texture.
 //!
 //! Owns the making of a texture for a tensor, the two kernels that pad rows and pick channels, and when neither is needed.
-//! Does not submit: copies are recorded, and keep their order among everything else that is.
+//! Does not submit: copies are recorded, and keep their order among everything else that is. Does not lend memory: it says
+//! how much it needs for rows, and whoever calls has it.
 //!
 //! Always: bits cross as they are, so that NaN and numbers above 2^24 survive; texels behind the last value are 0;
 //! nothing comes to the host.
-
-use std::sync::Arc;
 
 use vramp_gpu::{AdapterKind, Buffer, Device, Kernel, PrepareError, Recording, TexelFormat, Texture, TextureError};
 
@@ -55,27 +54,35 @@ pub(crate) struct TextureCopies {
     device: Device,
     pack: Kernel,
     unpack: Kernel,
-    owner: Arc<str>,
 }
 
 impl TextureCopies {
     /// Prepares both; blocks.
     pub(crate) fn prepare(device: &Device) -> Result<TextureCopies, PrepareError> {
         let (pack, unpack) = (device.prepare(&kernels::pack())?, device.prepare(&kernels::unpack())?);
-        Ok(TextureCopies { device: device.clone(), pack, unpack, owner: OP.into() })
+        Ok(TextureCopies { device: device.clone(), pack, unpack })
+    }
+
+    /// Bytes of the rows that `fill` needs between the values and the texture; 0 where it needs none.
+    pub(crate) fn rows_to_fill(&self, from: Values<'_>, to: &Texture) -> u64 {
+        u64::from(to.pitch_bytes()) * u64::from(to.height().saturating_sub(self.direct(from, to)))
     }
 
     /// Fills a texture with values, densely, and with zeros behind the last.
-    pub(crate) fn fill(&self, recording: &mut Recording, from: Values<'_>, to: &Texture) -> Result<(), TensorError> {
+    pub(crate) fn fill(
+        &self,
+        recording: &mut Recording,
+        from: Values<'_>,
+        to: &Texture,
+        rows: Option<&Buffer>,
+    ) -> Result<(), TensorError> {
         check_type(from.dtype, to.format())?;
         let (width, height) = (to.width() as usize, to.height() as usize);
         TexShape::custom(height, width, from.count)?;
         let value_bytes = from.dtype.bytes() as u64;
         let (start, bytes) = (from.offset as u64 * value_bytes, from.count as u64 * value_bytes);
         let (row_bytes, pitch_bytes) = (to.row_bytes(), to.pitch_bytes());
-        let full = (bytes / row_bytes) as u32;
-        let aligned = start.is_multiple_of(u64::from(to.format().bytes()));
-        let direct = if aligned && self.rows_alone(row_bytes, full) { full } else { 0 };
+        let direct = self.direct(from, to);
         if direct > 0 {
             recording.copy_to_texture(from.buffer, start, row_bytes as u32, to, 0..direct).of(OP)?;
         }
@@ -84,7 +91,7 @@ impl TextureCopies {
             return Ok(());
         }
         // Texels that no row of values fills: rows that are cut off, begin in the middle of a word, or lie behind the end.
-        let rows = self.device.lend(u64::from(pitch_bytes) * u64::from(rest), &self.owner).of(OP)?;
+        let rows = given(rows, self.rows_to_fill(from, to))?;
         let (start, bytes) = (start + u64::from(direct) * row_bytes, bytes - u64::from(direct) * row_bytes);
         let groups = pitch_bytes / 16 * rest;
         let tail_bits = bytes % 4 * 8;
@@ -99,8 +106,14 @@ impl TextureCopies {
             0,
         ];
         let grid = self.pack.cover(u64::from(groups), self.device.limits());
-        recording.dispatch(&self.pack, &[from.buffer, &rows], bytemuck::bytes_of(&params), grid).of(OP)?;
-        recording.copy_to_texture(&rows, 0, pitch_bytes, to, direct..to.height()).of(OP)
+        recording.dispatch(&self.pack, &[from.buffer, rows], bytemuck::bytes_of(&params), grid).of(OP)?;
+        recording.copy_to_texture(rows, 0, pitch_bytes, to, direct..to.height()).of(OP)
+    }
+
+    /// Bytes of the rows that `take` needs between the texture and the values; 0 where it needs none.
+    pub(crate) fn rows_to_take(&self, from: &Texture, channels: &Channels, to: Values<'_>) -> u64 {
+        let needed = u64::from(from.pitch_bytes()) * u64::from(from.height());
+        if self.taken_as_they_are(from, channels, to).is_some() { 0 } else { needed }
     }
 
     /// Takes channels of a texture as values, texel by texel; zeros where the texture has no such channel, and behind its
@@ -111,6 +124,7 @@ impl TextureCopies {
         from: &Texture,
         channels: &Channels,
         to: Values<'_>,
+        rows: Option<&Buffer>,
     ) -> Result<(), TensorError> {
         let (format, dtype) = (from.format(), to.dtype);
         check_values(dtype, format)?;
@@ -118,15 +132,12 @@ impl TextureCopies {
             let problem = format!("{} values at {}; expected some, at the start of a buffer", to.count, to.offset);
             return Err(TensorError::Setting { op: OP, problem });
         }
-        let bytes = to.count as u64 * dtype.bytes() as u64;
         let (row_bytes, pitch_bytes) = (from.row_bytes(), from.pitch_bytes());
-        let rows = (bytes / row_bytes).min(u64::from(from.height())) as u32;
-        let whole = bytes == u64::from(rows) * row_bytes && channels.0 == format.channels();
-        if whole && rows > 0 && row_bytes.is_multiple_of(4) && self.rows_alone(row_bytes, rows) {
-            return recording.copy_from_texture(from, 0..rows, to.buffer, 0, row_bytes as u32).of(OP);
+        if let Some(all) = self.taken_as_they_are(from, channels, to) {
+            return recording.copy_from_texture(from, 0..all, to.buffer, 0, row_bytes as u32).of(OP);
         }
-        let padded = self.device.lend(u64::from(pitch_bytes) * u64::from(from.height()), &self.owner).of(OP)?;
-        recording.copy_from_texture(from, 0..from.height(), &padded, 0, pitch_bytes).of(OP)?;
+        let padded = given(rows, self.rows_to_take(from, channels, to))?;
+        recording.copy_from_texture(from, 0..from.height(), padded, 0, pitch_bytes).of(OP)?;
         // One for each texel, or for each word of several values.
         let each = if dtype.per_word() == 1 { channels.count() } else { dtype.per_word() };
         let invocations = to.count.div_ceil(each) as u32;
@@ -147,7 +158,24 @@ impl TextureCopies {
             0,
         ];
         let grid = self.unpack.cover(u64::from(invocations), self.device.limits());
-        recording.dispatch(&self.unpack, &[&padded, to.buffer], bytemuck::bytes_of(&params), grid).of(OP)
+        recording.dispatch(&self.unpack, &[padded, to.buffer], bytemuck::bytes_of(&params), grid).of(OP)
+    }
+
+    /// Rows of a texture that values fill as they lie.
+    fn direct(&self, from: Values<'_>, to: &Texture) -> u32 {
+        let value_bytes = from.dtype.bytes() as u64;
+        let full = (from.count as u64 * value_bytes / to.row_bytes()) as u32;
+        let aligned = (from.offset as u64 * value_bytes).is_multiple_of(u64::from(to.format().bytes()));
+        if aligned && self.rows_alone(to.row_bytes(), full) { full } else { 0 }
+    }
+
+    /// Rows of a texture that are all the values, as they lie; none where a kernel has to pick.
+    fn taken_as_they_are(&self, from: &Texture, channels: &Channels, to: Values<'_>) -> Option<u32> {
+        let (bytes, row_bytes) = (to.count as u64 * to.dtype.bytes() as u64, from.row_bytes());
+        let rows = (bytes / row_bytes).min(u64::from(from.height())) as u32;
+        let whole = bytes == u64::from(rows) * row_bytes && channels.0 == from.format().channels();
+        let as_they_are = whole && rows > 0 && row_bytes.is_multiple_of(4) && self.rows_alone(row_bytes, rows);
+        as_they_are.then_some(rows)
     }
 
     /// Whether rows without gaps are copied as they are: all at once, where they lie as devices want it anyway; one by one
@@ -157,6 +185,14 @@ impl TextureCopies {
         let is_cpu = self.device.adapter().kind == AdapterKind::Software;
         rows <= 1 || row_bytes.is_multiple_of(256) || is_cpu && row_bytes >= ROW_ALONE_BYTES
     }
+}
+
+/// The rows that were lent, of at least so many bytes.
+fn given(rows: Option<&Buffer>, bytes: u64) -> Result<&Buffer, TensorError> {
+    rows.filter(|rows| rows.bytes() >= bytes).ok_or_else(|| {
+        let has = rows.map_or(0, Buffer::bytes);
+        TensorError::Setting { op: OP, problem: format!("rows of {bytes} bytes are needed, {has} are given") }
+    })
 }
 
 /// Dense packing needs four channels of the values' own bits.
@@ -203,6 +239,16 @@ mod tests {
             self.device.lend(bytes as u64, &"tester".into()).unwrap()
         }
 
+        fn fill(&self, recording: &mut Recording, from: Values<'_>, to: &Texture) {
+            let rows = self.lend(self.copies.rows_to_fill(from, to).max(16) as usize);
+            self.copies.fill(recording, from, to, Some(&rows)).unwrap();
+        }
+
+        fn take(&self, recording: &mut Recording, from: &Texture, channels: &Channels, to: Values<'_>) {
+            let rows = self.lend(self.copies.rows_to_take(from, channels, to).max(16) as usize);
+            self.copies.take(recording, from, channels, to, Some(&rows)).unwrap();
+        }
+
         fn bring(&mut self, recording: &mut Recording) -> Vec<u8> {
             self.player.play(recording).unwrap();
             let arrived = self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was asked for");
@@ -237,7 +283,7 @@ mod tests {
             let buffer = self.lend(count * dtype.bytes());
             let mut recording = Recording::new();
             let to = Values { buffer: &buffer, offset: 0, count, dtype };
-            self.copies.take(&mut recording, from, &Channels::read(channels).unwrap(), to).unwrap();
+            self.take(&mut recording, from, &Channels::read(channels).unwrap(), to);
             recording.download(&buffer).unwrap();
             self.bring(&mut recording)
         }
@@ -276,7 +322,7 @@ mod tests {
                 let mut recording = Recording::new();
                 recording.upload(&buffer, sent.clone()).unwrap();
                 let from = Values { buffer: &buffer, offset, count, dtype };
-                bench.copies.fill(&mut recording, from, &texture).unwrap();
+                bench.fill(&mut recording, from, &texture);
                 bench.player.play(&mut recording).unwrap();
                 let values = &sent[offset * dtype.bytes()..][..count * dtype.bytes()];
                 let mut wants = values.to_vec();
@@ -324,9 +370,9 @@ mod tests {
         let (buffer, back) = (bench.lend(120), bench.lend(120));
         let mut recording = Recording::new();
         let values = |buffer| Values { buffer, offset: 0, count: 30, dtype: DType::F32 };
-        bench.copies.fill(&mut recording, values(&buffer), &texture).unwrap();
+        bench.fill(&mut recording, values(&buffer), &texture);
         let rgba = Channels::read("rgba").unwrap();
-        bench.copies.take(&mut recording, &texture, &rgba, values(&back)).unwrap();
+        bench.take(&mut recording, &texture, &rgba, values(&back));
         bench.player.play(&mut recording).unwrap();
         let asked = bench.device.counters().since(&before);
         assert_eq!((asked.downloads, asked.uploads, asked.submits), (0, 0, 1));
@@ -348,7 +394,7 @@ mod tests {
         let small = make(&bench.device, DType::F32, TexShape::of(4), None).unwrap();
         let buffer = bench.lend(20);
         let values = Values { buffer: &buffer, offset: 0, count: 5, dtype: DType::F32 };
-        let full = bench.copies.fill(&mut Recording::new(), values, &small).unwrap_err().to_string();
+        let full = bench.copies.fill(&mut Recording::new(), values, &small, None).unwrap_err().to_string();
         assert!(full.contains("must be >= the 5 values of the tensor; 1 x 1 x 4 is 4"), "{full}");
         for letters in ["", "rr", "rgbx", "rgbar"] {
             let wrong = Channels::read(letters).unwrap_err().to_string();

@@ -9,12 +9,12 @@
 
 use std::sync::Arc;
 
-use vramp_gpu::{TexelFormat, Texture};
+use vramp_gpu::{Buffer, TexelFormat, Texture};
 
 use super::copy::{Values, make};
 use super::packing::TexShape;
 use super::texels::{Channels, texels_of, values_of};
-use crate::context::{Context, Escape};
+use crate::context::{Context, Escape, Side};
 use crate::error::TensorError;
 use crate::shape::Shape;
 use crate::storage::Storage;
@@ -82,11 +82,12 @@ impl Tensor {
             Some([height, width]) => TexShape::custom(height, width, count)?,
             None => TexShape::of(count),
         };
-        let texture = make(side.device(), dtype, shape, Some(format))?;
+        let texture = side.once_more(op, || make(side.device(), dtype, shape, Some(format)))?;
         let copies = side.texture_copies(op)?;
         let buffer = self.storage().device(self.asking(op), &side)?;
         let from = Values { buffer: &buffer, offset: self.offset(), count, dtype };
-        side.record(op, |recording| copies.fill(recording, from, &texture))?;
+        let rows = lend_rows(&side, op, copies.rows_to_fill(from, &texture))?;
+        side.record(op, |recording| copies.fill(recording, from, &texture, rows.as_ref()))?;
         side.flush(op)?;
         let tensor = Tensor::over(Arc::clone(self.storage()), self.shape().clone(), dtype, self.offset());
         Ok(TensorTexture { texture, shape, tensor })
@@ -114,9 +115,16 @@ impl Context {
         let copies = side.texture_copies(op)?;
         let buffer = side.lend(op, count * dtype.bytes())?;
         let to = Values { buffer: &buffer, offset: 0, count, dtype };
-        side.record(op, |recording| copies.take(recording, texture, &channels, to))?;
+        let rows = lend_rows(&side, op, copies.rows_to_take(texture, &channels, to))?;
+        side.record(op, |recording| copies.take(recording, texture, &channels, to, rows.as_ref()))?;
         // Whoever owns the texture may draw on it from now on.
         side.flush(op)?;
         Ok(Tensor::over(Storage::on_device(self, &side, buffer, count * dtype.bytes()), shape, dtype, 0))
     }
+}
+
+/// Memory for rows of texels, from where all memory of tensors comes: before anything is recorded, since whoever lends may
+/// have to wait for what is.
+fn lend_rows(side: &Side, op: &'static str, bytes: u64) -> Result<Option<Buffer>, TensorError> {
+    (bytes > 0).then(|| side.lend(op, bytes as usize)).transpose()
 }

@@ -1,0 +1,25 @@
+//! What tests of the classic front have in common.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::sync::{Arc, Mutex};
+
+use vramp_tensor::Context;
+use vramp_tensor::classic::Sink;
+
+/// A sink, and what it was told.
+pub fn heard() -> (Sink, impl Fn() -> Vec<String>) {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&lines);
+    (Sink::to(move |line| told.lock().expect("no test panics here").push(line.to_owned())), move || {
+        lines.lock().expect("no test panics here").clone()
+    })
+}
+
+pub fn nothing() -> Sink {
+    Sink::to(|_| ())
+}
+
+pub fn counts(context: &Context) -> (u64, u64, u64) {
+    let memory = context.memory();
+    (memory.tensors, memory.buffers, memory.bytes())
+}

@@ -139,7 +139,7 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/tests/steady.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
     (
         "crates/tensor/src/files/mapping.rs",
-        "a mapping is memory that others could change; files are only ever renamed into place",
+        "a mapping is memory that others could change; whoever asks for one promises that nobody does",
     ),
     ("crates/tensor/src/host/matmul.rs", "gemm takes pointers; every length is checked before"),
     ("crates/runtime/src/heap.rs", "an allocator that counts is an allocator, whose trait is unsafe"),

@@ -165,7 +165,7 @@ impl Device {
     /// Takes in a buffer that somebody else made on this device (with [`Device::raw`]), which stays theirs: it is neither
     /// in the budget nor destroyed, only let go with its last handle, and until then a row of the pool's ledger. It must
     /// allow what memory here is used for (`STORAGE | COPY_SRC | COPY_DST`), and is to be taken in once and cloned,
-    /// since two takings are not known to be the same memory.
+    /// since a second taking is not known here to be the same memory.
     ///
     /// It must be of this device. Buffers do not tell whose they are, and every device here has a wgpu instance of its own,
     /// for which the number of a buffer of another instance is that of some other buffer: such a mistake is refused when

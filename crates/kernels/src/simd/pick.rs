@@ -15,7 +15,7 @@ use crate::picture::Pixel;
 
 use super::Level;
 
-/// Picks a pixel for each column: 0.12 ms for a picture of 1920x1080 that becomes one of 1280x720, 0.45 one by one.
+/// Picks a pixel for each column: 1.2 ms for a picture of 2560x1440 that becomes one of 1920x1080, 1.5 one by one.
 pub(crate) fn pick(level: Level, from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
     match level.0 {
         super::Kind::Baseline => one_by_one(from, columns, to),
@@ -37,7 +37,10 @@ fn one_by_one(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::{_mm256_blendv_epi8, _mm256_cmpgt_epi32, _mm512_permutex2var_epi32 as choose_of_two};
+    use std::arch::x86_64::{
+        _mm256_blendv_epi8, _mm256_cmpeq_epi32, _mm256_cmpgt_epi32, _mm256_min_epu32, _mm256_movemask_epi8,
+        _mm512_cmplt_epu32_mask, _mm512_permutex2var_epi32,
+    };
 
     use crate::picture::Pixel;
     use crate::simd::wide::{avx2, avx512};
@@ -49,13 +52,15 @@ mod x86 {
     pub(super) fn by_sixteens(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<16>(), to.as_chunks_mut::<16>());
         for (columns, to) in groups.iter().zip(made) {
-            let Some(near) = near::<16, 32>(from, columns) else {
+            // A column to the left of the first wraps, and is as far away as one can be.
+            let places = avx512::sub_32(avx512::load_32(columns), avx512::all_32(columns[0].cast_signed()));
+            let inside = _mm512_cmplt_epu32_mask(places, avx512::all_32(32)) == u16::MAX;
+            let Some(near) = near::<32>(from, columns[0]).filter(|_| inside) else {
                 one_by_one(from, columns, to);
                 continue;
             };
-            let places = avx512::sub_32(avx512::load_32(columns), avx512::all_32(columns[0].cast_signed()));
             let halves = near.as_flattened().as_chunks::<64>().0;
-            let picked = choose_of_two(avx512::load(&halves[0]), places, avx512::load(&halves[1]));
+            let picked = _mm512_permutex2var_epi32(avx512::load(&halves[0]), places, avx512::load(&halves[1]));
             avx512::store(to.as_flattened_mut().first_chunk_mut().expect("16 pixels are 64 bytes"), picked);
         }
         one_by_one(from, rest, left);
@@ -65,13 +70,14 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub(super) fn by_eights(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<8>(), to.as_chunks_mut::<8>());
-        let seven = avx2::all_32(7);
+        let (seven, fifteen) = (avx2::all_32(7), avx2::all_32(15));
         for (columns, to) in groups.iter().zip(made) {
-            let Some(near) = near::<8, 16>(from, columns) else {
+            let places = avx2::sub_32(avx2::load_32(columns), avx2::all_32(columns[0].cast_signed()));
+            let inside = _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_min_epu32(places, fifteen), places)) == -1;
+            let Some(near) = near::<16>(from, columns[0]).filter(|_| inside) else {
                 one_by_one(from, columns, to);
                 continue;
             };
-            let places = avx2::sub_32(avx2::load_32(columns), avx2::all_32(columns[0].cast_signed()));
             let halves = near.as_flattened().as_chunks::<32>().0;
             let low = avx2::choose_32(avx2::load(&halves[0]), places);
             let high = avx2::choose_32(avx2::load(&halves[1]), places);
@@ -81,12 +87,10 @@ mod x86 {
         one_by_one(from, rest, left);
     }
 
-    /// The `M` pixels that all of these columns are among, where they are and there are as many.
+    /// The `M` pixels from a column on, where there are as many.
     #[inline(always)]
-    fn near<'a, const N: usize, const M: usize>(from: &'a [Pixel], columns: &[u32; N]) -> Option<&'a [Pixel; M]> {
-        let (first, end) = (columns[0], columns[0].checked_add(M as u32)?);
-        let inside = columns.iter().fold(true, |inside, column| inside & (first..end).contains(column));
-        from.get(first as usize..)?.first_chunk().filter(|_| inside)
+    fn near<const M: usize>(from: &[Pixel], column: u32) -> Option<&[Pixel; M]> {
+        from.get(column as usize..)?.first_chunk()
     }
 }
 

@@ -177,6 +177,11 @@ impl FrameHandler for Still {
         self.frame = None;
         Ok(())
     }
+
+    /// All it ever lends is one frame, first of all: nothing has to be set aside for each of the others.
+    fn can_repeat(&self) -> bool {
+        true
+    }
 }
 
 struct Keep {

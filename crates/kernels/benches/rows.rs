@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{
-    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, edges, load_here::LOAD, luma, median3, median5,
-    rotate, warp,
+    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, edges, flip, load_here::LOAD, luma, median3,
+    median5, nearest, rotate, warp,
 };
 use vramp_kernels::pixel::{
     channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
@@ -216,6 +216,9 @@ fn cases() -> Vec<Case> {
         load("key hard", &[keyed(0.0)]),
         load("key soft", &[keyed(0.3)]),
         case("crop", &crop::CROP, &(crop::pack(203, 101).to_vec(), vec![]), LARGER, &[]),
+        case("flip h", &flip::FLIP, &(flip::pack(true, false).to_vec(), vec![]), SIZE, &[]),
+        case("flip v", &flip::FLIP, &(flip::pack(false, true).to_vec(), vec![]), SIZE, &[]),
+        case("nearest", &nearest::NEAREST, &(vec![], nearest::small(LARGER, SIZE)), LARGER, &[]),
         case("rotate90", &rotate::ROTATE, &(rotate::pack(1).to_vec(), vec![]), TURNED, &[]),
         case("rotate180", &rotate::ROTATE, &(rotate::pack(2).to_vec(), vec![]), SIZE, &[]),
         case("rotate270", &rotate::ROTATE, &(rotate::pack(3).to_vec(), vec![]), TURNED, &[]),

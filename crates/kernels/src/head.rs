@@ -248,7 +248,9 @@ impl<'a> SourceRows<'a> {
             to.copy_from_slice(&self.row(i64::from(y))[part]);
         } else if let Some(picture) = self.picture {
             to.copy_from_slice(&picture.row(y)[part]);
-            self.before.apply_from(y, x, to);
+            if !self.before.is_empty() {
+                self.before.apply_from(y, x, to);
+            }
         }
     }
 

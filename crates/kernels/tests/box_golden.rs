@@ -6,7 +6,7 @@ mod heads_made;
 use std::path::PathBuf;
 
 use heads_made::{Made, source};
-use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::{boxblur, median3, median5};
 use vramp_kernels::pixel::table;
@@ -81,8 +81,10 @@ fn median_of(square: &mut [u8]) -> u8 {
     square[square.len() / 2]
 }
 
+/// Small ones, and some that are wide enough for whole chunks.
 fn size() -> impl Strategy<Value = Size> {
-    (1..40u32, 1..40u32).prop_map(|(width, height)| Size { width, height })
+    prop_oneof![3 => (1..40u32, 1..40u32), 1 => (125..180u32, 1..8u32)]
+        .prop_map(|(width, height)| Size { width, height })
 }
 
 /// Sides of every way that means are made, and both medians.

@@ -193,6 +193,9 @@ impl Program {
         kept.begin();
         work(between, &mut |first, made| {
             (self.head.row)(&head, &mut rows, kept, first, made);
+            if after.is_empty() {
+                return;
+            }
             for (y, row) in (first..).zip(made.chunks_exact_mut(frame.size.width as usize)) {
                 after.apply(y, row);
             }

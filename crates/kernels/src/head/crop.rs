@@ -16,7 +16,7 @@ pub static CROP: Head = Head {
     source: true,
     small: false,
     first: None,
-    rows_at_once: 1,
+    rows_at_once: 4,
     row,
 };
 
@@ -26,5 +26,8 @@ pub fn pack(x: u32, y: u32) -> [u32; 2] {
 }
 
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
-    source.copy_part(args.frame.words[1] + y, args.frame.words[0], pixels);
+    let [left, top] = [args.frame.words[0], args.frame.words[1]];
+    for (y, to) in (top + y..).zip(pixels.chunks_exact_mut(args.frame.size.width as usize)) {
+        source.copy_part(y, left, to);
+    }
 }

@@ -5,7 +5,7 @@
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
-use crate::simd::turn::Reversed;
+use crate::simd::turn::{Copied, Reversed};
 
 /// Mirrored.
 pub static FLIP: Head = Head {
@@ -15,7 +15,7 @@ pub static FLIP: Head = Head {
     source: true,
     small: false,
     first: None,
-    rows_at_once: 1,
+    rows_at_once: 4,
     row,
 };
 
@@ -25,10 +25,15 @@ pub fn pack(left_right: bool, top_bottom: bool) -> [u32; 2] {
 }
 
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
-    let y = if args.frame.words[1] != 0 { args.source.height - 1 - y } else { y };
-    if args.frame.words[0] != 0 {
-        args.frame.level.run(Reversed { from: source.row(i64::from(y)), to: pixels });
-    } else {
-        source.copy(y, pixels);
+    let (height, picture) = (args.source.height, source.unchanged());
+    let [left_right, top_bottom] = [0, 1].map(|at| args.frame.words[at] != 0);
+    let place = |y: u32| if top_bottom { height - 1 - y } else { y };
+    for (y, to) in (y..).zip(pixels.chunks_exact_mut(args.frame.size.width as usize)) {
+        let soon = picture.filter(|_| y + 1 < height).map_or(&[][..], |picture| picture.row(place(y + 1)));
+        match picture {
+            _ if left_right => args.frame.level.run(Reversed { from: source.row(i64::from(place(y))), soon, to }),
+            Some(picture) => args.frame.level.run(Copied { from: picture.row(place(y)), soon, to }),
+            None => source.copy(place(y), to),
+        }
     }
 }

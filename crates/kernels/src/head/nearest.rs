@@ -9,6 +9,7 @@ use vramp_plan::Size;
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::simd::pick::pick;
 
 /// Another size. Small data: the source's column for each column, then the source's row for each row.
 pub static NEAREST: Head = Head {
@@ -40,7 +41,5 @@ fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     let (columns, rows) = args.frame.small.split_at(pixels.len());
     let from = source.row(i64::from(rows[y as usize]));
-    for (column, pixel) in columns.iter().zip(pixels) {
-        *pixel = from[*column as usize];
-    }
+    pick(args.frame.level, from, columns, pixels);
 }

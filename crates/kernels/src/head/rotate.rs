@@ -35,7 +35,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, p
         2 => {
             for (y, to) in (y..).zip(pixels.chunks_exact_mut(width)) {
                 let from = source.row(i64::from(args.source.height - 1 - y));
-                args.frame.level.run(Reversed { from, to });
+                args.frame.level.run(Reversed { from, soon: &[], to });
             }
         }
         turns => quarter(args, source, y, turns == 1, pixels),

@@ -2,7 +2,7 @@
 //!
 //! Owns the choice of a level, the entry into code that is compiled for it, and the few loops that a compiler does not
 //! find by itself: byte tables, colour matrices, sums of taps, mixes of four, luma and chroma, tiles of pixels that are
-//! turned.
+//! turned, pixels that are picked from a row.
 //! Does not decide what is computed: every loop here or behind [`Level::run`] has a plain twin.
 //!
 //! Always: every level gives the same bytes. A [`Level`] above the baseline exists only where the machine was asked and
@@ -25,6 +25,7 @@ pub(crate) mod gray;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod paint;
+pub(crate) mod pick;
 pub(crate) mod resample;
 pub(crate) mod table;
 pub(crate) mod triples;

@@ -1,6 +1,6 @@
-//! Rows turned: back to front, and into columns.
+//! Rows moved: as they are, back to front, and into columns.
 //!
-//! Owns the shuffling of pixels in vectors.
+//! Owns the shuffling of pixels in vectors, and which memory is asked for meanwhile.
 //! Does not know pictures: whoever calls knows which rows go where.
 //!
 //! Always: pixels are moved as they are.
@@ -12,29 +12,58 @@
 
 use crate::picture::Pixel;
 
-use super::{Level, Loop};
+use super::{Level, Loop, ask_for};
+
+/// A row as it is.
+pub(crate) struct Copied<'a> {
+    pub(crate) from: &'a [Pixel],
+    /// The row that is to be moved next.
+    pub(crate) soon: &'a [Pixel],
+    pub(crate) to: &'a mut [Pixel],
+}
+
+impl Loop for Copied<'_> {
+    /// Rows from bottom to top are not what processors expect: 0.26 ms for a picture of 1920x1080 where the next one is
+    /// asked for, 0.28 without.
+    #[inline(always)]
+    fn run(self) {
+        let mut soon = self.soon.chunks(AT_ONCE);
+        let (groups, rest) = self.from.as_chunks::<AT_ONCE>();
+        let (others, left) = self.to.as_chunks_mut::<AT_ONCE>();
+        for (to, from) in others.iter_mut().zip(groups) {
+            ask_for(soon.next().unwrap_or(&[]).as_flattened());
+            *to = *from;
+        }
+        left.copy_from_slice(rest);
+    }
+}
 
 /// A row back to front.
 pub(crate) struct Reversed<'a> {
     pub(crate) from: &'a [Pixel],
+    /// The row that is to be moved next; none where rows come from bottom to top, as a whole picture back to front.
+    pub(crate) soon: &'a [Pixel],
     pub(crate) to: &'a mut [Pixel],
 }
 
 impl Loop for Reversed<'_> {
-    /// Read from left to right, which is what processors expect, and written from the other end, many at once: 0.4 ms
-    /// for a picture of 1920x1080 instead of 1.9 pixel by pixel.
+    /// Written from left to right, many at once: 0.26 ms for a picture of 1920x1080 that is turned by 180 degrees, 0.29 to
+    /// 0.40 where it is read so instead. Where each row is read from its end, the next one is asked for: 0.25 instead of
+    /// 0.27.
     #[inline(always)]
     fn run(self) {
-        let (groups, rest) = self.from.as_chunks::<AT_ONCE>();
-        let (left, others) = self.to.as_rchunks_mut::<AT_ONCE>();
-        for (from, to) in groups.iter().zip(others.iter_mut().rev()) {
+        let mut soon = self.soon.rchunks(AT_ONCE);
+        let (left, groups) = self.from.as_rchunks::<AT_ONCE>();
+        let (others, rest) = self.to.as_chunks_mut::<AT_ONCE>();
+        for (to, from) in others.iter_mut().zip(groups.iter().rev()) {
+            ask_for(soon.next().unwrap_or(&[]).as_flattened());
             *to = std::array::from_fn(|i| from[AT_ONCE - 1 - i]);
         }
-        left.iter_mut().zip(rest.iter().rev()).for_each(|(to, from)| *to = *from);
+        rest.iter_mut().zip(left.iter().rev()).for_each(|(to, from)| *to = *from);
     }
 }
 
-/// Pixels that are turned around at once.
+/// Pixels that are moved at once: a line of the cache.
 const AT_ONCE: usize = 16;
 
 /// The most rows that become columns together.
@@ -137,6 +166,23 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_any_length_are_moved_as_they_are_and_back_to_front_at_every_level() {
+        for length in [1, 2, 15, 16, 17, 40, 64] {
+            let from: Vec<Pixel> = (0..length).map(|x| [x, 1, 2, 255 - x]).collect();
+            let back: Vec<Pixel> = from.iter().rev().copied().collect();
+            for level in Level::available() {
+                for soon in [&[][..], &from, &from[..1]] {
+                    let mut to = vec![[9; 4]; from.len()];
+                    level.run(Copied { from: &from, soon, to: &mut to });
+                    assert_eq!(to, from, "{level}");
+                    level.run(Reversed { from: &from, soon, to: &mut to });
+                    assert_eq!(to, back, "{level}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_level_makes_the_same_columns_of_any_rows() {

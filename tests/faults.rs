@@ -177,6 +177,22 @@ fn a_handler_that_is_tried_again_gets_its_frame_again() {
 }
 
 #[test]
+fn a_source_that_cannot_begin_ends_the_run_with_its_error() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("gone-{}.raw", std::process::id()));
+    std::fs::write(&path, [0; 64]).expect("a file can be written");
+    // It has a lane of its own, which those behind it wait for.
+    let text = format!("raw path={} size=4x4 format=gray8 !{{queue}} null", path.display());
+    let (done, over) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let gone = |_| std::fs::remove_file(&path).expect("it was there when the run was prepared");
+        done.send(bench().run_with(&text, |session| session, gone).0.error)
+    });
+    let error = over.recv_timeout(Duration::from_secs(20)).expect("it ends");
+    let Some(RunError::Failed(failure)) = error else { panic!("{error:?}") };
+    assert!(failure.to_string().starts_with("raw0"), "{failure}");
+}
+
+#[test]
 fn a_panic_is_an_error_of_the_handler_that_panicked() {
     std::panic::set_hook(Box::new(|_| {}));
     let (outcome, _) = bench().run("pattern size=8x8 frames=20 ! panics on-error=skip ! null");

@@ -130,6 +130,7 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/src/simd/matrix.rs", "as above"),
     ("crates/kernels/src/simd/mix.rs", "as above"),
     ("crates/kernels/src/simd/paint.rs", "as above"),
+    ("crates/kernels/src/simd/pick.rs", "as above"),
     ("crates/kernels/src/simd/resample.rs", "as above"),
     ("crates/kernels/src/simd/table.rs", "as above"),
     ("crates/kernels/src/simd/triples.rs", "as above"),

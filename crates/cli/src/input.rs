@@ -124,8 +124,14 @@ impl Written {
 /// A failure with the place of the handler that its words begin with: the setting that they quote, or its kind.
 fn placed(why: Failure, source: &Source, spec: &GraphSpec) -> Failure {
     let Some(words) = why.words() else { return why };
-    let named = words.split([':', ' ']).next().unwrap_or_default();
-    let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
+    let begins = |name: &str, own: bool| match words.strip_prefix(name).and_then(|rest| rest.chars().next()) {
+        Some(':' | ',') => true,
+        // A name of the user's own may be any word; one with a counter is none.
+        Some(' ') => !own,
+        _ => false,
+    };
+    let named = |(at, name): (usize, &String)| begins(name, spec.handlers()[at].name.is_some()).then_some(at);
+    let Some(at) = spec.names().iter().enumerate().find_map(named) else { return why };
     let handler = &spec.handlers()[at];
     let quoted = handler.settings.values().find(|setting| words.contains(&format!("`{}`", setting.value)));
     match quoted.map_or(&handler.place, |setting| &setting.place) {

@@ -129,6 +129,9 @@ fn what_only_turns_out_to_be_wrong_later_is_shown_in_its_place_too() {
         assert!(run.err.starts_with(words) && run.err.contains(pipeline), "{}", run.err);
         assert!(run.err.contains(caret), "{}", run.err);
     }
+    // A name that is a word of the message is not meant by it.
+    let run = ends_with(3, vramp(&["run", "pattern name=no frames=1 ! null", "--gpu", "--device", "nosuch"]));
+    assert!(!run.err.contains("from here"), "{}", run.err);
     let run = ends_with(3, vramp(&["plan", "pattern size=20x20 ! crop size=40x40 ! null"]));
     assert!(run.err.contains("^^^^ from here"), "{}", run.err);
 }

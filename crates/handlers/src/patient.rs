@@ -32,8 +32,15 @@ pub(crate) struct Patient<R> {
 }
 
 impl Patient<File> {
-    /// A file, buffered.
-    pub(crate) fn file(from: File) -> io::Result<BufReader<Patient<File>>> {
+    /// A file, buffered. Opening does not wait either, such as for somebody to write to a named pipe.
+    pub(crate) fn open(path: &str) -> io::Result<BufReader<Patient<File>>> {
+        let mut options = File::options();
+        #[cfg(unix)]
+        if !std::fs::metadata(path)?.is_file() {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        }
+        let from = options.read(true).open(path)?;
         let waits = !from.metadata()?.is_file();
         Ok(BufReader::with_capacity(BUFFER_BYTES, Patient { from, waits }))
     }
@@ -84,11 +91,35 @@ pub(crate) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::io::{BufRead, Write};
 
     use super::*;
+
+    #[test]
+    fn a_named_pipe_that_nobody_writes_to_is_opened_and_comes_back() {
+        let path = std::env::temp_dir().join(format!("vramp-fifo-{}", std::process::id()));
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR.union(rustix::fs::Mode::WUSR),
+            0,
+        )
+        .unwrap();
+        let mut reader = Patient::open(path.to_str().unwrap()).unwrap();
+        assert!(is_pause(&reader.fill_buf().unwrap_err()));
+        let mut write = File::options().write(true).open(&path).unwrap();
+        write.write_all(b"ab").unwrap();
+        assert_eq!(reader.fill_buf().unwrap(), b"ab");
+        reader.consume(2);
+        assert!(is_pause(&reader.fill_buf().unwrap_err()), "a writer is there and says nothing");
+        drop(write);
+        assert_eq!(reader.fill_buf().unwrap(), b"");
+        std::fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn a_silent_pipe_comes_back_and_loses_nothing() {

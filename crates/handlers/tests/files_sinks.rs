@@ -181,6 +181,15 @@ fn links_are_followed_and_devices_stay_devices() {
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(fs::symlink_metadata(room.join("out.raw")).unwrap().is_symlink());
     assert_eq!(names(&room.join("real")), ["out.raw"]);
+    // Links to what is not there yet: to a file that can be made, and into a folder that is not there.
+    symlink("real/new.raw", room.join("near.raw")).unwrap();
+    symlink("near.raw", room.join("far.raw")).unwrap();
+    write(RAW, &[("path", &room.join("far.raw").display().to_string())], &shots).unwrap();
+    assert_eq!(fs::read(room.join("real/new.raw")).unwrap(), shots[0].bytes);
+    assert!(fs::symlink_metadata(room.join("far.raw")).unwrap().is_symlink());
+    symlink("nowhere/new.raw", room.join("lost.raw")).unwrap();
+    let error = write(RAW, &[("path", &room.join("lost.raw").display().to_string())], &shots).unwrap_err();
+    assert!(error.contains("nowhere` of") && error.contains("is not there; make it first"), "{error}");
     for entry in [RAW, PNG] {
         write(entry, &[("path", "/dev/null")], &shots).unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());

@@ -4,7 +4,7 @@
 //! lets it run the one test that answers, and reads what that prints.
 #![cfg(unix)]
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use vramp_handlers::{FileProbe, source};
@@ -42,9 +42,7 @@ fn a_missing_source_is_an_error_whatever_the_process_has() {
             // Twice: a plan may be made again, and standard input can be read only once.
             let first = look(&source::y4m::ENTRY, path);
             assert_eq!(look(&source::y4m::ENTRY, path), first);
-            let mut rest = String::new();
-            std::io::stdin().read_to_string(&mut rest).expect("text");
-            format!("{first}, then {rest:?}")
+            first
         }
     };
     println!("answer: {answer}");
@@ -97,9 +95,9 @@ fn without_ffprobe_the_way_out_is_to_install_ffmpeg() {
 }
 
 #[test]
-fn standard_input_is_read_up_to_the_first_frame_and_no_further() {
+fn standard_input_is_read_once_and_remembered() {
     let answer = asked("y4m -", "", "YUV4MPEG2 W64 H48 F30:1 Cmono\nFRAME\nand so on");
-    assert_eq!(answer, "format Some(\"gray8\"), size Some(\"64x48\"), rate Some(\"30\"), then \"FRAME\\nand so on\"");
+    assert_eq!(answer, "format Some(\"gray8\"), size Some(\"64x48\"), rate Some(\"30\")");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod sides;
 
 use half::f16;
 use sides::{both, on_device};
+use vramp_gpu::{Device, LimitSet};
 use vramp_tensor::{Binary, Context, DType, Element, Expr, Tensor, Unary};
 
 /// Values around everything that is special, and many others.
@@ -349,4 +350,17 @@ fn long_chains_in_front_of_rows_and_behind_products_do_not_take_compilers_long()
         let (joined, alone) = (expr.run().unwrap().read::<f32>().unwrap(), expr.run_unfused().unwrap().read().unwrap());
         assert_eq!(differ(&joined, &alone, 0.0), None);
     }
+}
+
+#[test]
+fn one_memory_that_is_gone_through_in_many_ways_is_bound_as_often() {
+    // What a device of the lowest class binds: four buffers, one of which is the result.
+    let device = Device::choose().limits(LimitSet::Downlevel).open().unwrap();
+    let context = Context::on(&device).unwrap();
+    let memory = context.tensor(&(0..16).map(|x| x as f32).collect::<Vec<_>>(), &[16]).unwrap();
+    let walked = |shape: &[usize]| memory.view(0, shape.iter().product()).unwrap().reshape(shape).unwrap().lazy();
+    let sum = walked(&[4, 4]).add(walked(&[4])).add(walked(&[4, 1])).add(walked(&[1]));
+    let fused = sum.run().unwrap().read::<f32>().unwrap();
+    assert_eq!(fused, sum.run_unfused().unwrap().read::<f32>().unwrap());
+    assert_eq!(fused[6], 6.0 + 2.0 + 1.0);
 }

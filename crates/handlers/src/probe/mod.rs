@@ -4,8 +4,9 @@
 //! Owns the reading of headers, one file per kind of source.
 //! Does not decode, and does not open cameras: what a camera delivers is what was set, or unknown.
 //!
-//! Always: a bounded number of bytes is read or a bounded time waited; whatever the bytes are, the answer is a value
-//! or an error that names the file, the place, what was expected and the way out.
+//! Always: a bounded number of bytes is read, and other programs are waited for a bounded time; standard input has as long
+//! as whoever writes to it takes to begin. Whatever the bytes are, the answer is a value or an error that names the file,
+//! the place, what was expected and the way out.
 
 mod image;
 mod raw;

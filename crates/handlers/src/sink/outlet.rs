@@ -73,12 +73,18 @@ impl Target {
                 // Renaming would also replace a file that may not be written.
                 OpenOptions::new().write(true).open(path).map_err(unwritable)?;
                 // What is renamed over a link replaces the link; a folder on the way may be one.
-                if fs::symlink_metadata(path).map_err(unwritable)?.is_symlink() {
+                if is_link(path) {
                     return Ok(Target::File(fs::canonicalize(path).map_err(unwritable)?));
                 }
                 Ok(Target::File(rewritten(into, path)))
             }
             Ok(_) => Ok(Target::Special(rewritten(into, path))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_link(path) => {
+                // What it leads to is not there yet. A ring of links is another error.
+                let further = folder(Path::new(path)).join(fs::read_link(path).map_err(unwritable)?);
+                let further = further.to_str().ok_or_else(|| unwritable(io::ErrorKind::InvalidFilename.into()))?;
+                Target::look(further, into)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let folder = folder(Path::new(path));
                 if folder.is_dir() && !path.ends_with('/') {
@@ -89,6 +95,10 @@ impl Target {
             Err(error) => Err(unwritable(error)),
         }
     }
+}
+
+fn is_link(path: &str) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 /// Another path in the same memory: a sink that writes a file per frame makes no new one for each.

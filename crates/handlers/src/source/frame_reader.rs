@@ -39,7 +39,7 @@ impl Origin {
         if fs::metadata(path).map_err(unreadable)?.is_dir() {
             return Err(ReadError::Directory { path: path.to_owned() });
         }
-        Ok(Origin::File(File::open(path).and_then(Patient::file).map_err(unreadable)?))
+        Ok(Origin::File(Patient::open(path).map_err(unreadable)?))
     }
 
     /// Reads from it.

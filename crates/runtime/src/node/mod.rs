@@ -143,7 +143,13 @@ impl Node {
     pub fn start(&mut self) -> Result<(), Failure> {
         self.started = true;
         let started = catch(|| self.handler.start());
-        started.map_err(|error| self.failure(0, error))
+        started.map_err(|error| {
+            if self.is_source() {
+                // Those behind it may be in other lanes, and would wait.
+                self.end();
+            }
+            self.failure(0, error)
+        })
     }
 
     /// Called once after the last frame: what still waits in front is dropped and counted, files are finished.

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::node::{Kind, Shared};
 use super::plan::{Cluster, Key, Stage, key};
+use crate::{DType, Shape};
 
 /// The most ops in one kernel: a text much longer takes compilers seconds, and a uniform has room for so many constants.
 pub(super) const MOST_STEPS: usize = 256;
@@ -53,13 +54,23 @@ fn reads(cluster: &Cluster) -> usize {
     operands.filter(|operand| !inside.contains(&key(operand))).map(read).collect::<BTreeSet<Read>>().len()
 }
 
-/// What is read from outside. A tensor is one, however often it was written down.
-type Read = (Key, u64, usize);
+/// What is read from outside. A tensor is one, however often it was written down; what is gone through in another way is
+/// another, as it is to the program that will read it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Read {
+    Tensor { memory: u64, offset: usize, dtype: DType, shape: Shape },
+    Made(Key),
+}
 
 fn read(node: &Shared) -> Read {
     match &node.kind {
-        Kind::Leaf(tensor) => (std::ptr::null(), tensor.memory_id(), tensor.offset()),
-        _ => (key(node), 0, 0),
+        Kind::Leaf(tensor) => Read::Tensor {
+            memory: tensor.memory_id(),
+            offset: tensor.offset(),
+            dtype: node.dtype,
+            shape: node.shape.clone(),
+        },
+        _ => Read::Made(key(node)),
     }
 }
 

@@ -10,6 +10,8 @@
 
 mod load;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 

@@ -1,11 +1,14 @@
 //! Functions of one value.
 //!
-//! Owns exp, log, tanh, erf and what is made of them, without branches, so that loops over them become vectors.
+//! Owns exp, log, tanh, gelu and what is made of them, without branches, so that loops over them become vectors.
 //! Does not loop.
 //!
 //! Always: multiplies and adds are rounded one by one, so every machine gives the same bits (but for `exp_of_nonpositive`); NaN gives
-//! NaN. Errors against f64 over all values, as the tests measure them: `exp` 1 ulp, `log` 1, `tanh` 2, `erf` 2,
-//! `sigmoid` 3, `silu` 3 (above -87); `gelu` 2e-7 of |x|.
+//! NaN. Errors against f64 over all values, as the tests measure them: `exp` 1 ulp, `log` 1, `tanh` 2, `sigmoid` 3, `silu` 3
+//! (above -87); `gelu` 2e-7 of |x|.
+//!
+//! Series are summed by pairs rather than from one end: a loop of vectors waits for the longest chain of roundings, not for
+//! how many there are (log of 1024 x 1024 values takes 0.51 ms from one end, 0.48 by pairs).
 
 /// Added to a small float, it leaves its nearest whole number (half to even) in the low bits: 1.5 * 2^23.
 pub(crate) const ROUNDING: f32 = 12_582_912.0;
@@ -53,30 +56,22 @@ pub(crate) fn exp_of_nonpositive<const FUSED: bool>(x: f32) -> f32 {
 pub(crate) fn log(x: f32) -> f32 {
     let subnormal = x < f32::MIN_POSITIVE;
     let scaled = if subnormal { x * 8_388_608.0 } else { x };
-    // x = 2^power * (1 + f), with 1 + f between the roots of 1/2 and of 2.
-    let above_root = scaled.to_bits().wrapping_sub(0x3f35_04f3);
-    let power = (above_root.cast_signed() >> 23) as f32 - if subnormal { 23.0 } else { 0.0 };
-    let f = f32::from_bits((above_root & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
-    let square = f * f;
-    let series = polynomial(
-        f,
-        [
-            0.333_333_13,
-            -0.250_000_1,
-            0.200_021_34,
-            -0.166_680_07,
-            0.142_192_23,
-            -0.124_051_38,
-            0.118_903_36,
-            -0.116_796_43,
-            0.067_465_596,
-        ],
-    );
-    let small = power * LN_2_LOW - 0.5 * square + f * square * series;
-    let value = power * LN_2_HIGH + (f + small);
+    let value = log_of_scaled(scaled, if subnormal { 23.0 } else { 0.0 });
     let value = if x < f32::INFINITY { value } else { x };
     let value = if x > 0.0 { value } else { f32::NAN };
     if x == 0.0 { f32::NEG_INFINITY } else { value }
+}
+
+/// The natural logarithm of an ordinary number: the same bits as [`log`], for a third less time.
+#[inline(always)]
+pub(crate) fn log_of_ordinary(x: f32) -> f32 {
+    log_of_scaled(x, 0.0)
+}
+
+/// Whether a value is above 0, finite and not subnormal.
+#[inline(always)]
+pub(crate) fn is_ordinary(x: f32) -> bool {
+    x.to_bits().wrapping_sub(0x0080_0000) < 0x7f00_0000
 }
 
 /// The hyperbolic tangent.
@@ -84,12 +79,16 @@ pub(crate) fn log(x: f32) -> f32 {
 pub(crate) fn tanh(x: f32) -> f32 {
     let size = x.abs();
     let square = x * x;
-    let near = x + x
-        * square
-        * polynomial(square, [-0.333_332_84, 0.133_314_91, -0.053_743_497, 0.020_650_579, -0.005_717_037]);
-    let far = 1.0 - 2.0 / (exp(size + size) + 1.0);
-    // The sign is put last, since x + 0 would lose that of -0.
-    (if size < 0.625 { near } else { far }).copysign(x)
+    let fourth = square * square;
+    let low = -0.333_332_84 + 0.133_314_91 * square;
+    let high = (-0.053_743_497 + 0.020_650_579 * square) + fourth * -0.005_717_037;
+    let near = size + size * square * (low + fourth * high);
+    // Of e^2x as a power of two, which at 30 is so large that what is taken off 1 is nothing.
+    let power = size * (2.0 * LOG2_E);
+    let power = if power > 30.0 { 30.0 } else { power };
+    let far = 1.0 - 2.0 / (two_to(power) + 1.0);
+    // NaN is not far: it comes through the series. The sign is put last, since x + 0 would lose that of -0.
+    (if size >= 0.65 { far } else { near }).copysign(x)
 }
 
 /// 1 / (1 + e^-x).
@@ -106,39 +105,50 @@ pub(crate) fn silu(x: f32) -> f32 {
     x * sigmoid(x)
 }
 
-/// The error function.
-#[inline(always)]
-pub(crate) fn erf(x: f32) -> f32 {
-    let size = x.abs();
-    let square = x * x;
-    let near = x + x * polynomial(
-        square,
-        [0.128_379_17, -0.376_126_32, 0.112_836_64, -0.026_857_706, 0.005_196_952, -8.097_702_5e-4, 8.185_091e-5],
-    );
-    // What is missing from 1 is e to a polynomial, from 0.95 up to where nothing is missing any more.
-    let size_within = if size > 4.1 { 4.1 } else { size };
-    let missing = exp(-polynomial(
-        size_within,
-        [
-            -1.824_604_8e-4,
-            1.129_552,
-            0.633_272_4,
-            0.108_361_56,
-            -0.025_171_81,
-            0.004_190_857,
-            -4.385_302e-4,
-            2.144_559_2e-5,
-        ],
-    ));
-    let far = (1.0 - missing).copysign(x);
-    if size < 0.95 { near } else { far }
-}
-
-/// x times the share of a normal distribution below x: the exact form, by the error function, not the one by tanh. Of
-/// -Inf it is NaN, as the formula has it.
+/// x times the share of a normal distribution below x: the exact form, not the one by tanh. Of -Inf it is NaN, as the formula
+/// has it.
+///
+/// The share beyond |x| is 2 to a polynomial, -1 at 0, which falls from there on and is fitted to where nothing that counts is left
+/// (5.6). By the error function, near 0 and far from it, it took 1.00 ms for 1024 x 1024 values; this takes 0.45, and
+/// `PyTorch` 0.46. A quotient of polynomials takes 0.35, but is off by 2.3e-7 of |x|.
 #[inline(always)]
 pub(crate) fn gelu(x: f32) -> f32 {
-    0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+    let size = x.abs();
+    let square = x * x;
+    let fourth = square * square;
+    let low = (-1.0 + -1.151_105_7 * size) + square * (-0.459_204_9 + -0.052_505_03 * size);
+    let middle = (0.007_075_472 + -1.458_701_5e-4 * size) + square * (-1.825_476e-4 + 3.862_074_7e-5 * size);
+    let power = low + fourth * (middle + fourth * -2.772_049_2e-6);
+    // At -127 the bits of the power are those of 0. What is infinite, and so may be NaN here, is as far away as that.
+    let beyond = two_to(if power > -127.0 { power } else { -127.0 });
+    x * if x < 0.0 { beyond } else { 1.0 - beyond }
+}
+
+/// 2^power of powers from -127, which gives 0, to 126, within 2.5 ulp.
+#[inline(always)]
+fn two_to(power: f32) -> f32 {
+    let shifted = power + ROUNDING;
+    let r = power - (shifted - ROUNDING);
+    let square = r * r;
+    let near = 1.0 + 0.693_147 * r;
+    let far = (0.240_222_42 + 0.055_507_336 * r) + square * (0.009_671_513 + 0.001_326_472_7 * r);
+    f32::from_bits((near + square * far).to_bits().wrapping_add(shifted.to_bits() << 23))
+}
+
+/// The logarithm of `scaled`, which is 2^`scale` times what is asked for and is neither subnormal nor less.
+#[inline(always)]
+fn log_of_scaled(scaled: f32, scale: f32) -> f32 {
+    // 2^power * (1 + f), with 1 + f between the roots of 1/2 and of 2.
+    let above_root = scaled.to_bits().wrapping_sub(0x3f35_04f3);
+    let power = (above_root.cast_signed() >> 23) as f32 - scale;
+    let f = f32::from_bits((above_root & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
+    let square = f * f;
+    let fourth = square * square;
+    let low = (0.333_333_13 + -0.250_000_1 * f) + square * (0.200_021_34 + -0.166_680_07 * f);
+    let high = (0.142_192_23 + -0.124_051_38 * f) + square * (0.118_903_36 + -0.116_796_43 * f);
+    let series = low + fourth * (high + fourth * 0.067_465_596);
+    let small = power * LN_2_LOW - 0.5 * square + f * square * series;
+    power * LN_2_HIGH + (f + small)
 }
 
 /// e^x / 2^power, where x is within half a power of `power` * log 2.
@@ -146,7 +156,6 @@ pub(crate) fn gelu(x: f32) -> f32 {
 fn exp_near_zero(x: f32, power: f32) -> f32 {
     let r = x - power * LN_2_HIGH - power * LN_2_LOW;
     let square = r * r;
-    // By pairs rather than one after the other: loops wait for the chain of roundings.
     let near = 0.499_999_94 + 0.166_665_2 * r;
     let far = (0.041_668_4 + 0.008_368_852 * r) + square * 0.001_381_431_8;
     1.0 + (r + square * (near + square * far))
@@ -161,18 +170,6 @@ fn multiply_add<const FUSED: bool>(x: f32, factor: f32, offset: f32) -> f32 {
 #[inline(always)]
 fn power_of_two(power: i32) -> f32 {
     f32::from_bits((power.wrapping_add(127) << 23).cast_unsigned())
-}
-
-/// `c[0] + c[1] x + c[2] x^2 + ...`
-#[inline(always)]
-fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
-    let mut value = coefficients[N - 1];
-    let mut at = N - 1;
-    while at > 0 {
-        at -= 1;
-        value = value * x + coefficients[at];
-    }
-    value
 }
 
 #[cfg(test)]
@@ -246,12 +243,22 @@ mod tests {
     }
 
     #[test]
+    fn log_of_ordinary_numbers_has_the_bits_of_log() {
+        for bits in (0..=u32::MAX).step_by(1 << 10) {
+            let x = f32::from_bits(bits);
+            assert_eq!(is_ordinary(x), x.is_normal() && x > 0.0, "{x:e}");
+            if is_ordinary(x) {
+                assert_eq!(log_of_ordinary(x).to_bits(), log(x).to_bits(), "{x:e}");
+            }
+        }
+    }
+
+    #[test]
     fn the_others_are_within_a_few_units_of_the_last_place() {
         let sigmoid64 = |x: f64| 1.0 / (1.0 + (-x).exp());
         let silu64 = |x: f64| x / (1.0 + (-x).exp());
         for (name, ours, exact, most) in [
             ("tanh", tanh as fn(f32) -> f32, f64::tanh as fn(f64) -> f64, 2.0),
-            ("erf", erf, erf64, 2.0),
             ("sigmoid", sigmoid, sigmoid64, 3.0),
             ("silu", silu, silu64, 3.0),
         ] {
@@ -280,12 +287,17 @@ mod tests {
         assert_eq!((log(inf), log(0.0), log(-0.0), log(1.0)), (inf, -inf, -inf, 0.0));
         assert!(log(-1.0).is_nan() && log(-inf).is_nan() && log(-1e-40).is_nan());
         assert_eq!((tanh(inf), tanh(-inf), sigmoid(inf), sigmoid(-inf)), (1.0, -1.0, 1.0, 0.0));
-        assert_eq!((erf(inf), erf(-inf), gelu(inf), silu(inf)), (1.0, -1.0, inf, inf));
+        assert_eq!((gelu(inf), silu(inf)), (inf, inf));
+        assert_eq!(
+            (gelu(1e30), gelu(-1e30), gelu(-20.0), gelu(-0.0).to_bits()),
+            (1e30, 0.0, 0.0, (-0.0_f32).to_bits())
+        );
         assert!(gelu(-inf).is_nan() && silu(-inf).is_nan());
-        for function in
-            [exp, exp_of_nonpositive::<true>, exp_of_nonpositive::<false>, log, tanh, sigmoid, silu, erf, gelu]
-        {
-            assert!(function(f32::NAN).is_nan());
+        for function in [exp, exp_of_nonpositive::<true>, exp_of_nonpositive::<false>, log, tanh, sigmoid, silu, gelu] {
+            // Whatever bits a NaN has, none of them may end up in an exponent.
+            for bits in [0x7fc0_0000, 0x7fc0_0002, 0x7f80_0001, 0xffff_ffff, 0xffc0_0155] {
+                assert!(function(f32::from_bits(bits)).is_nan(), "{bits:x}");
+            }
         }
         assert_eq!(tanh(-0.0).to_bits(), (-0.0_f32).to_bits());
         assert_eq!((exp_of_nonpositive::<true>(-inf), exp_of_nonpositive::<false>(-inf)), (0.0, 0.0));

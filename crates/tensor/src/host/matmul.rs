@@ -9,8 +9,8 @@
 
 use gemm::{Parallelism, gemm};
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
+use crate::host::convert::floats_of_halves;
 use crate::host::spread::spread;
 
 /// Which matrices to multiply: `batch` times m x k by k x n. Transposed ones differ in strides alone.
@@ -85,8 +85,8 @@ pub(crate) fn matmul_f32(size: MatmulSize, a: &[f32], b: &[f32], out: &mut [f32]
 pub(crate) fn matmul_f16(size: MatmulSize, a: &[f16], b: &[f16], out: &mut [f32], threads: usize) {
     size.check(a.len(), b.len(), out.len());
     let mut wide = (vec![0.0; a.len()], vec![0.0; b.len()]);
-    a.convert_to_f32_slice(&mut wide.0);
-    b.convert_to_f32_slice(&mut wide.1);
+    floats_of_halves(a, &mut wide.0);
+    floats_of_halves(b, &mut wide.1);
     matmul_f32(size, &wide.0, &wide.1, out, threads);
 }
 

@@ -9,6 +9,7 @@
 #![expect(clippy::float_cmp, reason = "where values are compared, they are meant to be the same bits")]
 
 pub(crate) mod arg;
+pub(crate) mod convert;
 pub(crate) mod gather;
 pub(crate) mod image;
 pub(crate) mod lanes;

@@ -57,6 +57,13 @@ const LINES: usize = 32;
 /// How values are joined.
 trait Join {
     const START: f32;
+    /// Whether parts of a long row are joined in f64, lane by lane, rather than one by one.
+    const IN_LANES: bool = true;
+    /// One value of at most a part's values.
+    #[inline(always)]
+    fn part(values: &[f32]) -> f32 {
+        lanes::fold(values, Self::START, Self::take, Self::join)
+    }
     fn take(lane: f32, value: f32) -> f32;
     fn join(one: f32, two: f32) -> f32;
     fn total(one: f64, two: f64) -> f64;
@@ -104,6 +111,11 @@ macro_rules! extreme {
     ($name:ident, $start:expr, $beats:tt) => {
         impl Join for $name {
             const START: f32 = $start;
+            const IN_LANES: bool = false;
+            #[inline(always)]
+            fn part(values: &[f32]) -> f32 {
+                lanes::best(values, Self::START, |one, two| one $beats two).unwrap_or(f32::NAN)
+            }
             #[inline(always)]
             fn take(lane: f32, value: f32) -> f32 {
                 if (value $beats lane) | value.is_nan() { value } else { lane }
@@ -147,21 +159,18 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
         });
     } else if outer > 1 || inner <= COLUMNS {
         spread(out, inner, values, threads, |first, out| {
+            // One for all slabs: cleared for each, small ones take a fifth longer.
+            let mut scratch = [0.0; PART];
             for (at, out) in out.chunks_mut(inner).enumerate() {
-                vectorised!(fold_columns::<R, J>(input, (first + at) * length * inner, length, inner, 0, out));
+                let start = (first + at) * length * inner;
+                vectorised!(fold_columns::<R, J>(input, start, length, inner, 0, out, &mut scratch));
             }
         });
     } else {
         spread(out, 1, values, threads, |first, out| {
-            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out));
+            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out, &mut [0.0; PART]));
         });
     }
-}
-
-/// One value of at most a part's values.
-#[inline(always)]
-fn fold_part<J: Join>(values: &[f32]) -> f32 {
-    lanes::fold(values, J::START, J::take, J::join)
 }
 
 /// Values of one total. Lanes go on in f64 from part to part, and are joined at the end: joined part by part, means of
@@ -173,6 +182,11 @@ fn fold_segment<R: Rows, J: Join>(input: &R, start: usize, len: usize) -> f64 {
     let mut at = 0;
     while at < len {
         let part = input.part(start + at, PART.min(len - at), &mut scratch);
+        if !J::IN_LANES {
+            totals[0] = J::total(totals[0], f64::from(J::part(part)));
+            at += part.len();
+            continue;
+        }
         let lanes = lanes::fold_to_lanes(part, J::START, J::take, J::join);
         for (total, lane) in totals.iter_mut().zip(lanes) {
             *total = J::total(*total, f64::from(lane));
@@ -198,49 +212,56 @@ fn fold_rows<R: Rows, J: Join>(input: &R, length: usize, start: usize, out: &mut
         let part = input.part(start, out.len() * length, &mut scratch);
         start += part.len();
         for (out, row) in out.iter_mut().zip(part.chunks_exact(length)) {
-            *out = fold_part::<J>(row);
+            *out = J::part(row);
         }
     }
 }
 
 /// Columns of lines that are `inner` values each: those from `first` on, as many as `out` has.
 #[inline(always)]
-fn fold_columns<R: Rows, J: Join>(input: &R, start: usize, length: usize, inner: usize, first: usize, out: &mut [f32]) {
+fn fold_columns<R: Rows, J: Join>(
+    input: &R,
+    start: usize,
+    length: usize,
+    inner: usize,
+    first: usize,
+    out: &mut [f32],
+    scratch: &mut [f32],
+) {
     if inner <= COLUMNS {
         // Several short lines are one long line, whose columns are joined at the end.
         let repeats = (COLUMNS / inner).min(length);
         let mut totals = [f64::from(J::START); COLUMNS];
         let (lines, rest) = (length / repeats, length % repeats);
         let long = repeats * inner;
-        fold_block::<R, J>(input, start, long, lines, &mut totals[..long]);
-        fold_block::<R, J>(
-            input,
-            start + lines * long,
-            rest * inner,
-            usize::from(rest > 0),
-            &mut totals[..rest * inner],
-        );
-        for (column, out) in out.iter_mut().enumerate() {
-            let mut total = totals[column];
-            for repeat in 1..repeats {
-                total = J::total(total, totals[repeat * inner + column]);
-            }
-            *out = total as f32;
+        fold_block::<R, J>(input, start, long, lines, &mut totals[..long], scratch);
+        let (behind, rest) = (start + lines * long, rest * inner);
+        fold_block::<R, J>(input, behind, rest, usize::from(rest > 0), &mut totals[..rest], scratch);
+        let (first, others) = totals.split_at_mut(inner);
+        for other in others.chunks_exact(inner).take(repeats - 1) {
+            first.iter_mut().zip(other).for_each(|(total, other)| *total = J::total(*total, *other));
         }
+        out.iter_mut().zip(first).for_each(|(out, total)| *out = *total as f32);
         return;
     }
     for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
         let mut totals = [f64::from(J::START); COLUMNS];
         let totals = &mut totals[..out.len()];
-        fold_block::<R, J>(input, start + first + block * COLUMNS, inner, length, totals);
+        fold_block::<R, J>(input, start + first + block * COLUMNS, inner, length, totals, scratch);
         out.iter_mut().zip(totals).for_each(|(out, total)| *out = *total as f32);
     }
 }
 
 /// Joins `lines` lines, `apart` values apart, into the totals of as many columns as there are.
 #[inline(always)]
-fn fold_block<R: Rows, J: Join>(input: &R, start: usize, apart: usize, lines: usize, totals: &mut [f64]) {
-    let mut scratch = [0.0; PART];
+fn fold_block<R: Rows, J: Join>(
+    input: &R,
+    start: usize,
+    apart: usize,
+    lines: usize,
+    totals: &mut [f64],
+    scratch: &mut [f32],
+) {
     let width = totals.len();
     // Lines without gaps are asked for several at a time.
     let at_once = if apart == width { PART / width.max(1) } else { 1 };
@@ -251,7 +272,7 @@ fn fold_block<R: Rows, J: Join>(input: &R, start: usize, apart: usize, lines: us
         let lanes = &mut lanes[..width];
         while line < end {
             let few = at_once.min(end - line);
-            let part = input.part(start + line * apart, few * width, &mut scratch);
+            let part = input.part(start + line * apart, few * width, scratch);
             for values in part.chunks_exact(width) {
                 for (lane, value) in lanes.iter_mut().zip(values) {
                     *lane = J::take(*lane, *value);

@@ -8,6 +8,7 @@
 
 use smallvec::SmallVec;
 
+use crate::host::vector::vectorised;
 use crate::shape::MAX_RANK;
 
 /// Which values: `shape` of them from `offset` on, `strides` values apart along each axis (0 repeats).
@@ -59,7 +60,7 @@ fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
         return each(&axes, input, out, &|input, out| out[..last.length].copy_from_slice(&input[..last.length]));
     }
     if last.from == 0 {
-        return each(&axes, input, out, &|input, out| out[..last.length].fill(input[0]));
+        return each(&axes, input, out, &|input, out| vectorised!(out[..last.length].fill(input[0])));
     }
     // What lies side by side here, but not there, is turned around in tiles.
     if let Some(at) = axes.iter().position(|axis| axis.from == 1) {

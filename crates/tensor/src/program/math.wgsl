@@ -29,11 +29,23 @@ fn exp_each(given: vF) -> vF {
     let whole = round(x * vF(1.44269504088896340736));
     let power = vI(whole);
     let r = x - whole * vF(0.6933594) - whole * vF(-2.1219444e-4);
-    let series = (((vF(0.0013814318) * r + vF(0.008368852)) * r + vF(0.0416684)) * r + vF(0.1666652)) * r + vF(0.49999994);
-    let near = vF(1.0) + (r + r * r * series);
+    let square = r * r;
+    let low = vF(0.49999994) + vF(0.1666652) * r;
+    let high = (vF(0.0416684) + vF(0.008368852) * r) + square * vF(0.0013814318);
+    let near = vF(1.0) + (r + square * (low + square * high));
     let half = power >> bitcast<vU>(vI(1));
     let value = near * power_of_two(half) * power_of_two(power - half);
     return select(value, given, not_number(given));
+}
+
+// 2 to a power from -126 to 126.
+fn two_to(power: vF) -> vF {
+    let whole = round(power);
+    let r = power - whole;
+    let square = r * r;
+    let near = vF(1.0) + vF(0.693147) * r;
+    let far = (vF(0.24022242) + vF(0.055507336) * r) + square * (vF(0.009671513) + vF(0.0013264727) * r);
+    return (near + square * far) * power_of_two(vI(whole));
 }
 
 fn log_each(x: vF) -> vF {
@@ -43,15 +55,10 @@ fn log_each(x: vF) -> vF {
     let power = vF(bitcast<vI>(above_root) >> bitcast<vU>(vI(23))) - select(vF(0.0), vF(23.0), subnormal);
     let f = bitcast<vF>((above_root & vU(0x007fffffu)) + vU(0x3f3504f3u)) - vF(1.0);
     let square = f * f;
-    var series = vF(0.067465596);
-    series = series * f + vF(-0.11679643);
-    series = series * f + vF(0.11890336);
-    series = series * f + vF(-0.12405138);
-    series = series * f + vF(0.14219223);
-    series = series * f + vF(-0.16668007);
-    series = series * f + vF(0.20002134);
-    series = series * f + vF(-0.2500001);
-    series = series * f + vF(0.33333313);
+    let fourth = square * square;
+    let low = (vF(0.33333313) + vF(-0.2500001) * f) + square * (vF(0.20002134) + vF(-0.16668007) * f);
+    let high = (vF(0.14219223) + vF(-0.12405138) * f) + square * (vF(0.11890336) + vF(-0.11679643) * f);
+    let series = low + fourth * (high + fourth * vF(0.067465596));
     let small = power * vF(-2.1219444e-4) - vF(0.5) * square + f * square * series;
     var value = power * vF(0.6933594) + (f + small);
     value = select(value, x, bitcast<vU>(x) == vU(0x7f800000u));
@@ -63,14 +70,14 @@ fn log_each(x: vF) -> vF {
 fn tanh_each(x: vF) -> vF {
     let size = abs(x);
     let square = x * x;
-    var series = vF(-0.005717037);
-    series = series * square + vF(0.020650579);
-    series = series * square + vF(-0.053743497);
-    series = series * square + vF(0.13331491);
-    series = series * square + vF(-0.33333284);
-    let near = x + x * square * series;
-    let far = with_sign(vF(1.0) - vF(2.0) / (exp_each(size + size) + vF(1.0)), x);
-    return select(select(far, near, size < vF(0.625)), x, not_number(x));
+    let fourth = square * square;
+    let low = vF(-0.33333284) + vF(0.13331491) * square;
+    let high = (vF(-0.053743497) + vF(0.020650579) * square) + fourth * vF(-0.005717037);
+    let near = size + size * square * (low + fourth * high);
+    var power = size * vF(2.88539008177792681472);
+    power = select(power, vF(30.0), power > vF(30.0));
+    let far = vF(1.0) - vF(2.0) / (two_to(power) + vF(1.0));
+    return select(with_sign(select(near, far, size >= vF(0.65)), x), x, not_number(x));
 }
 
 fn sigmoid_each(x: vF) -> vF {
@@ -82,32 +89,17 @@ fn silu_each(x: vF) -> vF {
     return x * sigmoid_each(x);
 }
 
-fn erf_each(x: vF) -> vF {
+fn gelu_each(x: vF) -> vF {
     let size = abs(x);
     let square = x * x;
-    var series = vF(8.185091e-5);
-    series = series * square + vF(-8.0977025e-4);
-    series = series * square + vF(0.005196952);
-    series = series * square + vF(-0.026857706);
-    series = series * square + vF(0.11283664);
-    series = series * square + vF(-0.37612632);
-    series = series * square + vF(0.12837917);
-    let near = x + x * series;
-    let within = select(size, vF(4.1), size > vF(4.1));
-    var missing = vF(2.1445592e-5);
-    missing = missing * within + vF(-4.385302e-4);
-    missing = missing * within + vF(0.004190857);
-    missing = missing * within + vF(-0.02517181);
-    missing = missing * within + vF(0.10836156);
-    missing = missing * within + vF(0.6332724);
-    missing = missing * within + vF(1.129552);
-    missing = missing * within + vF(-1.8246048e-4);
-    let far = with_sign(vF(1.0) - exp_each(-missing), x);
-    return select(select(far, near, size < vF(0.95)), x, not_number(x));
-}
-
-fn gelu_each(x: vF) -> vF {
-    return vF(0.5) * x * (vF(1.0) + erf_each(x * vF(0.70710678118654752440)));
+    let fourth = square * square;
+    let low = (vF(-1.0) + vF(-1.1511057) * size) + square * (vF(-0.4592049) + vF(-0.05250503) * size);
+    let middle = (vF(0.007075472) + vF(-1.4587015e-4) * size) + square * (vF(-1.825476e-4) + vF(3.8620747e-5) * size);
+    let power = low + fourth * (middle + fourth * vF(-2.7720492e-6));
+    // Beyond 12 the power may be no number any more; long before, nothing is left.
+    let there = (size < vF(12.0)) & (power > vF(-126.0));
+    let beyond = select(vF(0.0), two_to(select(vF(0.0), power, there)), there);
+    return x * select(vF(1.0) - beyond, beyond, x < vF(0.0));
 }
 
 fn pow_each(x: vF, y: vF) -> vF {

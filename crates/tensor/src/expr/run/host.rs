@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use super::super::node::{Kind, Matmul, Node, Reduction, Shared};
 use super::super::plan::{Cluster, Stage};
@@ -25,7 +24,7 @@ use crate::host::rows::Rows;
 use crate::host::spread::spread;
 use crate::host::strided::{Strided, copy_strided};
 use crate::host::whole::{self, WholeReduction};
-use crate::host::{arg, gather, norm, reduce, softmax};
+use crate::host::{arg, convert, gather, norm, reduce, softmax};
 use crate::image::{Layout, Picture};
 use crate::memory::Block;
 use crate::program::{Program, Running, Walk};
@@ -105,7 +104,7 @@ impl Making<'_> {
         // Pieces begin at whole lines of memory.
         let (program, inputs) = (&written.program, slices(&blocks));
         spread(self.out.bytes_mut(), 64, count, self.threads, |line, out| {
-            Running::new(program, inputs.clone()).fill(line * 64 / bytes, out);
+            Running::new(program, inputs.iter().copied()).fill(line * 64 / bytes, out);
         });
         Ok(())
     }
@@ -116,7 +115,9 @@ impl Making<'_> {
         let (program, inputs) = (&written.program, slices(&blocks));
         let out: &mut [f32] = cast_slice_mut(self.out.bytes_mut());
         let count = out.len();
-        spread(out, 1, count, self.threads, |first, out| Running::end(program, &inputs, first, out));
+        spread(out, 1, count, self.threads, |first, out| {
+            Running::new(program, inputs.iter().copied()).end(first, out);
+        });
         Ok(())
     }
 
@@ -136,7 +137,7 @@ impl Making<'_> {
                 let mut floats = self.context.pool().lend(self.op, self.node.shape.count() * 4)?;
                 go(&source, cast_slice_mut(floats.bytes_mut()), self.threads);
                 let out: &mut [f16] = cast_slice_mut(self.out.bytes_mut());
-                out.convert_from_f32_slice(cast_slice(floats.bytes()));
+                convert::halves_of_floats(cast_slice(floats.bytes()), out);
             }
             _ => go(&source, cast_slice_mut(self.out.bytes_mut()), self.threads),
         }
@@ -341,7 +342,9 @@ fn floats(op: &'static str, tensor: &Tensor) -> Result<Vec<f32>, TensorError> {
     let values = values(op, tensor)?;
     if tensor.dtype() == DType::F16 {
         let halves: &[f16] = cast_slice(&values);
-        return Ok(halves.to_f32_vec());
+        let mut floats = vec![0.0; halves.len()];
+        convert::floats_of_halves(halves, &mut floats);
+        return Ok(floats);
     }
     Ok(cast_slice(&values).to_vec())
 }

@@ -3,9 +3,10 @@
 //! Owns one file per tensor, the quota, and who goes when it is reached: the least recently used.
 //! Does not hold values: what is got is an open file, which stays good whatever happens to the folder.
 //!
-//! Always: after a put, the files take no more than the quota; a tensor that is replaced counts once; a put that fails, at
-//! whatever point, costs no other tensor its place: those that make room are set aside, and removed when the new file has
-//! its name. A process that is killed in a put may leave more than the quota, until the next put. While a file is written it is there besides the old ones: the disk needs room for the quota and one tensor.
+//! Always: after a put, the files take no more than the quota; a tensor that is replaced counts once; a put that fails,
+//! at whatever point, costs no other tensor its place: those that make room are set aside, and removed when the new
+//! file has its name. A process that is killed in a put may leave more than the quota, until the next put. While a file
+//! is written it is there besides the old ones: the disk needs room for the quota and one tensor.
 //!
 //! Processes may share a folder. Writers take turns by a lock on the file `lock`; readers need none, since files are
 //! only ever renamed into place and removed.

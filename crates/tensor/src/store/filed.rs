@@ -3,8 +3,9 @@
 //! Owns the note that is made when a tensor is persisted or loaded: which values they were, and which file they are in.
 //! Does not look into files.
 //!
-//! Always: values of a file are called current only if the file is the one that was noted, the tensor is the same part of the
-//! same memory, and nothing was written to that memory since. A note that came too late, or that somebody else's file has overtaken, makes them older.
+//! Always: values of a file are called current only if the file is the one that was noted, the tensor is the same part
+//! of the same memory, and nothing was written to that memory since. A note that came too late, or that somebody else's
+//! file has overtaken, makes them older.
 
 use super::shared::Store;
 use crate::files::{TensorFile, mark_of};

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
-use vramp_tensor::{DType, FileError, Folder, Listing, Shape, Stored, TensorFile};
+use vramp_tensor::{DType, FileError, Folder, Heading, Listing, Shape, Stored, TensorFile};
 
 /// A folder of one test's own, gone with it.
 struct Own(PathBuf);
@@ -197,12 +197,58 @@ fn broken_files_are_told_skipped_replaced_and_removed() {
 }
 
 #[test]
-fn what_was_never_finished_is_gone_after_the_next_open() {
+fn what_a_put_never_finished_is_gone_after_the_next_open() {
     let own = Own::new("unfinished");
     own.open(1 << 20).put(&stored("a", &[1])).unwrap();
-    fs::write(own.0.join(".unfinished-1-1"), [0; 100]).unwrap();
+    fs::write(own.0.join(".unfinished-put-1-1"), [0; 100]).unwrap();
     own.open(1 << 20);
     assert_eq!(own.files().len(), 1);
+}
+
+#[test]
+fn whoever_exports_into_the_folder_is_not_tidied_away_by_a_put() {
+    let own = Own::new("export");
+    let folder = own.open(1 << 20);
+    let path = own.0.join("export.safetensors");
+    let heading = Heading { name: "x", dtype: DType::U8, shape: Shape::new(&[2]).unwrap() };
+    let written = TensorFile::write_each(&path, &[heading], |_| {
+        // The file is begun by now.
+        folder.put(&stored("a", &[1]))?;
+        own.open(1 << 20);
+        Ok::<_, FileError>(vec![1, 2].into())
+    });
+    assert!(written.is_ok(), "{written:?}");
+    assert_eq!(TensorFile::open(&path).unwrap().tensor("x").unwrap().read().unwrap(), [1, 2]);
+    assert_eq!((own.files().len(), got(&folder, "a")), (2, Some(vec![1])), "and nothing unfinished is left");
+}
+
+#[test]
+fn leftovers_that_cannot_be_removed_keep_nobody_from_opening_and_putting() {
+    let own = Own::new("stuck");
+    let folder = own.open(1 << 20);
+    for name in [".unfinished-x", ".unfinished-put-x"] {
+        fs::create_dir_all(own.0.join(name)).unwrap();
+    }
+    folder.put(&stored("a", &[1])).unwrap();
+    assert_eq!(got(&own.open(1 << 20), "a"), Some(vec![1]));
+}
+
+#[test]
+fn a_directory_under_an_aside_name_is_left_alone_and_keeps_nobody_in_place() {
+    let own = Own::new("aside_directory");
+    let folder = own.open(2 * file_bytes(100));
+    let directories = ["a", "q"].map(|name| own.0.join(format!(".aside-t-{name}.safetensors")));
+    for name in ["a", "b"] {
+        folder.put(&stored(name, &[1; 100])).unwrap();
+    }
+    for directory in &directories {
+        fs::create_dir(directory).unwrap();
+    }
+    assert_eq!(folder.put(&stored("c", &[1; 100])).unwrap().evicted, ["a"]);
+    assert_eq!(folder.put(&stored("q", &[1; 100])).unwrap().evicted, ["b"]);
+    assert!(directories.iter().all(|directory| directory.is_dir()));
+    assert_eq!(names(&own.open(1 << 20).list().unwrap()), ["c", "q"]);
+    assert_eq!(own.files().len(), 4, "and nothing is left aside");
 }
 
 #[test]
@@ -238,6 +284,39 @@ fn what_was_set_aside_by_a_process_that_was_killed_is_there_again() {
     fs::rename(&file, &other).unwrap();
     folder.put(&stored("c", &[3; 9])).unwrap();
     assert_eq!(got(&folder, "a"), Some(vec![1; 9]), "whoever writes next sees to it too");
+}
+
+#[test]
+fn what_was_set_aside_by_a_process_that_was_killed_can_be_removed() {
+    let own = Own::new("aside_removed");
+    let folder = own.open(1 << 20);
+    let (file, other) = (own.0.join("t-a.safetensors"), own.0.join(".aside-t-a.safetensors"));
+    folder.put(&stored("a", &[1; 9])).unwrap();
+    fs::rename(&file, &other).unwrap();
+    assert!(folder.remove("a").unwrap());
+    folder.put(&stored("b", &[2; 9])).unwrap();
+    assert_eq!(names(&folder.list().unwrap()), ["b"], "and it does not come back");
+    fs::write(&other, "broken").unwrap();
+    assert_eq!(folder.remove_corrupt().unwrap().len(), 1);
+    assert_eq!(own.files().len(), 1);
+}
+
+#[test]
+fn what_a_put_evicted_when_it_was_killed_comes_back_until_the_next_put() {
+    let own = Own::new("aside_quota");
+    let quota_bytes = 2 * file_bytes(100);
+    let folder = own.open(quota_bytes);
+    for name in ["a", "b"] {
+        folder.put(&stored(name, &[1; 100])).unwrap();
+    }
+    // As it would be behind getting the name, before what made room is gone.
+    let evicted = fs::read(own.0.join("t-a.safetensors")).unwrap();
+    assert_eq!(folder.put(&stored("c", &[1; 100])).unwrap().evicted, ["a"]);
+    fs::write(own.0.join(".aside-t-a.safetensors"), evicted).unwrap();
+    let again = own.open(quota_bytes);
+    assert_eq!(again.list().unwrap().file_bytes, 3 * file_bytes(100), "nobody can tell on which side of it");
+    again.put(&stored("c", &[2; 100])).unwrap();
+    assert_eq!(again.list().unwrap().file_bytes, quota_bytes);
 }
 
 #[test]

@@ -319,3 +319,74 @@ fn what_was_loaded_and_not_written_is_current_after_every_loss() {
     }
     assert_eq!(store.tensor("weights", "m").unwrap().read::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
 }
+
+#[test]
+fn a_file_with_the_values_of_another_part_of_the_memory_is_not_called_current() {
+    let room = Room::new();
+    let context = on_device();
+    let store = room.store(&context).build().unwrap();
+    let memory = context.zeros(&[8], DType::F32).unwrap();
+    memory.write(&[1.0_f32, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]).unwrap();
+    let (first, second) = (memory.view(0, 4).unwrap(), memory.view(4, 4).unwrap());
+    for name in ["replaced", "registered again", "same"] {
+        store.register_tensor(name, &first, "m", &[]).unwrap();
+    }
+    store.persist_all().unwrap();
+    store.replace("replaced", "m", &second).unwrap();
+    store.unregister("registered again", "m").unwrap();
+    store.register_tensor("registered again", &second, "m", &[]).unwrap();
+    context.finish().unwrap();
+    context.device().unwrap().destroy();
+    let recovered = store.recover(Some(&device())).unwrap();
+    for name in ["replaced", "registered again"] {
+        assert_eq!(recovered.tensors[name], Recovery::FromOlderFile { writes_since: None }, "{name}");
+    }
+    assert_eq!(recovered.tensors["same"], Recovery::FromFile);
+}
+
+#[test]
+fn a_part_whose_own_file_is_newer_than_that_of_the_whole_has_its_newest_values_after_every_loss() {
+    let room = Room::new();
+    let context = on_device();
+    let store = room.store(&context).build().unwrap();
+    store.register_tensor("whole", &context.zeros(&[6], DType::F32).unwrap(), "m", &[]).unwrap();
+    for (name, start, count) in [("older", 0, 3), ("newest", 2, 2), ("inside", 3, 1), ("rest", 4, 2)] {
+        store.view(("whole", "m"), (name, "m"), start, Some(count)).unwrap();
+    }
+    let tensor = |name: &str| store.tensor(name, "m").unwrap();
+    store.persist("whole").unwrap();
+    store.persist("rest").unwrap();
+    tensor("older").write(&[5.0_f32; 3]).unwrap();
+    store.persist("older").unwrap();
+    tensor("newest").write(&[7.0_f32; 2]).unwrap();
+    store.persist("newest").unwrap();
+    context.finish().unwrap();
+    context.device().unwrap().destroy();
+    let recovered = store.recover(Some(&device())).unwrap();
+    let older_by = |writes| Recovery::FromOlderFile { writes_since: Some(writes) };
+    let wants = [
+        ("inside", Recovery::FromFile),
+        ("newest", Recovery::FromFile),
+        ("older", older_by(1)),
+        ("rest", older_by(2)),
+        ("whole", older_by(2)),
+    ];
+    assert_eq!(recovered.tensors, wants.map(|(name, recovery)| (name.to_owned(), recovery)).into());
+    let values = [5.0, 5.0, 7.0, 7.0, 0.0, 0.0];
+    assert_eq!(tensor("whole").read::<f32>().unwrap(), values, "and all are in one memory still");
+
+    // The same once more: only the part has a file that nothing was written behind.
+    tensor("whole").settle().unwrap();
+    tensor("whole").was_written();
+    store.persist("newest").unwrap();
+    context.finish().unwrap();
+    context.device().unwrap().destroy();
+    let again = store.recover(Some(&device())).unwrap();
+    assert_eq!(again.current().collect::<Vec<_>>(), ["inside", "newest"]);
+    assert_eq!(tensor("whole").read::<f32>().unwrap(), values);
+    let persisted = store.persist_all().unwrap();
+    assert_eq!((persisted.tensors, persisted.failed.len()), (5, 0));
+    let other = room.store(&Context::on_host()).build().unwrap();
+    other.load("newest", "m").unwrap();
+    assert_eq!(other.tensor("newest", "m").unwrap().read::<f32>().unwrap(), [7.0; 2], "persisting destroys none of it");
+}

@@ -3,9 +3,10 @@
 //! Owns one file per tensor, the quota, and who goes when it is reached: the least recently used.
 //! Does not hold values: what is got is an open file, which stays good whatever happens to the folder.
 //!
-//! Always: after a put, the files take no more than the quota; a tensor that is replaced counts once; a put that fails, at
-//! whatever point, costs no other tensor its place: those that make room are set aside, and removed when the new file has
-//! its name. While a file is written it is there besides the old ones: the disk needs room for the quota and one tensor.
+//! Always: after a put, the files take no more than the quota; a tensor that is replaced counts once; a put that fails,
+//! at whatever point, costs no other tensor its place: those that make room are set aside, and removed when the new
+//! file has its name. A process that is killed in a put may leave more than the quota, until the next put. While a file
+//! is written it is there besides the old ones: the disk needs room for the quota and one tensor.
 //!
 //! Processes may share a folder. Writers take turns by a lock on the file `lock`; readers need none, since files are
 //! only ever renamed into place and removed.
@@ -23,7 +24,7 @@ use super::error::FileError;
 use super::file::{Found, Stored, TensorFile};
 use super::file_name::{decoded, encoded};
 use super::shelf::{Place, Shelf};
-use super::temporary::sync_folder_of;
+use super::temporary::{OF_A_PUT, sync_folder_of};
 use super::write::{Plan, heading};
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -134,7 +135,7 @@ impl Folder {
         }
         let failed = |error| FileError::writing(&path, needed_bytes, &error);
         // Everything is on the disk before anything goes: a full disk costs nobody their tensor.
-        let temporary = plan.fill(&path, &headings, |_| Ok::<_, FileError>(Cow::Borrowed(tensor.bytes)))?;
+        let temporary = plan.fill(&path, OF_A_PUT, &headings, |_| Ok::<_, FileError>(Cow::Borrowed(tensor.bytes)))?;
         let mut shelf = Shelf::look(&self.path)?;
         temporary.settle(Some(self.use_after(shelf.newest()))).map_err(failed)?;
         shelf.places.retain(|place| place.path != path);
@@ -164,6 +165,8 @@ impl Folder {
     pub fn remove(&self, name: &str) -> Result<bool, FileError> {
         let path = self.place(name);
         let _turn = self.turn()?;
+        // It may be set aside, by one who was killed: it would come back.
+        self.tidy()?;
         match open_as(&path, name) {
             Err(FileError::NotThere { .. }) => Ok(false),
             Err(other @ FileError::SameFile { .. }) => Err(other),
@@ -175,6 +178,7 @@ impl Folder {
     /// reading stays: it may well be whole.
     pub fn remove_corrupt(&self) -> Result<Vec<Corrupt>, FileError> {
         let _turn = self.turn()?;
+        self.tidy()?;
         let mut corrupt = self.list()?.corrupt;
         corrupt.retain(|file| matches!(file.problem, FileError::Malformed { .. } | FileError::OtherTensor { .. }));
         for file in &corrupt {
@@ -220,13 +224,16 @@ impl Folder {
         Err(FileError::NoRoom { path, name: name.to_owned(), needed_bytes, quota_bytes, stuck_bytes: taken })
     }
 
-    /// Removes what was never finished and gives back what was set aside. It is nobody's turn but ours: whoever began it
-    /// was killed.
+    /// Removes what puts never finished and gives back what was set aside. It is nobody's turn but ours: whoever began it
+    /// was killed. What cannot be removed is in nobody's way, and stays until somebody can.
     fn tidy(&self) -> Result<(), FileError> {
         let shelf = Shelf::look(&self.path)?;
         self.use_after(shelf.newest());
         shelf.aside.iter().for_each(|other| aside::put_back(other));
-        shelf.unfinished.iter().try_for_each(|unfinished| remove(unfinished).map(drop))
+        for unfinished in &shelf.unfinished {
+            let _ = remove(unfinished);
+        }
+        Ok(())
     }
 
     /// Now, or later than every use before if the clock was set back meanwhile.

@@ -26,7 +26,7 @@ pub(super) struct Place {
 pub(super) struct Shelf {
     /// Least recently used first.
     pub(super) places: Vec<Place>,
-    /// Files that were never finished.
+    /// Files that a put never finished.
     pub(super) unfinished: Vec<PathBuf>,
     /// Files that were to make room.
     pub(super) aside: Vec<PathBuf>,
@@ -40,10 +40,12 @@ impl Shelf {
             let found = found.map_err(failed)?;
             let name = found.file_name();
             let Some(name) = name.to_str() else { continue };
-            if name.starts_with(temporary::PREFIX) {
-                shelf.unfinished.push(found.path());
+            let is_file = || !found.path().is_dir();
+            if name.starts_with(temporary::OF_A_PUT) {
+                shelf.unfinished.extend(is_file().then(|| found.path()));
             } else if aside::is_aside(name) {
-                shelf.aside.push(found.path());
+                // A directory of such a name is somebody else's: as a tensor's file it would only be in the way.
+                shelf.aside.extend(is_file().then(|| found.path()));
             } else if file_name::is_ours(name) {
                 // Another process may have removed it since: then it is not there.
                 let Ok(about) = found.metadata() else { continue };

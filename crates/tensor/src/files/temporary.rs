@@ -12,8 +12,10 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// How the name of every unfinished file starts.
-pub(super) const PREFIX: &str = ".unfinished-";
+/// How the names of unfinished files start: of those that a folder's puts began, and of all others. A folder tidies its own
+/// away; the others may be somebody's who is at it.
+pub(super) const OF_A_PUT: &str = ".unfinished-put-";
+pub(super) const OF_OTHERS: &str = ".unfinished-";
 
 /// An unfinished file.
 #[derive(Debug)]
@@ -24,12 +26,12 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// A new file in the folder of what it will become.
-    pub(super) fn beside(target: &Path) -> io::Result<Temporary> {
+    /// A new file in the folder of what it will become, with a name that starts like this.
+    pub(super) fn beside(target: &Path, prefix: &str) -> io::Result<Temporary> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let place = folder_of(target).join(format!("{PREFIX}{}-{count}", process::id()));
+            let place = folder_of(target).join(format!("{prefix}{}-{count}", process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&place) {
                 Ok(file) => return Ok(Temporary { file, place, kept: false }),
                 // Left behind by a process of the same number that was killed.
@@ -58,7 +60,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.kept {
-            // There is nobody left to tell; the next to open the folder tries again.
+            // There is nobody left to tell; a folder tries again when it is opened.
             let _ = fs::remove_file(&self.place);
         }
     }

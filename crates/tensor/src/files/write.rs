@@ -14,7 +14,7 @@ use std::path::Path;
 use super::error::FileError;
 use super::file::{Stored, TensorFile, kind};
 use super::header::{Header, LENGTH_BYTES, MAX_HEADER_BYTES, METADATA, Span};
-use super::temporary::{Temporary, sync_folder_of};
+use super::temporary::{OF_OTHERS, Temporary, sync_folder_of};
 use crate::dtype::DType;
 use crate::shape::Shape;
 
@@ -45,7 +45,7 @@ impl TensorFile {
     ) -> Result<u64, E> {
         let path = path.as_ref();
         let plan = Plan::new(path, headings, BTreeMap::new())?;
-        let temporary = plan.fill(path, headings, fetch)?;
+        let temporary = plan.fill(path, OF_OTHERS, headings, fetch)?;
         let settled = temporary.settle(None).and_then(|()| temporary.keep_as(path)).and_then(|()| sync_folder_of(path));
         settled.map_err(|error| FileError::writing(path, plan.file_bytes, &error))?;
         Ok(plan.file_bytes)
@@ -95,15 +95,16 @@ impl Plan {
         Ok(Plan { file_bytes: header.len() as u64 + start, header, order })
     }
 
-    /// Writes all of it beside its target.
+    /// Writes all of it beside its target, under a name that starts like this.
     pub(super) fn fill<'a, E: From<FileError>>(
         &self,
         path: &Path,
+        prefix: &str,
         headings: &[Heading<'_>],
         fetch: impl FnMut(usize) -> Result<Cow<'a, [u8]>, E>,
     ) -> Result<Temporary, E> {
         let failed = |error: &io::Error| FileError::writing(path, self.file_bytes, error);
-        let temporary = Temporary::beside(path).map_err(|error| failed(&error))?;
+        let temporary = Temporary::beside(path, prefix).map_err(|error| failed(&error))?;
         self.stream(path, headings, fetch, &temporary.file)?;
         Ok(temporary)
     }

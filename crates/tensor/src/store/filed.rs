@@ -3,8 +3,9 @@
 //! Owns the note that is made when a tensor is persisted or loaded: which values they were, and which file they are in.
 //! Does not look into files.
 //!
-//! Always: values of a file are called current only if the file is the one that was noted and nothing was written to the
-//! tensor's memory since. A note that came too late, or that somebody else's file has overtaken, makes them older.
+//! Always: values of a file are called current only if the file is the one that was noted, the tensor is the same part
+//! of the same memory, and nothing was written to that memory since. A note that came too late, or that somebody else's
+//! file has overtaken, makes them older.
 
 use super::shared::Store;
 use crate::files::{TensorFile, mark_of};
@@ -15,6 +16,8 @@ use crate::tensor::Tensor;
 pub(super) struct Filed {
     /// The memory that they were in.
     memory: u64,
+    /// From which of its bytes on; how many, the file knows.
+    start: usize,
     /// Up to which write to it they are.
     write: u64,
     /// The file's mark.
@@ -23,19 +26,21 @@ pub(super) struct Filed {
 
 impl Store {
     /// Notes that a file has the values of a tensor up to a write.
-    pub(super) fn note_filed(&self, name: &str, memory: u64, write: u64, mark: &str) {
+    pub(super) fn note_filed(&self, name: &str, tensor: &Tensor, write: u64, mark: &str) {
         let Ok(mut books) = self.books() else { return };
         let books = &mut *books;
         // Names that are gone need no note; there are never more of them than one round has left.
         books.filed.retain(|name, _| books.ledger.entry(name).is_some());
-        books.filed.insert(name.to_owned(), Filed { memory, write, mark: mark.to_owned() });
+        let (memory, (start, _)) = (tensor.memory_id(), tensor.byte_range());
+        books.filed.insert(name.to_owned(), Filed { memory, start, write, mark: mark.to_owned() });
     }
 
     /// How many writes to a tensor's memory its file has missed; none where that is not known.
     pub(super) fn writes_since(&self, name: &str, tensor: &Tensor, file: &TensorFile) -> Option<u64> {
         // The books are unlocked before the tensor's values are asked: whoever moves them locks both, values first.
         let filed = self.books().ok()?.filed.get(name)?.clone();
-        let is_known = filed.memory == tensor.memory_id() && mark_of(file) == Some(filed.mark.as_str());
+        let is_there = (filed.memory, filed.start) == (tensor.memory_id(), tensor.byte_range().0);
+        let is_known = is_there && mark_of(file) == Some(filed.mark.as_str());
         is_known.then(|| tensor.storage().writes().saturating_sub(filed.write))
     }
 }

@@ -16,6 +16,8 @@ mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod filed;
 mod held;
+#[cfg(not(target_arch = "wasm32"))]
+mod layers;
 mod lease;
 mod ledger;
 mod named_ops;

@@ -63,7 +63,7 @@ impl Store {
         });
         let (put, write) = put.map_err(|problem| StoreError::of(name, problem))?;
         let put = put?;
-        self.note_filed(name, tensor.memory_id(), write, &put.mark);
+        self.note_filed(name, &tensor, write, &put.mark);
         self.say(|| format!("`{name}` is persisted in {} bytes; removed for it: {:?}", put.file_bytes, put.evicted));
         Ok(put)
     }
@@ -104,7 +104,7 @@ impl Store {
         let write = tensor.storage().writes();
         self.enter(&[(name, &tensor)], model, &[])?;
         if let Some(mark) = mark_of(&file) {
-            self.note_filed(name, tensor.memory_id(), write, mark);
+            self.note_filed(name, &tensor, write, mark);
         }
         Ok(())
     }

@@ -3,18 +3,21 @@
 //! Owns what becomes of each name, and the saying of it.
 //! Does not find a device: whoever calls has one, or goes on with the host.
 //!
-//! Always: what has values anywhere keeps its newest ones; what has none is restored from its file, and it is said whether
-//! that has its newest values; what has neither says by name that it is gone whenever it is used; all others go on.
+//! Always: what has values anywhere keeps its newest ones; what has none is restored from files, of all that have
+//! values for the same place from the one that missed the fewest writes, and it is said whether those are its newest;
+//! what has neither says by name that it is gone whenever it is used; all others go on.
 
 use std::collections::BTreeMap;
 
 use vramp_gpu::Device;
 
 use super::error::StoreError;
+use super::layers::{Layers, age};
 use super::names::{check_there, entry};
 use super::persisted::{read_part, tensor_of};
 use super::shared::{Store, peek};
 use crate::files::{TensorFile, mark_of};
+use crate::memory::Block;
 use crate::tensor::Tensor;
 
 /// What became of a store's tensors.
@@ -29,11 +32,12 @@ pub struct Recovered {
 pub enum Recovery {
     /// It has its newest values: the host had them, or the device that was left could still be asked.
     Kept,
-    /// It has the values of its file, which are its newest: nothing was written to its memory since they were persisted or
-    /// loaded.
+    /// It has the values of a file, which are its newest: nothing was written to its memory since they were persisted or
+    /// loaded. The file is its own, or one of the same memory.
     FromFile,
-    /// It has the values of its file, which may be older than its newest: what was written since is lost. A view counts
-    /// what was written anywhere in the memory that it is in.
+    /// It has the values of a file, its own or one of the same memory, which may be older than its newest: what was written
+    /// since is lost. A view counts what was written anywhere in the memory that it is in. Where a part of it was in a newer
+    /// file, that part is newer than what is said here, which is about the oldest.
     FromOlderFile {
         /// How many writes are lost; none where the file is from before this store, or from another process, so that
         /// nobody knows.
@@ -90,10 +94,10 @@ impl Store {
             }
         }
         for names in lost.values() {
-            let whole = self.restore_memory(names);
+            let layers = self.restore_memory(names);
             for (name, tensor) in names {
-                let back = match &whole {
-                    Some(recovery) => Ok(recovery.clone()),
+                let back = match &layers {
+                    Some(layers) => Ok(from_file(layers.missed(tensor.byte_range()))),
                     None => check_there(name, tensor).map(|()| Recovery::Kept),
                 };
                 let back = back.or_else(|gone| self.restore_apart(name, tensor).map_err(|_| gone));
@@ -111,19 +115,45 @@ impl Store {
     }
 
     /// Fills a memory from the file of a name that is all of it: whoever has a tensor in it goes on. Of several files, the
-    /// one that has missed the fewest writes.
-    fn restore_memory(&self, names: &[&(String, Tensor)]) -> Option<Recovery> {
-        let whole = names.iter().filter(|(_, tensor)| tensor.bytes() == tensor.storage().bytes());
-        let mut files: Vec<(Option<u64>, TensorFile, &(String, Tensor))> = whole
-            .filter_map(|one @ (name, tensor)| {
-                let file = self.file_of(name, tensor).ok()??;
-                Some((self.writes_since(name, tensor, &file), file, *one))
-            })
-            .collect();
-        files.sort_by_key(|(writes_since, ..)| writes_since.unwrap_or(u64::MAX));
-        files.iter().find_map(|(writes_since, file, (name, tensor))| {
-            self.fill(tensor, file, name).ok()?.then(|| from_file(*writes_since))
-        })
+    /// one that has missed the fewest writes; over it lies what files of parts have that missed fewer still. Says what is
+    /// from where; none where no file has all of it, or somebody else was first.
+    fn restore_memory(&self, names: &[&(String, Tensor)]) -> Option<Layers> {
+        let storage = names.first()?.1.storage();
+        let mut files: Vec<Candidate<'_>> =
+            names.iter().filter_map(|(name, tensor)| self.candidate(name, tensor)).collect();
+        files.sort_by_key(|file| age(file.missed));
+        let is_whole = |file: &Candidate<'_>| file.tensor.bytes() == storage.bytes();
+        let (at, mut block) = files
+            .iter()
+            .enumerate()
+            .filter(|(_, file)| is_whole(file))
+            .find_map(|(at, file)| Some((at, file.read()?)))?;
+        let mut layers = Layers::over(storage.bytes(), files[at].missed);
+        let mut used = vec![&files[at]];
+        // Those that missed fewer writes come before it: the fewest last.
+        for file in files[..at].iter().rev().filter(|file| age(file.missed) < age(files[at].missed)) {
+            // One that cannot be read leaves the older values.
+            let Some(part) = file.read() else { continue };
+            let (start, end) = file.tensor.byte_range();
+            block.bytes_mut()[start..end].copy_from_slice(part.bytes());
+            layers.add((start, end), file.missed);
+            used.push(file);
+        }
+        // It counts as a write, and there can be no other before: nobody writes to what is gone.
+        let write = storage.writes() + 1;
+        if !storage.restore(block) {
+            return None;
+        }
+        for (_, file) in used.iter().enumerate().filter(|(at, _)| layers.is_bare(*at)) {
+            self.note_restored(file.name, file.tensor, write, &file.file);
+        }
+        Some(layers)
+    }
+
+    /// The file of a name, and how many writes it has missed.
+    fn candidate<'a>(&self, name: &'a str, tensor: &'a Tensor) -> Option<Candidate<'a>> {
+        let file = self.file_of(name, tensor).ok()??;
+        Some(Candidate { missed: self.writes_since(name, tensor, &file), name, tensor, file })
     }
 
     /// Gives a name that was a part of a memory values of its own, from its own file: what it was a part of is gone.
@@ -131,32 +161,38 @@ impl Store {
         let Some(file) = self.file_of(name, tensor)? else { return check_there(name, tensor).map(|()| Recovery::Kept) };
         let writes_since = self.writes_since(name, tensor, &file);
         let own = tensor_of(&self.context()?, &file, name)?.apart();
+        let write = own.storage().writes();
         let old = {
             let mut books = self.books()?;
             let producer = books.ledger.producer(name).unwrap_or_default().to_owned();
             books.ledger.replace(name, &producer, entry(&own))?
         };
         drop(old);
-        self.note_restored(name, &own, &file);
+        self.note_restored(name, &own, write, &file);
         Ok(from_file(writes_since))
     }
 
-    /// Puts the values of a file into a memory that has none; says whether that was so.
-    fn fill(&self, tensor: &Tensor, file: &TensorFile, name: &str) -> Result<bool, StoreError> {
-        let found = file.tensor(name)?;
-        let block = read_part(tensor.context(), &found, 0, found.bytes() as usize)?;
-        let is_filled = tensor.storage().restore(block);
-        if is_filled {
-            self.note_restored(name, tensor, file);
-        }
-        Ok(is_filled)
-    }
-
-    /// From now on the file has what the tensor has.
-    fn note_restored(&self, name: &str, tensor: &Tensor, file: &TensorFile) {
+    /// From this write on the file has what the tensor has.
+    fn note_restored(&self, name: &str, tensor: &Tensor, write: u64, file: &TensorFile) {
         if let Some(mark) = mark_of(file) {
-            self.note_filed(name, tensor.memory_id(), tensor.storage().writes(), mark);
+            self.note_filed(name, tensor, write, mark);
         }
+    }
+}
+
+/// A file that may have values for a memory.
+struct Candidate<'a> {
+    name: &'a str,
+    tensor: &'a Tensor,
+    file: TensorFile,
+    /// How many writes it has missed; none where nobody knows.
+    missed: Option<u64>,
+}
+
+impl Candidate<'_> {
+    fn read(&self) -> Option<Block> {
+        let found = self.file.tensor(self.name).ok()?;
+        read_part(self.tensor.context(), &found, 0, found.bytes() as usize).ok()
     }
 }
 

@@ -125,6 +125,7 @@ pub(crate) fn gelu(x: f32) -> f32 {
 }
 
 /// 2^power of powers from -127, which gives 0, to 126, within 2.5 ulp.
+#[expect(clippy::approx_constant, reason = "a coefficient that was fitted, beside the logarithm of 2")]
 #[inline(always)]
 fn two_to(power: f32) -> f32 {
     let shifted = power + ROUNDING;

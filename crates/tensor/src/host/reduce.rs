@@ -65,8 +65,14 @@ trait Join {
         lanes::fold(values, Self::START, Self::take, Self::join)
     }
     fn take(lane: f32, value: f32) -> f32;
-    fn join(one: f32, two: f32) -> f32;
-    fn total(one: f64, two: f64) -> f64;
+    #[inline(always)]
+    fn join(one: f32, two: f32) -> f32 {
+        one + two
+    }
+    #[inline(always)]
+    fn total(one: f64, two: f64) -> f64 {
+        one + two
+    }
 }
 
 struct Plus;
@@ -81,14 +87,6 @@ impl Join for Plus {
     fn take(lane: f32, value: f32) -> f32 {
         lane + value
     }
-    #[inline(always)]
-    fn join(one: f32, two: f32) -> f32 {
-        one + two
-    }
-    #[inline(always)]
-    fn total(one: f64, two: f64) -> f64 {
-        one + two
-    }
 }
 
 impl Join for PlusSquare {
@@ -96,14 +94,6 @@ impl Join for PlusSquare {
     #[inline(always)]
     fn take(lane: f32, value: f32) -> f32 {
         lane + value * value
-    }
-    #[inline(always)]
-    fn join(one: f32, two: f32) -> f32 {
-        one + two
-    }
-    #[inline(always)]
-    fn total(one: f64, two: f64) -> f64 {
-        one + two
     }
 }
 

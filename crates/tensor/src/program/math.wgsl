@@ -1,6 +1,8 @@
 // Functions of one value, or of four at once: `vF`, `vI` and `vU` are f32, i32 and u32, or vectors of four of them.
 // The twin of host/math.rs: the same steps in the same order, so that both sides make the same bits where a driver
 // multiplies and adds one by one. NaN and infinities are made at run time, since WGSL takes no constants of them.
+// Kernels that go through rows have an exponential and a logarithm of their own (device/math.wgsl): for fewer values, in
+// fewer steps, fused where the driver can, since nobody compares their bits with a twin's.
 
 fn not_number(x: vF) -> vB {
     return (bitcast<vU>(x) & vU(0x7fffffffu)) > vU(0x7f800000u);

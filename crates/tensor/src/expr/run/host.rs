@@ -283,7 +283,7 @@ fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> 
 /// What rows are read from.
 enum Source<'a> {
     Slice(&'a [f32]),
-    Program(Running<'a>),
+    Program(Box<Running<'a>>),
 }
 
 impl<'a> Source<'a> {
@@ -293,7 +293,7 @@ impl<'a> Source<'a> {
             ([input], 1) if input.dtype == DType::F32 && input.walk == Walk::Run => {
                 Source::Slice(&cast_slice(blocks[0].bytes())[input.offset..input.offset + count])
             }
-            _ => Source::Program(Running::new(&written.program, slices(blocks))),
+            _ => Source::Program(Box::new(Running::new(&written.program, slices(blocks)))),
         }
     }
 }

@@ -75,23 +75,6 @@ fn share_of(is_series: bool, dtype: DType) -> f32 {
     }
 }
 
-const UNARY: [Unary; 14] = [
-    Unary::Neg,
-    Unary::Abs,
-    Unary::Relu,
-    Unary::Sigmoid,
-    Unary::Tanh,
-    Unary::Gelu,
-    Unary::Silu,
-    Unary::Exp,
-    Unary::Log,
-    Unary::Sqrt,
-    Unary::Square,
-    Unary::Reciprocal,
-    Unary::Floor,
-    Unary::Round,
-];
-
 const BINARY: [Binary; 10] = [
     Binary::Add,
     Binary::Sub,
@@ -115,7 +98,7 @@ fn one_value_on_the_device_is_the_value_of_the_host() {
         tensor.unary(op).unwrap().cast(DType::F32).unwrap().read().unwrap()
     };
     for dtype in [DType::F32, DType::F16] {
-        for op in UNARY {
+        for op in Unary::NAMED {
             let (one, two) = (run(&host, op, dtype), run(&device, op, dtype));
             let is_series = matches!(op, Exp | Gelu | Log | Sigmoid | Silu | Tanh);
             if let Some(at) = differ(&one, &two, share_of(is_series, dtype)) {

@@ -61,12 +61,11 @@ impl Gather {
         offset: usize,
         indices: usize,
         index_offset: usize,
-        out_offset: usize,
         most: u32,
     ) -> Launch {
         let Around { outer, length, inner } = around;
         let own = [offset, length, inner, index_offset, indices].map(|number| number as u32);
-        Place::whole(out_offset, outer * indices * inner).launch(self.dtype, &own, most)
+        Place::whole(0, outer * indices * inner).launch(self.dtype, &own, most)
     }
 }
 
@@ -80,7 +79,7 @@ mod tests {
     fn gather(dtype: DType, values: &[u8], around: Around, offset: usize, indices: &[i32]) -> Vec<u8> {
         let gather = Gather { dtype };
         let count = around.outer * (indices.len() - 1) * around.inner;
-        let launch = gather.launch(around, offset, indices.len() - 1, 1, 0, MOST);
+        let launch = gather.launch(around, offset, indices.len() - 1, 1, MOST);
         run(&gather.shader(), &launch, &[values, bytes_of(indices)], count * dtype.bytes())
     }
 

@@ -43,8 +43,6 @@ pub(crate) struct FromPixels {
     pub order: Order,
     /// Which channels, in the wanted order: 0 to 3, one to four of them.
     pub channels: SmallVec<[u8; 4]>,
-    /// f32 or f16.
-    pub out: DType,
 }
 
 /// One start of it.
@@ -56,8 +54,6 @@ pub(crate) struct Picture {
     pub offset: usize,
     /// Width and height of the result.
     pub to: [usize; 2],
-    /// Where it begins.
-    pub out_offset: usize,
     /// What is taken off, per place in the order of the channels.
     pub mean: [f32; 4],
     /// What is divided by.
@@ -101,38 +97,23 @@ impl FromPixels {
             Order::Planes => format!("{c}u * p.pixels + i"),
             Order::Pixels => format!("i * {count}u + {c}u"),
         };
-        if self.out == DType::F16 {
-            let split = match self.order {
-                Order::Planes => "let c = quotient(i, p.pixels);\n    let v = normal(i - c * p.pixels);".to_owned(),
-                Order::Pixels => {
-                    format!(
-                        "let pixel = quotient(i, {count}u);\n    let c = i - pixel * {count}u;\n    let v = normal(pixel);"
-                    )
-                }
-            };
-            let pick = "select(select(v.x, v.y, c == 1u), select(v.z, v.w, c == 3u), c >= 2u)";
-            text.push(&format!("fn element(i: u32) -> u32 {{\n    {split}\n    return half_bits({pick});\n}}"));
-            words::push_main(&mut text, self.out);
-        } else {
-            let stores = (0..count).map(|c| {
-                let part = ['x', 'y', 'z', 'w'][c];
-                format!("    out[p.out_offset + {}] = bitcast<u32>(v.{part});\n", place(c))
-            });
-            let stores: String = stores.collect();
-            words::push_entry(&mut text, &format!("    let i = number;\n    let v = normal(i);\n{stores}"));
-        }
-        text.shader(format!("pixels to {}", self.out), 64)
+        let stores = (0..count).map(|c| {
+            let part = ['x', 'y', 'z', 'w'][c];
+            format!("    out[{}] = bitcast<u32>(v.{part});\n", place(c))
+        });
+        let stores: String = stores.collect();
+        words::push_entry(&mut text, &format!("    let i = number;\n    let v = normal(i);\n{stores}"));
+        text.shader("pixels to values".into(), 64)
     }
 
     /// Its parameters and grid.
-    pub(crate) fn launch(&self, picture: &Picture, most: u32) -> Launch {
+    pub(crate) fn launch(picture: &Picture, most: u32) -> Launch {
         let Picture { from, to, .. } = *picture;
         let pixels = to[0] * to[1];
         let own = [picture.offset, from[0], from[1], to[0], to[1], pixels].map(|number| number as u32);
         let vectors = picture.mean.map(f32::to_bits).into_iter().chain(picture.std.map(|std| (1.0 / std).to_bits()));
         let vectors: SmallVec<[u32; 8]> = vectors.collect();
-        let count = if self.out == DType::F16 { pixels * self.channels.len() } else { pixels };
-        Place::whole(picture.out_offset, count).launch(self.out, &own, most).with_hook(&vectors)
+        Place::whole(0, pixels).launch(DType::F32, &own, most).with_hook(&vectors)
     }
 }
 
@@ -143,22 +124,18 @@ pub(crate) struct ToPixels {
     pub order: Order,
     /// Which of r, g, b, a (0 to 3) each channel is, in order. One alone is gray; without a fourth alpha is 255.
     pub channels: Vec<u8>,
-    /// How they are read.
-    pub value: Hook,
-    /// `vec4<u32>` of parameters that it has.
-    pub vectors: usize,
 }
 
 impl ToPixels {
-    /// The kernel. Buffers: what `value` reads, the pixels.
+    /// The kernel. Buffers: the values, of f32, and the pixels.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = Text::new();
-        text.inputs(&self.value, "in");
+        text.read("in0", "u32");
         text.write("out", "u32");
         let fields: Vec<&str> = ["offset"].into_iter().chain(words::FIELDS).collect();
-        text.params_with(&fields, &["scale: vec4<u32>", "bias: vec4<u32>"], self.vectors);
+        text.params_with(&fields, &["scale: vec4<u32>", "bias: vec4<u32>"], 0);
         text.push(MATH);
-        text.push(&self.value.wgsl);
+        text.push(&Hook::plain(DType::F32).wgsl);
         text.push(
             "fn byte(v: f32, c: u32) -> u32 {
     let scaled = fma(v, bitcast<f32>(p.scale[c]), bitcast<f32>(p.bias[c]));
@@ -183,24 +160,15 @@ impl ToPixels {
     }
 
     /// Its parameters and grid: values become `v * scale + bias`, then bytes.
-    pub(crate) fn launch(
-        pixels: usize,
-        offset: usize,
-        out_offset: usize,
-        scale: [f32; 4],
-        bias: [f32; 4],
-        most: u32,
-    ) -> Launch {
+    pub(crate) fn launch(pixels: usize, offset: usize, scale: [f32; 4], bias: [f32; 4], most: u32) -> Launch {
         let vectors: Vec<u32> = scale.into_iter().chain(bias).map(f32::to_bits).collect();
-        Place::whole(out_offset, pixels).launch(DType::U32, &[offset as u32], most).with_hook(&vectors)
+        Place::whole(0, pixels).launch(DType::U32, &[offset as u32], most).with_hook(&vectors)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use half::f16;
-
-    use super::super::trial::{MOST, bytes_of, noise, run};
+    use super::super::trial::{MOST, bytes_of, noise, run, run_f32};
     use super::*;
 
     fn pixels(count: usize) -> Vec<u8> {
@@ -232,17 +200,12 @@ mod tests {
             [([7, 5], &[0_u8, 1, 2][..]), ([3, 3], &[2, 1, 0]), ([15, 11], &[1]), ([9, 4], &[3, 0, 1, 2])]
         {
             for filter in [Filter::Bilinear, Filter::Nearest] {
-                for (order, out) in [
-                    (Order::Planes, DType::F32),
-                    (Order::Pixels, DType::F16),
-                    (Order::Pixels, DType::F32),
-                    (Order::Planes, DType::F16),
-                ] {
-                    let kind = FromPixels { filter, order, channels: SmallVec::from_slice(channels), out };
-                    let picture = Picture { from, offset: 1, to, out_offset: 0, mean, std };
+                for order in [Order::Planes, Order::Pixels] {
+                    let kind = FromPixels { filter, order, channels: SmallVec::from_slice(channels) };
+                    let picture = Picture { from, offset: 1, to, mean, std };
                     let count = to[0] * to[1] * channels.len();
-                    let got = run(&kind.shader(), &kind.launch(&picture, MOST), &[&all], count * out.bytes());
-                    for (at, value) in got.chunks(out.bytes()).enumerate() {
+                    let got = run_f32(&kind.shader(), &FromPixels::launch(&picture, MOST), &[&all], count);
+                    for (at, got) in got.into_iter().enumerate() {
                         let (c, pixel) = match order {
                             Order::Planes => (at / (to[0] * to[1]), at % (to[0] * to[1])),
                             Order::Pixels => (at % channels.len(), at / channels.len()),
@@ -250,11 +213,7 @@ mod tests {
                         let here = [pixel % to[0], pixel / to[0]];
                         let v = sample(filter, &all[4..], from, to, here, channels[c]) / 255.0;
                         let wanted = (v - f64::from(mean[c])) / f64::from(std[c]);
-                        let (got, tolerance) = match out {
-                            DType::F16 => (f16::from_le_bytes([value[0], value[1]]).to_f64(), 1.0 / 1024.0),
-                            _ => (f64::from(f32::from_le_bytes([value[0], value[1], value[2], value[3]])), 4e-6),
-                        };
-                        assert!((got - wanted).abs() <= tolerance, "{kind:?} {to:?} at {at}: {got} {wanted}");
+                        assert!((f64::from(got) - wanted).abs() <= 4e-6, "{kind:?} {to:?} at {at}: {got} {wanted}");
                     }
                 }
             }
@@ -266,10 +225,9 @@ mod tests {
         let values = [0.0, 1.0, 0.5, -3.0, 7.0, f32::NAN, 1.4999 / 255.0, 1.5 / 255.0, f32::INFINITY, 0.2, 0.4, 0.6];
         let bytes = [0, 255, 128, 0, 255, 0, 1, 2, 255, 51, 102, 153];
         for (channels, order) in [(1, Order::Planes), (3, Order::Pixels), (3, Order::Planes), (4, Order::Pixels)] {
-            let kind =
-                ToPixels { order, channels: (0..channels as u8).collect(), value: Hook::plain(DType::F32), vectors: 0 };
+            let kind = ToPixels { order, channels: (0..channels as u8).collect() };
             let count = 12 / channels;
-            let launch = ToPixels::launch(count, 0, 0, [255.0; 4], [0.0; 4], MOST);
+            let launch = ToPixels::launch(count, 0, [255.0; 4], [0.0; 4], MOST);
             let got = run(&kind.shader(), &launch, &[bytes_of(&values)], count * 4);
             for (at, pixel) in got.chunks(4).enumerate() {
                 let byte = |c: usize| match order {

@@ -5,12 +5,7 @@ fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// The bits in a variable, since a constant may not be NaN.
-fn nan() -> f32 {
-    var bits = 0x7fc00000u;
-    return bitcast<f32>(bits);
-}
-
+// The bits in a variable, since a constant may not be infinite.
 fn infinity() -> f32 {
     var bits = 0x7f800000u;
     return bitcast<f32>(bits);
@@ -27,22 +22,10 @@ fn quotient(n: u32, d: u32) -> u32 {
     return select(q, q + 1u, rest >= bitcast<i32>(d));
 }
 
-// The bits of the nearest f16, the even one of two. pack2x16float may round either way, and need not give infinity for
-// what is too large.
-fn half_bits(v: f32) -> u32 {
-    let bits = bitcast<u32>(v);
-    let rest = bits & 0x7fffffffu;
-    let normal = (rest + 0xfffu + ((rest >> 13u) & 1u) - 0x38000000u) >> 13u;
-    // The last place of 0.5 is that of the least f16: the sum is rounded there.
-    let tiny = bitcast<u32>(abs(v) + 0.5) - 0x3f000000u;
-    var half = select(normal, tiny, rest < 0x38800000u);
-    half = select(half, 0x7c00u, rest >= 0x477ff000u);
-    half = select(half, 0x7e00u | ((rest >> 13u) & 0x3ffu), rest > 0x7f800000u);
-    return ((bits >> 16u) & 0x8000u) | half;
-}
-
 // e to the power of v, for v up to 88: 2^n times a polynomial. 0 below -87.7; NaN stays NaN. Within 2e-7 of the result,
 // where the built-in one is within 4e-6 on llvmpipe.
+// Not `exp_each` of programs (program/math.wgsl): that one has the steps and the bits of its twin, holds values on both
+// sides and makes subnormal numbers. Shares need none of that, and take half of its steps so.
 fn exp_of(v: f32) -> f32 {
     let x = select(v, -88.0, v < -88.0);
     let n = floor(fma(x, 1.44269504, 0.5));
@@ -61,6 +44,7 @@ fn exp_of(v: f32) -> f32 {
 
 // The natural logarithm of a normal v above 0: a polynomial around 1, and the exponent. NaN and infinity stay. Within
 // 3e-7 of the result, where the built-in one is within 6e-5 on llvmpipe.
+// Not `log_each` of programs, which is made for any value: this one is of sums of shares, which are ordinary numbers.
 fn log_of(v: f32) -> f32 {
     let bits = bitcast<u32>(v);
     let shifted = bits - 0x3f3504f3u;

@@ -23,7 +23,7 @@ pub(crate) mod transpose;
 mod trial;
 mod words;
 
-pub(crate) use hook::{Hook, Hooks};
+pub(crate) use hook::Hook;
 pub(crate) use rows::Lanes;
 pub(crate) use text::Launch;
 pub(crate) use words::Place;
@@ -44,31 +44,23 @@ mod tests {
     use super::reduce::{Fold, Reduce, Step};
     use super::softmax::Softmax;
     use super::transpose::Transpose;
-    use super::{Hook, Hooks, Lanes};
+    use super::{Hook, Lanes};
     use crate::dtype::DType;
     use crate::shape::Around;
 
     /// The largest of each kind.
     fn shaders() -> Vec<Shader> {
-        let (hooks, lanes) = (Hooks::plain(DType::F16), Lanes::Group);
+        let (value, lanes) = (Hook::plain(DType::F16), Lanes::Group);
         let steps = Step::plan(Around { outer: 1, length: 1 << 20, inner: 1 }, false);
         let operand = Operand { dtype: DType::I8, along: Along::Any };
-        let product = |tile| Product {
-            a: operand,
-            b: operand,
-            out: DType::F32,
-            wide: false,
-            tile,
-            finish: Hook::pass_product(),
-            vectors: 0,
-        };
+        let product = |tile| Product { a: operand, b: operand, wide: false, tile, finish: Hook::pass() };
         let channels = [0, 1, 2].as_slice().into();
-        let picture = FromPixels { filter: Filter::Bilinear, order: Order::Planes, channels, out: DType::F16 };
+        let picture = FromPixels { filter: Filter::Bilinear, order: Order::Planes, channels };
         let mut all = vec![
-            Reduce::new(Fold::ArgMax, &hooks, &steps, 0).shader(),
-            Softmax { log: true, lanes, hooks: hooks.clone() }.shader(),
-            Norm { gamma: Some(DType::F32), beta: Some(DType::F16), lanes, hooks }.shader(),
-            Copy { dtype: DType::U8, rank: 8 }.shader(),
+            Reduce::new(Fold::ArgMax, &value, &steps, 0).shader(),
+            Softmax { log: true, lanes, value: value.clone() }.shader(),
+            Norm { gamma: Some(DType::F32), beta: Some(DType::F16), lanes, value }.shader(),
+            Copy { dtype: DType::U8 }.shader(),
             Gather { dtype: DType::F16 }.shader(),
             Transpose::shader(),
             picture.shader(),

@@ -9,7 +9,7 @@ use vramp_plan::Shader;
 
 use crate::dtype::DType;
 
-use super::hook::Hooks;
+use super::hook::Hook;
 use super::rows::Lanes;
 use super::text::{Launch, Text, load};
 
@@ -22,8 +22,8 @@ pub(crate) struct Norm {
     pub beta: Option<DType>,
     /// Who works on a row.
     pub lanes: Lanes,
-    /// How it reads and passes on.
-    pub hooks: Hooks,
+    /// How it reads.
+    pub value: Hook,
 }
 
 /// One start of a layer norm.
@@ -39,29 +39,25 @@ pub(crate) struct Rows {
     pub gamma_offset: usize,
     /// Where offsets begin.
     pub beta_offset: usize,
-    /// Where results begin.
-    pub out_offset: usize,
     /// What is added to the variance.
     pub epsilon: f32,
 }
 
-const FIELDS: [&str; 7] = ["offset", "rows", "length", "gamma_offset", "beta_offset", "out_offset", "epsilon"];
+const FIELDS: [&str; 6] = ["offset", "rows", "length", "gamma_offset", "beta_offset", "epsilon"];
 
 impl Norm {
-    /// The kernel. Buffers: what `value` reads, gamma, beta (where there are such), what `finish` reads, the results.
+    /// The kernel. Buffers: what `value` reads, gamma, beta (where there are such), the results.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = Text::new();
-        text.inputs(&self.hooks.value, "in");
+        text.inputs(&self.value, "in");
         for (name, dtype) in [("gamma", self.gamma), ("beta", self.beta)] {
             if dtype.is_some() {
                 text.read(name, "u32");
             }
         }
-        text.inputs(&self.hooks.finish, "side");
         text.write("out", "u32");
-        text.params(&FIELDS, self.hooks.vectors);
-        text.push(&self.hooks.value.wgsl);
-        text.push(&self.hooks.finish.wgsl);
+        text.params(&FIELDS, self.value.vectors);
+        text.push(&self.value.wgsl);
         text.push(&self.lanes.wgsl(&[("add", "f32")]));
         let gamma = self.gamma.map(|dtype| format!(" * {}", load(dtype, "gamma", "p.gamma_offset + i")));
         let beta = self.beta.map(|dtype| format!(" + {}", load(dtype, "beta", "p.beta_offset + i")));
@@ -74,7 +70,7 @@ impl Norm {
 
     /// Its parameters and grid.
     pub(crate) fn launch(&self, at: &Rows, most: u32) -> Launch {
-        let words = [at.offset, at.count, at.length, at.gamma_offset, at.beta_offset, at.out_offset];
+        let words = [at.offset, at.count, at.length, at.gamma_offset, at.beta_offset];
         let words: Vec<u32> = words.into_iter().map(|number| number as u32).chain([at.epsilon.to_bits()]).collect();
         Launch::new(&words, self.lanes.groups(at.count), most)
     }
@@ -97,16 +93,8 @@ mod tests {
                 (Lanes::One, [false, false]),
             ] {
                 let [gamma_type, beta_type] = with.map(|with| with.then_some(DType::F32));
-                let norm = Norm { gamma: gamma_type, beta: beta_type, lanes, hooks: Hooks::plain(DType::F32) };
-                let at = Rows {
-                    count: rows,
-                    length,
-                    offset: 2,
-                    gamma_offset: 1,
-                    beta_offset: 3,
-                    out_offset: 0,
-                    epsilon: 1e-5,
-                };
+                let norm = Norm { gamma: gamma_type, beta: beta_type, lanes, value: Hook::plain(DType::F32) };
+                let at = Rows { count: rows, length, offset: 2, gamma_offset: 1, beta_offset: 3, epsilon: 1e-5 };
                 let mut inputs = vec![bytes_of(&values)];
                 inputs.extend(with[0].then_some(bytes_of(&gamma)));
                 inputs.extend(with[1].then_some(bytes_of(&beta)));

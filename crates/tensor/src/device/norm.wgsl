@@ -1,6 +1,6 @@
 // Layer norm: each row less its mean, over the root of its variance plus epsilon, times gamma, plus beta.
 //
-// In: through value. Out: as the input lies, through finish. Grid: a row per invocation or per workgroup.
+// In: through value. Out: as the input lies, f32. Grid: a row per invocation or per workgroup.
 // The variance is of what is left once the mean is taken off, so that a large mean costs no places.
 
 fn add(a: f32, b: f32) -> f32 { return a + b; }
@@ -42,6 +42,6 @@ fn main(
     for (i = lane; i < p.length; i += LANES) {
         let at = base + i;
         let v = (value(at) - mean) * scale$GAMMA$BETA;
-        out[p.out_offset + at] = bitcast<u32>(finish(v, at));
+        out[at] = bitcast<u32>(v);
     }
 }

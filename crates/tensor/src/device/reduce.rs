@@ -14,7 +14,7 @@ use vramp_plan::Shader;
 use crate::dtype::DType;
 use crate::shape::Around;
 
-use super::hook::{Hook, Hooks};
+use super::hook::Hook;
 use super::rows::{GROUP, Lanes};
 use super::text::{Launch, MATH, Text};
 
@@ -76,9 +76,9 @@ pub(crate) struct Reduce {
     pub first: bool,
     /// Whether it gives results, rather than parts for a later pass.
     pub last: bool,
-    /// How values are read where it is the first, and results passed on where it is the last.
-    pub hooks: Hooks,
-    /// f32, or i32 or u32: those are summed (wrapping) and compared as what they are, past the hooks.
+    /// How values are read.
+    pub value: Hook,
+    /// f32, or i32 or u32: those are summed (wrapping) and compared as what they are, past the hook.
     pub of: DType,
 }
 
@@ -120,17 +120,14 @@ impl Step {
     }
 }
 
-const FIELDS: [&str; 8] = ["offset", "rows", "length", "inner", "parts", "part_length", "count", "out_offset"];
+const FIELDS: [&str; 7] = ["offset", "rows", "length", "inner", "parts", "part_length", "count"];
 
 impl Reduce {
-    /// The kernel of a pass. `hooks` are the whole reduction's; a pass whose own have no vectors takes no parameters for
-    /// them.
-    pub(crate) fn new(fold: Fold, hooks: &Hooks, steps: &[Step], pass: usize) -> Reduce {
+    /// The kernel of a pass. `value` is how the whole reduction reads: the first pass does, others read its parts.
+    pub(crate) fn new(fold: Fold, value: &Hook, steps: &[Step], pass: usize) -> Reduce {
         let (first, last) = (pass == 0, pass + 1 == steps.len());
-        let value = if first { hooks.value.clone() } else { Hook::plain(DType::F32) };
-        let finish = if last { hooks.finish.clone() } else { Hook::pass() };
-        let vectors = if first || last { hooks.vectors } else { 0 };
-        Reduce { fold, lanes: steps[pass].lanes, first, last, hooks: Hooks { value, finish, vectors }, of: DType::F32 }
+        let value = if first { value.clone() } else { Hook::plain(DType::F32) };
+        Reduce { fold, lanes: steps[pass].lanes, first, last, value, of: DType::F32 }
     }
 
     /// The same for whole numbers, of which there are sums and the greatest and the least.
@@ -140,10 +137,10 @@ impl Reduce {
         Reduce { of, ..self }
     }
 
-    /// The kernel. Buffers: what `value` reads, what `finish` reads, the results: f32, or u32 for places.
+    /// The kernel. Buffers: what `value` reads, the results: f32, or u32 for places.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = Text::new();
-        text.hooked(&self.hooks, &FIELDS);
+        text.reading(&self.value, &FIELDS);
         text.push(MATH);
         let of = if self.fold.is_place() { "vec2<u32>" } else { self.of.name() };
         text.push(&self.wgsl());
@@ -153,11 +150,11 @@ impl Reduce {
     }
 
     /// Its parameters and grid; `count` is the whole row's length. `offset` is of the values, 0 for later passes.
-    pub(crate) fn launch(&self, step: &Step, count: usize, offset: usize, out_offset: usize, most: u32) -> Launch {
+    pub(crate) fn launch(&self, step: &Step, count: usize, offset: usize, most: u32) -> Launch {
         let Around { outer, length, inner } = step.around;
         let rows = outer * inner;
         let part_length = length.div_ceil(step.parts);
-        let words = [offset, rows, length, inner, step.parts, part_length, count, out_offset].map(|word| word as u32);
+        let words = [offset, rows, length, inner, step.parts, part_length, count].map(|word| word as u32);
         Launch::new(&words, self.lanes.groups(rows * step.parts), most)
     }
 
@@ -181,7 +178,7 @@ impl Reduce {
             "fn begin() -> {of} {{ return {of}({begin}); }}
 fn join(a: {of}, b: {of}) -> {of} {{ return {join}; }}
 fn take(so_far: {of}, at: u32, i: u32) -> {of} {{ return join(so_far, bitcast<{of}>(in0[p.offset + at])); }}
-fn give(v: {of}, number: u32) {{ out[p.out_offset + number] = bitcast<u32>(v); }}"
+fn give(v: {of}, number: u32) {{ out[number] = bitcast<u32>(v); }}"
         )
     }
 
@@ -202,16 +199,15 @@ fn give(v: {of}, number: u32) {{ out[p.out_offset + number] = bitcast<u32>(v); }
             _ => "return join(so_far, value(at));",
         };
         let result = match self.fold {
-            _ if !self.last => "v",
-            Fold::Mean | Fold::MeanSquare => "finish(v / f32(p.count), number)",
-            _ => "finish(v, number)",
+            Fold::Mean | Fold::MeanSquare if self.last => "v / f32(p.count)",
+            _ => "v",
         };
         debug_assert!(self.fold.is_sum() || begin != "0.0", "sums begin with nothing");
         format!(
             "fn begin() -> f32 {{ return {begin}; }}
 fn join(a: f32, b: f32) -> f32 {{ return {join}; }}
 fn take(so_far: f32, at: u32, i: u32) -> f32 {{ {take} }}
-fn give(v: f32, number: u32) {{ out[p.out_offset + number] = bitcast<u32>({result}); }}"
+fn give(v: f32, number: u32) {{ out[number] = bitcast<u32>({result}); }}"
         )
     }
 
@@ -223,11 +219,8 @@ fn give(v: f32, number: u32) {{ out[p.out_offset + number] = bitcast<u32>({resul
         } else {
             "return join(so_far, vec2<u32>(in0[2u * at], in0[2u * at + 1u]));"
         };
-        let give = if self.last {
-            "out[p.out_offset + number] = v.y;"
-        } else {
-            "out[2u * number] = v.x; out[2u * number + 1u] = v.y;"
-        };
+        let give =
+            if self.last { "out[number] = v.y;" } else { "out[2u * number] = v.x; out[2u * number + 1u] = v.y;" };
         format!(
             "const NOWHERE: u32 = 0xffffffffu;
 fn begin() -> vec2<u32> {{ return vec2<u32>(0u, NOWHERE); }}
@@ -254,16 +247,16 @@ mod tests {
     const ALL: [Fold; 7] = [Fold::Sum, Fold::Mean, Fold::MeanSquare, Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin];
 
     /// All passes, with values that begin behind `offset` others.
-    fn reduce(fold: Fold, hooks: &Hooks, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
-        reduce_on(false, fold, hooks, around, offset, bytes)
+    fn reduce(fold: Fold, value: &Hook, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
+        reduce_on(false, fold, value, around, offset, bytes)
     }
 
-    fn reduce_on(software: bool, fold: Fold, hooks: &Hooks, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
+    fn reduce_on(software: bool, fold: Fold, value: &Hook, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
         let steps = Step::plan(around, software);
         let mut from = bytes.to_vec();
         for (pass, step) in steps.iter().enumerate() {
-            let reduce = Reduce::new(fold, hooks, &steps, pass);
-            let launch = reduce.launch(step, around.length, if pass == 0 { offset } else { 0 }, 0, MOST);
+            let reduce = Reduce::new(fold, value, &steps, pass);
+            let launch = reduce.launch(step, around.length, if pass == 0 { offset } else { 0 }, MOST);
             from = run(&reduce.shader(), &launch, &[&from], step.out_bytes(fold));
         }
         bytemuck::pod_collect_to_vec(&from)
@@ -305,7 +298,7 @@ mod tests {
                 noise(3 + outer * length * inner, 1).iter().map(|v| (v * 512.0).round() / 64.0).collect();
             for fold in ALL {
                 let software = outer == 260;
-                let got = reduce_on(software, fold, &Hooks::plain(DType::F32), around, 3, bytes_of(&values));
+                let got = reduce_on(software, fold, &Hook::plain(DType::F32), around, 3, bytes_of(&values));
                 assert_eq!(got.len(), outer * inner);
                 for (at, bits) in got.iter().enumerate() {
                     let base = 3 + at / inner * length * inner + at % inner;
@@ -327,9 +320,9 @@ mod tests {
         for length in [20_000, 40_000] {
             let around = Around { outer: 40_000 / length, length, inner: 1 };
             for (fold, place) in [(Fold::Max, Fold::ArgMax), (Fold::Min, Fold::ArgMin)] {
-                let last = *reduce(fold, &Hooks::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
+                let last = *reduce(fold, &Hook::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
                 assert!(f32::from_bits(last).is_nan(), "{fold:?}");
-                let at = *reduce(place, &Hooks::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
+                let at = *reduce(place, &Hook::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
                 assert_eq!(at as usize, 20_000 % length, "{place:?}");
             }
         }
@@ -339,31 +332,30 @@ mod tests {
     fn rows_of_nothing_but_the_least_number_have_a_first_place() {
         let values = [f32::NEG_INFINITY; 100];
         let around = Around { outer: 1, length: 100, inner: 1 };
-        assert_eq!(reduce(Fold::ArgMax, &Hooks::plain(DType::F32), around, 0, bytes_of(&values)), [0]);
-        let max = reduce(Fold::Max, &Hooks::plain(DType::F32), around, 0, bytes_of(&values));
+        assert_eq!(reduce(Fold::ArgMax, &Hook::plain(DType::F32), around, 0, bytes_of(&values)), [0]);
+        let max = reduce(Fold::Max, &Hook::plain(DType::F32), around, 0, bytes_of(&values));
         assert_eq!(max, [f32::NEG_INFINITY.to_bits()]);
     }
 
     #[test]
-    fn hooks_are_applied_once_whatever_the_passes() {
+    fn a_hook_is_read_through_once_whatever_the_passes() {
         let value = Hook {
             wgsl: "fn value(at: u32) -> f32 { return 2.0 * bitcast<f32>(in0[p.offset + at]) + f32(p.hook[0].x); }"
                 .into(),
             inputs: 1,
+            vectors: 1,
         };
-        let finish =
-            Hook { wgsl: "fn finish(v: f32, at: u32) -> f32 { return v + f32(p.hook[0].y); }".into(), inputs: 0 };
-        let hooks = Hooks { value, finish, vectors: 1 };
         for length in [10, 1000, 40_000] {
             let around = Around { outer: 1, length, inner: 1 };
             let steps = Step::plan(around, true);
             let mut from = bytes_of(&vec![1.0_f32; length]).to_vec();
             for (pass, step) in steps.iter().enumerate() {
-                let reduce = Reduce::new(Fold::Sum, &hooks, &steps, pass);
-                let launch = reduce.launch(step, length, 0, 0, MOST).with_hook(&[1, 5, 0, 0]);
+                let reduce = Reduce::new(Fold::Sum, &value, &steps, pass);
+                let launch = reduce.launch(step, length, 0, MOST);
+                let launch = if pass == 0 { launch.with_hook(&[1]) } else { launch };
                 from = run(&reduce.shader(), &launch, &[&from], step.out_bytes(Fold::Sum));
             }
-            assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&from), [3.0 * length as f32 + 5.0]);
+            assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&from), [3.0 * length as f32]);
         }
     }
 
@@ -371,7 +363,7 @@ mod tests {
     fn bytes_are_summed_as_they_lie() {
         let bytes: Vec<u8> = (0..=255).collect();
         let around = Around { outer: 5, length: 50, inner: 1 };
-        let got = reduce(Fold::Sum, &Hooks::plain(DType::U8), around, 3, &bytes);
+        let got = reduce(Fold::Sum, &Hook::plain(DType::U8), around, 3, &bytes);
         let first: u32 = (3..53).sum();
         assert_eq!(got[0], (first as f32).to_bits());
     }

@@ -10,7 +10,7 @@ use vramp_plan::Shader;
 
 use crate::shape::Around;
 
-use super::hook::Hooks;
+use super::hook::Hook;
 use super::rows::Lanes;
 use super::text::{Launch, MATH, Text};
 
@@ -24,21 +24,21 @@ pub(crate) struct Softmax {
     pub log: bool,
     /// Who works on a row.
     pub lanes: Lanes,
-    /// How it reads and passes on.
-    pub hooks: Hooks,
+    /// How it reads.
+    pub value: Hook,
 }
 
-const FIELDS: [&str; 5] = ["offset", "rows", "length", "inner", "out_offset"];
+const FIELDS: [&str; 4] = ["offset", "rows", "length", "inner"];
 
 /// A result of softmax is written twice: to read it again costs less than a second exponential.
 const PLAIN: &str = "
 fn note(at: u32, v: f32) -> f32 {
     let e = exp_of(v);
-    out[p.out_offset + at] = bitcast<u32>(e);
+    out[at] = bitcast<u32>(e);
     return e;
 }
 fn again(at: u32, greatest: f32, share: f32, log_sum: f32) -> f32 {
-    return bitcast<f32>(out[p.out_offset + at]) * share;
+    return bitcast<f32>(out[at]) * share;
 }
 ";
 
@@ -50,10 +50,10 @@ fn again(at: u32, greatest: f32, share: f32, log_sum: f32) -> f32 {
 ";
 
 impl Softmax {
-    /// The kernel. Buffers: what `value` reads, what `finish` reads, the results in f32.
+    /// The kernel. Buffers: what `value` reads, the results in f32.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = Text::new();
-        text.hooked(&self.hooks, &FIELDS);
+        text.reading(&self.value, &FIELDS);
         text.push(MATH);
         text.push(&self.lanes.wgsl(&[("greater", "f32"), ("add", "f32")]));
         text.push(if self.log { LOG } else { PLAIN });
@@ -63,10 +63,10 @@ impl Softmax {
     }
 
     /// Its parameters and grid.
-    pub(crate) fn launch(&self, around: Around, offset: usize, out_offset: usize, most: u32) -> Launch {
+    pub(crate) fn launch(&self, around: Around, offset: usize, most: u32) -> Launch {
         let Around { outer, length, inner } = around;
         let rows = outer * inner;
-        let words = [offset, rows, length, inner, out_offset].map(|number| number as u32);
+        let words = [offset, rows, length, inner].map(|number| number as u32);
         Launch::new(&words, self.lanes.groups(rows), most)
     }
 }
@@ -78,8 +78,8 @@ mod tests {
     use crate::DType;
 
     fn softmax(log: bool, lanes: Lanes, around: Around, offset: usize, values: &[f32]) -> Vec<f32> {
-        let softmax = Softmax { log, lanes, hooks: Hooks::plain(DType::F32) };
-        let launch = softmax.launch(around, offset, 0, MOST);
+        let softmax = Softmax { log, lanes, value: Hook::plain(DType::F32) };
+        let launch = softmax.launch(around, offset, MOST);
         run_f32(&softmax.shader(), &launch, &[bytes_of(values)], values.len() - offset)
     }
 

@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 use vramp_plan::{Binding, Shader};
 
 use crate::dtype::DType;
+use crate::program::one_value;
 
-use super::hook::{Hook, Hooks};
+use super::hook::Hook;
 
 /// Functions that texts may call.
 pub(crate) const MATH: &str = include_str!("math.wgsl");
@@ -86,14 +87,12 @@ impl Text {
         }
     }
 
-    /// Declares all buffers of a kernel that reads and passes on through hooks, its parameters, and the hooks.
-    pub(super) fn hooked(&mut self, hooks: &Hooks, names: &[&str]) {
-        self.inputs(&hooks.value, "in");
-        self.inputs(&hooks.finish, "side");
+    /// Declares all buffers of a kernel that reads through a hook, its parameters, and the hook.
+    pub(super) fn reading(&mut self, value: &Hook, names: &[&str]) {
+        self.inputs(value, "in");
         self.write("out", "u32");
-        self.params(names, hooks.vectors);
-        self.push(&hooks.value.wgsl);
-        self.push(&hooks.finish.wgsl);
+        self.params(names, value.vectors);
+        self.push(&value.wgsl);
     }
 
     /// Declares the parameters: words by their names, and the vectors of the hooks.
@@ -142,20 +141,8 @@ impl Text {
 /// An expression of f32: the value number `at` (an expression) of `buffer`, an array of words.
 pub(super) fn load(dtype: DType, buffer: &str, at: &str) -> String {
     match dtype {
-        DType::F32 => format!("bitcast<f32>({buffer}[{at}])"),
-        _ => format!("f32({})", load_own(dtype, buffer, at)),
-    }
-}
-
-/// Likewise, in the type that holds it exactly: f32, i32 or u32.
-pub(super) fn load_own(dtype: DType, buffer: &str, at: &str) -> String {
-    match dtype {
-        DType::F32 => format!("bitcast<f32>({buffer}[{at}])"),
-        DType::F16 => format!("unpack2x16float({buffer}[({at}) >> 1u] >> ((({at}) & 1u) << 4u)).x"),
-        DType::I32 => format!("bitcast<i32>({buffer}[{at}])"),
-        DType::U32 => format!("{buffer}[{at}]"),
-        DType::U8 => format!("extractBits({buffer}[({at}) >> 2u], (({at}) & 3u) << 3u, 8u)"),
-        DType::I8 => format!("extractBits(bitcast<i32>({buffer}[({at}) >> 2u]), (({at}) & 3u) << 3u, 8u)"),
+        DType::F32 => one_value(dtype, buffer, at),
+        _ => format!("f32({})", one_value(dtype, buffer, at)),
     }
 }
 
@@ -202,22 +189,6 @@ mod tests {
         let launch = Place::whole(0, values.len()).launch(DType::U32, &[], MOST);
         let bytes = run(&text.shader(expression.into(), 64), &launch, &[bytes_of(values)], values.len() * 4);
         bytemuck::pod_collect_to_vec(&bytes)
-    }
-
-    #[test]
-    fn halves_are_rounded_to_the_nearest_even_and_read_back_exactly() {
-        let every: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
-        let exact: Vec<f32> = every.iter().map(|half| half.to_f32()).collect();
-        let above: Vec<f32> = exact.iter().map(|v| f32::from_bits(v.to_bits() + 1)).collect();
-        let between = exact.windows(2).map(|pair| f32::midpoint(pair[0], pair[1])).collect();
-        let edges = vec![65519.9, 65520.0, 1e9, 2.98e-8, 2.981e-8, -65504.0, f32::INFINITY];
-        for values in [exact, above, between, edges] {
-            let got = evaluate("half_bits(v)", &values);
-            for (v, got) in values.iter().zip(got).filter(|(v, _)| !v.is_nan()) {
-                assert_eq!(got, u32::from(f16::from_f32(*v).to_bits()), "{v:e}");
-            }
-        }
-        assert!(evaluate("half_bits(v)", &[f32::NAN])[0] & 0x7fff > 0x7c00);
     }
 
     #[test]

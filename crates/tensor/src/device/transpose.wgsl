@@ -18,7 +18,7 @@ fn main(
     let column = number - strip * p.columns;
     let row = (strip - plane * strips) * 8u;
     let source = p.offset + plane * p.plane_pitch + column * p.pitch + row;
-    let goal = p.out_offset + (plane * p.rows + row) * p.columns + column;
+    let goal = (plane * p.rows + row) * p.columns + column;
     let count = min(p.rows - row, 8u);
     if count == 8u {
         let a = in0[source];

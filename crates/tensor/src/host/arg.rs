@@ -6,7 +6,7 @@
 //! Always: the first of equals; and the first NaN, if there is one, as in `NumPy`.
 
 use crate::host::lanes;
-use crate::host::rows::{PART, Rows};
+use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
 use crate::shape::Around;
@@ -45,7 +45,7 @@ fn search<R: Rows, const LARGEST: bool>(input: &R, around: Around, out: &mut [u3
 fn search_rows<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usize, out: &mut [u32]) {
     let better = |value: f32, best: f32| if LARGEST { value > best } else { value < best };
     // One for all rows: cleared for each row of 1024, it took longer than the search.
-    let mut scratch = [0.0; PART];
+    let mut scratch = Room::new();
     for (row, out) in out.iter_mut().enumerate() {
         let (mut best, mut place) = (0.0, 0);
         let mut at = 0;
@@ -93,7 +93,7 @@ fn beats<const LARGEST: bool>(value: f32, best: f32) -> bool {
 
 #[inline(always)]
 fn search_columns<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usize, inner: usize, out: &mut [u32]) {
-    let mut scratch = [0.0; PART];
+    let mut scratch = Room::new();
     let mut best = [0.0; COLUMNS];
     let best = &mut best[..out.len()];
     best.copy_from_slice(input.part(start, out.len(), &mut scratch));

@@ -8,6 +8,8 @@
 
 use half::f16;
 
+use crate::host::vector::vectorised;
+
 /// Lanes of the widest vectors.
 #[cfg(target_arch = "x86_64")]
 const LANES: usize = 16;
@@ -17,17 +19,21 @@ pub(crate) fn floats_of_halves(from: &[f16], to: &mut [f32]) {
     assert_eq!(from.len(), to.len(), "as many floats as halves");
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
-        let (rows, rest) = from.as_chunks::<LANES>();
-        let (into, last) = to.as_chunks_mut::<LANES>();
-        pulp::x86::V4::vectorize(set, || {
-            for (from, to) in rows.iter().zip(into) {
-                let halves = pulp::cast(from.map(f16::to_bits));
-                *to = pulp::cast(set.avx512f._mm512_cvtph_ps(halves));
-            }
-        });
-        return rest.iter().zip(last).for_each(|(from, to)| *to = widened(from.to_bits()));
+        return wide(
+            from,
+            to,
+            |half| widened(half.to_bits()),
+            |from, to| {
+                pulp::x86::V4::vectorize(set, || {
+                    for (from, to) in from.iter().zip(to) {
+                        let halves = pulp::cast(from.map(f16::to_bits));
+                        *to = pulp::cast(set.avx512f._mm512_cvtph_ps(halves));
+                    }
+                });
+            },
+        );
     }
-    super::vector::vectorised!(for (from, to) in from.iter().zip(to.iter_mut()) {
+    vectorised!(for (from, to) in from.iter().zip(to.iter_mut()) {
         *to = widened(from.to_bits());
     });
 }
@@ -38,18 +44,23 @@ pub(crate) fn halves_of_floats(from: &[f32], to: &mut [f16]) {
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
         use std::arch::x86_64::{_MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT};
-        let (rows, rest) = from.as_chunks::<LANES>();
-        let (into, last) = to.as_chunks_mut::<LANES>();
-        pulp::x86::V4::vectorize(set, || {
-            for (from, to) in rows.iter().zip(into) {
-                const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-                let halves: [u16; LANES] = pulp::cast(set.avx512f._mm512_cvtps_ph::<NEAREST>(pulp::cast(*from)));
-                *to = halves.map(f16::from_bits);
-            }
-        });
-        return rest.iter().zip(last).for_each(|(from, to)| *to = f16::from_bits(narrowed(*from)));
+        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        return wide(
+            from,
+            to,
+            |float| f16::from_bits(narrowed(float)),
+            |from, to| {
+                pulp::x86::V4::vectorize(set, || {
+                    for (from, to) in from.iter().zip(to) {
+                        let halves: [u16; LANES] =
+                            pulp::cast(set.avx512f._mm512_cvtps_ph::<NEAREST>(pulp::cast(*from)));
+                        *to = halves.map(f16::from_bits);
+                    }
+                });
+            },
+        );
     }
-    super::vector::vectorised!(for (from, to) in from.iter().zip(to.iter_mut()) {
+    vectorised!(for (from, to) in from.iter().zip(to.iter_mut()) {
         *to = f16::from_bits(narrowed(*from));
     });
 }
@@ -97,11 +108,12 @@ pub(crate) fn unsigned_of_floats(from: &[u32], to: &mut [u32]) {
 
 /// Whole vectors of both by `vectors`, and the rest `one` by one.
 #[cfg(target_arch = "x86_64")]
-fn wide(
-    from: &[u32],
-    to: &mut [u32],
-    one: impl Fn(u32) -> u32,
-    vectors: impl FnOnce(&[[u32; LANES]], &mut [[u32; LANES]]),
+#[inline(always)]
+fn wide<F: Copy, T>(
+    from: &[F],
+    to: &mut [T],
+    one: impl Fn(F) -> T,
+    vectors: impl FnOnce(&[[F; LANES]], &mut [[T; LANES]]),
 ) {
     assert_eq!(from.len(), to.len(), "as many of both");
     let (rows, rest) = from.as_chunks::<LANES>();

@@ -136,14 +136,15 @@ fn multiply(size: &MatmulSize, at: usize, a: &[f32], b: &[f32], out: &mut [f32],
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn values(count: usize, seed: usize) -> Vec<f32> {
         (0..count).map(|at| ((at * 7919 + seed) % 101) as f32 / 10.0 - 5.0).collect()
     }
 
-    fn plainly(size: MatmulSize, a: &[f32], b: &[f32]) -> Vec<f64> {
+    /// The products in f64, which is exact of i8.
+    pub(crate) fn plainly<T: Copy + Into<f64>>(size: MatmulSize, a: &[T], b: &[T]) -> Vec<f64> {
         let mut out = Vec::new();
         for batch in 0..size.batch {
             for i in 0..size.m {
@@ -151,7 +152,7 @@ mod tests {
                     out.push((0..size.k).fold(0.0, |sum, l| {
                         let one = a[batch * size.a_batch_stride + i * size.a.0 + l * size.a.1];
                         let two = b[batch * size.b_batch_stride + l * size.b.0 + j * size.b.1];
-                        sum + f64::from(one) * f64::from(two)
+                        sum + one.into() * two.into()
                     }));
                 }
             }

@@ -271,25 +271,10 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::matmul::tests::plainly;
 
     fn values(count: usize, seed: usize) -> Vec<i8> {
         (0..count).map(|at| (((at * 7919 + seed) % 256) as u8).cast_signed()).collect()
-    }
-
-    fn plainly(size: MatmulSize, a: &[i8], b: &[i8]) -> Vec<i32> {
-        let mut out = Vec::new();
-        for batch in 0..size.batch {
-            for i in 0..size.m {
-                for j in 0..size.n {
-                    out.push((0..size.k).fold(0, |sum, l| {
-                        let one = a[batch * size.a_batch_stride + i * size.a.0 + l * size.a.1];
-                        let two = b[batch * size.b_batch_stride + l * size.b.0 + j * size.b.1];
-                        sum + i32::from(one) * i32::from(two)
-                    }));
-                }
-            }
-        }
-        out
     }
 
     #[test]

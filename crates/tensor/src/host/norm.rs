@@ -6,7 +6,7 @@
 //! Always: the mean is taken off before squares are summed, so no digits cancel; the variance divides by the length.
 
 use crate::host::lanes;
-use crate::host::rows::{PART, Rows};
+use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
 
@@ -40,7 +40,7 @@ fn norm_rows<R: Rows>(
     beta: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    let mut scratch = [0.0; PART];
+    let mut scratch = Room::new();
     let rows = (PART / length).max(1);
     for (at, out) in out.chunks_mut(rows * length).enumerate() {
         let start = start + at * rows * length;

@@ -9,7 +9,7 @@
 //! -Inf: whoever calls makes an error of that.
 
 use crate::host::lanes;
-use crate::host::rows::{PART, Rows};
+use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
 use crate::shape::Around;
@@ -65,8 +65,14 @@ trait Join {
         lanes::fold(values, Self::START, Self::take, Self::join)
     }
     fn take(lane: f32, value: f32) -> f32;
-    fn join(one: f32, two: f32) -> f32;
-    fn total(one: f64, two: f64) -> f64;
+    #[inline(always)]
+    fn join(one: f32, two: f32) -> f32 {
+        one + two
+    }
+    #[inline(always)]
+    fn total(one: f64, two: f64) -> f64 {
+        one + two
+    }
 }
 
 struct Plus;
@@ -81,14 +87,6 @@ impl Join for Plus {
     fn take(lane: f32, value: f32) -> f32 {
         lane + value
     }
-    #[inline(always)]
-    fn join(one: f32, two: f32) -> f32 {
-        one + two
-    }
-    #[inline(always)]
-    fn total(one: f64, two: f64) -> f64 {
-        one + two
-    }
 }
 
 impl Join for PlusSquare {
@@ -96,14 +94,6 @@ impl Join for PlusSquare {
     #[inline(always)]
     fn take(lane: f32, value: f32) -> f32 {
         lane + value * value
-    }
-    #[inline(always)]
-    fn join(one: f32, two: f32) -> f32 {
-        one + two
-    }
-    #[inline(always)]
-    fn total(one: f64, two: f64) -> f64 {
-        one + two
     }
 }
 
@@ -160,7 +150,7 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
     } else if outer > 1 || inner <= COLUMNS {
         spread(out, inner, values, threads, |first, out| {
             // One for all slabs: cleared for each, small ones take a fifth longer.
-            let mut scratch = [0.0; PART];
+            let mut scratch = Room::new();
             for (at, out) in out.chunks_mut(inner).enumerate() {
                 let start = (first + at) * length * inner;
                 vectorised!(fold_columns::<R, J>(input, start, length, inner, 0, out, &mut scratch));
@@ -168,7 +158,7 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
         });
     } else {
         spread(out, 1, values, threads, |first, out| {
-            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out, &mut [0.0; PART]));
+            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out, &mut Room::new()));
         });
     }
 }
@@ -177,7 +167,7 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
 /// squares take a tenth longer.
 #[inline(always)]
 fn fold_segment<R: Rows, J: Join>(input: &R, start: usize, len: usize) -> f64 {
-    let mut scratch = [0.0; PART];
+    let mut scratch = Room::new();
     let mut totals = [f64::from(J::START); lanes::WIDTH];
     let mut at = 0;
     while at < len {
@@ -205,7 +195,7 @@ fn fold_rows<R: Rows, J: Join>(input: &R, length: usize, start: usize, out: &mut
         }
         return;
     }
-    let mut scratch = [0.0; PART];
+    let mut scratch = Room::new();
     let rows = PART / length;
     let mut start = start;
     for out in out.chunks_mut(rows) {

@@ -8,6 +8,33 @@
 /// The most values that are asked for at once: 8 KiB, so that values, room and results stay in the first cache (32 KiB).
 pub(crate) const PART: usize = 2048;
 
+/// Room for as many. It begins at a line of the cache: where it lies across two, sums of rows of halves take half as long again.
+#[repr(align(64))]
+pub(crate) struct Room([f32; PART]);
+
+impl Room {
+    #[inline(always)]
+    pub(crate) fn new() -> Room {
+        Room([0.0; PART])
+    }
+}
+
+impl std::ops::Deref for Room {
+    type Target = [f32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Room {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.0
+    }
+}
+
 /// Values in memory order.
 pub(crate) trait Rows: Sync {
     /// `len` values (at most [`PART`]) from `start` on. `scratch` has room for as many, and need not be used.

@@ -8,7 +8,7 @@
 
 use crate::host::lanes;
 use crate::host::math;
-use crate::host::rows::{PART, Rows};
+use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
 use crate::host::vector::vectorised;
 use crate::shape::Around;
@@ -47,7 +47,7 @@ fn shares<R: Rows, const LOG: bool>(input: &R, around: Around, out: &mut [f32], 
 
 #[inline(always)]
 fn share_rows<R: Rows, const LOG: bool, const FUSED: bool>(input: &R, start: usize, length: usize, out: &mut [f32]) {
-    let (mut scratch, mut room) = ([0.0; PART], [0.0; PART]);
+    let (mut scratch, mut room) = (Room::new(), Room::new());
     if length > PART {
         for (row, out) in out.chunks_mut(length).enumerate() {
             // The row goes to its results first, and is worked on there.
@@ -146,7 +146,7 @@ fn share_columns<R: Rows, const LOG: bool, const FUSED: bool>(
     inner: usize,
     out: &mut [f32],
 ) {
-    let mut scratch = [0.0; PART];
+    let mut scratch = Room::new();
     let (mut largest, mut sums, mut totals) = ([0.0; COLUMNS], [0.0; COLUMNS], [0.0; COLUMNS]);
     let mut first = 0;
     while first < inner {

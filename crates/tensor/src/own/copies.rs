@@ -11,7 +11,7 @@ use vramp_gpu::Buffer;
 
 use crate::context::{Context, Side};
 use crate::device::Place;
-use crate::device::copy::{Copy, Source};
+use crate::device::copy::Copy;
 use crate::error::{Of, TensorError};
 use crate::texture::copy::Values;
 
@@ -52,11 +52,10 @@ pub(crate) fn copy(
             recording.copy_part(from.buffer, start as u64, to.buffer, to_start as u64, bytes as u64).of(op)
         });
     }
-    let source = Source::new(from.offset, &[count], &[1]);
-    let copy = Copy { dtype, rank: source.rank() };
-    let kernel = side.kernel(op, &format!("copy {} {}", dtype.bytes(), source.rank()), || copy.shader())?;
+    let copy = Copy { dtype };
+    let kernel = side.kernel(op, &copy.key(), || copy.shader())?;
     let most = side.device().limits().workgroups_per_dimension;
-    let launch = copy.launch(&source, &Place::whole(to.offset, count), most);
+    let launch = copy.launch(from.offset, &Place::whole(to.offset, count), most);
     side.record(op, |recording| {
         recording.dispatch(&kernel, &[from.buffer, to.buffer], launch.params(), launch.grid).of(op)
     })

@@ -12,6 +12,8 @@ mod wgsl;
 pub use act::{Binary, Unary};
 
 pub(crate) use host::Running;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use wgsl::one_value;
 pub(crate) use wgsl::{AT_ONCE, Lanes};
 
 use smallvec::SmallVec;

@@ -261,15 +261,16 @@ fn write_load(
     used
 }
 
-/// One value in a buffer of words.
-fn one_value(dtype: DType, buffer: &str, place: &str) -> String {
+/// An expression: the value number `place` (an expression) of `buffer`, an array of words, in the type that holds it exactly:
+/// f32, i32 or u32.
+pub(crate) fn one_value(dtype: DType, buffer: &str, place: &str) -> String {
     match dtype {
         DType::F32 => format!("bitcast<f32>({buffer}[{place}])"),
         DType::I32 => format!("bitcast<i32>({buffer}[{place}])"),
         DType::U32 => format!("{buffer}[{place}]"),
-        DType::F16 => format!("unpack2x16float({buffer}[{place} >> 1u] >> (({place} & 1u) << 4u)).x"),
-        DType::U8 => format!("extractBits({buffer}[{place} >> 2u], ({place} & 3u) << 3u, 8u)"),
-        DType::I8 => format!("extractBits(bitcast<i32>({buffer}[{place} >> 2u]), ({place} & 3u) << 3u, 8u)"),
+        DType::F16 => format!("unpack2x16float({buffer}[({place}) >> 1u] >> ((({place}) & 1u) << 4u)).x"),
+        DType::U8 => format!("extractBits({buffer}[({place}) >> 2u], (({place}) & 3u) << 3u, 8u)"),
+        DType::I8 => format!("extractBits(bitcast<i32>({buffer}[({place}) >> 2u]), (({place}) & 3u) << 3u, 8u)"),
     }
 }
 

@@ -98,16 +98,12 @@ pub(crate) struct Product {
     pub a: Operand,
     /// The right one.
     pub b: Operand,
-    /// f32, or f16 where `wide`.
-    pub out: DType,
-    /// Whether four results are stored at once: n and the offset of the results are multiples of 4.
+    /// Whether four results are stored at once: n is a multiple of 4.
     pub wide: bool,
     /// What an invocation computes.
     pub tile: Tile,
     /// What results pass through.
     pub finish: Hook,
-    /// `vec4<u32>` of parameters of `finish`.
-    pub vectors: usize,
 }
 
 /// How many values apart the neighbours of an operand are.
@@ -154,8 +150,6 @@ pub(crate) struct Sizes {
     pub a: Strides,
     /// Where b lies.
     pub b: Strides,
-    /// Where the results begin.
-    pub out_offset: usize,
     /// Whether k is cut only where it has to be: sums of i8 are exact as long as they are one.
     pub whole: bool,
 }
@@ -175,7 +169,7 @@ impl Sizes {
     }
 }
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 14] = [
     "m",
     "n",
     "k",
@@ -188,7 +182,6 @@ const FIELDS: [&str; 15] = [
     "b_side",
     "b_k",
     "b_product",
-    "out_offset",
     "parts",
     "part_k",
 ];
@@ -200,13 +193,8 @@ impl Product {
         text.read("a", item(self.a));
         text.read("b", item(self.b));
         text.inputs(&self.finish, "side");
-        let item = match (self.wide, self.out) {
-            (true, DType::F16) => "vec2<u32>",
-            (true, _) => "vec4<u32>",
-            (false, _) => "u32",
-        };
-        text.write("out", item);
-        text.params(&FIELDS, self.vectors);
+        text.write("out", if self.wide { "vec4<u32>" } else { "u32" });
+        text.params(&FIELDS, self.finish.vectors);
         text.push(MATH);
         text.push(&self.finish.wgsl);
         let (across, down) = self.workgroup();
@@ -242,7 +230,7 @@ impl Product {
         let tiles = n.div_ceil(across * self.tile.n) as u64 * m.div_ceil(down * self.tile.m) as u64;
         let words = [m, n, k, products].into_iter();
         let strides = [a, b].into_iter().flat_map(|it| [it.offset, it.side, it.k, it.product]);
-        let words = words.chain(strides).chain([sizes.out_offset, parts, part_k]);
+        let words = words.chain(strides).chain([parts, part_k]);
         let words: Vec<u32> = words.map(|number| number as u32).collect();
         Launch::new(&words, tiles * (parts * products) as u64, most)
     }

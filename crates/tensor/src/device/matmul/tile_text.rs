@@ -8,8 +8,8 @@
 use std::fmt::Write;
 
 use crate::dtype::DType;
+use crate::program::one_value;
 
-use super::super::text::load_own;
 use super::{Along, Operand, Product, Tile};
 
 impl Product {
@@ -122,20 +122,14 @@ impl Product {
                 if self.wide {
                     let _ = writeln!(text, "        let v{j} = {finished};");
                 } else {
-                    let at = format!("p.out_offset + out_at + {i}u * p.n + {j}u");
+                    let at = format!("out_at + {i}u * p.n + {j}u");
                     let _ = writeln!(text, "        if col + {j}u < p.n {{ out[{at}] = bitcast<u32>({finished}); }}");
                 }
             }
             if self.wide {
                 for j in (0..n).step_by(4) {
-                    let four = match self.out {
-                        DType::F16 => {
-                            let pair = |at: usize| format!("half_bits(v{at}) | (half_bits(v{}) << 16u)", at + 1);
-                            format!("vec2<u32>({}, {})", pair(j), pair(j + 2))
-                        }
-                        _ => format!("bitcast<vec4<u32>>(vec4<f32>(v{j}, v{}, v{}, v{}))", j + 1, j + 2, j + 3),
-                    };
-                    let at = format!("(p.out_offset + out_at + {i}u * p.n + {j}u) / 4u");
+                    let four = format!("bitcast<vec4<u32>>(vec4<f32>(v{j}, v{}, v{}, v{}))", j + 1, j + 2, j + 3);
+                    let at = format!("(out_at + {i}u * p.n + {j}u) / 4u");
                     let _ = writeln!(text, "        if col + {j}u < p.n {{ out[{at}] = {four}; }}");
                 }
             }
@@ -280,6 +274,6 @@ impl Reader<'_> {
     }
 
     fn one(&self, at: &str) -> String {
-        format!("{}({})", self.sum, load_own(self.operand.dtype, self.name, at))
+        format!("{}({})", self.sum, one_value(self.operand.dtype, self.name, at))
     }
 }

@@ -15,7 +15,7 @@ use super::super::plan::{Cluster, Stage};
 use super::program::{Written, of_cluster, of_strides, of_tensor};
 use super::{Factors, Lying, Made, factors, host};
 use crate::context::{Context, Side};
-use crate::device::copy::{Copy, Source};
+use crate::device::copy::Copy;
 use crate::device::gather::Gather;
 use crate::device::image::{Filter, FromPixels, Order, ToPixels};
 use crate::device::matmul::{Operand, Product, Sizes, Strides};
@@ -23,7 +23,7 @@ use crate::device::norm::{self, Norm};
 use crate::device::reduce::{Fold, Reduce, Step};
 use crate::device::softmax::{self, Softmax};
 use crate::device::transpose::Transpose;
-use crate::device::{Hook, Hooks, Lanes as RowLanes, Launch, Place, image};
+use crate::device::{Hook, Lanes as RowLanes, Launch, Place, image};
 use crate::dtype::DType;
 use crate::error::{Of, TensorError};
 use crate::image::{Layout, Picture, Resize};
@@ -98,11 +98,11 @@ impl Making<'_> {
 
     /// Values by strides: planes that are turned have a kernel of their own, anything else is a program that reads so.
     fn strided(&self, of: &Tensor, offset: usize, strides: &[usize]) -> Result<Buffer, TensorError> {
-        let source = Source::new(of.offset() + offset, self.node.shape.lengths(), strides);
-        match Transpose::of(&source).filter(|_| of.dtype().bytes() == 4) {
+        let turned = Transpose::of(of.offset() + offset, self.node.shape.lengths(), strides);
+        match turned.filter(|_| of.dtype().bytes() == 4) {
             Some(turned) => {
                 let out = self.lend(self.node.shape.count(), of.dtype())?;
-                let launch = turned.launch(0, self.most());
+                let launch = turned.launch(self.most());
                 self.dispatch("transpose", Transpose::shader, &[self.buffer(of)?, out.clone()], &launch)?;
                 Ok(out)
             }
@@ -132,16 +132,15 @@ impl Making<'_> {
         let (mut inputs, mut words) = (reading.buffers.clone(), reading.words.as_slice());
         let mut offset = reading.offset;
         for (pass, step) in steps.iter().enumerate() {
-            let kernel = Reduce::new(fold, &reading.hooks, &steps, pass);
+            let kernel = Reduce::new(fold, &reading.value, &steps, pass);
             let kernel = if of.dtype.is_float() { kernel } else { kernel.of_whole(of.dtype) };
             let key = format!("{fold:?} {:?} {}{} {}", step.lanes, kernel.first, kernel.last, reading.signature);
             let out = self.side.lend(self.op, step.out_bytes(fold))?;
-            let launch = kernel.launch(step, around.length, offset, 0, self.most()).with_hook(words);
+            let launch = kernel.launch(step, around.length, offset, self.most()).with_hook(words);
             inputs.push(out.clone());
             self.dispatch(&key, || kernel.shader(), &inputs, &launch)?;
-            // What comes next reads the parts, plainly; the first and the last pass have room for the hook's words.
-            (inputs, offset) = (vec![out], 0);
-            words = if pass + 2 == steps.len() { &reading.words } else { &[] };
+            // What comes next reads the parts, plainly.
+            (inputs, words, offset) = (vec![out], &[], 0);
         }
         let out = inputs.pop().expect("a reduction has at least one pass");
         self.narrowed(out, self.node)
@@ -161,8 +160,8 @@ impl Making<'_> {
         let lanes = RowLanes::for_shape(around, self.side.is_software());
         let reading = self.reading(of, cluster, made)?;
         let key = format!("softmax {log} {lanes:?} {}", reading.signature);
-        let kernel = Softmax { log, lanes, hooks: reading.hooks.clone() };
-        let launch = kernel.launch(around, reading.offset, 0, self.most()).with_hook(&reading.words);
+        let kernel = Softmax { log, lanes, value: reading.value.clone() };
+        let launch = kernel.launch(around, reading.offset, self.most()).with_hook(&reading.words);
         let out = self.lend(self.node.shape.count(), DType::F32)?;
         self.dispatch(&key, || kernel.shader(), &reading.with(&out), &launch)?;
         self.narrowed(out, self.node)
@@ -227,7 +226,7 @@ impl Making<'_> {
         let lanes = RowLanes::for_shape(around, self.side.is_software());
         let reading = self.reading(of, cluster, made)?;
         let dtype_of = |tensor: Option<&Tensor>| tensor.map(Tensor::dtype);
-        let kernel = Norm { gamma: dtype_of(gamma), beta: dtype_of(beta), lanes, hooks: reading.hooks.clone() };
+        let kernel = Norm { gamma: dtype_of(gamma), beta: dtype_of(beta), lanes, value: reading.value.clone() };
         let key = format!("norm {:?} {:?} {lanes:?} {}", kernel.gamma, kernel.beta, reading.signature);
         let rows = norm::Rows {
             count: around.outer,
@@ -235,7 +234,6 @@ impl Making<'_> {
             offset: reading.offset,
             gamma_offset: gamma.map_or(0, Tensor::offset),
             beta_offset: beta.map_or(0, Tensor::offset),
-            out_offset: 0,
             epsilon,
         };
         let launch = kernel.launch(&rows, self.most()).with_hook(&reading.words);
@@ -273,8 +271,7 @@ impl Making<'_> {
             product: lying.matrix,
         };
         let (a_strides, b_strides) = (strides(&a, laid.a, false), strides(&b, laid.b, true));
-        let sizes =
-            Sizes { m, n, k, products, a: a_strides, b: b_strides, out_offset: 0, whole: a.dtype() == DType::I8 };
+        let sizes = Sizes { m, n, k, products, a: a_strides, b: b_strides, whole: a.dtype() == DType::I8 };
         let parts = sizes.parts();
         // Parts of a long k are added up first, and ended then.
         let ends_here = ending.filter(|_| parts == 1);
@@ -283,17 +280,15 @@ impl Making<'_> {
                 let hook = written.program.finishing();
                 (hook, written.program.words(), self.buffers(written)?)
             }
-            None => (Hook::pass_product(), Vec::new(), Vec::new()),
+            None => (Hook::pass(), Vec::new(), Vec::new()),
         };
         let tile = self.side.tile(m, n);
         let kernel = Product {
             a: Operand { dtype: a.dtype(), along: a_strides.along(m, k) },
             b: Operand { dtype: b.dtype(), along: b_strides.along(n, k) },
-            out: DType::F32,
             wide: n.is_multiple_of(4) && tile.n.is_multiple_of(4),
             tile,
             finish,
-            vectors: words.len().div_ceil(4),
         };
         let signature = ends_here.map_or_else(String::new, |written| written.program.signature());
         let key = format!("matmul {:?} {:?} {} {:?} {signature}", kernel.a, kernel.b, kernel.wide, kernel.tile);
@@ -342,12 +337,10 @@ impl Making<'_> {
             if part.shape.count() == 0 {
                 continue;
             }
-            let source = Source::new(tensor.offset(), &[tensor.count()], &[1]);
-            let kernel = Copy { dtype: tensor.dtype(), rank: source.rank() };
-            let key = format!("copy {} {}", tensor.dtype().bytes(), source.rank());
+            let kernel = Copy { dtype: tensor.dtype() };
             let place = Place { offset: at, count: tensor.count(), run, pitch };
-            let launch = kernel.launch(&source, &place, self.most());
-            self.dispatch(&key, || kernel.shader(), &[self.buffer(tensor)?, out.clone()], &launch)?;
+            let launch = kernel.launch(tensor.offset(), &place, self.most());
+            self.dispatch(&kernel.key(), || kernel.shader(), &[self.buffer(tensor)?, out.clone()], &launch)?;
             at += run;
         }
         Ok(out)
@@ -359,7 +352,7 @@ impl Making<'_> {
         }
         let kernel = Gather { dtype: of.dtype() };
         let (count, most) = (indices.count(), self.most());
-        let launch = kernel.launch(around, of.offset(), count, indices.offset(), 0, most);
+        let launch = kernel.launch(around, of.offset(), count, indices.offset(), most);
         let out = self.lend(self.node.shape.count(), self.node.dtype)?;
         let key = format!("gather {}", of.dtype());
         self.dispatch(&key, || kernel.shader(), &[self.buffer(of)?, self.buffer(indices)?, out.clone()], &launch)?;
@@ -381,16 +374,15 @@ impl Making<'_> {
             let problem = format!("a side of {longest} pixels; `nearest` has at most {MOST_NEAREST_SIDE} on a device");
             return Err(TensorError::NotSupported { op: self.op, problem });
         }
-        let kernel = FromPixels { filter, order: order(picture.layout), channels, out: DType::F32 };
+        let kernel = FromPixels { filter, order: order(picture.layout), channels };
         let start = image::Picture {
             from: [width, height],
             offset: of.offset() / 4,
             to: [to_width, to_height],
-            out_offset: 0,
             mean: picture.mean,
             std: picture.std,
         };
-        let launch = kernel.launch(&start, self.most());
+        let launch = FromPixels::launch(&start, self.most());
         let out = self.lend(self.node.shape.count(), DType::F32)?;
         self.dispatch(&format!("{kernel:?}"), || kernel.shader(), &[self.buffer(&of)?, out.clone()], &launch)?;
         Ok(out)
@@ -398,11 +390,11 @@ impl Making<'_> {
 
     fn image_out(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
-        let kernel = ToPixels { order: order(picture.layout), channels, value: Hook::plain(DType::F32), vectors: 0 };
+        let kernel = ToPixels { order: order(picture.layout), channels };
         let pixels = self.node.shape.count() / 4;
         let scale = picture.std.map(|std| std * 255.0);
         let bias = picture.mean.map(|mean| mean * 255.0);
-        let launch = ToPixels::launch(pixels, of.offset(), 0, scale, bias, self.most());
+        let launch = ToPixels::launch(pixels, of.offset(), scale, bias, self.most());
         let out = self.lend(self.node.shape.count(), DType::U8)?;
         let key = format!("to image {:?} {}", kernel.order, picture.channels);
         self.dispatch(&key, || kernel.shader(), &[self.buffer(of)?, out.clone()], &launch)?;
@@ -414,17 +406,16 @@ impl Making<'_> {
         let written = match cluster {
             None => {
                 let tensor = made.of(of);
-                let hooks = Hooks::plain(tensor.dtype());
+                let value = Hook::plain(tensor.dtype());
                 let signature = tensor.dtype().name().to_owned();
                 let (buffers, words, offset) = (vec![self.buffer(tensor)?], Vec::new(), tensor.offset());
-                return Ok(Reading { hooks, words, buffers, offset, signature });
+                return Ok(Reading { value, words, buffers, offset, signature });
             }
             Some(cluster) => of_cluster(cluster, made),
         };
         let words = written.program.words();
-        let hooks = Hooks { value: written.program.reading(), finish: Hook::pass(), vectors: words.len().div_ceil(4) };
         let signature = written.program.signature();
-        Ok(Reading { hooks, words, buffers: self.buffers(&written)?, offset: 0, signature })
+        Ok(Reading { value: written.program.reading(), words, buffers: self.buffers(&written)?, offset: 0, signature })
     }
 
     /// What a kernel has made as f32, in the type that is wanted.
@@ -489,7 +480,7 @@ impl Making<'_> {
 
 /// How rows are read.
 struct Reading {
-    hooks: Hooks,
+    value: Hook,
     words: Vec<u32>,
     buffers: Vec<Buffer>,
     /// Where a plain tensor begins; programs know by themselves.
@@ -508,14 +499,14 @@ impl Program {
     fn reading(&self) -> Hook {
         let mut wgsl = self.function(Lanes::One, "p.hook", 0, "in");
         wgsl.push_str("fn value(at: u32) -> f32 {\n    return f32(compute(at));\n}\n");
-        Hook { wgsl, inputs: self.inputs.len() }
+        Hook { wgsl, inputs: self.inputs.len(), vectors: self.words().len().div_ceil(4) }
     }
 
     /// As the way in which a product passes its results on.
     fn finishing(&self) -> Hook {
         let mut wgsl = self.function(Lanes::One, "p.hook", 0, "side");
         wgsl.push_str("fn finish(v: f32, row: u32, col: u32, at: u32) -> f32 {\n    return compute(at, v);\n}\n");
-        Hook { wgsl, inputs: self.inputs.len() }
+        Hook { wgsl, inputs: self.inputs.len(), vectors: self.words().len().div_ceil(4) }
     }
 }
 

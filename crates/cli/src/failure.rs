@@ -33,7 +33,9 @@ pub(crate) enum Failure {
     Interrupted,
     /// Whoever read standard output has gone.
     ReaderGone,
-    /// One of these, and where in the pipeline the handler stands that it names.
+    /// One of these, about the handler of this name.
+    Of(Box<Failure>, String),
+    /// One of these, and where in the pipeline that handler stands.
     At(Box<Failure>, Source, Range<usize>),
 }
 
@@ -47,6 +49,9 @@ impl Failure {
             Failure::Mistakes(mistakes) => page::words(&mistakes.render(page::colour_on_stderr())),
             Failure::Budget(all) | Failure::Different(all) => all.iter().for_each(|words| error_line(words)),
             Failure::Interrupted | Failure::ReaderGone => {}
+            Failure::Of(why, _) => {
+                why.report();
+            }
             Failure::At(why, source, place) => {
                 why.report();
                 page::words(&source.show(place, "from here", page::colour_on_stderr()));
@@ -55,10 +60,20 @@ impl Failure {
         ExitCode::from(self.code())
     }
 
-    /// The words of one that may name a handler.
+    /// Says which handler it is about, where it is about one.
+    #[must_use]
+    pub(crate) fn of(self, handler: Option<&str>) -> Failure {
+        match handler {
+            Some(handler) => Failure::Of(Box::new(self), handler.to_owned()),
+            None => self,
+        }
+    }
+
+    /// Its words, where they are an error's.
     pub(crate) fn words(&self) -> Option<String> {
         match self {
             Failure::Failed(error) | Failure::Wrong(error) | Failure::NoPlan(error) => Some(format!("{error:#}")),
+            Failure::Of(why, _) | Failure::At(why, ..) => why.words(),
             _ => None,
         }
     }
@@ -73,27 +88,31 @@ impl Failure {
             Failure::Budget(_) => 4,
             Failure::Different(_) => 5,
             Failure::Interrupted => 130,
-            Failure::At(why, ..) => why.code(),
+            Failure::Of(why, _) | Failure::At(why, ..) => why.code(),
         }
     }
 }
 
 impl From<NoPlan> for Failure {
     fn from(why: NoPlan) -> Failure {
-        match why {
+        let handler = why.handler().map(str::to_owned);
+        let failure = match why {
             // A name that does not exist is a slip on the command line, not a property of the graph.
             NoPlan::UnknownPin { .. } => Failure::Wrong(why.into()),
             _ => Failure::NoPlan(why.into()),
-        }
+        };
+        failure.of(handler.as_deref())
     }
 }
 
 impl From<PrepareError> for Failure {
     fn from(why: PrepareError) -> Failure {
-        match why {
+        let handler = why.handler().map(str::to_owned);
+        let failure = match why {
             PrepareError::NotBuilt { .. } | PrepareError::NoDevice { .. } => Failure::NoPlan(why.into()),
             _ => Failure::Failed(chainless(&why)),
-        }
+        };
+        failure.of(handler.as_deref())
     }
 }
 

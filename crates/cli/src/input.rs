@@ -109,8 +109,10 @@ impl Written {
         match Graph::check(&spec, catalog, &FileProbe) {
             Ok(graph) => Ok(Written { source: given.source, spec, graph }),
             Err(CheckError::Mistakes(list)) => Err(given.mistakes(list)),
-            Err(error @ CheckError::Probe(_)) => {
-                Err(placed(Failure::Failed(anyhow::Error::new(error)), &given.source, &spec))
+            Err(CheckError::Probe(failed)) => {
+                let first = failed.first().map(|(handler, _)| handler.clone());
+                let why = Failure::Failed(CheckError::Probe(failed).into()).of(first.as_deref());
+                Err(placed(why, &given.source, &spec))
             }
         }
     }
@@ -121,17 +123,10 @@ impl Written {
     }
 }
 
-/// A failure with the place of the handler that its words begin with: the setting that they quote, or its kind.
+/// A failure that is about a handler, with its place: that of the setting whose value the words quote, or of its kind.
 fn placed(why: Failure, source: &Source, spec: &GraphSpec) -> Failure {
-    let Some(words) = why.words() else { return why };
-    let begins = |name: &str, own: bool| match words.strip_prefix(name).and_then(|rest| rest.chars().next()) {
-        Some(':' | ',') => true,
-        // A name of the user's own may be any word; one with a counter is none.
-        Some(' ') => !own,
-        _ => false,
-    };
-    let named = |(at, name): (usize, &String)| begins(name, spec.handlers()[at].name.is_some()).then_some(at);
-    let Some(at) = spec.names().iter().enumerate().find_map(named) else { return why };
+    let (Failure::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
+    let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
     let handler = &spec.handlers()[at];
     let quoted = handler.settings.values().find(|setting| words.contains(&format!("`{}`", setting.value)));
     match quoted.map_or(&handler.place, |setting| &setting.place) {

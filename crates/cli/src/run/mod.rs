@@ -121,7 +121,7 @@ pub(crate) fn conclude(args: &RunArgs, outcome: Outcome, timeline: Timeline, int
             page::warning(&error.to_string());
             Err(Failure::Interrupted)
         }
-        Some(error) => Err(Failure::Failed(chainless(&error))),
+        Some(error) => Err(Failure::Failed(chainless(&error)).of(error.handler())),
         None if interrupted => Err(Failure::Interrupted),
         None => check_budget(&args.wishes, &report),
     };

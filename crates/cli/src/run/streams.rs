@@ -51,31 +51,40 @@ impl Streams {
 
     /// Two may not write to standard output, nor to one file, nor read from standard input.
     pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), Failure> {
-        let wrong = |words: String| Err(Failure::Wrong(anyhow!(words)));
         for (at, (one, path)) in self.files.iter().enumerate() {
             if let Some((other, _)) = self.files[..at].iter().find(|(_, before)| before == path) {
-                return wrong(format!("{other} and {one} both write to `{path}`; give one of them another file"));
+                return wrong(
+                    other,
+                    format!("{other} and {one} both write to `{path}`; give one of them another file"),
+                );
             }
         }
         match (&self.writers[..], &self.drawers[..], &self.readers[..]) {
-            ([writer, ..], ..) if json => wrong(format!(
-                "{writer} writes frames to standard output (path=-), where --json would add a line; give {writer} a \
+            ([writer, ..], ..) if json => wrong(
+                writer,
+                format!(
+                    "{writer} writes frames to standard output (path=-), where --json would add a line; give {writer} a \
                  file, or drop --json"
-            )),
-            (_, [drawer, ..], _) if json => wrong(format!(
-                "{drawer} draws on standard output, where --json would add a line; drop {drawer} or --json"
-            )),
+                ),
+            ),
+            (_, [drawer, ..], _) if json => wrong(
+                drawer,
+                format!("{drawer} draws on standard output, where --json would add a line; drop {drawer} or --json"),
+            ),
             ([one, other, ..], ..) => {
-                wrong(format!("{one} and {other} both write to standard output (path=-); give one of them a file"))
+                wrong(one, format!("{one} and {other} both write to standard output (path=-); give one of them a file"))
             }
-            ([writer, ..], [drawer, ..], _) => wrong(format!(
-                "{writer} writes frames to standard output (path=-), and {drawer} draws there; give {writer} a file"
-            )),
+            ([writer, ..], [drawer, ..], _) => wrong(
+                writer,
+                format!(
+                    "{writer} writes frames to standard output (path=-), and {drawer} draws there; give {writer} a file"
+                ),
+            ),
             (_, [one, other, ..], _) => {
-                wrong(format!("{one} and {other} both draw into the one terminal; keep one of them"))
+                wrong(one, format!("{one} and {other} both draw into the one terminal; keep one of them"))
             }
             (.., [one, other, ..]) => {
-                wrong(format!("{one} and {other} both read from standard input (path=-); give one of them a file"))
+                wrong(one, format!("{one} and {other} both read from standard input (path=-); give one of them a file"))
             }
             _ => Ok(()),
         }
@@ -84,31 +93,47 @@ impl Streams {
     /// What draws needs a terminal.
     pub(crate) fn refuse_drawing_elsewhere(&self) -> Result<(), Failure> {
         match self.drawers.first() {
-            Some(drawer) if !io::stdout().is_terminal() => Err(Failure::Wrong(anyhow!(
-                "{drawer} draws on standard output, which is no terminal; write frames into a pipe with `y4m path=-`, \
+            Some(drawer) if !io::stdout().is_terminal() => wrong(
+                drawer,
+                format!(
+                    "{drawer} draws on standard output, which is no terminal; write frames into a pipe with `y4m path=-`, \
                  or into files with `png`"
-            ))),
+                ),
+            ),
             _ => Ok(()),
         }
     }
 
     /// Where something else owns the terminal, nothing may write to it or read from it.
     pub(crate) fn refuse_under(&self, command: &str) -> Result<(), Failure> {
-        let wrong = |words: String| Err(Failure::Wrong(anyhow!(words)));
         match (self.writers.first(), self.drawers.first(), self.readers.first()) {
-            (Some(writer), ..) => wrong(format!(
-                "{writer} writes frames to standard output (path=-), where `vramp {command}` shows its view; give \
+            (Some(writer), ..) => wrong(
+                writer,
+                format!(
+                    "{writer} writes frames to standard output (path=-), where `vramp {command}` shows its view; give \
                  {writer} a file, or use `vramp run`"
-            )),
-            (_, Some(drawer), _) => wrong(format!(
-                "{drawer} draws on standard output, where `vramp {command}` shows its view; use `vramp run`, or another \
+                ),
+            ),
+            (_, Some(drawer), _) => wrong(
+                drawer,
+                format!(
+                    "{drawer} draws on standard output, where `vramp {command}` shows its view; use `vramp run`, or another \
                  sink such as null"
-            )),
-            (.., Some(reader)) if io::stdin().is_terminal() => wrong(format!(
-                "{reader} reads frames from standard input (path=-), where `vramp {command}` reads keys; give {reader} a \
+                ),
+            ),
+            (.., Some(reader)) if io::stdin().is_terminal() => wrong(
+                reader,
+                format!(
+                    "{reader} reads frames from standard input (path=-), where `vramp {command}` reads keys; give {reader} a \
                  file, or pipe frames in"
-            )),
+                ),
+            ),
             _ => Ok(()),
         }
     }
+}
+
+/// A refusal that is about this handler.
+fn wrong(handler: &str, words: String) -> Result<(), Failure> {
+    Err(Failure::Wrong(anyhow!(words)).of(Some(handler)))
 }

@@ -160,6 +160,18 @@ pub enum NoPlan {
     },
 }
 
+impl NoPlan {
+    /// The one handler that it is about, where it is about one.
+    pub fn handler(&self) -> Option<&str> {
+        match self {
+            NoPlan::Shape { handler, .. } | NoPlan::Nowhere { handler, .. } | NoPlan::Cost { handler, .. } => {
+                Some(handler)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A shortest way between a handler that has to be on the cpu and one that has to be on the gpu, over links that
 /// carry frames and are no explicit transfer. Every handler on the way is free to be on either, so each port on it
 /// belongs to the conflict.

@@ -93,6 +93,20 @@ pub enum PrepareError {
     },
 }
 
+impl PrepareError {
+    /// The handler that it is about, where it is about one.
+    pub fn handler(&self) -> Option<&str> {
+        match self {
+            PrepareError::NotBuilt { handler, .. }
+            | PrepareError::Make { handler, .. }
+            | PrepareError::NoDevice { handler }
+            | PrepareError::Device { handler, .. }
+            | PrepareError::NotPixels { handler } => Some(handler),
+            PrepareError::Threads { .. } => None,
+        }
+    }
+}
+
 /// Why a run failed. What it did until then is in the report.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -107,6 +121,16 @@ pub enum RunError {
         /// How long they were waited for.
         waited: Duration,
     },
+}
+
+impl RunError {
+    /// The handler that failed, where one did.
+    pub fn handler(&self) -> Option<&str> {
+        match self {
+            RunError::Failed(failure) => Some(&failure.handler),
+            RunError::Unresponsive { .. } => None,
+        }
+    }
 }
 
 /// How a run ended, and what it did until then.

@@ -177,28 +177,6 @@ impl Node {
     }
 }
 
-impl Kind {
-    /// Its operands for good, those that are constants too.
-    fn into_operands(self) -> Vec<Shared> {
-        match self {
-            Kind::Leaf(_) | Kind::Constant(_) => Vec::new(),
-            Kind::Unary(_, of)
-            | Kind::Cast(of)
-            | Kind::Reshape(of)
-            | Kind::Strided { of, .. }
-            | Kind::Reduce { of, .. }
-            | Kind::Softmax { of, .. }
-            | Kind::FromImage { of, .. }
-            | Kind::ToImage { of, .. } => vec![of],
-            Kind::Binary(_, a, b) | Kind::Matmul(Matmul { a, b, .. }) => vec![a, b],
-            Kind::Select(c, a, b) => vec![c, a, b],
-            Kind::LayerNorm { of, gamma, beta, .. } => [Some(of), gamma, beta].into_iter().flatten().collect(),
-            Kind::Concat { parts, .. } => parts,
-            Kind::Gather { of, indices, .. } => vec![of, indices],
-        }
-    }
-}
-
 impl Drop for Node {
     /// One after the other, since each would otherwise end the next inside of its own end: 100,000 ops in a row are more
     /// than a thread's stack has room for.
@@ -206,10 +184,13 @@ impl Drop for Node {
         if self.operands().iter().all(|operand| matches!(operand.kind, Kind::Leaf(_))) {
             return;
         }
-        let mut ending = std::mem::replace(&mut self.kind, Kind::Constant(0)).into_operands();
+        // Held here, an operand does not end with the kind that names it.
+        let mut ending: Vec<Shared> = self.all_operands().into_iter().cloned().collect();
+        self.kind = Kind::Constant(0);
         while let Some(next) = ending.pop() {
             if let Some(mut last) = Arc::into_inner(next) {
-                ending.append(&mut std::mem::replace(&mut last.kind, Kind::Constant(0)).into_operands());
+                ending.extend(last.all_operands().into_iter().cloned());
+                last.kind = Kind::Constant(0);
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Owns the one call that systems name differently.
 //! Does not move anything that others could see: a file has one place of its own, and it stays.
+//!
+//! Always: fewer bytes than were asked for means that the file ends there.
 
 use std::fs::File;
 use std::io;

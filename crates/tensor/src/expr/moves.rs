@@ -2,6 +2,8 @@
 //!
 //! Owns what each takes and the shape of what it makes.
 //! Does not compute, and does not touch values.
+//!
+//! Always: a mistake is written down as the op would have been, and told when the expression is run.
 
 use super::node::{Kind, Shared};
 use super::{Expr, Operand, Part};

@@ -2,6 +2,8 @@
 //!
 //! Owns the letters of channels, and the type of values of each kind of texel.
 //! Does not move anything.
+//!
+//! Always: a choice of channels has one to four of them, each at most once.
 
 use vramp_gpu::TexelFormat;
 

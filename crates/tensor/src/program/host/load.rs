@@ -2,6 +2,8 @@
 //!
 //! Owns the way from values of any type, walked through in any order, to words.
 //! Does not decide what is read: what lies in memory as it is needed never comes here.
+//!
+//! Always: every word of what is to be filled is written.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;

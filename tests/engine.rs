@@ -120,6 +120,10 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
         let at = names.iter().position(|n| *n == handler.name).expect("nothing is inserted");
         spec.handlers()[at].settings.get(key)?.value.parse().ok()
     };
+    let keeps_times = |handler: &PlannedHandler| {
+        let at = names.iter().position(|n| *n == handler.name).expect("nothing is inserted");
+        spec.handlers()[at].settings.contains_key("keep-times")
+    };
     let make = |handler: &PlannedHandler| {
         let node = |kind: Box<dyn FrameHandler>, inputs, outputs| {
             Node::new(handler.name.as_str(), kind, inputs, outputs).on_error(OnError::Skip)
@@ -132,7 +136,10 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
             }
             "mix" => node(Box::<Pair>::default(), 2, 1),
             "null" => node(Box::new(Take { last: None, taken: Arc::clone(&taken) }), 1, 0),
-            "delay" => node(pass(0), 1, 1).pacing(number(handler, "frames").unwrap_or(1) as usize, 1),
+            "delay" => {
+                let held = node(pass(0), 1, 1).pacing(number(handler, "frames").unwrap_or(1) as usize, 1);
+                if keeps_times(handler) { held } else { held.shifting() }
+            }
             "every" => node(pass(0), 1, 1).pacing(0, number(handler, "n").unwrap_or(1)),
             // In these tests, the handler that fails now and then.
             "invert" => node(pass(7), 1, 1),
@@ -196,7 +203,12 @@ fn random_graph(random: &mut Random, lossy: usize) -> GraphSpec {
         let kind = random.pick(&["invert", "identity", "delay", "every", "mix", "mix", "mix"]);
         let mut handler = HandlerSpec::new(kind);
         match kind {
-            "delay" => handler = handler.set("frames", 1 + random.below(12)),
+            "delay" => {
+                handler = handler.set("frames", 1 + random.below(12));
+                if random.below(3) > 0 {
+                    handler = handler.set("keep-times", true);
+                }
+            }
             "every" => handler = handler.set("n", 1 + random.below(5)),
             _ => {}
         }
@@ -271,24 +283,25 @@ fn on_one_thread_per_lane_every_plan_comes_to_its_end() {
         let plan = planned(&spec);
         let mut machine = machine(&spec, &plan);
         let start = Instant::now();
+        let what = &format!("seed {seed}\n{}", vramp::plan::write_text(&spec));
         std::thread::scope(|scope| {
             for lane in &mut machine.lanes {
                 scope.spawn(move || {
                     // A plan that deadlocked would end here, and be told by what is left over.
                     let late = || start.elapsed() > Duration::from_secs(20);
                     lane.run(&|| start.elapsed(), late).unwrap_or_else(|failure| panic!("{failure}"));
-                    assert!(!late(), "a lane did not come to its end");
+                    assert!(!late(), "{what}: a lane did not come to its end");
                 });
             }
         });
-        machine.check(&format!("seed {seed}\n{}", vramp::plan::write_text(&spec)));
+        machine.check(what);
     }
 }
 
 #[test]
 fn a_chain_without_loss_delivers_every_frame_once() {
     let catalog = vramp::catalog();
-    let text = "pattern size=16x16 ! identity !{lossless depth=2} identity ! delay 5 ! every 3 ! null";
+    let text = "pattern size=16x16 ! identity !{lossless depth=2} identity ! delay 5 keep-times=true ! every 3 ! null";
     let spec = vramp::read(text, &catalog).expect("it reads");
     let plan = planned(&spec);
     let mut machine = machine(&spec, &plan);

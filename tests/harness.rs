@@ -192,7 +192,7 @@ fn inputs_of_different_rates_meet_by_their_times() {
 fn held_frames_come_out_at_the_end_and_skipped_ones_never() {
     for on in [Space::Cpu, Space::Gpu] {
         let of = size(2, 2);
-        let mut rig = rig("invert ! delay frames=2 ! every n=2", on, of, &["video"]);
+        let mut rig = rig("invert ! delay frames=2 keep-times=true ! every n=2", on, of, &["video"]);
         for seed in 0..5 {
             rig.push("video", &picture(of, seed)).expect("a frame");
             rig.step().expect("it steps");
@@ -447,9 +447,9 @@ fn chains_agree_fused_with_transfers_and_with_controls() {
         "markers ! waveform ! fps",
         "invert ! blur sigma=1 ! markers ! flip axis=both ! grayscale ! blur",
         "resize size=31x9 filter=nearest ! blur ! resize size=5x5 filter=nearest ! invert",
-        "gamma value=2 ! identity ! delay frames=1 ! contrast amount=0.5",
+        "gamma value=2 ! identity ! delay frames=1 keep-times=true ! contrast amount=0.5",
         "invert name=i ! mix name=m mode=difference ! blur; i. ! flip axis=v ! m.b",
-        "blur name=s ! delay frames=1 ! mix name=m amount=0.3; s. ! m.b",
+        "blur name=s ! mix name=m amount=0.3; s. ! delay frames=1 ! m.b",
     ] {
         agree(text, &["video"], 0);
     }

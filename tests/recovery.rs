@@ -153,7 +153,8 @@ fn is_right(text: &str, kept: &Kept, truth: &Kept) -> usize {
     truth.len() - kept.len()
 }
 
-const DELAYED: &str = "pattern kind=noise size=32x24 frames=1000 label=false ! blur sigma=1 ! delay 5 ! keeps";
+const DELAYED: &str =
+    "pattern kind=noise size=32x24 frames=1000 label=false ! blur sigma=1 ! delay 5 keep-times=true ! keeps";
 
 /// In flight at once, and what `delay` holds.
 const MOST_LOST: u64 = 2 + 5;
@@ -217,7 +218,9 @@ fn a_file_that_goes_through_a_device_that_is_lost_has_only_right_frames() {
     let bench = bench();
     let made = format!("pattern kind=noise size=32x24 frames=1000 label=false ! y4m path={}", path("in.y4m"));
     bench.run(&made, |session| session.only(Space::Cpu)).into_result().expect("a file to begin with");
-    let through = |out: &str| format!("y4m path={} ! blur sigma=1 ! delay 5 ! y4m path={}", path("in.y4m"), path(out));
+    let through = |out: &str| {
+        format!("y4m path={} ! blur sigma=1 ! delay 5 keep-times=true ! y4m path={}", path("in.y4m"), path(out))
+    };
     bench.run(&through("right.y4m"), |session| session.only(Space::Cpu)).into_result().expect("the right frames");
     let right = frames(&path("right.y4m"));
     for (rule, losses) in [(OnLoss::Reopen, &[300, 700][..]), (OnLoss::Cpu, &[500])] {

@@ -149,7 +149,7 @@ fn whole_frames_that_a_source_sent_before_it_failed_arrive() {
     let path = std::env::temp_dir().join(format!("vramp-running-{}.raw", std::process::id()));
     // Five frames of 8x8, and a part of a sixth.
     std::fs::write(&path, vec![7; 5 * 256 + 100]).expect("a file in the temporary folder");
-    let text = format!("raw path={} size=8x8 ! blur ! delay frames=2 ! null", path.display());
+    let text = format!("raw path={} size=8x8 ! blur ! delay frames=2 keep-times=true ! null", path.display());
     for _ in 0..5 {
         let (outcome, _) = Bench::default().run(&text, None, |session| session.only(Space::Cpu));
         let error = outcome.error.expect("the sixth frame is cut").to_string();

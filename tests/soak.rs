@@ -95,7 +95,7 @@ fn check(report: &Report, frames: u64) {
 fn many_frames_of_changing_sizes_on_the_host_leave_nothing_behind() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let frames = frames(100_000, 1_000_000);
-    let text = "changing ! contrast 1.2 ! delay frames=3 ! invert ! null";
+    let text = "changing ! contrast 1.2 ! delay frames=3 keep-times=true ! invert ! null";
     run(text, 100, 5_000, Space::Cpu);
     let before = resident_bytes();
     let report = run(text, 1_000, frames, Space::Cpu);
@@ -109,7 +109,7 @@ fn many_frames_of_changing_sizes_on_the_host_leave_nothing_behind() {
 fn many_frames_of_changing_sizes_on_the_device_leave_nothing_behind() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let frames = frames(4_000, 100_000);
-    let text = "changing ! contrast 1.2 ! delay frames=3 ! invert ! null";
+    let text = "changing ! contrast 1.2 ! delay frames=3 keep-times=true ! invert ! null";
     run(text, 100, 1_000, Space::Gpu);
     let before = resident_bytes();
     let report = run(text, 1_000.min(frames / 4), frames, Space::Gpu);

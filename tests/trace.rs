@@ -103,7 +103,7 @@ fn check(trace: &Trace, report: &Report) {
     assert!(drawn > 0, "something was drawn");
 }
 
-const CPU: &str = "pattern size=32x24 frames=50 ! blur ! invert ! delay frames=2 ! null";
+const CPU: &str = "pattern size=32x24 frames=50 ! blur ! invert ! delay frames=2 keep-times=true ! null";
 
 #[test]
 fn every_call_of_every_node_is_a_span_with_its_frame() {

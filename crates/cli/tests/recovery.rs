@@ -6,7 +6,7 @@ mod program;
 
 use program::{ends_with, json, vramp};
 
-const TEXT: &str = "pattern kind=noise size=32x24 frames=300 label=false ! blur ! delay 3 ! null";
+const TEXT: &str = "pattern kind=noise size=32x24 frames=300 label=false ! blur ! delay 3 keep-times=true ! null";
 
 #[test]
 fn a_run_goes_on_says_so_and_counts_what_was_lost() {
@@ -21,6 +21,13 @@ fn a_run_goes_on_says_so_and_counts_what_was_lost() {
         assert!(run.err.contains("the device was lost (it was destroyed)"), "{}", run.err);
         assert!(run.err.contains(&format!("{lost} device lost")), "{}", run.err);
     }
+}
+
+#[test]
+fn frames_are_counted_over_all_sources_of_the_device() {
+    let text: Vec<String> = (0..8).map(|at| format!("pattern size=16x16 seed={at} frames=6 ! blur ! null")).collect();
+    let run = ends_with(0, vramp(&["run", &text.join("; "), "--gpu", "--lose-device-at", "3,9", "--json"]));
+    assert_eq!(json(&run)["recoveries"].as_array().map(Vec::len), Some(2), "{}", run.err);
 }
 
 #[test]

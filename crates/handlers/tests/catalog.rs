@@ -3,7 +3,7 @@
 use vramp_handlers::{ENTRIES, catalog};
 use vramp_plan::catalog::{
     Catalog, Direction, Entry, Fallback, Family, FormatRule, Frames, KernelKind, KernelRule, RateRule, Settings,
-    SizeRule, Status, Units, Value, ValueType,
+    SizeRule, Status, Units, Value, ValueType, When,
 };
 use vramp_plan::{Format, Size, Space};
 
@@ -114,7 +114,7 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Convert, "upload", ""),
         (Family::Convert, "download", ""),
         (Family::Control, "identity", ""),
-        (Family::Control, "delay", "frames"),
+        (Family::Control, "delay", "frames keep-times=false"),
         (Family::Control, "every", "n"),
         (Family::Control, "probe", ""),
         (Family::Sink, "null", ""),
@@ -228,6 +228,9 @@ fn every_rule_refers_to_a_setting_of_a_fitting_type() {
             if let FormatRule::Setting(key) = output.format {
                 is(key, |v| *v == ValueType::Format);
             }
+        }
+        if let When::Setting(key) = entry.keeps_times {
+            is(key, |v| *v == ValueType::Bool);
         }
         for frames in [entry.delay, entry.every] {
             if let Frames::Setting(key) = frames {

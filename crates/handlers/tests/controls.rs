@@ -39,7 +39,8 @@ fn node(name: &str, settings: &Settings) -> Node {
         panic!("{name} works on whole frames");
     };
     let (delay, every) = (entry.delay.under(settings), entry.every.under(settings));
-    Node::new(name, handler, 1, entry.outputs.len()).pacing(delay as usize, u64::from(every))
+    let node = Node::new(name, handler, 1, entry.outputs.len()).pacing(delay as usize, u64::from(every));
+    if entry.latency(settings) == 0 { node.shifting() } else { node }
 }
 
 fn set(key: &str, value: i64) -> Settings {
@@ -161,9 +162,21 @@ fn every_lets_the_first_and_then_one_in_n_pass() {
 }
 
 #[test]
-fn delay_hands_frames_on_later_with_their_own_times_and_all_of_them() {
+fn delay_shows_older_pictures_under_the_times_of_now() {
     for frames in [0, 1, 3, 9, 50] {
         let seen = through("delay", &set("frames", frames));
+        let expected: Vec<_> = (0..10).map(|n: u64| (n, n.cast_signed() * PERIOD_NS)).skip(frames as usize).collect();
+        assert_eq!(seen.iter().map(|(number, at, _)| (*number, *at)).collect::<Vec<_>>(), expected);
+        assert!(seen.iter().all(|(.., same)| *same == (frames == 0)), "delay {frames}");
+    }
+}
+
+#[test]
+fn with_keep_times_delay_hands_frames_on_later_with_their_own_times_and_all_of_them() {
+    for frames in [0, 1, 3, 9, 50] {
+        let mut settings = set("frames", frames);
+        settings.set("keep-times", Value::Bool(true));
+        let seen = through("delay", &settings);
         let expected: Vec<_> = (0..10).map(|n: u64| (n, n.cast_signed() * PERIOD_NS)).collect();
         assert_eq!(seen.iter().map(|(number, at, _)| (*number, *at)).collect::<Vec<_>>(), expected);
         // A frame that is delayed comes when the source has gone on: it is not the one given last.

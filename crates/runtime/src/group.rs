@@ -20,7 +20,7 @@ use vramp_plan::{Binding, Format, Rate, Shader, Size, Space, Variant, Variants};
 use crate::bands::{bands, plane_bands};
 use crate::frame::{Frame, Meta, Yuv};
 use crate::handler::{
-    Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Part, PixelHandler, PixelInfo,
+    Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Now, Part, PixelHandler, PixelInfo,
 };
 use crate::joined::Joined;
 #[cfg(not(target_arch = "wasm32"))]
@@ -42,14 +42,14 @@ pub struct Group {
     rate: Option<Rate>,
     ports: Ports,
     scratch: Vec<Scratch>,
-    /// Whom the last error is to be blamed on.
+    /// The member that the last call came to before it failed or filtered its frame out.
     failed: Option<usize>,
     /// Transparent pictures, for inputs that have brought nothing yet.
     nothing: SmallVec<[Frame; 2]>,
     /// How its kernels are spread over a device.
     variant: Variant,
-    /// The sizes of a frame whose parameters are filled in and that waits for memory.
-    filled: Option<(u64, (Size, Size))>,
+    /// How far the parameters of the last frame are filled in: what a repeated call goes on with.
+    filling: Option<Filling>,
     /// How luma and chroma of what is made are tagged.
     yuv: Yuv,
     kernels: Option<OnDevice>,
@@ -71,15 +71,38 @@ pub struct Ports {
     pub source: Option<usize>,
     /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
     /// their order.
-    pub sides: Vec<usize>,
+    pub sides: Vec<Side>,
     /// The size of what comes in where nothing has come yet, and of what a generator makes.
     pub size: Size,
+}
+
+/// A picture that a group reads beside its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side {
+    /// The input that brings it.
+    pub port: usize,
+    /// The member that reads it.
+    pub member: usize,
 }
 
 struct Member {
     handler: Box<dyn PixelHandler>,
     /// How many parts it has.
     parts: usize,
+}
+
+/// How far a frame's parameters are filled in.
+#[derive(Debug, Clone, Copy)]
+struct Filling {
+    /// The frame's number.
+    number: u64,
+    /// The sizes of source and output.
+    sizes: (Size, Size),
+    /// The member to ask next, its first part, the size that it is given, and how luma and chroma are tagged there.
+    member: usize,
+    part: usize,
+    here: Size,
+    yuv: Yuv,
 }
 
 /// A group's kernels on the device, one per pass.
@@ -122,7 +145,7 @@ impl Group {
             failed: None,
             nothing: SmallVec::new(),
             variant: Variant::default(),
-            filled: None,
+            filling: None,
             yuv: Yuv::default(),
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
@@ -215,34 +238,64 @@ impl Group {
         self.renewing = Some(Renewing::begin(&self.name, device, &parts, self.variant, (at, handler)));
     }
 
-    /// Asks every member for its parameters; hands back the sizes of source and output.
-    fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
+    /// Begins a frame: its sizes, and room for its parameters.
+    fn begin_filling(&mut self, call: &Call<'_>) -> Result<Filling, HandlerError> {
         let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
         let source = match coming {
             None if self.recipe.pictures > 0 => NOTHING_YET,
             coming => coming.map_or(self.ports.size, |meta| meta.size),
         };
-        self.yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
         self.check_format(coming)?;
         self.tell_pictures(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
         self.params.begin(&self.layout, size, source, call.now().number);
-        let (mut next, mut here) = (0, source);
-        for (at, member) in self.members.iter_mut().enumerate() {
-            let made = member.handler.size(here);
-            let info = PixelInfo { now: call.now(), size: made, source: here, rate: self.rate, yuv: self.yuv };
-            let places = &self.places[next..next + member.parts];
+        let yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
+        Ok(Filling { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
+    }
+
+    /// Asks every member for its parameters, each once for a frame: after a failure it goes on with the member that failed.
+    /// Hands back the sizes of source and output.
+    fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
+        let begun = self.filling.filter(|filling| filling.number == call.now().number);
+        let mut filling = match begun {
+            Some(filling) => filling,
+            None => self.begin_filling(call)?,
+        };
+        while filling.member < self.members.len() {
+            self.filling = Some(filling);
+            self.failed = Some(filling.member);
+            self.check_sides(call, &filling)?;
+            let member = &mut self.members[filling.member];
+            let made = member.handler.size(filling.here);
+            let info =
+                PixelInfo { now: call.now(), size: made, source: filling.here, rate: self.rate, yuv: filling.yuv };
+            let places = &self.places[filling.part..filling.part + member.parts];
             let mut give = Given { params: &mut self.params, places, next: 0 };
-            let flow = member.handler.frame(&info, &mut give).inspect_err(|_| self.failed = Some(at))?;
+            let flow = member.handler.frame(&info, &mut give)?;
             if flow != Flow::Produced {
                 return Ok(Err(flow));
             }
             debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
-            next += member.parts;
-            here = made;
-            self.yuv = member.handler.yuv(self.yuv);
+            filling.part += member.parts;
+            filling.here = made;
+            filling.yuv = member.handler.yuv(filling.yuv);
+            filling.member += 1;
         }
-        Ok(Ok((source, size)))
+        (self.filling, self.failed, self.yuv) = (Some(filling), None, filling.yuv);
+        Ok(Ok(filling.sizes))
+    }
+
+    /// The pictures that a member's functions read have to be of its size; those of a head may be of any.
+    fn check_sides(&self, call: &Call<'_>, filling: &Filling) -> Result<(), HandlerError> {
+        let wanted = filling.here;
+        for side in self.ports.sides.iter().skip(self.recipe.pictures).filter(|side| side.member == filling.member) {
+            if let Some(has) = call.input(side.port).map(|frame| frame.meta().size).filter(|has| *has != wanted) {
+                return Err(HandlerError::failed(format!(
+                    "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Kernels are made for one format: what comes in another, or not at all, cannot be read.
@@ -269,9 +322,9 @@ impl Group {
     fn tell_pictures(&mut self, call: &Call<'_>, source: Size) {
         let pictures = &self.ports.sides[..self.recipe.pictures.min(self.ports.sides.len())];
         if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {
-            let size = |port: &usize| call.input(*port).map_or(NOTHING_YET, |frame| frame.meta().size);
+            let size = |side: &Side| call.input(side.port).map_or(NOTHING_YET, |frame| frame.meta().size);
             let sizes: SmallVec<[Size; 8]> = std::iter::once(source).chain(pictures.iter().map(size)).collect();
-            let lead = pictures.iter().position(|port| *port == call.lead).map_or(0, |at| at + 1);
+            let lead = pictures.iter().position(|side| side.port == call.lead).map_or(0, |at| at + 1);
             member.handler.pictures(&sizes, lead);
         }
     }
@@ -312,19 +365,14 @@ impl Group {
         for at in 0..self.ports.sides.len() {
             let of_function = at.checked_sub(self.recipe.pictures);
             let wanted = of_function.map(|at| if at < before { sizes.0 } else { sizes.1 });
-            let frame = match (call.input(self.ports.sides[at]), wanted) {
-                (Some(frame), Some(wanted)) if frame.meta().size != wanted => {
-                    let has = frame.meta().size;
-                    return Err(HandlerError::failed(format!(
-                        "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
-                    )));
-                }
-                (Some(frame), _) => frame.clone(),
-                (None, wanted) => self.nothing(call, wanted.unwrap_or(NOTHING_YET))?,
+            let frame = match call.input(self.ports.sides[at].port) {
+                Some(frame) => frame.clone(),
+                None => self.nothing(call, wanted.unwrap_or(NOTHING_YET))?,
             };
             sides.push(frame);
         }
-        if !self.ports.sides.iter().chain(&self.ports.source).any(|port| call.input(*port).is_none()) {
+        let ports = self.ports.sides.iter().map(|side| side.port).chain(self.ports.source);
+        if ports.into_iter().all(|port| call.input(port).is_some()) {
             self.nothing.clear();
         }
         Ok(sides)
@@ -433,30 +481,28 @@ type Sides = SmallVec<[Frame; 8]>;
 impl FrameHandler for Group {
     fn start(&mut self) -> Result<(), HandlerError> {
         for (at, member) in self.members.iter_mut().enumerate() {
-            member.handler.start().inspect_err(|_| self.failed = Some(at))?;
+            // Said first, for the case that it panics.
+            self.failed = Some(at);
+            member.handler.start()?;
         }
+        self.failed = None;
         Ok(())
     }
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         self.failed = None;
+        let number = call.now().number;
         // Not between a call and its repetition, whose parameters are filled in already.
         #[cfg(not(target_arch = "wasm32"))]
-        if self.filled.is_none() {
+        if self.filling.is_none_or(|filling| filling.number != number) {
             self.renew(call);
         }
-        let number = call.now().number;
-        let sizes = match self.filled.take().filter(|(filled, _)| *filled == number) {
-            Some((_, sizes)) => sizes,
-            None => match self.fill_params(call)? {
-                Err(flow) => return Ok(flow),
-                Ok(sizes) => sizes,
-            },
+        let sizes = match self.fill_params(call)? {
+            Err(flow) => return Ok(flow),
+            Ok(sizes) => sizes,
         };
-        let made = self.compute(call, sizes).inspect_err(|error| {
-            // Members have been asked for this frame, and may not be asked twice.
-            self.filled = error.missing().map(|_| (number, sizes));
-        })?;
+        let made = self.compute(call, sizes)?;
+        self.filling = None;
         call.send(0, made);
         Ok(Flow::Produced)
     }
@@ -497,6 +543,15 @@ impl FrameHandler for Group {
 
     fn failed_member(&self) -> usize {
         self.failed.unwrap_or(0)
+    }
+
+    fn has_ended(&mut self, now: &Now) -> bool {
+        let Some(member) = self.members.first_mut() else { return false };
+        let size = self.ports.size;
+        self.params.begin(&self.layout, size, size, now.number);
+        let info = PixelInfo { now: *now, size, source: size, rate: self.rate, yuv: Yuv::default() };
+        let mut give = Given { params: &mut self.params, places: &self.places[..member.parts], next: 0 };
+        matches!(member.handler.frame(&info, &mut give), Ok(Flow::Ended))
     }
 }
 

@@ -221,10 +221,17 @@ pub trait FrameHandler: Send {
         false
     }
 
-    /// Which member failed, for handlers that are several in one.
+    /// Which member failed or filtered its frame out in the last call, for handlers that are several in one.
     #[doc(hidden)]
     fn failed_member(&self) -> usize {
         0
+    }
+
+    /// Whether a call at this time would say that there will be no more. Asked of sources with inputs, before they end.
+    #[doc(hidden)]
+    fn has_ended(&mut self, now: &Now) -> bool {
+        let _ = now;
+        false
     }
 }
 

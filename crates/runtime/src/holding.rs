@@ -67,11 +67,13 @@ impl Holding {
         self.awaited
     }
 
-    /// The time of the oldest.
-    pub(crate) fn first_ns(&self) -> Option<i64> {
-        self.places.front().map(|held| match held {
-            Held::Slot(slot) => slot.first_ns(),
-            Held::Awaited(now) => now.pts_ns,
+    /// The time of the oldest frame: no frame will leave before it. Empty places do not count, since a run of them is let
+    /// go one by one and which times they have is not known.
+    pub(crate) fn first_frame_ns(&self) -> Option<i64> {
+        self.places.iter().find_map(|held| match held {
+            Held::Slot(Slot::Frame { pts_ns, .. }) => Some(*pts_ns),
+            Held::Slot(Slot::Empty { .. }) => None,
+            Held::Awaited(now) => Some(now.pts_ns),
         })
     }
 

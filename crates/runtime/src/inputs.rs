@@ -16,6 +16,8 @@ use crate::ring::{DropReason, Ring, Slot};
 pub(crate) struct Inputs {
     ports: Vec<Option<Port>>,
     lead: usize,
+    /// Whether any input but the lead ends the node.
+    ends_early: bool,
 }
 
 /// An input with how it delivers and its newest frame.
@@ -27,6 +29,15 @@ struct Port {
     seen: bool,
     /// Whether the newest frame went with a device, and no other has come since.
     lost: bool,
+    /// Whether the node ends when this input ends (`until=shortest`).
+    ends_node: bool,
+}
+
+impl Port {
+    /// Whether the rule has to wait for what this input knows.
+    fn is_awaited(&self) -> bool {
+        self.policy == Policy::Lossless
+    }
 }
 
 /// What is known of the lead.
@@ -34,20 +45,53 @@ struct Port {
 pub(crate) struct LeadView {
     /// The time of its oldest place.
     pub(crate) head_ns: Option<i64>,
-    /// Up to when nothing more will come.
-    pub(crate) known_ns: Option<i64>,
+    /// What is known of the stream.
+    pub(crate) known: Known,
     pub(crate) over: bool,
+}
+
+/// What a stream is known to do: a watermark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Known {
+    /// Up to when nothing more will come.
+    pub(crate) certain_ns: Option<i64>,
+    /// Up to when the stream lasts at least. What `until=shortest` waits for; never later than `certain_ns`.
+    pub(crate) lasts_ns: Option<i64>,
+}
+
+impl Known {
+    /// The stream has come to this time.
+    pub(crate) fn at(pts_ns: i64) -> Known {
+        Known { certain_ns: Some(pts_ns), lasts_ns: Some(pts_ns) }
+    }
+
+    /// The same, up to this time only.
+    pub(crate) fn up_to(self, pts_ns: i64) -> Known {
+        Known { certain_ns: Some(pts_ns).min(self.certain_ns), lasts_ns: Some(pts_ns).min(self.lasts_ns) }
+    }
 }
 
 impl LeadView {
     fn of(ring: &Ring<Frame>) -> LeadView {
-        LeadView { head_ns: ring.head().map(Slot::first_ns), known_ns: ring.certain_ns(), over: ring.is_over() }
+        let known = Known { certain_ns: ring.certain_ns(), lasts_ns: ring.lasts_ns() };
+        LeadView { head_ns: ring.head().map(Slot::first_ns), known, over: ring.is_over() }
+    }
+
+    /// What the node that follows it knows: nothing will come before the oldest place.
+    pub(crate) fn before_head(&self) -> Known {
+        self.head_ns.map_or(self.known, |at| self.known.up_to(at - 1))
+    }
+
+    /// Whether every frame up to this time has been taken, and none up to it will come.
+    fn is_past(&self, end_ns: Option<i64>) -> bool {
+        let next_ns = self.head_ns.or(self.known.certain_ns.map(|certain| certain.saturating_add(1)));
+        self.over || next_ns > end_ns
     }
 }
 
 impl Inputs {
     pub(crate) fn new(count: usize) -> Inputs {
-        Inputs { ports: (0..count).map(|_| None).collect(), lead: 0 }
+        Inputs { ports: (0..count).map(|_| None).collect(), lead: 0, ends_early: false }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -63,8 +107,9 @@ impl Inputs {
         self.lead = input.unwrap_or(usize::MAX);
     }
 
-    pub(crate) fn connect(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
-        self.ports[input] = Some(Port { link, policy, newest: None, seen: false, lost: false });
+    pub(crate) fn connect(&mut self, input: usize, link: Input<Frame>, policy: Policy, ends_node: bool) {
+        self.ends_early |= ends_node && input != self.lead;
+        self.ports[input] = Some(Port { link, policy, newest: None, seen: false, lost: false, ends_node });
     }
 
     /// Looks at the lead; none where it is not linked.
@@ -103,15 +148,59 @@ impl Inputs {
     }
 
     /// Whether every other input is certain at this time: over a lossless link it waits, over others it takes what is
-    /// there.
+    /// there. Of an input that may end the node, it has to be certain too whether it lasts that long.
     pub(crate) fn are_certain(&self, at_ns: i64) -> bool {
-        self.others().all(|port| port.policy != Policy::Lossless || port.link.look(|ring| ring.is_certain(at_ns)))
+        let certain = |port: &Port| match (port.is_awaited(), port.ends_node) {
+            (false, _) => true,
+            (true, false) => port.link.look(|ring| ring.is_certain(at_ns)),
+            (true, true) => port.link.look(|ring| ring.end_ns().is_some() || ring.lasts_ns() >= Some(at_ns)),
+        };
+        self.others().all(certain)
     }
 
-    /// Whether an input other than the lead has ended before this time, so that it could only repeat itself.
-    pub(crate) fn another_ended_before(&self, at_ns: i64) -> bool {
-        let ended = |ring: &Ring<Frame>| ring.is_over() && ring.certain_ns().is_none_or(|last| last < at_ns);
-        self.others().any(|port| port.link.look(ended))
+    /// When the node ends, once that is known and the lead has come that far: at the earliest end of its lead and of the
+    /// inputs that end it. None inside: before its first frame.
+    ///
+    /// An end is known when it is not later than what every other stream that counts is known to last, so that which of
+    /// them was heard of first makes no difference.
+    pub(crate) fn end_ns(&self, lead: &LeadView) -> Option<Option<i64>> {
+        if !self.ends_early && !lead.over {
+            return None;
+        }
+        let (mut earliest, mut least) = (None, None);
+        let lead_port = self.ports.get(self.lead).and_then(Option::as_ref);
+        let leads = |port: &Port| lead_port.is_some_and(|lead| std::ptr::eq(lead, port));
+        for port in lead_port.into_iter().chain(self.ending()) {
+            // One look: what ends in between counts as lasting as long as it did before.
+            match port.link.look(|ring| ring.end_ns().ok_or(ring.lasts_ns())) {
+                Ok(end_ns) => earliest = Some(earliest.map_or(end_ns, |other: Option<i64>| other.min(end_ns))),
+                Err(lasts_ns) if port.is_awaited() || leads(port) => {
+                    least = Some(least.map_or(lasts_ns, |other: Option<i64>| other.min(lasts_ns)));
+                }
+                Err(_) => {}
+            }
+        }
+        earliest.filter(|end_ns| least.is_none_or(|lasts_ns| lasts_ns >= *end_ns) && lead.is_past(*end_ns))
+    }
+
+    /// When an input ends a node that is led by a clock, if that is before this time. Asked when all are certain then.
+    pub(crate) fn end_before(&self, at_ns: i64) -> Option<Option<i64>> {
+        self.ending().filter_map(|port| port.link.look(Ring::end_ns)).min().filter(|end_ns| *end_ns < Some(at_ns))
+    }
+
+    /// Up to when the inputs that end the node are known to last, of a time up to which the lead does.
+    pub(crate) fn limit(&self, known: Known) -> Known {
+        if !self.ends_early {
+            return known;
+        }
+        let lasts = |port: &Port| port.link.look(|ring| ring.end_ns().unwrap_or(ring.lasts_ns()));
+        let least = self.ending().filter(|port| port.is_awaited()).map(lasts).min();
+        Known { lasts_ns: least.map_or(known.lasts_ns, |least| least.min(known.lasts_ns)), ..known }
+    }
+
+    /// The inputs other than the lead that end the node.
+    fn ending(&self) -> impl Iterator<Item = &Port> {
+        self.others().filter(|port| port.ends_node)
     }
 
     /// Puts each other input's newest frame where the handler finds it; counts those that were supplied before.

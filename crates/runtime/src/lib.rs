@@ -51,7 +51,7 @@ pub use bell::Bell;
 pub use clock::{Clock, Paced, Tick};
 pub use failure::{Failure, Member};
 pub use frame::{Birth, EditError, Frame, Matrix, Meta, Yuv};
-pub use group::{Group, Ports};
+pub use group::{Group, Ports, Side};
 pub use handler::{
     Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PixelHandler, PixelInfo, Trouble,
 };

@@ -81,15 +81,15 @@ impl<T> Output<T> {
         sent
     }
 
-    /// Says that nothing up to this time will come any more.
-    pub fn watermark(&self, pts_ns: i64) {
-        self.shared.ring().watermark(pts_ns);
+    /// Says that nothing up to this time will come any more, and up to when the stream is known to last.
+    pub fn watermark(&self, pts_ns: i64, lasts_ns: Option<i64>) {
+        self.shared.ring().watermark(pts_ns, lasts_ns);
         self.shared.wake_consumer();
     }
 
-    /// Says that nothing will come any more.
-    pub fn end(&self) {
-        self.shared.ring().end();
+    /// Says that nothing will come any more, and when the stream ended.
+    pub fn end(&self, end_ns: Option<i64>) {
+        self.shared.ring().end(end_ns);
         self.shared.wake_consumer();
     }
 

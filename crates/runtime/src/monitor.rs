@@ -147,6 +147,14 @@ pub struct NodeStats {
     lost: AtomicU64,
     held: AtomicU64,
     repeats: AtomicU64,
+    /// Of a node of several handlers: which of them frames ended in.
+    members: Box<[MemberStats]>,
+}
+
+#[derive(Debug, Default)]
+struct MemberStats {
+    filtered: AtomicU64,
+    failed: AtomicU64,
 }
 
 /// What a node has counted, in frames of its lead input; for sources, frames it made.
@@ -176,6 +184,32 @@ impl NodeCounts {
 }
 
 impl NodeStats {
+    /// Of a node of this many handlers.
+    pub(crate) fn of(members: usize) -> NodeStats {
+        let members = if members > 1 { (0..members).map(|_| MemberStats::default()).collect() } else { Box::default() };
+        NodeStats { members, ..NodeStats::default() }
+    }
+
+    pub(crate) fn failed_in(&self, member: usize) {
+        self.members.get(member).into_iter().for_each(|member| bump(&member.failed, 1));
+    }
+
+    pub(crate) fn filtered_in(&self, member: usize) {
+        self.members.get(member).into_iter().for_each(|member| bump(&member.filtered, 1));
+    }
+
+    /// What one of its handlers has counted: the frames that those before it let through.
+    pub(crate) fn counts_of(&self, member: usize) -> NodeCounts {
+        let all = self.counts();
+        let Some(own) = self.members.get(member) else { return all };
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let before: u64 = self.members[..member].iter().map(|other| read(&other.filtered) + read(&other.failed)).sum();
+        let (filtered, failed) = (read(&own.filtered), read(&own.failed));
+        let taken = all.taken.saturating_sub(before);
+        let emitted = taken.saturating_sub(filtered + failed + all.lost + all.held);
+        NodeCounts { taken, emitted, filtered, failed, ..all }
+    }
+
     /// What it has counted.
     pub fn counts(&self) -> NodeCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -131,7 +131,9 @@ pub struct Ring<T> {
     policy: Policy,
     depth: usize,
     certain_ns: Option<i64>,
+    lasts_ns: Option<i64>,
     ended: bool,
+    end_ns: Option<i64>,
     closed: bool,
     counts: Counts,
 }
@@ -146,7 +148,9 @@ impl<T> Ring<T> {
             policy,
             depth,
             certain_ns: None,
+            lasts_ns: None,
             ended: false,
+            end_ns: None,
             closed: false,
             counts: Counts::default(),
         }
@@ -181,7 +185,7 @@ impl<T> Ring<T> {
             }
             self.counts.sent += 1;
             self.counts.queued += 1;
-            self.certain_ns = self.certain_ns.max(Some(pts_ns));
+            self.watermark(pts_ns, Some(pts_ns));
             self.slots.push_back(slot);
             return Sent::Taken;
         }
@@ -196,14 +200,15 @@ impl<T> Ring<T> {
         Sent::Taken
     }
 
-    /// Says that nothing up to this time will come any more.
-    pub fn watermark(&mut self, pts_ns: i64) {
+    /// Says that nothing up to this time will come any more, and up to when the stream is known to last.
+    pub fn watermark(&mut self, pts_ns: i64, lasts_ns: Option<i64>) {
         self.certain_ns = self.certain_ns.max(Some(pts_ns));
+        self.lasts_ns = self.lasts_ns.max(lasts_ns);
     }
 
-    /// Says that nothing will come any more.
-    pub fn end(&mut self) {
-        self.ended = true;
+    /// Says that nothing will come any more, and when the stream ended; none if it ended before it began.
+    pub fn end(&mut self, end_ns: Option<i64>) {
+        (self.ended, self.end_ns) = (true, end_ns);
     }
 
     /// The oldest slot.
@@ -251,6 +256,16 @@ impl<T> Ring<T> {
     /// Up to which time nothing more will come.
     pub fn certain_ns(&self) -> Option<i64> {
         self.certain_ns
+    }
+
+    /// Up to which time the stream is known to last. An empty place says nothing about that.
+    pub fn lasts_ns(&self) -> Option<i64> {
+        self.lasts_ns
+    }
+
+    /// When the stream ended, if it has: none inside if that was before it began. What came before may still wait.
+    pub fn end_ns(&self) -> Option<Option<i64>> {
+        self.ended.then_some(self.end_ns)
     }
 
     /// Whether nothing more will come and nothing waits.

@@ -8,7 +8,7 @@ use vramp_kernels::pixel::{color, gray, markers, mix, table};
 use vramp_plan::{Policy, Rate, Size};
 use vramp_runtime::{
     Bell, Call, Clock, Flow, FrameHandler, Given, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler,
-    PixelInfo, Ports, Stepped, Workplace, link,
+    PixelInfo, Ports, Side, Stepped, Workplace, link,
 };
 
 const SIZE: Size = Size { width: 37, height: 21 };
@@ -78,6 +78,8 @@ impl FrameHandler for Bounded {
 fn group(kinds: &[Kind], sides: Vec<usize>) -> Group {
     let handlers = kinds.iter().map(|kind| Box::new(Pixels(*kind)) as Box<dyn PixelHandler>).collect();
     let source = if matches!(kinds[0], Kind::Noise) { None } else { Some(0) };
+    let reads = (0..kinds.len()).filter(|at| matches!(kinds[*at], Kind::Mix));
+    let sides = sides.into_iter().zip(reads).map(|(port, member)| Side { port, member }).collect();
     Group::fuse("group", handlers, Rate::new(30, 1), Ports { source, sides, size: SIZE })
 }
 

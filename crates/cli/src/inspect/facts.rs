@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use vramp::plan::catalog::{
-    Entry, Fallback, FormatRule, Frames, Kernel, KernelKind, KernelRule, Output, PortMedia, RateRule, Setting, SizeRule,
+    Entry, Fallback, FormatRule, Frames, Kernel, KernelKind, KernelRule, Output, PortMedia, RateRule, Setting,
+    SizeRule, When,
 };
 use vramp::plan::{ANY_SIDE, DType, Format, OnError, Span, Until};
 use vramp::runtime::Kinds;
@@ -115,12 +116,17 @@ pub(super) fn origin(output: &Output) -> [String; 3] {
     [format, size, rate]
 }
 
-/// How many frames it holds back; none if it holds back none.
+/// How many frames later frames leave; none if at once.
 pub(super) fn latency(entry: &Entry) -> Option<String> {
-    match entry.delay {
-        Frames::Fixed(0) => None,
-        Frames::Fixed(n) => Some(format!("{n} frames")),
-        Frames::Setting(key) => Some(format!("`{key}` frames")),
+    let frames = match entry.delay {
+        Frames::Fixed(0) => return None,
+        Frames::Fixed(n) => format!("{n} frames"),
+        Frames::Setting(key) => format!("`{key}` frames"),
+    };
+    match entry.keeps_times {
+        When::Never => None,
+        When::Always => Some(frames),
+        When::Setting(key) => Some(format!("{frames} if `{key}` is true")),
     }
 }
 
@@ -194,7 +200,7 @@ pub(super) fn universal(entry: &Entry) -> Vec<Shown> {
             "until",
             format!("one of {}", Until::ALL.map(Until::name).join(", ")),
             Some(Until::default().name()),
-            "whether it ends with its lead or with the first input to end",
+            "lead: it ends with its lead; shortest: at the earliest end of all its inputs",
         ));
     }
     all

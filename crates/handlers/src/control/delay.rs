@@ -1,26 +1,36 @@
-//! `delay`: holds frames back.
+//! `delay`: an older picture now.
 //!
-//! Owns how many frames are held.
-//! Does not change their timestamps: they arrive later, unaltered.
+//! Owns how many frames are held, and under which times they leave.
 //!
-//! Always: once full it gives one frame for each it takes; at the end it gives back all it holds.
+//! Always: what leaves for frame n is the picture of frame n - N, with the number and time of frame n, and nothing leaves
+//! for the first N. With `keep-times` every frame leaves, N frames later, under its own number and time.
 
-use vramp_plan::catalog::{Entry, Frames, Liveness, Status};
+use vramp_plan::catalog::{Entry, Frames, Liveness, Status, ValueType, When};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
-use crate::declare::{int, required};
+use crate::declare::{defaults, int, required};
 
 use super::pass_on;
 
 /// What `delay` declares.
 pub static ENTRY: Entry = Entry {
     name: "delay",
-    about: "hands each frame on a number of frames later",
+    about: "shows the picture of a number of frames ago, under the time of now",
     example: "pattern ! delay frames=5 ! null",
     // Every held frame is memory in a pool: two minutes at 30 frames a second are more than any machine has at 1080p.
-    settings: &[required("frames", int(0, 3600), Liveness::Fixed, "how many frames to hold back")],
+    settings: &[
+        required("frames", int(0, 3600), Liveness::Fixed, "how many frames ago"),
+        defaults(
+            "keep-times",
+            ValueType::Bool,
+            "false",
+            Liveness::Fixed,
+            "whether frames leave that much later under their own times, all of them, instead of under the time of now",
+        ),
+    ],
     bare: Some("frames"),
     delay: Frames::Setting("frames"),
+    keeps_times: When::Setting("keep-times"),
     stateful: true,
     status: Status::Runs,
     ..Entry::CONTROL

@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::words::{ANY_SIDE, DType, Format, Size, Space, Span};
 
-use super::{Over, Setting, Settings};
+use super::{Over, Setting, Settings, Value};
 
 /// What a handler is, readable without an instance.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +50,10 @@ pub struct Entry {
     pub small: bool,
     /// Whether its function is a table of bytes: two such next to each other in a kernel become one.
     pub folds: bool,
-    /// Frames it holds back before the first one comes out.
+    /// Frames it holds back: what leaves is the picture of so many frames before, under the number and time of now.
     pub delay: Frames,
+    /// Whether frames that it holds back leave under their own numbers and times instead, and so late.
+    pub keeps_times: When,
     /// It lets one frame in this many pass.
     pub every: Frames,
     /// Whether a frame's result depends on frames before it.
@@ -285,6 +287,28 @@ impl Frames {
     }
 }
 
+/// Whether something holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// It never does.
+    Never,
+    /// It always does.
+    Always,
+    /// It does if this setting is true.
+    Setting(&'static str),
+}
+
+impl When {
+    /// Whether it holds under these settings.
+    pub fn under(self, settings: &Settings) -> bool {
+        match self {
+            When::Never => false,
+            When::Always => true,
+            When::Setting(key) => settings.get(key) == Some(&Value::Bool(true)),
+        }
+    }
+}
+
 /// What a kernel is like, which decides what it can be fused with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelKind {
@@ -494,6 +518,7 @@ impl Entry {
         small: false,
         folds: false,
         delay: Frames::Fixed(0),
+        keeps_times: When::Never,
         every: Frames::Fixed(1),
         stateful: false,
         blocking: false,
@@ -546,6 +571,11 @@ impl Entry {
     pub fn work_under(&self, settings: &Settings) -> Work {
         let case = self.work_when.iter().find(|(key, word, _)| settings.word(key) == Some(*word));
         case.map_or(self.work, |(_, _, work)| *work)
+    }
+
+    /// How many frames after it came a frame leaves under these settings.
+    pub fn latency(&self, settings: &Settings) -> u32 {
+        if self.keeps_times.under(settings) { self.delay.under(settings) } else { 0 }
     }
 
     /// Whether it has an implementation for this space.

@@ -40,7 +40,7 @@ pub(super) fn depths(net: &Net<'_>) -> Depths {
             // A millionth of a frame is rounding, not a frame.
             needed[wire] = (frames - 1e-6).ceil().max(0.0) as u64 + 1;
         }
-        let held = f64::from(node.entry.delay.under(&node.settings));
+        let held = f64::from(node.entry.latency(&node.settings));
         let rate = net.lead_wire(at).and_then(|w| net.wires[w].content.rate());
         latency[at] = fires + held / per_second(rate);
     }

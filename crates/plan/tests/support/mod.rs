@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use vramp_plan::catalog::{
     Catalog, Class, Direction, Entry, Fallback, Family, FormatRule, Frames, Input, Kernel, KernelRule, Liveness,
-    NoProbe, Output, PortMedia, RateRule, Setting, SizeRule, Units, ValueType, Work,
+    NoProbe, Output, PortMedia, RateRule, Setting, SizeRule, Units, ValueType, When, Work,
 };
 use vramp_plan::{ANY_SIDE, Format, Graph, GraphSpec, HandlerSpec, Profile, Space};
 
@@ -147,6 +147,7 @@ pub static ENTRIES: &[Entry] = &[
         name: "delay",
         settings: &[setting("frames", ValueType::Int { min: 0, max: 1000 }, "1")],
         delay: Frames::Setting("frames"),
+        keeps_times: When::Always,
         stateful: true,
         ..Entry::CONTROL
     },

@@ -55,7 +55,7 @@ pub(crate) struct Recovery {
     pub(crate) reopen: Option<Reopen>,
     pub(crate) player: MakePlayer,
     pub(crate) devices: Arc<Devices>,
-    /// Frames of the lane at which the device is destroyed, to see what becomes of it.
+    /// The device is destroyed when it has been given so many frames, to see what becomes of it.
     pub(crate) lose_at: VecDeque<u64>,
     /// How long the device stays away at first.
     pub(crate) first_pause: Duration,
@@ -224,9 +224,9 @@ impl Lane {
         Ok(())
     }
 
-    /// Destroys the device where that was asked for at this frame.
+    /// Destroys the device if that was asked for after as many frames as it has been given.
     pub(super) fn lose_on_purpose(&mut self) {
-        let taken = self.nodes().map(Node::taken).max().unwrap_or(0);
+        let taken: u64 = self.nodes().filter(|node| node.enters_device()).map(Node::taken).sum();
         let Some(recovery) = &mut self.recovery else { return };
         if self.playing.is_some() && recovery.lose_at.front().is_some_and(|at| *at <= taken) {
             recovery.lose_at.pop_front();

@@ -15,26 +15,27 @@ use crate::workplace::{Wanted, Workplace};
 use super::Node;
 
 impl Node {
-    /// Calls the handler on what was given, once more where that is the policy.
+    /// Calls the handler on what was given, and once more for each member that fails and whose policy is to retry. A
+    /// group goes on with the member that failed, so that no other one is asked twice for a frame.
     pub(super) fn call(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
         // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
-        let retries = self.retries;
-        let spare = if retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
-        let outcome = self.call_once(now, workplace);
-        if outcome.is_err() && !self.has_to_repeat() && retries && self.failed_policy() == OnError::Retry {
+        let spare = if self.retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
+        let mut outcome = self.call_once(now, workplace);
+        let supplied_again = self.supplied_again;
+        let mut tried = None;
+        while let Err(error) = &outcome
+            && !self.has_to_repeat()
+            && self.members[self.blamed(error)].on_error == OnError::Retry
+            && tried < Some(self.blamed(error))
+        {
+            tried = Some(self.blamed(error));
             if let Some(given) = self.given.get_mut(self.inputs.lead()) {
-                *given = spare;
+                given.clone_from(&spare);
             }
-            let supplied_again = self.supplied_again;
-            let outcome = self.call_once(now, workplace);
+            outcome = self.call_once(now, workplace);
             self.supplied_again = supplied_again;
-            return outcome;
         }
         outcome
-    }
-
-    pub(super) fn failed_policy(&self) -> OnError {
-        self.members[self.handler.failed_member().min(self.members.len() - 1)].on_error
     }
 
     fn call_once(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {

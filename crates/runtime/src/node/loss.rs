@@ -14,6 +14,7 @@ use vramp_plan::{Shader, Space};
 use crate::failure::{Failure, catch};
 use crate::frame::Frame;
 use crate::handler::{HandlerError, Now};
+use crate::inputs::Known;
 use crate::ring::Slot;
 use crate::workplace::Workplace;
 
@@ -101,7 +102,7 @@ impl Node {
         }
         self.counts.lost += 1;
         self.hold_or_send(Slot::lost(now.pts_ns));
-        self.pass_on(Some(now.pts_ns));
+        self.pass_on(Known::at(now.pts_ns));
         Fired::Moved
     }
 

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp_plan::{Memory, OnError, Size, Until};
+use vramp_plan::{Memory, OnError, Size};
 
-use crate::clock::{Clock, Paced};
+use crate::clock::{Clock, Paced, Tick};
 use crate::failure::{Failure, Member, catch};
 use crate::frame::{Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now};
 use crate::holding::Holding;
-use crate::inputs::{Inputs, LeadView};
+use crate::inputs::{Inputs, Known};
 use crate::link::Output;
 use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
@@ -53,25 +53,32 @@ pub enum Fired {
 pub type Replan = Arc<dyn Fn(&str, Size) -> Result<Memory, String> + Send + Sync>;
 
 /// A handler with its links.
-#[expect(clippy::struct_excessive_bools, reason = "two facts of its making and four of its life, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "four facts of its making and four of its life, each by itself")]
 pub struct Node {
     members: Vec<Member>,
     handler: Box<dyn FrameHandler>,
     inputs: Inputs,
     outputs: Vec<Vec<Output<Frame>>>,
-    until: Until,
+    /// Which inputs end it when they end, beside its lead.
+    ends_with: Vec<bool>,
+    /// Which member each input belongs to.
+    input_of: Vec<usize>,
     clock: Option<Clock>,
     pace: Pace,
     planned: Option<(Size, Replan)>,
     limit: u64,
     finishing: Arc<AtomicBool>,
     delay: usize,
+    /// Whether what is held leaves under the number and time of the frame that pushes it out.
+    shifts: bool,
     every: u64,
     places: u64,
     held: Holding,
     sunk_ns: Option<u64>,
     before_ns: Option<i64>,
-    told_ns: Option<i64>,
+    told: Known,
+    /// When the stream that it makes has ended, once it is ending.
+    end_ns: Option<i64>,
     given: Vec<Option<Frame>>,
     made: Vec<Option<Frame>>,
     /// Inputs that supplied a frame once more to the last call.
@@ -83,10 +90,12 @@ pub struct Node {
     is_simple: bool,
     /// Whether a handler of it is tried again when it fails.
     retries: bool,
+    enters_device: bool,
     measuring: Measuring,
     /// Whether its handler has said that there will be no more: what is held still goes.
     ending: bool,
-    reported: bool,
+    /// Members whose failures have been reported.
+    reported: Vec<bool>,
     started: bool,
     over: bool,
     memory: short::Memory,
@@ -112,6 +121,11 @@ impl Node {
     /// Whether it has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// Whether frames come to the device here for the first time.
+    pub(crate) fn enters_device(&self) -> bool {
+        self.enters_device
     }
 
     /// Frames that came, or were due.
@@ -146,7 +160,7 @@ impl Node {
         started.map_err(|error| {
             if self.is_source() {
                 // Those behind it may be in other lanes, and would wait.
-                self.end();
+                self.end(None);
             }
             self.failure(0, error)
         })
@@ -165,8 +179,21 @@ impl Node {
     }
 
     fn failure(&self, frame: u64, error: HandlerError) -> Failure {
-        let member = self.handler.failed_member().min(self.members.len() - 1);
+        let member = self.blamed(&error);
         Failure { handler: self.members[member].name.clone(), frame, error }
+    }
+
+    /// The member that an error is blamed on.
+    fn blamed(&self, error: &HandlerError) -> usize {
+        match error {
+            HandlerError::SideLost { input } => self.input_of[*input],
+            _ => self.last_member(),
+        }
+    }
+
+    /// The member that the last call came to before it failed or filtered its frame out.
+    fn last_member(&self) -> usize {
+        self.handler.failed_member().min(self.members.len() - 1)
     }
 
     /// Fires at most once.
@@ -189,12 +216,12 @@ impl Node {
     fn fire_source(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
         let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
         if done || self.is_unwanted() {
-            return self.end();
+            return self.end(self.before_ns);
         }
         if !self.has_room() {
             return Fired::Stuck;
         }
-        let Some(clock) = &self.clock else { return self.end() };
+        let Some(clock) = &self.clock else { return self.end(self.before_ns) };
         let tick = match clock.due(since_start) {
             Paced::Wait(wait) => return Fired::Wait(wait),
             Paced::Fire(tick) => tick,
@@ -203,11 +230,14 @@ impl Node {
         let certain = self.inputs.are_certain(tick.pts_ns);
         let moved = self.inputs.advance(Some(tick.pts_ns));
         if !certain {
-            let news = self.pass_on(Some(tick.pts_ns - 1));
+            let news = self.pass_on(Known::at(tick.pts_ns - 1));
             return if moved || news { Fired::Moved } else { Fired::Stuck };
         }
-        if self.is_past_the_shortest(tick.pts_ns) {
-            return self.end();
+        if let Some(end_ns) = self.inputs.end_before(tick.pts_ns) {
+            // The source may have ended earlier still, at its last frame.
+            let now = self.now_at(&tick, since_start);
+            let has_ended = catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false);
+            return self.end(if has_ended { end_ns.min(self.before_ns) } else { end_ns });
         }
         if let Err(starved) = self.set_aside(tick.number, workplace) {
             return starved;
@@ -215,16 +245,21 @@ impl Node {
         if let Some(clock) = &mut self.clock {
             clock.fired(&tick, since_start);
         }
-        let birth = self.pace.birth(since_start, &tick);
-        let now = Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth };
+        let now = self.now_at(&tick, since_start);
         if self.inputs.lack_one() {
             workplace.clear_aside();
             self.counts.taken += 1;
+            self.before_ns = Some(now.pts_ns);
             return self.lack(now, workplace);
         }
         let outcome = self.call(now, workplace);
         workplace.clear_aside();
         self.follow_clock(now, outcome, workplace)
+    }
+
+    fn now_at(&mut self, tick: &Tick, since_start: Duration) -> Now {
+        let birth = self.pace.birth(since_start, tick);
+        Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth }
     }
 
     /// What becomes of a source's call.
@@ -236,9 +271,10 @@ impl Node {
     ) -> Fired {
         match outcome {
             Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
-            Ok((Flow::Ended, _)) => self.end(),
+            Ok((Flow::Ended, _)) => self.end(self.before_ns),
             outcome => {
                 self.counts.taken += 1;
+                self.before_ns = Some(now.pts_ns);
                 let outcome = outcome.and_then(|flow| self.follow_size(now.number, workplace).map(|()| flow));
                 self.settle(now, outcome, workplace)
             }
@@ -252,11 +288,6 @@ impl Node {
         self.counts.taken.is_multiple_of(NOW_AND_THEN)
             && self.outputs.iter().flatten().next().is_some()
             && self.outputs.iter().flatten().all(Output::is_closed)
-    }
-
-    /// Whether the shortest input has ended before this time, and that is the end.
-    fn is_past_the_shortest(&self, at_ns: i64) -> bool {
-        self.until == Until::Shortest && self.inputs.another_ended_before(at_ns)
     }
 
     /// Has the graph planned anew where a source's frames change their size.
@@ -278,7 +309,7 @@ impl Node {
 
     fn fire_lead(&mut self, workplace: &mut Workplace) -> Fired {
         if self.is_unwanted() {
-            return self.end();
+            return self.end(None);
         }
         if self.ending {
             return self.flush();
@@ -287,41 +318,35 @@ impl Node {
         if self.is_simple && self.held.is_empty() && self.has_room() {
             return match self.inputs.take_or_look() {
                 Some(Ok(slot)) => self.fire_slot(slot, workplace),
-                Some(Err(LeadView { over: false, known_ns, .. })) => {
-                    if self.pass_on(known_ns) {
-                        Fired::Moved
-                    } else {
-                        Fired::Stuck
+                Some(Err(lead)) => {
+                    let news = self.pass_on(lead.known);
+                    match self.inputs.end_ns(&lead) {
+                        Some(end_ns) => self.finish(end_ns),
+                        None if news => Fired::Moved,
+                        None => Fired::Stuck,
                     }
                 }
-                Some(Err(LeadView { known_ns, .. })) => {
-                    self.pass_on(known_ns);
-                    self.flush()
-                }
-                None => self.flush(),
+                None => self.finish(None),
             };
         }
-        let Some(LeadView { head_ns, known_ns, over }) = self.inputs.look() else { return self.end() };
+        let Some(lead) = self.inputs.look() else { return self.end(None) };
+        let head_ns = lead.head_ns;
         // Asked before looking what is there: what comes in between would be certain, and not taken.
         let certain = head_ns.is_some_and(|at| self.inputs.are_certain(at));
-        let moved = self.inputs.advance(head_ns.or(known_ns));
+        let moved = self.inputs.advance(head_ns.or(lead.known.certain_ns));
         if self.is_due() {
             let released = self.release_due();
             self.stats.show(&self.counts);
             return if released || moved { Fired::Moved } else { Fired::Stuck };
         }
-        if over {
-            // How far it went is told before its end: `until=shortest` behind it goes by that.
-            self.pass_on(known_ns);
-        }
-        if over || head_ns.is_some_and(|at| certain && self.is_past_the_shortest(at)) {
-            return self.flush();
+        if let Some(end_ns) = self.inputs.end_ns(&lead) {
+            return self.finish(end_ns);
         }
         let ready = certain && (!self.sends_next() || self.has_room());
         match if ready { self.inputs.take_lead() } else { None } {
             Some(slot) => self.fire_slot(slot, workplace),
             None => {
-                let news = self.pass_on(head_ns.map(|at| at - 1).or(known_ns));
+                let news = self.pass_on(lead.before_head());
                 if moved || news { Fired::Moved } else { Fired::Stuck }
             }
         }
@@ -337,7 +362,8 @@ impl Node {
                 if kept > 0 {
                     self.hold_or_send(Slot::Empty { count: kept, first_ns, last_ns, lost });
                 }
-                self.pass_on(Some(last_ns));
+                // How long the stream lasts is known from the lead's frames and watermarks alone.
+                self.pass_on(Known { certain_ns: Some(last_ns), lasts_ns: None });
                 Fired::Moved
             }
         }
@@ -349,7 +375,7 @@ impl Node {
         self.places += 1;
         if !keep {
             self.counts.filtered += 1;
-            self.pass_on(Some(pts_ns));
+            self.pass_on(Known::at(pts_ns));
             return Fired::Moved;
         }
         let meta = frame.meta();
@@ -374,9 +400,9 @@ impl Node {
         match outcome {
             Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
             Ok((Flow::Ended, _)) => {
-                self.counts.filtered += 1;
+                self.count_filtered();
                 self.ending = true;
-                self.flush()
+                self.finish(Some(now.pts_ns - 1))
             }
             outcome => self.settle(now, outcome, workplace),
         }
@@ -386,6 +412,8 @@ impl Node {
     fn settle(&mut self, now: Now, outcome: Result<(Flow, bool), HandlerError>, workplace: &Workplace) -> Fired {
         let pts_ns = now.pts_ns;
         self.counts.repeats += self.supplied_again;
+        // A frame on every output says as much as a watermark would.
+        let mut all_sent = false;
         match outcome {
             Ok((Flow::Produced, true)) => {
                 self.counts.held += 1;
@@ -397,6 +425,7 @@ impl Node {
                     let made = self.made.first_mut().and_then(Option::take);
                     self.hold_or_send(made.map_or(Slot::empty(pts_ns), |frame| Slot::Frame { pts_ns, frame }));
                 } else {
+                    all_sent = self.made.iter().all(Option::is_some);
                     for output in 0..self.outputs.len() {
                         let made = self.made[output].take();
                         let slot = made.map_or(Slot::empty(pts_ns), |frame| Slot::Frame { pts_ns, frame });
@@ -406,7 +435,7 @@ impl Node {
             }
             Ok((Flow::Filtered | Flow::Ended, _)) => {
                 self.made.fill(None);
-                self.counts.filtered += 1;
+                self.count_filtered();
                 self.hold_or_send(Slot::empty(pts_ns));
             }
             Err(error) if error.trouble().is_some() => {
@@ -418,35 +447,47 @@ impl Node {
             }
             Err(error) => {
                 self.made.fill(None);
-                self.counts.failed += 1;
+                self.count_failed(&error);
                 self.hold_or_send(Slot::empty(pts_ns));
                 if let Some(failure) = self.report(now.number, error, workplace) {
                     if self.is_source() {
                         // What it has sent is whole and arrives.
-                        self.end();
+                        self.end(self.before_ns);
                     }
                     return Fired::Failed(failure);
                 }
             }
         }
-        if self.held.is_empty() {
-            // The place that was just sent says as much as a watermark would.
-            self.told_ns = self.told_ns.max(Some(pts_ns));
+        if all_sent {
+            self.told = Known::at(pts_ns);
         } else {
-            self.pass_on(Some(pts_ns));
+            self.pass_on(Known::at(pts_ns));
         }
         debug_assert!(self.counts.is_conserved(), "{}: {:?}", self.name(), self.counts);
         Fired::Moved
     }
 
-    /// Tells of a failure, once; hands it back where the run is to stop for it.
+    /// Counts a frame that the last call failed on.
+    fn count_failed(&mut self, error: &HandlerError) {
+        self.counts.failed += 1;
+        self.stats.failed_in(self.blamed(error));
+    }
+
+    /// Counts a frame that the last call filtered out.
+    fn count_filtered(&mut self) {
+        self.counts.filtered += 1;
+        self.stats.filtered_in(self.last_member());
+    }
+
+    /// Reports a failure, once per member; hands it back where the run is to stop for it.
     fn report(&mut self, frame: u64, error: HandlerError, workplace: &Workplace) -> Option<Failure> {
-        let policy = self.failed_policy();
+        let member = self.blamed(&error);
+        let policy = self.members[member].on_error;
         let failure = self.failure(frame, error);
         if policy == OnError::Stop {
             return Some(failure);
         }
-        if !std::mem::replace(&mut self.reported, true) {
+        if !std::mem::replace(&mut self.reported[member], true) {
             let Failure { handler, error, .. } = &failure;
             workplace.report(&Event::Failed { handler: handler.clone(), frame, error: error.to_string(), policy });
         }
@@ -465,15 +506,15 @@ impl Node {
             }
             Err(error) => {
                 self.counts.held -= 1;
-                self.counts.failed += 1;
+                self.count_failed(&error);
                 failure = self.report(now.number, error, workplace);
                 Slot::empty(now.pts_ns)
             }
         };
         self.held.arrive(slot);
         self.release_due();
-        let oldest = self.held.first_ns();
-        self.pass_on(Some(oldest.map_or(now.pts_ns, |oldest| oldest - 1)));
+        let oldest = self.held.first_frame_ns();
+        self.pass_on(Known::at(oldest.map_or(now.pts_ns, |oldest| oldest - 1)));
         self.stats.show(&self.counts);
         failure
     }

@@ -5,7 +5,8 @@
 //!
 //! Always: places leave in the order they came; nothing is sent without room; what is known is told once.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Meta};
+use crate::inputs::Known;
 use crate::link::Output;
 use crate::ring::{Sent, Slot};
 
@@ -16,11 +17,62 @@ impl Node {
     pub(super) fn hold_or_send(&mut self, slot: Slot<Frame>) {
         if self.delay == 0 && self.held.is_empty() {
             self.send_everywhere(slot);
-            return;
+        } else if self.shifts {
+            self.shift(slot);
+        } else {
+            self.count_held(&slot, true);
+            self.held.push(slot);
+            self.release_due();
         }
+    }
+
+    /// Holds a slot back and sends the picture of `delay` places before under its number and time. A place without a frame
+    /// has no time to lend, so the picture that is due there is dropped.
+    fn shift(&mut self, slot: Slot<Frame>) {
+        let (first_ns, last_ns) = (slot.first_ns(), slot.last_ns());
+        let now = match &slot {
+            Slot::Frame { frame, .. } => Some(*frame.meta()),
+            Slot::Empty { .. } => None,
+        };
         self.count_held(&slot, true);
         self.held.push(slot);
-        self.release_due();
+        let (mut count, mut lost) = (0, false);
+        while self.held.places() > self.delay as u64
+            && let Some(older) = self.held.pop()
+        {
+            match (older, now) {
+                (Slot::Frame { mut frame, .. }, Some(now)) => {
+                    self.counts.held -= 1;
+                    self.counts.emitted += 1;
+                    let own = *frame.meta();
+                    frame.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+                    self.send_everywhere(Slot::Frame { pts_ns: now.pts_ns, frame });
+                    return;
+                }
+                (Slot::Frame { .. }, None) => {
+                    self.counts.held -= 1;
+                    self.counts.filtered += 1;
+                    count += 1;
+                }
+                (Slot::Empty { count: more, lost: also, .. }, _) => {
+                    count += more;
+                    lost |= also;
+                }
+            }
+        }
+        if count > 0 {
+            self.send_everywhere(Slot::Empty { count, first_ns, last_ns, lost });
+        }
+    }
+
+    /// Drops what is held: no place comes any more under which it could be sent, or no consumer is left.
+    fn drop_held(&mut self) {
+        while let Some(slot) = self.held.pop() {
+            if let Slot::Frame { .. } = slot {
+                self.counts.held -= 1;
+                self.counts.filtered += 1;
+            }
+        }
     }
 
     /// Whether the oldest place that is held has been held long enough, and is there.
@@ -84,13 +136,20 @@ impl Node {
         debug_assert!(!refused, "{} fired without room", self.name());
     }
 
-    /// Says what is known: nothing will come before the oldest place that is held, or up to this time.
-    pub(super) fn pass_on(&mut self, known_ns: Option<i64>) -> bool {
-        let known_ns = self.held.first_ns().map_or(known_ns, |oldest| Some(oldest - 1).min(known_ns));
-        let news = known_ns > self.told_ns;
-        if let (true, Some(known)) = (news, known_ns) {
-            self.told_ns = known_ns;
-            self.outputs.iter().flatten().for_each(|link| link.watermark(known));
+    /// Says what is known: nothing will come before the oldest frame that is held, or up to this time.
+    pub(super) fn pass_on(&mut self, known: Known) -> bool {
+        let mut known = self.inputs.limit(known);
+        if let Some(oldest) = self.held.first_frame_ns().filter(|_| !self.shifts) {
+            known = known.up_to(oldest - 1);
+        }
+        let told = Known {
+            certain_ns: self.told.certain_ns.max(known.certain_ns),
+            lasts_ns: self.told.lasts_ns.max(known.lasts_ns),
+        };
+        let news = told != self.told;
+        self.told = told;
+        if let (true, Some(certain_ns)) = (news, told.certain_ns) {
+            self.outputs.iter().flatten().for_each(|link| link.watermark(certain_ns, told.lasts_ns));
         }
         news
     }
@@ -100,14 +159,19 @@ impl Node {
         self.outputs.iter().flatten().all(|link| link.room() > self.held.awaited())
     }
 
+    /// Sends what is held and then ends, as a stream that lasted until this time.
+    pub(super) fn finish(&mut self, end_ns: Option<i64>) -> Fired {
+        self.end_ns = end_ns;
+        self.flush()
+    }
+
     /// Sends what is held, one place at a time, and then ends.
     pub(super) fn flush(&mut self) -> Fired {
+        if self.shifts {
+            self.drop_held();
+        }
         if self.held.is_empty() {
-            // How far it went is told before its end: `until=shortest` behind it goes by that.
-            if let Some(lead) = self.inputs.look() {
-                self.pass_on(lead.known_ns);
-            }
-            return self.end();
+            return self.end(self.end_ns);
         }
         if !self.held.is_there() || !self.outputs.iter().flatten().all(Output::has_room) {
             return Fired::Stuck;
@@ -117,9 +181,10 @@ impl Node {
         Fired::Moved
     }
 
-    pub(super) fn end(&mut self) -> Fired {
+    pub(super) fn end(&mut self, end_ns: Option<i64>) -> Fired {
         self.forget_call();
-        self.outputs.iter().flatten().for_each(Output::end);
+        self.drop_held();
+        self.outputs.iter().flatten().for_each(|link| link.end(end_ns));
         self.inputs.close();
         self.over = true;
         self.stats.show(&self.counts);

@@ -72,7 +72,7 @@ impl Node {
             if self.memory.short.is_none() {
                 workplace.count_wait();
             }
-            let handler = self.members[self.handler.failed_member().min(self.members.len() - 1)].name.clone();
+            let handler = self.members[self.last_member()].name.clone();
             let short = Shortage { handler, frame, space, needed_bytes, available_bytes, budget_bytes };
             self.memory.short = Some(short);
         }
@@ -123,7 +123,10 @@ impl Node {
             self.counts.held -= 1;
         }
         if self.inputs.lack_one() {
-            self.counts.taken += u64::from(!led);
+            if !led {
+                self.counts.taken += 1;
+                self.before_ns = Some(now.pts_ns);
+            }
             self.given.fill(None);
             return self.lack(now, workplace);
         }

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use vramp_plan::{OnError, Policy, Size, Until};
+use vramp_plan::{OnError, Policy, Size};
 
 use crate::clock::Clock;
 use crate::failure::Member;
 use crate::frame::{Birth, Frame};
 use crate::handler::{FrameHandler, Now};
 use crate::holding::Holding;
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, Known};
 use crate::link::{Input, Output};
-use crate::monitor::{Measuring, NodeCounts};
+use crate::monitor::{Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
 
 use super::{Node, Replan};
@@ -29,35 +29,40 @@ impl Node {
     /// A node of several handlers that run as one.
     pub fn of(members: Vec<Member>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
         let retries = members.iter().any(|member| member.on_error == OnError::Retry);
+        let count = members.len();
         Node {
             members,
             handler,
             inputs: Inputs::new(inputs),
             outputs: (0..outputs).map(|_| Vec::new()).collect(),
-            until: Until::default(),
+            ends_with: vec![false; inputs],
+            input_of: vec![0; inputs],
             clock: None,
             pace: Pace::default(),
             planned: None,
             limit: u64::MAX,
             finishing: Arc::default(),
             delay: 0,
+            shifts: false,
             every: 1,
             places: 0,
             held: Holding::default(),
             sunk_ns: None,
             before_ns: None,
-            told_ns: None,
+            told: Known::default(),
+            end_ns: None,
             given: vec![None; inputs],
             made: vec![None; outputs],
             supplied_again: 0,
             counts: NodeCounts::default(),
-            stats: Arc::default(),
+            stats: Arc::new(NodeStats::of(count)),
             last: Now { number: 0, pts_ns: 0, delta_ns: 0, birth: Birth::default() },
             is_simple: inputs == 1,
             retries,
+            enters_device: false,
             measuring: Measuring::default(),
             ending: false,
-            reported: false,
+            reported: vec![false; count],
             started: false,
             over: false,
             memory: super::short::Memory::default(),
@@ -71,10 +76,17 @@ impl Node {
         self
     }
 
-    /// Says when it ends.
+    /// Ends it with this input as well as with its lead (`until=shortest`). Said before the input is connected.
     #[must_use]
-    pub fn until(mut self, until: Until) -> Node {
-        self.until = until;
+    pub fn ends_with(mut self, input: usize) -> Node {
+        self.ends_with[input] = true;
+        self
+    }
+
+    /// Says which of its handlers each input belongs to; all to the first if this is not said.
+    #[must_use]
+    pub fn input_of(mut self, members: Vec<usize>) -> Node {
+        self.input_of = members;
         self
     }
 
@@ -117,7 +129,7 @@ impl Node {
         self
     }
 
-    /// Holds back this many places, and lets one in `every` pass.
+    /// Holds back this many places, and lets one in `every` pass. What is held leaves under its own time.
     #[must_use]
     pub fn pacing(mut self, delay: usize, every: u64) -> Node {
         (self.delay, self.every) = (delay, every.max(1));
@@ -126,9 +138,23 @@ impl Node {
         self
     }
 
+    /// What is held back leaves under the number and time of the frame that pushes it out: an older picture now.
+    #[must_use]
+    pub fn shifting(mut self) -> Node {
+        self.shifts = self.delay > 0;
+        self
+    }
+
+    /// Says that frames come to the device here for the first time.
+    #[must_use]
+    pub(crate) fn entering_device(mut self, enters: bool) -> Node {
+        self.enters_device = enters;
+        self
+    }
+
     /// Connects an input.
     pub fn connect_input(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
-        self.inputs.connect(input, link, policy);
+        self.inputs.connect(input, link, policy, self.ends_with[input]);
     }
 
     /// Connects an output to one more link.

@@ -21,7 +21,7 @@ use crate::device_time::DeviceTimes;
 use crate::devices::Devices;
 use crate::failure::Member;
 use crate::frame::Meta;
-use crate::group::{Group, Ports};
+use crate::group::{Group, Ports, Side};
 use crate::handler::{DeviceError, FrameHandler, HandlerError};
 use crate::heap::Tally;
 use crate::kind::{Setup, Worker};
@@ -121,7 +121,8 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     for at in 0..units.len() {
         let node = make_node(&wishes, &planned, &units[at], &stop, &replanned).await?;
         let owner = pool.enter(&node.name());
-        units[at].node = Some(node.remembered_as(owner, left_behind(plan, &planned, &units, at)));
+        let node = node.remembered_as(owner, left_behind(plan, &planned, &units, at));
+        units[at].node = Some(node.entering_device(enters_device(plan, &units[at], at, &ramps)));
     }
     let mut wiring = Wiring {
         units: &mut units,
@@ -403,6 +404,28 @@ fn add_ramps(plan: &Plan, planned: &[Planned<'_>], units: &mut Vec<Unit>, unit_o
     found
 }
 
+/// Whether frames come to the device in a unit for the first time: from its own source, or up from handlers none of which
+/// has been on the device.
+fn enters_device(plan: &Plan, unit: &Unit, at: usize, ramps: &[usize]) -> bool {
+    if !plan.lanes[unit.lane].device {
+        return false;
+    }
+    let Some(ramp) = ramps.iter().position(|ramp| *ramp == at) else {
+        return unit.handlers.first().is_some_and(|first| plan.links.iter().all(|link| link.to.handler != *first));
+    };
+    let mut waiting = vec![plan.ramps[ramp].from.handler];
+    let mut seen = vec![false; plan.handlers.len()];
+    while let Some(handler) = waiting.pop() {
+        if plan.lanes[plan.handlers[handler].lane].device {
+            return false;
+        }
+        if !std::mem::replace(&mut seen[handler], true) {
+            waiting.extend(plan.links.iter().filter(|link| link.to.handler == handler).map(|link| link.from.handler));
+        }
+    }
+    plan.ramps[ramp].direction == Direction::Up
+}
+
 async fn make_node(
     wishes: &PipelineBuilder<'_>,
     planned: &[Planned<'_>],
@@ -442,6 +465,7 @@ async fn make_node(
             Worker::Frames(_) => return Err(PrepareError::NotPixels { handler: name(*at) }),
         }
     }
+    let member_of = |at: usize| unit.handlers.iter().position(|handler| *handler == at).unwrap_or(0);
     let handler = match whole {
         Some(handler) => handler,
         None => {
@@ -453,7 +477,10 @@ async fn make_node(
             let coming = planned[first].inputs.first().and_then(Option::as_ref);
             let ports = Ports {
                 source: port(first, 0),
-                sides: sides.filter(is_linked).filter_map(|(at, p)| port(at, p)).collect(),
+                sides: sides
+                    .filter(is_linked)
+                    .filter_map(|(at, p)| Some(Side { port: port(at, p)?, member: member_of(at) }))
+                    .collect(),
                 size: size(coming.or(planned[first].outputs.first().and_then(Option::as_ref)))
                     .unwrap_or(Size { width: 1, height: 1 }),
             };
@@ -469,17 +496,21 @@ async fn make_node(
         }
     };
     let outputs = planned[*unit.handlers.last().unwrap_or(&first)].entry.outputs.len();
-    let mut node = Node::of(members, handler, unit.inputs.len(), outputs);
+    let input_of = unit.inputs.iter().map(|(at, _)| member_of(*at)).collect();
+    let mut node = Node::of(members, handler, unit.inputs.len(), outputs).input_of(input_of);
     let lead = (first, planned[first].lead());
     if let Some(lead) = unit.inputs.iter().position(|input| *input == lead) {
         node = node.lead(lead);
     }
-    if unit.handlers.iter().any(|at| planned[*at].written.is_some_and(|w| w.until == Until::Shortest)) {
-        node = node.until(Until::Shortest);
+    let ends = |at: usize| planned[at].written.is_some_and(|written| written.until == Until::Shortest);
+    for (input, _) in unit.inputs.iter().enumerate().filter(|(_, (at, _))| ends(*at)) {
+        node = node.ends_with(input);
     }
-    let (delay, every) = (planned[first].entry.delay, planned[first].entry.every);
-    let (delay, every) = (delay.under(&planned[first].settings), every.under(&planned[first].settings));
-    node = node.pacing(delay as usize, u64::from(every.max(1)));
+    let (entry, settings) = (planned[first].entry, &planned[first].settings);
+    node = node.pacing(entry.delay.under(settings) as usize, u64::from(entry.every.under(settings).max(1)));
+    if entry.latency(settings) == 0 {
+        node = node.shifting();
+    }
     if planned[first].is_source() {
         node = source(wishes, &planned[first], node, stop, replanned);
         let content = planned[first].outputs.iter().flatten().find_map(Content::frame);

@@ -268,20 +268,22 @@ impl Watched {
 
     fn handlers(&self) -> Vec<HandlerTime> {
         let of = |node: &WatchedNode| {
-            let counts = node.stats.counts();
             let alone = node.names.len() == 1;
             let time = if alone { us(time(node)) } else { None };
-            let each = |name: &String| HandlerTime {
-                name: name.clone(),
-                calls: counts.taken,
-                errors: counts.failed,
-                lost: counts.lost,
-                emitted: counts.emitted,
-                filtered: counts.filtered,
-                held: counts.held,
-                p50_us: time,
+            let each = |(at, name): (usize, &String)| {
+                let counts = node.stats.counts_of(at);
+                HandlerTime {
+                    name: name.clone(),
+                    calls: counts.taken,
+                    errors: counts.failed,
+                    lost: counts.lost,
+                    emitted: counts.emitted,
+                    filtered: counts.filtered,
+                    held: counts.held,
+                    p50_us: time,
+                }
             };
-            node.names.iter().map(each).collect::<Vec<_>>()
+            node.names.iter().enumerate().map(each).collect::<Vec<_>>()
         };
         self.nodes.iter().filter(|node| !node.names.is_empty()).flat_map(of).collect()
     }

@@ -355,18 +355,30 @@ impl<'a> Session<'a> {
 
     /// Decides, without opening a device.
     pub fn plan(&self) -> Result<Plan, SessionError> {
-        let (profile, warning) = self.figures_and_warning()?;
-        let mut plan = self.planner(self.graph, &profile).decide()?;
+        Ok(self.decided()?.1)
+    }
+
+    /// The figures and the plan. Where a class of devices would have too little memory, the adapter's own counts.
+    fn decided(&self) -> Result<(Profile, Plan), SessionError> {
+        let (mut profile, warning) = self.figures_and_warning()?;
+        let mut decided = self.planner(self.graph, &profile).decide();
+        if let Err(NoPlan::Memory { space: Space::Gpu, .. }) = &decided
+            && (&self.profile, self.gpu_memory_bytes) == (&None, None)
+            && let Ok(chosen) = machine::chosen(&self.choice)
+            && let Some(real) = machine::with_real_memory(profile.clone(), &chosen.adapter)
+        {
+            profile = real;
+            decided = self.planner(self.graph, &profile).decide();
+        }
+        let mut plan = decided?;
         plan.warnings.extend(warning);
-        Ok(plan)
+        Ok((profile, plan))
     }
 
     /// Decides, opens the device if the plan uses one, and makes everything ready. Where nobody insists on a device and
     /// it cannot be opened, the cpu does it all, and the plan's warnings say so.
     pub fn prepare(&self) -> Result<Prepared, SessionError> {
-        let (profile, warning) = self.figures_and_warning()?;
-        let mut plan = self.planner(self.graph, &profile).decide()?;
-        plan.warnings.extend(warning);
+        let (profile, plan) = self.decided()?;
         if !plan.lanes.iter().any(|lane| lane.device) {
             let pipeline = self.pipeline(&plan, &profile, None, None)?;
             return Ok(Prepared { plan, device: None, pipeline });

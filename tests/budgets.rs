@@ -157,7 +157,21 @@ const PIPELINES: &[&str] = &[
     "feed size=64x48 name=p ! blur ! mix name=m ! null; p. ! delay frames=4 ! m.b",
     "pattern size=64x48 ! blur ! convert rgb8 ! convert rgba8 ! invert ! null",
     "changing size=64x64 ! blur ! null",
+    // Small data: tables, weights, letters.
+    "pattern size=1x1 ! resize size=65536x1 filter=area ! resize size=1x1 filter=lanczos ! null",
+    "pattern size=1x1 ! resize size=3000x1 ! resize size=1x1 filter=nearest ! null",
+    "pattern size=200x150 ! text \"{fps} {frame} {time} {size}\\nand more\" size=12 ! fps ! waveform ! null",
+    "pattern size=64x48 ! warp 1,0,0,0,1,0 ! convolve 0,0,0,0,1,0,0,0,0 ! sharpen ! null",
 ];
+
+#[test]
+fn many_small_sources_are_planned_for() {
+    let one = |seed: usize| format!("pattern size=1x1 seed={seed} ! null");
+    let text = (0..64).map(one).collect::<Vec<_>>().join("; ");
+    let memory = ended(&text, run(&text, |session| session.only(Space::Gpu).frames(5))).memory;
+    let ratio = memory.gpu_peak_bytes as f64 / memory.gpu_planned_bytes as f64;
+    assert!((0.25..=1.25).contains(&ratio), "{memory:?}");
+}
 
 #[test]
 fn pools_need_what_was_planned() {
@@ -429,6 +443,29 @@ fn what_can_never_fit_ends_with_who_needs_it_and_who_holds_the_rest() {
     let (_, outcome) = run_within("feed size=16x16 ! flip ! blur ! null", Space::Gpu, 1 << 20, 3 * FRAME);
     let words = outcome.error.expect("a blur alone needs four").to_string();
     assert!(words.contains("bytes of gpu memory are needed") && words.contains(" holds "), "{words}");
+}
+
+#[test]
+fn what_is_available_and_what_is_held_come_to_the_budget() {
+    // A frame of 65536 pixels, what its kernel keeps between two passes, and its weights.
+    let text = "feed size=16x16 ! resize size=65536x1 filter=area ! null";
+    let mut told = 0;
+    for budget in (0..60).map(|at| 4096 + at * 32_768) {
+        let kinds = all_kinds(&Arc::default());
+        let graph = read(text, &kinds);
+        let session = Session::of(&graph, &kinds).profile(Profile::shipped("discrete").expect("it ships"));
+        // Planned without the budget, as if more were there.
+        let session = session.only(Space::Gpu).frames(3);
+        let prepared = session.prepare_on(&noop(budget)).unwrap_or_else(|error| panic!("{error}"));
+        let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+        let Some(RunError::Failed(failure)) = &outcome.error else { continue };
+        let HandlerError::OutOfMemory(short) = &failure.error else { panic!("{failure}") };
+        let held: u64 = short.holders.iter().map(|holder| holder.bytes).sum();
+        assert_eq!(short.available_bytes + held, short.budget_bytes, "{failure}");
+        assert!(short.needed_bytes > short.available_bytes, "{failure}");
+        told += 1;
+    }
+    assert!(told > 10, "{told}");
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct PlannedHandler {
     pub group: Option<usize>,
     /// What it computes on a frame, without the pass over memory that its group shares.
     pub cost_ns: u64,
+    /// Bytes of small data that its kernel reads; 0 on the host, where they are a part of its parameters.
+    pub small_bytes: u64,
 }
 
 /// A port of a planned handler.

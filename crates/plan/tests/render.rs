@@ -25,7 +25,7 @@ fn handler(name: &str, space: Space, lane: usize, group: Option<usize>, cost_ns:
         "blur" => ("blur", Family::Filter),
         _ => ("invert", Family::Filter),
     };
-    PlannedHandler { name: name.to_owned(), kind, family, inserted: false, space, lane, group, cost_ns }
+    PlannedHandler { name: name.to_owned(), kind, family, inserted: false, space, lane, group, cost_ns, small_bytes: 0 }
 }
 
 fn at(handler: usize, port: &'static str) -> PortAt {

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use vramp_gpu::{Buffer, Device, Kernel};
+use vramp_gpu::{Buffer, Device, Kernel, LendError};
 use vramp_kernels::head::First;
 use vramp_kernels::own::OwnKernel;
 use vramp_kernels::stored::{PlaneRows, Stored};
@@ -74,6 +74,8 @@ pub struct Ports {
     pub sides: Vec<Side>,
     /// The size of what comes in where nothing has come yet, and of what a generator makes.
     pub size: Size,
+    /// Bytes of small data that were planned for.
+    pub small_bytes: u64,
 }
 
 /// A picture that a group reads beside its source.
@@ -390,14 +392,18 @@ impl Group {
             None => None,
             Some(kernels) => {
                 let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
-                let made = desk.lend(meta, &self.name)?;
-                let kept = kernels.keep(desk, &self.name, sizes)?;
+                let mut lent = Lent::default();
+                let there = |frame: &Frame| frame.buffer().map_or(0, Buffer::bytes);
+                let made = lent.and(desk.lend(meta, &self.name), there)?;
+                let kept =
+                    lent.and(kernels.keep(desk, &self.name, sizes), |kept| kept.as_ref().map_or(0, Buffer::bytes))?;
                 // A frame that was made on the host while the device was away may still come.
                 let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
                 if let Some(frame) = source.filter(|frame| frame.space() == Space::Cpu) {
-                    *frame = desk.raise(frame.clone(), &self.name)?;
+                    *frame = lent.and(desk.raise(frame.clone(), &self.name), there)?;
                 }
-                kernels.send_small(desk, &self.name, self.params.small())?;
+                let planned = self.ports.small_bytes;
+                lent.and(kernels.send_small(desk, &self.name, self.params.small(), planned), |()| 0)?;
                 Some((made, kept))
             }
         };
@@ -477,6 +483,33 @@ impl Group {
 }
 
 type Sides = SmallVec<[Frame; 8]>;
+
+/// What one call has been lent so far. A call that is refused more gives it all back, so its error asks for all of it: what
+/// is available and what others hold then come to the budget.
+#[derive(Default)]
+struct Lent(u64);
+
+impl Lent {
+    fn and<R, E>(&mut self, lent: Result<R, E>, bytes: impl FnOnce(&R) -> u64) -> Result<R, DeviceError>
+    where
+        DeviceError: From<E>,
+    {
+        match lent.map_err(DeviceError::from) {
+            Ok(lent) => {
+                self.0 += bytes(&lent);
+                Ok(lent)
+            }
+            Err(DeviceError::Lend(mut error)) => {
+                if let LendError::OutOfBudget { needed_bytes, available_bytes, .. } = &mut error {
+                    *needed_bytes += self.0;
+                    *available_bytes += self.0;
+                }
+                Err(DeviceError::Lend(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
 
 impl FrameHandler for Group {
     fn start(&mut self) -> Result<(), HandlerError> {
@@ -604,17 +637,28 @@ impl OnDevice {
     }
 
     /// Brings the small data to the device where they have changed.
-    fn send_small(&mut self, desk: &mut Desk, owner: &Arc<str>, words: &[u32]) -> Result<(), DeviceError> {
+    fn send_small(
+        &mut self,
+        desk: &mut Desk,
+        owner: &Arc<str>,
+        words: &[u32],
+        planned_bytes: u64,
+    ) -> Result<(), DeviceError> {
         if !self.reads_small || (self.small.is_some() && self.small_words == words) {
             return Ok(());
         }
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
-            // Text that grows by a few letters must not need new memory.
-            let wanted = (2 * bytes).next_power_of_two();
-            let fits = wanted <= desk.device().limits().binding_bytes;
-            let small = desk.device().lend(if fits { wanted } else { bytes }, owner)?;
-            desk.device().pool().allow(small.bytes());
+            let fits = |wanted: u64| wanted <= desk.device().limits().binding_bytes;
+            // What is more than was planned for may grow further, such as text by a few letters.
+            let (wanted, planned) = match bytes <= planned_bytes {
+                true => (planned_bytes, true),
+                false => ((2 * bytes).next_power_of_two(), false),
+            };
+            let small = desk.device().lend(if fits(wanted) { wanted } else { bytes }, owner)?;
+            if !planned {
+                desk.device().pool().allow(small.bytes());
+            }
             self.small = Some(small);
         }
         self.small_words.clear();

@@ -80,7 +80,7 @@ fn group(kinds: &[Kind], sides: Vec<usize>) -> Group {
     let source = if matches!(kinds[0], Kind::Noise) { None } else { Some(0) };
     let reads = (0..kinds.len()).filter(|at| matches!(kinds[*at], Kind::Mix));
     let sides = sides.into_iter().zip(reads).map(|(port, member)| Side { port, member }).collect();
-    Group::fuse("group", handlers, Rate::new(30, 1), Ports { source, sides, size: SIZE })
+    Group::fuse("group", handlers, Rate::new(30, 1), Ports { source, sides, size: SIZE, small_bytes: 0 })
 }
 
 /// Runs groups one after another; a group with two inputs gets the first group's frames beside its own.

@@ -46,6 +46,11 @@ impl fmt::Debug for Readings {
     }
 }
 
+/// The host's memory, where Linux tells.
+pub(crate) fn host_memory_bytes() -> Option<u64> {
+    host::memory(std::path::Path::new("/"), "it is the host").memory_bytes.value()
+}
+
 impl Readings {
     /// On this machine.
     pub fn of_this_machine() -> Readings {

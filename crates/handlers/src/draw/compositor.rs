@@ -48,7 +48,7 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("layout"),
     kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),
-    small: true,
+    small: Some(|_, _, size| compositor::most_small_bytes(size)),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     ..Entry::FILTER
 };

@@ -11,7 +11,7 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, Status, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::letters::{Fonts, Piece, Place, Template, Value, Values, Writing};
+use crate::letters::{Fonts, Piece, Place, Template, Value, Values, Writing, coverage_bytes};
 
 use super::line;
 
@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! fps ! null",
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
     // The glyph atlas.
-    small: true,
+    small: Some(small_bytes),
     ..Entry::FILTER
 };
 
@@ -36,6 +36,14 @@ fn touched(_: &catalog::Settings, _: Size, frame: Size) -> f64 {
 
 const GREEN: Pixel = [0, 255, 0, 255];
 const WHITE: Pixel = [255; 4];
+/// Two colours, each of a line and another a few lines below it.
+fn small_bytes(_: &catalog::Settings, _: Size, frame: Size) -> u64 {
+    2 * coverage_bytes(
+        [(12, LARGE_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX)].into_iter(),
+        frame,
+    )
+}
+
 const LARGE_PX: u32 = 36;
 const SMALL_PX: u32 = 18;
 

@@ -33,7 +33,8 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    small: true,
+    // The picture, whose size the file tells; until then as large as it may be.
+    small: Some(|_, _, _| 4 * MOST_PIXELS),
     ..Entry::FILTER
 };
 

@@ -14,7 +14,7 @@ use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, V
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{OFFSET, defaults, int, optional, required};
-use crate::letters::{Fonts, Place, Template, Values, Writing, guarded};
+use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes, guarded};
 
 use super::{color, line, whole};
 
@@ -35,8 +35,8 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("text"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The glyph atlas.
-    small: true,
+    // The coverage of its letters.
+    small: Some(|settings, _, frame| coverage(settings, frame)),
     ..Entry::FILTER
 };
 
@@ -45,6 +45,13 @@ fn touched(settings: &catalog::Settings, _: Size, frame: Size) -> f64 {
     let size_px = settings.int("size").unwrap_or(24) as f64;
     let lines = settings.text("text").unwrap_or_default().lines();
     lines.map(|l| line(l.chars().count(), size_px, frame)).sum::<f64>().min(frame.pixels() as f64)
+}
+
+/// A placeholder is about as long as what replaces it.
+fn coverage(settings: &catalog::Settings, frame: Size) -> u64 {
+    let size_px = settings.int("size").and_then(|size| u32::try_from(size).ok()).unwrap_or(24);
+    let lines = settings.text("text").unwrap_or_default().lines();
+    coverage_bytes(lines.map(|line| (line.chars().count(), size_px)), frame)
 }
 
 struct Text {

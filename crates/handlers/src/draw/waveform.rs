@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry {
         "a running sine, or the picture's own brightness",
     )],
     bare: Some("kind"),
-    small: true,
+    small: Some(|_, _, size| 4 * u64::from(size.width)),
     kernel: KernelRule::By { setting: "kind", cases: &[("luma", Kernel::REDUCTION)], otherwise: Kernel::POINTWISE },
     work: Work {
         class: Class::Draw,

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("sigma"),
     kernel: KernelRule::Reading(Kernel::separable(13), taps),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * taps(settings))) },
-    small: true,
+    small: Some(|_, _, _| blur::MOST_SMALL_BYTES),
     status: Status::Runs,
     ..Entry::FILTER
 };

@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("kernel"),
     kernel: KernelRule::Reading(Kernel::stencil(9), taps),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(taps(settings))) },
-    small: true,
+    small: Some(|settings, _, _| 8 * settings.numbers("kernel").map_or(0, |weights| weights.len() as u64)),
     // What may be left out is found out by the parser; what is there has to fit.
     check: |settings| Settings::read(settings).map_or(Ok(()), |settings| settings.weights().map(drop)),
     status: Status::Runs,

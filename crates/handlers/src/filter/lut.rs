@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("path"),
     // Four corners of a tetrahedron are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
-    small: true,
+    small: Some(|_, _, _| cube::small_bytes(cube::MOST_ALONG)),
     status: Status::Runs,
     ..Entry::FILTER
 };

@@ -42,7 +42,7 @@ pub static ENTRY: Entry = Entry {
         otherwise: Kernel::stencil(4),
     },
     work: Work { class: Class::Sample, units: Units::PerFrameBy(samples) },
-    small: true,
+    small: Some(small_bytes),
     status: Status::Runs,
     ..Entry::FILTER
 };
@@ -73,6 +73,15 @@ struct Resize {
 struct Settings {
     to: Target,
     filter: Filter,
+}
+
+/// Where pixels come from along both sides, and with which weights.
+fn small_bytes(settings: &catalog::Settings, source: Size, size: Size) -> u64 {
+    match settings.word("filter") {
+        Some("area") => resample::most_small_bytes(resample::axis::Filter::Area, source, size),
+        Some("lanczos") => resample::most_small_bytes(resample::axis::Filter::Lanczos, source, size),
+        _ => 4 * (u64::from(size.width) + u64::from(size.height)),
+    }
 }
 
 /// What becomes of a size.

@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("amount"),
     kernel: KernelRule::Always(Kernel::stencil(5)),
     work: Work { class: Class::Tap, units: Units::PerPixel(5.0) },
-    small: true,
+    small: Some(|_, _, _| 8 * 5),
     status: Status::Runs,
     ..Entry::FILTER
 };

@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry {
     check: |settings| settings.numbers("m").map_or(Ok(()), |m| back(m).map(drop)),
     kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
-    small: true,
+    small: Some(|_, _, size| 8 * u64::from(size.width) + 16 * u64::from(size.height)),
     status: Status::Runs,
     ..Entry::FILTER
 };

@@ -20,6 +20,8 @@ pub(crate) use writing::{Place, Writing};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use vramp_plan::Size;
+
 /// Sets text, and takes a panic of the font libraries for what it is: a damaged font. About one in five hundred that
 /// had bytes changed at random made them panic.
 pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, LettersError>) -> Result<R, LettersError> {
@@ -30,6 +32,18 @@ pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, Let
             None => LettersError::Damaged,
         })
     })
+}
+
+/// The most bytes of coverage for lines of so many letters and these sizes, one below the other: letters are seldom wider
+/// than three quarters of their size, and lines are a quarter further apart. A writing takes powers of two.
+pub(crate) fn coverage_bytes(lines: impl Iterator<Item = (usize, u32)>, frame: Size) -> u64 {
+    let (mut width, mut height) = (0, 0);
+    for (letters, size_px) in lines {
+        width = width.max(letters as u64 * u64::from(size_px) * 3 / 4);
+        height += u64::from(size_px) * 5 / 4;
+    }
+    let words = (width.min(frame.width.into()) / 4 + 2) * height.min(frame.height.into());
+    4 * words.next_power_of_two()
 }
 
 /// Glyphs and lines of one text together: more is a mistake, and would make every change of the text slow.

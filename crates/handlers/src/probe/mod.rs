@@ -10,6 +10,7 @@
 
 mod image;
 mod raw;
+mod small;
 mod video;
 mod y4m;
 
@@ -40,6 +41,10 @@ impl Probe for FileProbe {
             "video" => video::probe(path),
             _ => Ok(Probed::default()),
         }
+    }
+
+    fn small_bytes(&self, entry: &Entry, settings: &Settings) -> Option<u64> {
+        small::bytes(entry, settings)
     }
 
     fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {

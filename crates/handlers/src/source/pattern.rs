@@ -15,7 +15,7 @@ use vramp_plan::{Rate, Size};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{defaults, int, optional};
-use crate::letters::{Fonts, Place, Template, Values, Writing};
+use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes};
 
 /// What `pattern` declares.
 pub static ENTRY: Entry = Entry {
@@ -51,7 +51,7 @@ pub static ENTRY: Entry = Entry {
     kernel: KernelRule::Always(Kernel::GENERATOR),
     work: Work { class: Class::Pixel, units: Units::PerPixelBy(work) },
     // The glyphs of the label.
-    small: true,
+    small: Some(small_bytes),
     ..Entry::FILTER
 };
 
@@ -173,8 +173,16 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::pixels(Pattern { settings, state: State { label } }))
 }
 
+const LABEL_PX: u32 = 24;
+
+/// The label of a ball.
+fn small_bytes(settings: &catalog::Settings, _: Size, frame: Size) -> u64 {
+    let labelled = settings.word("kind") == Some("ball") && settings.get("label") == Some(&Value::Bool(true));
+    if labelled { coverage_bytes([(20, LABEL_PX)].into_iter(), frame) } else { 0 }
+}
+
 /// "Frame: n" in the lower left corner.
 fn label(size: Size) -> Result<Writing, crate::letters::LettersError> {
-    let place = Place { x: 20, y: size.height.cast_signed() - 30, size_px: 24 };
+    let place = Place { x: 20, y: size.height.cast_signed() - 30, size_px: LABEL_PX };
     Writing::of(&mut Fonts::embedded(), [255; 4], &[(Template::read("Frame: {frame}")?, place)])
 }

@@ -71,6 +71,8 @@ pub fn small(weights: &[u32]) -> Vec<u32> {
 
 /// Values that are summed at once, in registers.
 const LANES: usize = 32;
+/// The most bytes of small data.
+pub const MOST_SMALL_BYTES: u64 = 4 * MOST_PAIRS as u64;
 /// The most pairs: each has at least two of 256.
 const MOST_PAIRS: usize = 128;
 

@@ -102,6 +102,13 @@ pub fn pack(cells: &[Cell]) -> [u32; 1] {
     [(CELL_WORDS * cells.len()) as u32]
 }
 
+/// The most bytes of small data for an output of this size: no cell is larger than it.
+pub fn most_small_bytes(size: Size) -> u64 {
+    let sides = u64::from(size.width) + u64::from(size.height);
+    let most = MOST_PICTURES as u64;
+    4 * (most * CELL_WORDS as u64 + (1 + most) * sides)
+}
+
 /// The small data for pictures of these sizes in these cells of an output of this size.
 pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
     let mut words = vec![0; CELL_WORDS * cells.len()];

@@ -57,6 +57,12 @@ pub fn pack(filter: Filter, source: Size, size: Size) -> ([u32; 4], Vec<u32>) {
     ([columns.words() as u32, rows.words() as u32, flags, rows_at], small)
 }
 
+/// The most bytes of small data for making `size` from `source`.
+pub fn most_small_bytes(filter: axis::Filter, source: Size, size: Size) -> u64 {
+    let words = |from: u32, to: u32| u64::from(to) * (1 + filter.most_taps(from, to));
+    4 * (words(source.width, size.width) + words(source.height, size.height))
+}
+
 /// The weights of one axis as they lie in small data.
 struct Laid<'a> {
     starts: &'a [u32],

@@ -63,6 +63,12 @@ pub fn pack(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Optio
     Some(Packed { words: [along, bits, 0], small })
 }
 
+/// Bytes of small data of a cube with so many entries along an edge.
+pub fn small_bytes(along: u32) -> u64 {
+    let entries = 2 * u64::from(along.min(MOST_ALONG)).pow(3);
+    4 * (3 * 256 + entries.min(ALL_COLORS as u64))
+}
+
 /// Words of a table that says for every colour what becomes of it.
 const ALL_COLORS: usize = 1 << 24;
 /// The most fraction bits with which full fits 16 bits with a sign.

@@ -45,9 +45,9 @@ pub struct Entry {
     pub work_when: &'static [(&'static str, &'static str, Work)],
     /// Refuses settings that fit one by one but make no sense together, in words.
     pub check: fn(&Settings) -> Result<(), String>,
-    /// Whether its kernel reads small data of its own: a table, glyphs, a logo. All small data of a fused kernel share
-    /// one buffer.
-    pub small: bool,
+    /// How large the small data are that its kernel reads on the device: a table, glyphs, a logo; none if it reads none.
+    /// All small data of a fused kernel share one buffer.
+    pub small: Option<SmallBytes>,
     /// Whether its function is a table of bytes: two such next to each other in a kernel become one.
     pub folds: bool,
     /// Frames it holds back: what leaves is the picture of so many frames before, under the number and time of now.
@@ -69,6 +69,10 @@ pub struct Entry {
     /// How far it is built.
     pub status: Status,
 }
+
+/// At most how many bytes of small data there are under these settings for frames of the second size that are made from
+/// frames of the first.
+pub type SmallBytes = fn(&Settings, Size, Size) -> u64;
 
 /// The families of handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -515,7 +519,7 @@ impl Entry {
         work: Work { class: Class::Pixel, units: Units::PerPixel(1.0) },
         work_when: &[],
         check: |_| Ok(()),
-        small: false,
+        small: None,
         folds: false,
         delay: Frames::Fixed(0),
         keeps_times: When::Never,

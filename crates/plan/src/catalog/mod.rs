@@ -11,7 +11,7 @@ mod setting;
 
 pub use entry::{
     Class, Direction, Entry, Family, FormatRule, Frames, Input, Kernel, KernelKind, KernelRule, Output, PortMedia,
-    RateRule, SizeRule, Status, Units, When, Work,
+    RateRule, SizeRule, SmallBytes, Status, Units, When, Work,
 };
 pub use over::Over;
 pub use probe::{DeclareError, Declared, DeclaredSetting, NoProbe, Probe, ProbeError, Probed};

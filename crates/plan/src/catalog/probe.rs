@@ -85,6 +85,11 @@ pub trait Probe {
     /// Looks at the header of what a source with these settings would read.
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError>;
 
+    /// How large the small data are that a handler makes from a file, such as a logo; none if no file tells.
+    fn small_bytes(&self, _entry: &Entry, _settings: &Settings) -> Option<u64> {
+        None
+    }
+
     /// Looks at the text that a handler with open settings is made from; none where nobody can.
     fn declared(&self, _entry: &Entry, _settings: &Settings) -> Result<Option<Declared>, DeclareError> {
         Ok(None)

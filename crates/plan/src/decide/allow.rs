@@ -180,7 +180,7 @@ impl Buffers {
         let node = &net.nodes[at];
         let read = node.inputs.iter().flatten().filter(|w| net.wires[**w].content.bytes() > 0).count() as u32;
         let written = node.outputs.iter().filter(|c| c.bytes() > 0).count() as u32;
-        Buffers { read, written, small: node.entry.small }
+        Buffers { read, written, small: node.entry.small.is_some() }
     }
 
     /// What a run binds with one more kernel behind it, which no longer stores what the other one loads.

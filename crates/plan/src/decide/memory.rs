@@ -3,7 +3,7 @@
 //! Owns the count of frames that are alive at once: in links, in hands, held by delays, and used by submissions that
 //! the device has not finished.
 //! Does not allocate; the pools are made to this measure. What pools do not lend is not counted: the rings in which
-//! transfers are staged, small data such as letters, and rows that kernels keep on the host.
+//! transfers are staged, and rows that kernels keep on the host.
 //!
 //! Always: passing a frame on costs nothing; a frame is counted once, in the space where it is; an explicit transfer
 //! needs what an automatic one needs; no run has more frames at once, unless a handler keeps some.
@@ -166,6 +166,7 @@ impl<'a> Count<'a> {
         }
         count.turns();
         count.submissions();
+        count.small_data();
         count
     }
 
@@ -327,6 +328,18 @@ impl<'a> Count<'a> {
         for (bytes, count) in most {
             let what = || format!("{count} frames of {bytes} bytes for {flying} that are in flight");
             self.gpu.add(count, bytes, what);
+        }
+    }
+
+    /// The small data of each kernel on the device, which have a buffer for the whole run.
+    fn small_data(&mut self) {
+        for nodes in &self.lanes.units {
+            let reads = |at: &&usize| self.spaces[**at] == Space::Gpu && self.net.nodes[**at].entry.small.is_some();
+            if nodes.iter().any(|at| reads(&at)) {
+                let bytes: u64 = nodes.iter().map(|at| self.net.small_bytes(*at)).sum();
+                let name = &self.net.nodes[nodes[0]].name;
+                self.gpu.add(1, blocks(bytes.max(1)), || format!("{bytes} bytes of small data of {name}"));
+            }
         }
     }
 

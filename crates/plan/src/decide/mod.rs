@@ -282,6 +282,7 @@ fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize])
             lane: lane_of[at],
             group: layout.group_of[at],
             cost_ns: layout.compute[at],
+            small_bytes: if spaces[at] == Space::Gpu { net.small_bytes(at) } else { 0 },
         }
     };
     net.nodes.iter().enumerate().map(one).collect()

@@ -26,6 +26,8 @@ pub(super) struct Node<'g> {
     pub kernel: Option<Kernel>,
     /// Whether it is set to make what comes in anyway.
     pub untouched: bool,
+    /// How large its small data are, if a file tells.
+    pub small_bytes: Option<u64>,
     /// Index of the input whose frames it follows.
     pub lead: usize,
     /// What each output carries.
@@ -77,6 +79,15 @@ impl Net<'_> {
         let Some(made) = node.outputs.first().and_then(Content::frame) else { return 0 };
         let source = self.lead_wire(at).and_then(|w| self.wires[w].content.frame()).unwrap_or(made);
         node.kernel.map_or(0, |kernel| kernel.kept_bytes(source.size, made.size))
+    }
+
+    /// Bytes of small data that a node's kernel reads on the device.
+    pub fn small_bytes(&self, at: usize) -> u64 {
+        let node = &self.nodes[at];
+        let Some(bytes) = node.entry.small.filter(|_| node.kernel.is_some()) else { return 0 };
+        let Some(made) = node.outputs.first().and_then(Content::frame) else { return 0 };
+        let source = self.lead_wire(at).and_then(|w| self.wires[w].content.frame()).unwrap_or(made);
+        node.small_bytes.unwrap_or_else(|| bytes(&node.settings, source.size, made.size))
     }
 
     /// Units of work on one frame.

@@ -205,6 +205,7 @@ impl<'a> Check<'a> {
             until,
             probed: Probed::default(),
             declared: None,
+            small_bytes: None,
         }
     }
 
@@ -466,6 +467,9 @@ impl<'a> Check<'a> {
 fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) -> Result<(), CheckError> {
     let (mut mistakes, mut failed) = (Vec::new(), Vec::new());
     for (at, handler) in handlers.iter_mut().enumerate() {
+        if handler.entry.small.is_some() {
+            handler.small_bytes = probe.small_bytes(handler.entry, &handler.settings);
+        }
         if !handler.entry.inputs.is_empty() {
             continue;
         }

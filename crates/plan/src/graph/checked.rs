@@ -27,6 +27,8 @@ pub struct Handler {
     pub probed: Probed,
     /// What the user's text that it is made from turned out to be.
     pub declared: Option<Declared>,
+    /// How large its small data are, if a file tells.
+    pub small_bytes: Option<u64>,
 }
 
 /// A checked link.

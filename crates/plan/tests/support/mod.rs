@@ -102,7 +102,7 @@ pub static ENTRIES: &[Entry] = &[
     filter("stencil", BOTH, Kernel::separable(5)),
     filter("reduce", BOTH, Kernel::REDUCTION),
     filter("opaque", BOTH, Kernel::OPAQUE),
-    Entry { small: true, folds: true, ..filter("tabled", BOTH, Kernel::POINTWISE) },
+    Entry { small: Some(|_, _, _| 1024), folds: true, ..filter("tabled", BOTH, Kernel::POINTWISE) },
     Entry {
         outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
         settings: SOURCE_SETTINGS,

@@ -483,6 +483,7 @@ async fn make_node(
                     .collect(),
                 size: size(coming.or(planned[first].outputs.first().and_then(Option::as_ref)))
                     .unwrap_or(Size { width: 1, height: 1 }),
+                small_bytes: unit.handlers.iter().map(|at| plan.handlers[*at].small_bytes).sum(),
             };
             let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
             let group = Group::fuse(&names.join("+"), pixels, planned[last].rate(), ports);

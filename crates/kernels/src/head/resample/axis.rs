@@ -114,6 +114,16 @@ impl Filter {
         }
     }
 
+    /// The most taps of a pixel, and so words of its weights, for so many pixels made from so many.
+    pub(super) fn most_taps(self, from: u32, to: u32) -> u64 {
+        let shrinks = f64::from(from) / f64::from(to);
+        let wide = match self {
+            Filter::Area => shrinks.ceil() as u64 + 1,
+            Filter::Lanczos => (2.0 * LOBES * shrinks.max(1.0)).ceil() as u64 + 1,
+        };
+        wide.min(from.into())
+    }
+
     fn taps(self, from: u32, to: u32, at: u32) -> Taps<f64> {
         match self {
             Filter::Area => area(from, to, at),

@@ -1,0 +1,39 @@
+//! How large the small data are that handlers make from files: the picture of `overlay`, the cube of `lut`.
+//!
+//! Owns the looks at headers that tell.
+//! Does not judge a file: one that cannot be read has no answer here, and its handler says why.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use vramp_kernels::pixel::cube;
+use vramp_plan::catalog::{Entry, Settings};
+
+use crate::draw::overlay;
+use crate::filter::lut;
+
+/// The line that tells the size of a cube stands before its entries; a header is not longer than this.
+const MOST_HEADER_BYTES: u64 = 64 << 10;
+
+pub(super) fn bytes(entry: &Entry, settings: &Settings) -> Option<u64> {
+    let path = Path::new(settings.text("path")?);
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    match entry.name {
+        name if name == overlay::ENTRY.name => {
+            let size = imagesize::size(path).ok()?;
+            Some(4 * (size.width as u64).checked_mul(size.height as u64)?)
+        }
+        name if name == lut::ENTRY.name => along(path).map(|along| along.map_or(0, cube::small_bytes)),
+        _ => None,
+    }
+}
+
+/// The entries along an edge of a file's cube; none inside if it has curves only.
+fn along(path: &Path) -> Option<Option<u32>> {
+    let mut lines = BufReader::new(File::open(path).ok()?.take(MOST_HEADER_BYTES)).lines();
+    let said = lines.find_map(|line| line.ok()?.trim().strip_prefix("LUT_3D_SIZE").map(str::to_owned));
+    Some(said.and_then(|said| said.trim().parse().ok()))
+}

@@ -50,8 +50,9 @@ pub struct Group {
     variant: Variant,
     /// The sizes of a frame whose parameters are filled in and that waits for memory.
     filled: Option<(u64, (Size, Size))>,
-    /// How luma and chroma of what is made are tagged.
+    /// How luma and chroma of what is made are tagged, and its fields.
     yuv: Yuv,
+    fields: Option<[u8; 3]>,
     kernels: Option<OnDevice>,
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
@@ -124,6 +125,7 @@ impl Group {
             variant: Variant::default(),
             filled: None,
             yuv: Yuv::default(),
+            fields: None,
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
             renewing: None,
@@ -223,6 +225,7 @@ impl Group {
             coming => coming.map_or(self.ports.size, |meta| meta.size),
         };
         self.yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
+        self.fields = coming.and_then(|meta| meta.fields);
         self.check_format(coming)?;
         self.tell_pictures(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
@@ -262,7 +265,7 @@ impl Group {
     /// What is made from a frame.
     fn made(&self, size: Size) -> Meta {
         let format = self.recipe.into.map_or(Format::Rgba8, |stored| stored.format);
-        Meta { yuv: self.yuv, ..Meta::new(format, size) }
+        Meta { yuv: self.yuv, fields: self.fields, ..Meta::new(format, size) }
     }
 
     /// Tells the head's handler how large its pictures are, where it reads several.

@@ -281,6 +281,7 @@ fn json_has_the_promised_keys_and_shapes() {
     let json: Value = serde_json::from_str(&plan.to_json()).unwrap();
     let promised = BTreeSet::from([
         "handlers", "links", "ramps", "groups", "lanes", "memory", "segments", "profile", "cost_ms", "warnings",
+        "notes",
     ]);
     let given: BTreeSet<&str> = keys(&json).into_iter().collect();
     assert_eq!(given.difference(&promised).copied().collect::<Vec<_>>(), ["alternatives"]);

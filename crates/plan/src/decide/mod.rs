@@ -1,6 +1,6 @@
 //! Deciding: from a checked graph and a profile to a plan.
 //!
-//! Owns the order of the steps: negotiate, depth, allow, price, fuse, place, lay out, lanes, memory, advise.
+//! Owns the order of the steps: negotiate, tags, depth, allow, price, fuse, place, lay out, lanes, memory, advise.
 //! Does not own what a step does: each has its own file, and hands plain data to the next.
 //!
 //! Always: no step looks back; everything before placement is independent of pins, so that costs can be compared.

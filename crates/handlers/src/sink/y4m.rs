@@ -95,28 +95,24 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
         let other = meta.format;
         return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` in front")));
     };
-    let mut head = format!("YUV4MPEG2 W{} H{}", meta.size.width, meta.size.height);
-    match rate {
-        Some(rate) => head += &format!(" F{}:{}", rate.num(), rate.den()),
-        // 0:0 is how such a header says that it does not know.
-        None if tags.is_none() => head += " F0:0",
-        None => {}
-    }
+    let (width, height) = (meta.size.width, meta.size.height);
     let Some(tags) = tags else {
-        head += &format!(" Ip A1:1 C{chroma} XCOLORRANGE={}{}\n", range(meta), matrix(meta));
+        // 0:0 is how such a header says that it does not know.
+        let (num, den) = rate.map_or((0, 0), |rate| (rate.num(), rate.den()));
+        let (range, matrix) = (range(meta), matrix(meta));
+        let head = format!("YUV4MPEG2 W{width} H{height} F{num}:{den} Ip A1:1 C{chroma}{range}{matrix}\n");
         return Ok(head.into_bytes());
     };
+    let rate = rate.map(|rate| format!(" F{}:{}", rate.num(), rate.den())).unwrap_or_default();
     let letter = INTERLACING.iter().find(|(_, interlacing)| Some(*interlacing) == tags.interlacing);
-    head.extend(letter.map(|(letter, _)| format!(" I{}", char::from(*letter))));
-    head.extend(tags.aspect.map(|aspect| format!(" A{}:{}", aspect.num, aspect.den)));
+    let interlacing = letter.map(|(letter, _)| format!(" I{}", char::from(*letter))).unwrap_or_default();
+    let aspect = tags.aspect.map(|aspect| format!(" A{}:{}", aspect.num, aspect.den)).unwrap_or_default();
     // A header without the word means the first of them.
-    if tags.chroma.is_some() || chroma != "420jpeg" {
-        head += &format!(" C{chroma}");
-    }
-    if tags.says_range || meta.yuv.full_range {
-        head += &format!(" XCOLORRANGE={}", range(meta));
-    }
-    let mut head = (head + matrix(meta)).into_bytes();
+    let said = tags.chroma.is_some() || chroma != "420jpeg";
+    let stored = if said { format!(" C{chroma}") } else { String::new() };
+    let range = if tags.says_range || meta.yuv.full_range { range(meta) } else { "" };
+    let head = format!("YUV4MPEG2 W{width} H{height}{rate}{interlacing}{aspect}{stored}{range}{}", matrix(meta));
+    let mut head = head.into_bytes();
     for comment in &tags.comments {
         head.extend_from_slice(b" X");
         // An older way to say how chroma is stored: it says what the frames are now.
@@ -143,7 +139,7 @@ fn is_word(said: &[u8], word: Option<&str>) -> bool {
 }
 
 fn range(meta: &Meta) -> &'static str {
-    if meta.yuv.full_range { "FULL" } else { "LIMITED" }
+    if meta.yuv.full_range { " XCOLORRANGE=FULL" } else { " XCOLORRANGE=LIMITED" }
 }
 
 fn matrix(meta: &Meta) -> &'static str {

@@ -168,7 +168,9 @@ impl Program {
         }
         self.rows(frame, scratch, |between, make| {
             let mut pixels = std::mem::take(&mut between.pixels);
-            pixels.iter_mut().for_each(|row| row.resize(width, [0; 4]));
+            for row in &mut pixels {
+                row.resize(width, [0; 4]);
+            }
             let [above, upper, lower, below] = &mut pixels;
             if looks_around && first_row > 0 {
                 make(first_row - 1, above);

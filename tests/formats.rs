@@ -18,7 +18,7 @@ use vramp_kernels::head::flip;
 use vramp_kernels::pixel::{gray, markers, table};
 use vramp_kernels::stored::{Way, of};
 use vramp_plan::catalog::Direction;
-use vramp_plan::{Format, Graph, Plan, Size, Space};
+use vramp_plan::{Format, Graph, Plan, Siting, Size, Space};
 
 #[global_allocator]
 static HEAP: CountingAllocator = CountingAllocator;
@@ -84,6 +84,27 @@ fn every_pair_of_formats_is_the_same_on_both_sides_in_every_size_and_way() {
             let ways = if at == SIZES.len() - 1 { &Way::ALL[..] } else { &Way::ALL[at % 4..=at % 4] };
             for way in ways {
                 bench.compare(&Converted::new(from, into, size, *way, made_up(from, size, at as u64)));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_siting_is_the_same_on_both_sides_in_every_size_alone_and_around_functions() {
+    let mut bench = Bench::open(LimitSet::Adapter);
+    let sited = [Format::I420, Format::Nv12];
+    let inverted = (&table::TABLE, table::pack(&std::array::from_fn(|v| 255 - v as u8)).to_vec());
+    for (from, into) in pairs().filter(|(from, into)| sited.contains(from) || sited.contains(into)) {
+        for (at, (width, height)) in SIZES.into_iter().enumerate() {
+            let (size, one) = (Size { width, height }, at % 2);
+            let sitings = [Siting::Left, Siting::Alternate, Siting::Centre];
+            let mut made = Converted::new(from, into, size, Way::ALL[at % 4], made_up(from, size, at as u64));
+            made.ways = [made.ways[0].sited(sitings[one]), made.ways[1].sited(sitings[1 - one + at % 3 / 2])];
+            bench.compare(&made);
+            if width > 8 {
+                made.head = (&flip::FLIP, flip::pack(true, true).to_vec());
+                made.after = vec![inverted.clone()];
+                bench.compare(&made);
             }
         }
     }

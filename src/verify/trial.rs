@@ -31,7 +31,7 @@ struct Known<'a>(&'a Graph);
 impl Probe for Known<'_> {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
         let same = |handler: &&Handler| std::ptr::eq(handler.entry, entry) && handler.settings == *settings;
-        Ok(self.0.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed))
+        Ok(self.0.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
     }
 
     /// A shader's text is asked anew: its settings are typed by it.

@@ -152,6 +152,7 @@ fn can_be_made(handler: &Handler, plan: &Plan, kinds: &Kinds, space: Space) -> b
         settings: &handler.settings,
         inputs: &inputs,
         outputs: &outputs,
+        tags: None,
         space,
         rate: outputs.iter().flatten().find_map(Content::rate),
         handlers: plan.handlers.len(),

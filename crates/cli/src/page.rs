@@ -30,6 +30,11 @@ pub(crate) fn warning(text: &str) {
     words(&format!("{head}: {text}"));
 }
 
+/// Writes a note: something worth knowing that is not a problem.
+pub(crate) fn note(text: &str) {
+    words(&format!("note: {text}"));
+}
+
 /// Whether results may be coloured.
 pub(crate) fn colour_on_stdout() -> bool {
     wants_colour() && io::stdout().is_terminal()

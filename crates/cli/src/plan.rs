@@ -67,7 +67,9 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     }
     let mut printed = match form {
         // Warnings are words for people, below: a plan that is kept in a file is only the plan.
-        Form::Text => Plan { warnings: Vec::new(), ..plan.clone() }.to_text(page::colour_on_stdout()),
+        Form::Text => {
+            Plan { warnings: Vec::new(), notes: Vec::new(), ..plan.clone() }.to_text(page::colour_on_stdout())
+        }
         Form::Json if args.json => plan.to_json_line(),
         Form::Json => plan.to_json(),
         Form::Dot => plan.to_dot(),
@@ -79,6 +81,7 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     page::result(printed.as_bytes())?;
     if !args.wishes.quiet {
         plan.warnings.iter().for_each(|warning| page::warning(warning));
+        plan.notes.iter().for_each(|note| page::note(note));
     }
     Ok(())
 }

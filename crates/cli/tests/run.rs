@@ -390,3 +390,23 @@ fn memory_is_said_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_num
     let run = ends_with(2, vramp(&["run", text, "--memory", "much"]));
     assert!(run.err.contains("is no unit of memory"), "{}", run.err);
 }
+
+#[test]
+fn what_a_filter_cannot_keep_of_a_header_is_a_note_and_nothing_fails() {
+    let from = dir("notes").join("from.y4m");
+    let header = "YUV4MPEG2 W4 H4 F25:1 It A4:3 C444 Xhello\nFRAME\n";
+    std::fs::write(&from, [header.as_bytes(), &[128; 48]].concat()).unwrap();
+    let to = from.with_file_name("to.y4m");
+    let text = format!("y4m path={} ! blur ! convert i444 ! y4m path={}", from.display(), to.display());
+    let noted = "note: blur0 does not keep the lines of a field apart: interlacing is dropped";
+    let run = ends_with(0, vramp(&["run", &text, "--cpu"]));
+    assert!(run.err.lines().any(|line| line.starts_with(noted)), "{}", run.err);
+    let written = std::fs::read(&to).unwrap();
+    assert!(written.starts_with(b"YUV4MPEG2 W4 H4 F25:1 I? A4:3 C444 Xhello\nFRAME\n"), "{}", written.escape_ascii());
+    let run = ends_with(0, vramp(&["run", &text, "--cpu", "-q"]));
+    assert!(!run.err.contains("note:"), "{}", run.err);
+    let run = ends_with(0, vramp(&["plan", &text, "--cpu"]));
+    assert!(run.err.contains(noted) && !run.out.contains("note:"), "{}{}", run.out, run.err);
+    let plan = json(&ends_with(0, vramp(&["plan", &text, "--cpu", "--json"])));
+    assert_eq!(plan["notes"].as_array().unwrap().len(), 1, "{plan}");
+}

@@ -29,6 +29,7 @@ fn node(name: &str, settings: &Settings) -> Node {
         settings,
         inputs: &[None],
         outputs: &[None],
+        tags: None,
         space: Space::Cpu,
         rate: None,
         handlers: 3,

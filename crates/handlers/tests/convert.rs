@@ -154,7 +154,7 @@ fn sizes() -> Vec<Size> {
 }
 
 fn tags() -> [Yuv; 6] {
-    let tag = |matrix, full_range| Yuv { matrix, full_range };
+    let tag = |matrix, full_range| Yuv { matrix, full_range, ..Yuv::default() };
     [
         tag(None, false),
         tag(None, true),
@@ -224,7 +224,7 @@ fn between_two_others_the_way_leads_through_rgba() {
 #[test]
 fn tags_stay_where_luma_was_and_is() {
     let mut from = Shot::made(Format::I420, size(6, 6), 1);
-    from.meta.yuv = Yuv { matrix: Some(Matrix::Bt709), full_range: true };
+    from.meta.yuv = Yuv { matrix: Some(Matrix::Bt709), full_range: true, ..Yuv::default() };
     assert_eq!(convert(&from, Format::Nv12).meta.yuv, from.meta.yuv);
     assert_eq!(convert(&from, Format::Rgb8).meta.yuv, Yuv::default());
 }

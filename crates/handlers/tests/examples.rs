@@ -9,7 +9,7 @@ struct EveryFileIsThere;
 
 impl Probe for EveryFileIsThere {
     fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
-        Ok(Probed { format: Some(Format::I420), size: Size::new(640, 480), rate: Rate::new(30, 1) })
+        Ok(Probed { format: Some(Format::I420), size: Size::new(640, 480), rate: Rate::new(30, 1), tags: None })
     }
 }
 

@@ -232,7 +232,7 @@ fn y4m_files_of_every_format_are_read_to_the_byte() {
         assert_eq!((shots.len(), end), (3, Ok(())), "{name}");
         for (n, shot) in shots.iter().enumerate() {
             assert_eq!((shot.meta.format.name(), shot.meta.size), (name, size(5, 3)));
-            assert_eq!(shot.meta.yuv, Yuv { matrix: None, full_range: true }, "{name}");
+            assert_eq!(shot.meta.yuv, Yuv { matrix: None, full_range: true, ..Yuv::default() }, "{name}");
             let planes = planes.iter().enumerate();
             let expected =
                 planes.flat_map(|(p, samples)| (0..*samples).map(move |i| ((31 * n + 17 * p + i) % 256) as u8));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use vramp_handlers::{FileProbe, sink, source};
 use vramp_plan::catalog::{Entry, Probe, ProbeError, Probed, Settings, Value};
-use vramp_plan::{Format, Rate, Size};
+use vramp_plan::{Format, Rate, Size, StreamTags};
 
 /// An empty directory of this test's own.
 fn room(test: &str) -> PathBuf {
@@ -97,7 +97,13 @@ fn a_y4m_file_tells_format_size_and_rate() {
     let path = room("y4m").join("clip.y4m");
     fs::write(&path, b"YUV4MPEG2 W352 H288 F25:1 C422\nFRAME\n\xff\xff").unwrap();
     let probed = look(&source::y4m::ENTRY, &path.display().to_string()).unwrap();
-    let expected = Probed { format: Some(Format::I422), size: Size::new(352, 288), rate: Rate::new(25, 1) };
+    let tags = StreamTags { chroma: Some("422"), ..StreamTags::default() };
+    let expected = Probed {
+        format: Some(Format::I422),
+        size: Size::new(352, 288),
+        rate: Rate::new(25, 1),
+        tags: Some(std::sync::Arc::new(tags)),
+    };
     assert_eq!(probed, expected);
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use format_made::{Converted, OTHERS, bare, made_up};
 use vramp_kernels::Level;
 use vramp_kernels::stored::Way;
-use vramp_plan::{Format, Size};
+use vramp_plan::{Format, Siting, Size};
 
 struct Case {
     line: String,
@@ -24,14 +24,19 @@ fn cases() -> Vec<Case> {
     let mut frames = &std::fs::read(folder.join("frames.bin")).expect("the file is checked in")[..];
     let case = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
-        let (expected, later) = frames.split_at(words[5].parse().expect("the last word is a number of bytes"));
+        let (expected, later) = frames.split_at(words[6].parse().expect("the last word is a number of bytes"));
         frames = later;
         Case {
             line: line.to_owned(),
             from: words[0].parse().expect("a format"),
             into: words[1].parse().expect("a format"),
             size: words[2].parse().expect("a size"),
-            way: Way::new(words[3] == "bt709", words[4] == "full"),
+            way: Way::new(words[3] == "bt709", words[4] == "full").sited(match words[5] {
+                "centre" => Siting::Centre,
+                "left" => Siting::Left,
+                "alternate" => Siting::Alternate,
+                other => panic!("{other} is not a siting"),
+            }),
             expected: expected.to_vec(),
         }
     };
@@ -47,6 +52,11 @@ fn every_format_and_way_is_within_one_level_of_double_precision() {
             let wanted = if format == Format::Rgb8 && way != Way::ALL[0] { 0 } else { 6 };
             assert_eq!(cases.iter().filter(here).count(), wanted, "{format} {way:?}");
         }
+    }
+    for (format, siting) in [Format::I420, Format::Nv12].into_iter().flat_map(|f| Siting::ALL.map(|s| (f, s))) {
+        let way = Way::ALL[0].sited(siting);
+        let here = |case: &&Case| (case.from == format || case.into == format) && case.way == way;
+        assert_eq!(cases.iter().filter(here).count(), 6, "{format} {siting:?}");
     }
     for case in cases {
         let Case { from, into, size, way, .. } = case;

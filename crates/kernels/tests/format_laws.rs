@@ -9,7 +9,7 @@ use vramp_kernels::Level;
 use vramp_kernels::head::flip;
 use vramp_kernels::pixel::{markers, table};
 use vramp_kernels::stored::{Way, of};
-use vramp_plan::{Format, Size};
+use vramp_plan::{Format, Siting, Size};
 
 /// Sizes of single pixels, and of rows that several vectors are needed for.
 fn size() -> impl Strategy<Value = Size> {
@@ -22,7 +22,50 @@ fn format() -> impl Strategy<Value = Format> {
 }
 
 fn way() -> impl Strategy<Value = Way> {
-    (any::<bool>(), any::<bool>()).prop_map(|(bt709, full)| Way::new(bt709, full))
+    sited_way().prop_map(|(way, _)| way)
+}
+
+fn sited_way() -> impl Strategy<Value = (Way, Siting)> {
+    (any::<bool>(), any::<bool>(), 0..3usize)
+        .prop_map(|(bt709, full, at)| (Way::new(bt709, full).sited(Siting::ALL[at]), Siting::ALL[at]))
+}
+
+/// Half luma samples from the first sample that chroma covers to its place: across, and down for u or v.
+fn places(format: Format, siting: Siting, which: usize) -> (i32, i32) {
+    match (siting, which) {
+        _ if !matches!(format, Format::I420 | Format::Nv12) => (1, 1),
+        (Siting::Centre, _) => (1, 1),
+        (Siting::Left, _) => (0, 1),
+        (Siting::Alternate, 0) => (0, 2),
+        (Siting::Alternate, _) => (0, 0),
+    }
+}
+
+/// The two chroma samples around a luma sample, the one that covers it first, with their quarters.
+fn taps_up(at: i32, covers: i32, count: i32, place: i32) -> [(i32, i32); 2] {
+    if covers == 1 {
+        return [(at, 4), (at, 0)];
+    }
+    let near = at / 2;
+    let far = if at % 2 == 0 { near - 1 } else { near + 1 }.clamp(0, (count + 1) / 2 - 1);
+    // Samples lie four half lengths apart.
+    let distance = (2 * at - (4 * near + place)).abs();
+    [(near, 4 - distance), (far, distance)]
+}
+
+/// The luma samples that chroma is the mean of, with their quarters: those around its place, two lengths in all.
+fn taps_down(k: i32, covers: i32, count: i32, place: i32) -> Vec<(i32, i32)> {
+    if covers == 1 {
+        return vec![(k, 4)];
+    }
+    let whole = |at: i32| at.clamp(0, count - 1);
+    match place {
+        1 => vec![(2 * k, 2), (whole(2 * k + 1), 2)],
+        _ => {
+            let on = 2 * k + place / 2;
+            vec![(whole(on - 1), 1), (whole(on), 2), (whole(on + 1), 1)]
+        }
+    }
 }
 
 fn heights() -> impl Strategy<Value = Vec<u32>> {
@@ -52,7 +95,7 @@ fn chroma(format: Format, size: Size, frame: &[u8], which: usize, x: i32, y: i32
 }
 
 /// Pixels of a frame by the definition, one by one.
-fn pixels_by_definition(format: Format, size: Size, frame: &[u8], way: Way) -> Vec<u8> {
+fn pixels_by_definition(format: Format, size: Size, frame: &[u8], (way, siting): (Way, Siting)) -> Vec<u8> {
     let words = of(format).expect("another format").load_words(way, size).map(u32::cast_signed);
     let (w, h) = (size.width.cast_signed(), size.height.cast_signed());
     let mut made = Vec::new();
@@ -62,16 +105,12 @@ fn pixels_by_definition(format: Format, size: Size, frame: &[u8], way: Way) -> V
             continue;
         }
         let [u, v] = [0, 1].map(|which| {
-            let (across, down) = covers(format);
-            let near = |at: i32, covers: i32| at / covers;
-            let far = |at: i32, covers: i32, count: i32| match (covers, at % 2) {
-                (1, _) => at,
-                (_, 0) => (at / 2 - 1).max(0),
-                _ => (at / 2 + 1).min((count + 1) / 2 - 1),
-            };
-            let ((x0, x1), (y0, y1)) = ((near(x, across), far(x, across, w)), (near(y, down), far(y, down, h)));
+            let ((across, down), (left, top)) = (covers(format), places(format, siting, which));
             let level = |x, y| if format == Format::Gray8 { 128 } else { chroma(format, size, frame, which, x, y) };
-            let sixteenths = 9 * level(x0, y0) + 3 * level(x1, y0) + 3 * level(x0, y1) + level(x1, y1);
+            let rows = taps_up(y, down, h, top);
+            let columns = taps_up(x, across, w, left);
+            let row = |y: i32| columns.iter().map(|(x, quarters)| quarters * level(*x, y)).sum::<i32>();
+            let sixteenths: i32 = rows.iter().map(|(y, quarters)| quarters * row(*y)).sum();
             (sixteenths << 4) - 32768
         });
         let times = |a: i32, b: i32| (a * b) >> 16;
@@ -84,16 +123,16 @@ fn pixels_by_definition(format: Format, size: Size, frame: &[u8], way: Way) -> V
 }
 
 /// A frame of pixels by the definition, byte by byte and without what fills rows up.
-fn stored_by_definition(format: Format, size: Size, pixels: &[u8], way: Way) -> Vec<u8> {
+fn stored_by_definition(format: Format, size: Size, pixels: &[u8], (way, siting): (Way, Siting)) -> Vec<u8> {
     let words = of(format).expect("another format").store_words(way, size).map(u32::cast_signed);
     let (w, h) = (size.width.cast_signed(), size.height.cast_signed());
     let pixel = |x: i32, y: i32, c: i32| i32::from(pixels[(4 * (y * w + x) + c) as usize]);
     let mut made = Vec::new();
-    let places = |w: i32, h: i32| (0..h).flat_map(move |y| (0..w).map(move |x| (x, y)));
+    let grid = |w: i32, h: i32| (0..h).flat_map(move |y| (0..w).map(move |x| (x, y)));
     if format == Format::Rgb8 {
-        return places(w, h).flat_map(|(x, y)| [0, 1, 2].map(|c| pixel(x, y, c) as u8)).collect();
+        return grid(w, h).flat_map(|(x, y)| [0, 1, 2].map(|c| pixel(x, y, c) as u8)).collect();
     }
-    made.extend(places(w, h).map(|(x, y)| {
+    made.extend(grid(w, h).map(|(x, y)| {
         let sum: i32 = (0..3).map(|c| pixel(x, y, c) * words[2 + c as usize]).sum();
         ((sum + (words[1] << 15) + (1 << 14)) >> 15) as u8
     }));
@@ -103,22 +142,20 @@ fn stored_by_definition(format: Format, size: Size, pixels: &[u8], way: Way) -> 
     let (across, down) = covers(format);
     let (cw, ch) = ((w + across - 1) / across, (h + down - 1) / down);
     let level = |which: usize, x: i32, y: i32| {
-        // What is beyond the border is what is at it; where fewer than four are covered, they count more often.
-        let (x0, x1) = (x * across, (x * across + across - 1).min(w - 1));
-        let (y0, y1) = (y * down, (y * down + down - 1).min(h - 1));
-        let sum: i32 = [(x0, y0), (x1, y0), (x0, y1), (x1, y1)]
-            .iter()
-            .map(|(x, y)| (0..3).map(|c| pixel(*x, *y, c) * words[5 + 3 * which + c as usize]).sum::<i32>())
-            .sum();
-        ((sum + (128 << 17) + (1 << 16)) >> 17).clamp(0, 255) as u8
+        let (left, top) = places(format, siting, which);
+        let weighed = |x: i32, y: i32| (0..3).map(|c| pixel(x, y, c) * words[5 + 3 * which + c as usize]).sum::<i32>();
+        let columns = taps_down(x, across, w, left);
+        let row = |y: i32| columns.iter().map(|(x, quarters)| quarters * weighed(*x, y)).sum::<i32>();
+        let sum: i32 = taps_down(y, down, h, top).iter().map(|(y, quarters)| quarters * row(*y)).sum();
+        ((sum + (128 << 19) + (1 << 18)) >> 19).clamp(0, 255) as u8
     };
     if format == Format::Nv12 {
-        made.extend(places(cw, ch).flat_map(|(x, y)| [level(0, x, y), level(1, x, y)]));
+        made.extend(grid(cw, ch).flat_map(|(x, y)| [level(0, x, y), level(1, x, y)]));
     } else {
         made.extend(
             [0, 1]
                 .into_iter()
-                .flat_map(|which| places(cw, ch).map(move |(x, y)| (which, x, y)))
+                .flat_map(|which| grid(cw, ch).map(move |(x, y)| (which, x, y)))
                 .map(|(which, x, y)| level(which, x, y)),
         );
     }
@@ -128,11 +165,11 @@ fn stored_by_definition(format: Format, size: Size, pixels: &[u8], way: Way) -> 
 proptest! {
     #[test]
     fn to_pixels_every_level_is_the_definition_to_the_bit(
-        format in format(), size in size(), way in way(), seed in 0..1000u64, heights in heights(),
+        format in format(), size in size(), way in sited_way(), seed in 0..1000u64, heights in heights(),
     ) {
         let frame = made_up(format, size, seed);
         let expected = pixels_by_definition(format, size, &frame, way);
-        let made = Converted::new(format, Format::Rgba8, size, way, frame);
+        let made = Converted::new(format, Format::Rgba8, size, way.0, frame);
         for level in Level::available() {
             prop_assert_eq!(&Converted { level, ..made.clone() }.bands(&heights), &expected, "{} {}", format, level);
         }
@@ -140,11 +177,11 @@ proptest! {
 
     #[test]
     fn from_pixels_every_level_is_the_definition_to_the_bit(
-        format in format(), size in size(), way in way(), seed in 0..1000u64, heights in heights(),
+        format in format(), size in size(), way in sited_way(), seed in 0..1000u64, heights in heights(),
     ) {
         let frame = made_up(Format::Rgba8, size, seed);
         let expected = stored_by_definition(format, size, &frame, way);
-        let made = Converted::new(Format::Rgba8, format, size, way, frame);
+        let made = Converted::new(Format::Rgba8, format, size, way.0, frame);
         let first = made.whole();
         for level in Level::available() {
             let made = Converted { level, ..made.clone() }.bands(&heights);

@@ -27,7 +27,7 @@ pub use profile::{
 pub use render::bytes_in_words;
 pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 pub use words::{
-    ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, OnError,
-    Plane, Policy, PortType, Rate, Shader, Size, Space, SpaceSet, Span, TensorDesc, UnknownFormat, UnknownSpace,
-    UnknownWord, Until, Variant,
+    ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Interlacing, Media,
+    OnError, PixelAspect, Plane, Policy, PortType, Rate, Shader, Siting, Size, Space, SpaceSet, Span, StreamTags,
+    TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until, Variant,
 };

@@ -5,8 +5,10 @@
 //!
 //! Always: indices point into this plan's own lists; handlers stand in an order in which they can run.
 
+use std::sync::Arc;
+
 use crate::catalog::{Direction, Family};
-use crate::words::{Content, Policy, Space};
+use crate::words::{Content, Policy, Space, StreamTags};
 
 /// Everything that was decided about a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct Plan {
     pub alternatives: Alternatives,
     /// What the user should know: ramps and their causes, limits met, estimates used.
     pub warnings: Vec<String>,
+    /// What a stream's header says and a handler cannot keep.
+    pub notes: Vec<String>,
 }
 
 /// A handler and where it runs.
@@ -80,6 +84,8 @@ pub struct PlannedLink {
     pub space: Space,
     /// What a frame is.
     pub content: Content,
+    /// What else is known of the stream, from its source's header.
+    pub tags: Option<Arc<StreamTags>>,
     /// How it delivers.
     pub policy: Policy,
     /// How many frames it can hold; 0 where both ends run in one go.

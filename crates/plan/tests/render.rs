@@ -40,6 +40,7 @@ fn link(from: usize, to: usize, from_space: Space, space: Space, depth: u32, ram
         from_space,
         space,
         content: Content::Video(FrameDesc { format: Format::Rgba8, size, rate: None }),
+        tags: None,
         policy: Policy::Lossless,
         depth,
         ramp,
@@ -76,6 +77,7 @@ fn linear() -> Plan {
         cost_ns: 14_415_000,
         alternatives: Alternatives { cpu_ns: Some(21_000_000), gpu_ns: Some(14_415_000) },
         warnings: vec!["png0 reads on the cpu only: blur0's frames go down".to_owned()],
+        notes: vec![],
     }
 }
 
@@ -133,6 +135,7 @@ fn diamond() -> Plan {
         cost_ns: 2_414_200,
         alternatives: Alternatives { cpu_ns: None, gpu_ns: Some(3_000_000) },
         warnings: vec![],
+        notes: vec![],
     }
 }
 
@@ -159,6 +162,7 @@ fn long(n: usize) -> Plan {
         cost_ns: 1,
         alternatives: Alternatives::default(),
         warnings: vec![],
+        notes: vec![],
     }
 }
 
@@ -277,6 +281,7 @@ fn json_has_the_promised_keys_and_shapes() {
     let json: Value = serde_json::from_str(&plan.to_json()).unwrap();
     let promised = BTreeSet::from([
         "handlers", "links", "ramps", "groups", "lanes", "memory", "segments", "profile", "cost_ms", "warnings",
+        "notes",
     ]);
     let given: BTreeSet<&str> = keys(&json).into_iter().collect();
     assert_eq!(given.difference(&promised).copied().collect::<Vec<_>>(), ["alternatives"]);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use vramp_gpu::Buffer;
-use vramp_plan::{Format, Size, Space};
+use vramp_plan::{Format, Siting, Size, Space};
 
 use crate::host_memory::HostMemory;
 use crate::pool::{HostPool, Owner, PoolError, Shelf};
@@ -28,6 +28,8 @@ pub struct Meta {
     pub size: Size,
     /// How its luma and chroma are to be read, where it has any.
     pub yuv: Yuv,
+    /// How its own lines belong to fields, in a stream whose frames differ in that: the letters that its source found.
+    pub fields: Option<[u8; 3]>,
     /// What was measured when its source sent it.
     pub birth: Birth,
 }
@@ -35,7 +37,7 @@ pub struct Meta {
 impl Meta {
     /// A frame of this format and size, of which nothing else is known yet.
     pub fn new(format: Format, size: Size) -> Meta {
-        Meta { pts_ns: 0, number: 0, format, size, yuv: Yuv::default(), birth: Birth::default() }
+        Meta { pts_ns: 0, number: 0, format, size, yuv: Yuv::default(), fields: None, birth: Birth::default() }
     }
 }
 
@@ -46,6 +48,8 @@ pub struct Yuv {
     pub matrix: Option<Matrix>,
     /// Whether it uses the full range of a byte instead of 16 to 235 and 240.
     pub full_range: bool,
+    /// Where chroma of 4:2:0 lies. Pixels keep the siting that they came with, for when they are converted back.
+    pub siting: Siting,
 }
 
 /// How red, green and blue make luma and chroma.

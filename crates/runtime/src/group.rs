@@ -50,8 +50,9 @@ pub struct Group {
     variant: Variant,
     /// How far the parameters of the last frame are filled in: what a repeated call goes on with.
     filling: Option<Filling>,
-    /// How luma and chroma of what is made are tagged.
+    /// How luma and chroma of what is made are tagged, and its fields.
     yuv: Yuv,
+    fields: Option<[u8; 3]>,
     kernels: Option<OnDevice>,
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
@@ -149,6 +150,7 @@ impl Group {
             variant: Variant::default(),
             filling: None,
             yuv: Yuv::default(),
+            fields: None,
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
             renewing: None,
@@ -247,6 +249,7 @@ impl Group {
             None if self.recipe.pictures > 0 => NOTHING_YET,
             coming => coming.map_or(self.ports.size, |meta| meta.size),
         };
+        self.fields = coming.and_then(|meta| meta.fields);
         self.check_format(coming)?;
         self.tell_pictures(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
@@ -317,7 +320,7 @@ impl Group {
     /// What is made from a frame.
     fn made(&self, size: Size) -> Meta {
         let format = self.recipe.into.map_or(Format::Rgba8, |stored| stored.format);
-        Meta { yuv: self.yuv, ..Meta::new(format, size) }
+        Meta { yuv: self.yuv, fields: self.fields, ..Meta::new(format, size) }
     }
 
     /// Tells the head's handler how large its pictures are, where it reads several.

@@ -366,8 +366,7 @@ pub trait PixelHandler: Send {
 
     /// How luma and chroma of what it makes are tagged, from how those of what it is given are.
     fn yuv(&self, given: Yuv) -> Yuv {
-        let _ = given;
-        Yuv::default()
+        Yuv { siting: given.siting, ..Yuv::default() }
     }
 
     /// Called once before the first frame.

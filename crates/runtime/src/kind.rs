@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use vramp_plan::catalog::{Catalog, Declared, Entry, EntryError, Settings};
-use vramp_plan::{Content, Rate, Space};
+use vramp_plan::{Content, Rate, Space, StreamTags};
 
 use crate::handler::{FrameHandler, HandlerError, PixelHandler};
 
@@ -44,6 +44,8 @@ pub struct Setup<'a> {
     pub inputs: &'a [Option<Content>],
     /// What goes out, by port; none where nothing is linked.
     pub outputs: &'a [Option<Content>],
+    /// What is known of the stream at its lead input, or of the one that a source makes, besides its content.
+    pub tags: Option<&'a StreamTags>,
     /// Where it runs.
     pub space: Space,
     /// Frames per second at its output, or at its lead input where it has none.

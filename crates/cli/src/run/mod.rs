@@ -94,6 +94,7 @@ impl Ready {
         let prepared = session.listener(listener).prepare()?;
         if !wishes.quiet {
             prepared.plan.warnings.iter().for_each(|warning| page::warning(warning));
+            prepared.plan.notes.iter().for_each(|note| page::note(note));
             if wishes.verbose {
                 page::words(&prepared.plan.to_text(page::colour_on_stderr()));
                 plan::negotiated(&prepared.plan);

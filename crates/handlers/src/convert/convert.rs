@@ -5,7 +5,8 @@
 //!
 //! Always: size and rate stay; converting to the format a frame already has changes nothing. YUV is BT.601 below 720
 //! lines and BT.709 from there, in limited range, unless a frame is tagged otherwise; what is made from rgba8 is not
-//! tagged. Between two formats that are not rgba8 the way leads through rgba8.
+//! tagged with either. Chroma of 4:2:0 is centred unless a frame is tagged otherwise, and is made where the stream had
+//! it. Interlaced material is converted as progressive; the plan notes that. Between two formats that are not rgba8 the way leads through rgba8.
 
 use vramp_kernels::stored::{self, Stored, Way};
 use vramp_plan::catalog::{
@@ -34,6 +35,7 @@ pub static ENTRY: Entry = Entry {
     kernel: KernelRule::By { setting: "format", cases: &[("rgba8", Kernel::POINTWISE)], otherwise: Kernel::GATHER },
     // A matrix and the chroma samples: about two pixel functions.
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
+    keeps_lines: |_, _| true,
     status: Status::Runs,
     ..Entry::FILTER
 };
@@ -66,7 +68,7 @@ impl PixelHandler for Convert {
     }
 
     fn yuv(&self, given: Yuv) -> Yuv {
-        if self.settings.keeps_luma() { given } else { Yuv::default() }
+        if self.settings.keeps_luma() { given } else { Yuv { siting: given.siting, ..Yuv::default() } }
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
@@ -83,7 +85,7 @@ impl PixelHandler for Convert {
 /// The way in which frames with these tags and of this size are read.
 fn way(yuv: Yuv, size: Size) -> Way {
     let by_height = if size.height < 720 { Matrix::Bt601 } else { Matrix::Bt709 };
-    Way::new(yuv.matrix.unwrap_or(by_height) == Matrix::Bt709, yuv.full_range)
+    Way::new(yuv.matrix.unwrap_or(by_height) == Matrix::Bt709, yuv.full_range).sited(yuv.siting)
 }
 
 /// Passes frames on that are in the right format already, in either space.

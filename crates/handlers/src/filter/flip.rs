@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry {
     )],
     bare: Some("axis"),
     kernel: KernelRule::Always(Kernel::GATHER),
+    keeps_lines: |settings, _| settings.word("axis") == Some("h"),
     status: Status::Runs,
     ..Entry::FILTER
 };

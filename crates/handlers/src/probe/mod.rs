@@ -14,7 +14,9 @@ mod small;
 mod video;
 mod y4m;
 
-pub(crate) use y4m::{first_line, standard_input_header};
+#[cfg(test)]
+pub(crate) use y4m::read as read_header;
+pub(crate) use y4m::{INTERLACING, LONGEST, chroma_word, first_line, standard_input_header, yuv_of};
 
 use std::fs::{self, File};
 use std::io;

@@ -74,7 +74,7 @@ fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
     let rate = ["avg_frame_rate", "r_frame_rate"]
         .iter()
         .find_map(|key| stream[*key].as_str().and_then(|text| text.parse::<Rate>().ok()));
-    Ok(Probed { format: None, size: Some(size), rate })
+    Ok(Probed { size: Some(size), rate, ..Probed::default() })
 }
 
 /// Whether ffmpeg will turn the frames by a quarter while decoding, as it does with upright phone videos.

@@ -1,4 +1,4 @@
-//! What a YUV4MPEG2 header tells: size, rate and format.
+//! What a YUV4MPEG2 header tells: size, rate, format, colours and what else it says of the stream.
 //!
 //! Owns the reading of that one line.
 //! Does not read frames: on standard input the next byte belongs to the first of them.
@@ -7,16 +7,17 @@
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
-use std::sync::{OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use vramp_plan::catalog::{ProbeError, Probed};
-use vramp_plan::{Format, Rate, Size};
+use vramp_plan::{Format, Interlacing, PixelAspect, Rate, Siting, Size, StreamTags};
+use vramp_runtime::{Matrix, Yuv};
 
 use super::{open, refuse, shown, unreadable};
 use crate::patient::{self, is_pause};
 
 /// The longest header line that is read, its end included.
-const LONGEST: usize = 4096;
+pub(crate) const LONGEST: usize = 4096;
 const MAGIC: &[u8] = b"YUV4MPEG2";
 
 /// Size, rate and format in the header of a file, or of standard input for `-`.
@@ -69,7 +70,7 @@ pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a header line. `name` is what it came from, for messages.
-fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
+pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
     let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes one";
     let magic = &head[..head.len().min(MAGIC.len())];
     if magic != MAGIC {
@@ -98,11 +99,68 @@ fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
     let height = tags.height.ok_or_else(|| missing("a height, such as `H480`"))?;
     Ok(Probed {
         // A header without C means 4:2:0.
-        format: Some(tags.format.unwrap_or(Format::I420)),
+        format: Some(tags.chroma.map_or(Format::I420, |chroma| chroma.1)),
         size: Size::new(width, height),
         rate: tags.rate.and_then(|(num, den)| Rate::new(num, den)),
+        tags: Some(Arc::new(StreamTags {
+            interlacing: tags.interlacing,
+            aspect: tags.aspect,
+            chroma: tags.chroma.map(|chroma| chroma.0),
+            says_range: tags.says_range,
+            comments: tags.comments,
+        })),
     })
 }
+
+/// How the frames of a stream with these tags are to be read: what the header says of chroma and of colours. The matrix is
+/// a comment of vramp's own, since none is in common use.
+pub(crate) fn yuv_of(tags: &StreamTags, head: &[u8]) -> Yuv {
+    let sited = CHROMA.iter().find(|chroma| Some(chroma.0) == tags.chroma);
+    let mut yuv = Yuv { siting: sited.map_or(Siting::Centre, |chroma| chroma.2), ..Yuv::default() };
+    for tag in head.strip_suffix(b"\n").unwrap_or(head).split(|byte| *byte == b' ') {
+        match tag {
+            b"XCOLORRANGE=FULL" => yuv.full_range = true,
+            b"XCOLORRANGE=LIMITED" => yuv.full_range = false,
+            b"XCOLORMATRIX=BT601" => yuv.matrix = Some(Matrix::Bt601),
+            b"XCOLORMATRIX=BT709" => yuv.matrix = Some(Matrix::Bt709),
+            _ => {}
+        }
+    }
+    yuv
+}
+
+type Chroma = (&'static str, Format, Siting);
+
+/// The words for how chroma is stored. The siting of 4:2:0 is that of mjpegtools: `420` means `420jpeg`, and in `420paldv`
+/// Cr lies on the first line of a pair and Cb on the second.
+const CHROMA: [Chroma; 7] = [
+    ("420", Format::I420, Siting::Centre),
+    ("420jpeg", Format::I420, Siting::Centre),
+    ("420mpeg2", Format::I420, Siting::Left),
+    ("420paldv", Format::I420, Siting::Alternate),
+    ("422", Format::I422, Siting::Centre),
+    ("444", Format::I444, Siting::Centre),
+    ("mono", Format::Gray8, Siting::Centre),
+];
+
+/// The word for frames of this format with chroma there; of a word that was read and means the same, that word.
+pub(crate) fn chroma_word(format: Format, siting: Siting, read: Option<&'static str>) -> Option<&'static str> {
+    let is_it = |chroma: &&Chroma| {
+        chroma.1 == format
+            && (format != Format::I420 || chroma.2 == siting)
+            && (chroma.0 != "420" || read == Some("420"))
+    };
+    CHROMA.iter().find(is_it).map(|chroma| chroma.0)
+}
+
+/// The letters for interlacing.
+pub(crate) const INTERLACING: [(u8, Interlacing); 5] = [
+    (b'p', Interlacing::Progressive),
+    (b't', Interlacing::TopFirst),
+    (b'b', Interlacing::BottomFirst),
+    (b'm', Interlacing::Mixed),
+    (b'?', Interlacing::Unknown),
+];
 
 /// What the tags of a header have said so far.
 #[derive(Default)]
@@ -111,7 +169,11 @@ struct Tags {
     height: Option<u32>,
     /// Both above zero, or both zero where the rate is not known.
     rate: Option<(u32, u32)>,
-    format: Option<Format>,
+    chroma: Option<Chroma>,
+    interlacing: Option<Interlacing>,
+    aspect: Option<PixelAspect>,
+    says_range: bool,
+    comments: Vec<Vec<u8>>,
 }
 
 impl Tags {
@@ -125,9 +187,18 @@ impl Tags {
             b'W' => once(self.width.replace(side(value)?).is_none()),
             b'H' => once(self.height.replace(side(value)?).is_none()),
             b'F' => once(self.rate.replace(rate(value)?).is_none()),
-            b'C' => once(self.format.replace(format(value)?).is_none()),
-            // Interlacing, pixel shape and remarks change nothing about how frames are stored.
-            b'I' | b'A' | b'X' => Ok(()),
+            b'C' => once(self.chroma.replace(chroma(value)?).is_none()),
+            b'I' => once(self.interlacing.replace(interlacing(value)?).is_none()),
+            b'A' => once(self.aspect.replace(aspect(value)?).is_none()),
+            b'X' => {
+                match value {
+                    b"COLORRANGE=FULL" | b"COLORRANGE=LIMITED" => self.says_range = true,
+                    // It travels with the frames, as the range does.
+                    b"COLORMATRIX=BT601" | b"COLORMATRIX=BT709" => {}
+                    comment => self.comments.push(comment.to_vec()),
+                }
+                Ok(())
+            }
             _ => Err(("a tag W, H, F, C, I, A or X".to_owned(), "repair the header")),
         }
     }
@@ -140,24 +211,38 @@ fn side(value: &[u8]) -> Result<u32, (String, &'static str)> {
 }
 
 fn rate(value: &[u8]) -> Result<(u32, u32), (String, &'static str)> {
-    let colon = value.iter().position(|byte| *byte == b':');
-    let parts = colon.and_then(|at| number(&value[..at]).zip(number(&value[at + 1..])));
-    parts.filter(|(num, den)| (*num == 0) == (*den == 0)).ok_or_else(|| {
+    ratio(value).filter(|(num, den)| (*num == 0) == (*den == 0)).ok_or_else(|| {
         ("a rate such as `F30000:1001`".to_owned(), "repair the header, or write F0:0 where there is no rate")
     })
 }
 
-fn format(value: &[u8]) -> Result<Format, (String, &'static str)> {
-    match value {
-        b"420" | b"420jpeg" | b"420mpeg2" | b"420paldv" => Ok(Format::I420),
-        b"422" => Ok(Format::I422),
-        b"444" => Ok(Format::I444),
-        b"mono" => Ok(Format::Gray8),
-        _ => Err((
+fn chroma(value: &[u8]) -> Result<Chroma, (String, &'static str)> {
+    CHROMA.into_iter().find(|chroma| chroma.0.as_bytes() == value).ok_or_else(|| {
+        (
             "C420, C420jpeg, C420mpeg2, C420paldv, C422, C444 or Cmono, 8 bits each".to_owned(),
             "convert it first, such as `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
-        )),
-    }
+        )
+    })
+}
+
+fn interlacing(value: &[u8]) -> Result<Interlacing, (String, &'static str)> {
+    let found = INTERLACING.into_iter().find(|(letter, _)| value == [*letter]);
+    found.map(|(_, interlacing)| interlacing).ok_or_else(|| {
+        ("interlacing as Ip, It, Ib, Im or I?".to_owned(), "repair the header, or write I? if it is not known")
+    })
+}
+
+fn aspect(value: &[u8]) -> Result<PixelAspect, (String, &'static str)> {
+    let parts = ratio(value).filter(|(num, den)| (*num == 0) == (*den == 0));
+    parts.map(|(num, den)| PixelAspect { num, den }).ok_or_else(|| {
+        ("a pixel aspect such as `A1:1`".to_owned(), "repair the header, or write A0:0 if it is not known")
+    })
+}
+
+/// Two plain numbers with a colon between them.
+fn ratio(value: &[u8]) -> Option<(u32, u32)> {
+    let colon = value.iter().position(|byte| *byte == b':')?;
+    number(&value[..colon]).zip(number(&value[colon + 1..]))
 }
 
 /// A plain decimal number: no sign, no space.
@@ -174,12 +259,17 @@ mod tests {
 
     fn look(head: impl AsRef<[u8]>) -> Result<Probed, String> {
         let line = first_line(&mut head.as_ref()).expect("memory can be read");
-        read("t.y4m", &line).map_err(|error| error.to_string())
+        read("t.y4m", &line).map(|probed| Probed { tags: None, ..probed }).map_err(|error| error.to_string())
+    }
+
+    fn tags(head: impl AsRef<[u8]>) -> StreamTags {
+        let probed = read("t.y4m", head.as_ref()).unwrap_or_else(|error| panic!("{error}"));
+        StreamTags::clone(&probed.tags.expect("a header has tags"))
     }
 
     fn probed(format: Format, width: u32, height: u32, rate: Option<(u32, u32)>) -> Probed {
         let rate = rate.and_then(|(num, den)| Rate::new(num, den));
-        Probed { format: Some(format), size: Size::new(width, height), rate }
+        Probed { format: Some(format), size: Size::new(width, height), rate, tags: None }
     }
 
     #[test]
@@ -223,11 +313,51 @@ mod tests {
             ("YUV4MPEG2 W5 H3 F25:0\n", "byte 16: found `F25:0`, expected a rate"),
             ("YUV4MPEG2 W5 H3 C420p10\n", "byte 16: found `C420p10`, expected C420, C420jpeg"),
             ("YUV4MPEG2 W5 H3 C444alpha\n", "byte 16: found `C444alpha`"),
+            ("YUV4MPEG2 W5 H3 Ix\n", "byte 16: found `Ix`, expected interlacing as Ip, It, Ib, Im or I?"),
+            ("YUV4MPEG2 W5 H3 Itt\n", "byte 16: found `Itt`, expected interlacing"),
+            ("YUV4MPEG2 W5 H3 It Ib\n", "byte 19: found `Ib`, expected each tag once"),
+            ("YUV4MPEG2 W5 H3 A4\n", "byte 16: found `A4`, expected a pixel aspect such as `A1:1`"),
+            ("YUV4MPEG2 W5 H3 A4:0\n", "byte 16: found `A4:0`, expected a pixel aspect"),
+            ("YUV4MPEG2 W5 H3 A4:-3\n", "byte 16: found `A4:-3`, expected a pixel aspect"),
+            ("YUV4MPEG2 W5 H3 A99999999999:1\n", "byte 16: found `A99999999999:1`, expected a pixel aspect"),
+            ("YUV4MPEG2 W5 H3 C411\n", "expected C420, C420jpeg, C420mpeg2, C420paldv, C422, C444 or Cmono"),
             ("YUV4MPEG2 W5 H3\r\n", "byte 13: found `H3\\r`"),
             ("YUV4MPEG2 W5 H3 Q\u{7}\n", "byte 16: found `Q\\x07`, expected a tag W, H, F, C, I, A or X"),
         ] {
             let error = look(head).unwrap_err();
             assert!(error.contains(problem), "{head:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn interlacing_aspect_chroma_and_comments_are_read() {
+        assert_eq!(tags("YUV4MPEG2 W5 H3\n"), StreamTags::default());
+        let read = tags("YUV4MPEG2 Xfirst W5 H3 It A16:11 C420mpeg2 XYSCSS=420MPEG2 XCOLORRANGE=FULL X X\u{e9}\r\n");
+        assert_eq!(read.interlacing, Some(Interlacing::TopFirst));
+        assert_eq!(read.aspect, Some(PixelAspect { num: 16, den: 11 }));
+        assert_eq!((read.chroma, read.says_range), (Some("420mpeg2"), true));
+        assert_eq!(read.comments, [&b"first"[..], b"YSCSS=420MPEG2", b"", "\u{e9}\r".as_bytes()]);
+        for (letter, interlacing) in INTERLACING {
+            let read = tags(format!("YUV4MPEG2 W5 H3 I{}\n", char::from(letter)));
+            assert_eq!(read.interlacing, Some(interlacing));
+        }
+    }
+
+    #[test]
+    fn colours_are_limited_and_by_height_and_chroma_is_centred_unless_tagged() {
+        let colours = |head: &str| yuv_of(&tags(head), head.as_bytes());
+        assert_eq!(colours("YUV4MPEG2 W2 H2 C420jpeg XCOLORRANGE=LIMITED\n"), Yuv::default());
+        assert_eq!(colours("YUV4MPEG2 W2 H2\n"), Yuv::default());
+        assert!(colours("YUV4MPEG2 W2 H2 XYSCSS=420JPEG XCOLORRANGE=FULL\n").full_range);
+        let tagged = colours("YUV4MPEG2 XCOLORMATRIX=BT709 W2 H2\n");
+        assert_eq!(tagged, Yuv { matrix: Some(Matrix::Bt709), ..Yuv::default() });
+        for (word, siting) in [
+            ("420", Siting::Centre),
+            ("420mpeg2", Siting::Left),
+            ("420paldv", Siting::Alternate),
+            ("422", Siting::Centre),
+        ] {
+            assert_eq!(colours(&format!("YUV4MPEG2 W2 H2 C{word}\n")).siting, siting, "{word}");
         }
     }
 

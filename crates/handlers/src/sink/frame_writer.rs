@@ -41,7 +41,7 @@ pub(super) enum WriteError {
     )]
     Format { name: String, frame: u64, format: Format, first: Format },
     #[error(
-        "{name}: frame {frame} has another colour range or matrix than the frames before it; put `convert \
+        "{name}: frame {frame} has another colour range, matrix or chroma siting than the frames before it; put `convert \
          format=rgba8 ! convert format={format}` in front"
     )]
     Colours { name: String, frame: u64, format: Format },

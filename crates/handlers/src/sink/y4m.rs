@@ -3,16 +3,18 @@
 //! Owns the formats such a stream can have, its header, and where it goes.
 //! Does not convert: the planner puts a `convert` in front where one is needed.
 //!
-//! Always: eight bits a sample; what this writes, the source of the same name reads back unchanged; a file has its
+//! Always: eight bits a sample; what this writes, the source of the same name reads back unchanged; a header says what is
+//! known of the stream, and of a stream that was read from such a header nothing else; a file has its
 //! final name only once the stream has ended, and then holds whole frames, also after an error.
 
 use vramp_plan::catalog::{Entry, Input, Liveness, PortMedia, Status, ValueType};
-use vramp_plan::{Format, Rate};
+use vramp_plan::{Format, Interlacing, Rate, StreamTags};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Meta, Setup, Worker};
 
 use super::frame_writer::FrameWriter;
 use super::outlet;
 use crate::declare::required;
+use crate::probe::{INTERLACING, LONGEST, chroma_word};
 
 /// What the sink `y4m` declares.
 pub static ENTRY: Entry = Entry {
@@ -25,6 +27,7 @@ pub static ENTRY: Entry = Entry {
     }],
     settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard output")],
     bare: Some("path"),
+    writes_tags: true,
     status: Status::Runs,
     ..Entry::SINK
 };
@@ -35,10 +38,12 @@ struct Y4m {
     state: State,
 }
 
-/// What was set, and the rate of the plan.
+/// What was set, and what was planned.
 struct Settings {
     path: String,
     rate: Option<Rate>,
+    /// What a header said of the stream; none if it comes from elsewhere.
+    tags: Option<StreamTags>,
 }
 
 /// What changes from frame to frame.
@@ -56,11 +61,16 @@ impl FrameHandler for Y4m {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let (Some(frame), Some(writer)) = (call.input(0), &mut self.state.writer) else { return Ok(Flow::Filtered) };
+        let Settings { rate, tags, .. } = &self.settings;
+        let is_mixed = tags.as_ref().is_some_and(|tags| tags.interlacing == Some(Interlacing::Mixed));
+        let (line, length) = frame_line(frame.meta().fields.filter(|_| is_mixed));
+        let line = &line[..length];
         let written = if writer.is_empty() {
-            let head = head(frame.meta(), self.settings.rate)?;
-            writer.write(format!("{head}\nFRAME\n").as_bytes(), frame.meta(), &frame.bytes())
+            let mut head = head(frame.meta(), *rate, tags.as_ref())?;
+            head.extend_from_slice(line);
+            writer.write(&head, frame.meta(), &frame.bytes())
         } else {
-            writer.write(b"FRAME\n", frame.meta(), &frame.bytes())
+            writer.write(line, frame.meta(), &frame.bytes())
         };
         written.map_err(HandlerError::failed)?;
         Ok(Flow::Produced)
@@ -71,56 +81,212 @@ impl FrameHandler for Y4m {
     }
 }
 
-/// The header of a stream of such frames, without its line end.
-fn head(meta: &Meta, rate: Option<Rate>) -> Result<String, HandlerError> {
-    let chroma = match meta.format {
-        // `convert` takes chroma to be in the middle of its pixels, which is what this tag says.
-        Format::I420 => "420jpeg",
-        Format::I422 => "422",
-        Format::I444 => "444",
-        Format::Gray8 => "mono",
-        other => {
-            return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` in front")));
-        }
+/// The line before a frame, and its length.
+fn frame_line(fields: Option<[u8; 3]>) -> ([u8; 11], usize) {
+    match fields {
+        None => (*b"FRAME\n\0\0\0\0\0", 6),
+        Some([one, two, three]) => ([b'F', b'R', b'A', b'M', b'E', b' ', b'I', one, two, three, b'\n'], 11),
+    }
+}
+
+/// The header of a stream of such frames, with its line end.
+fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Vec<u8>, HandlerError> {
+    let Some(chroma) = chroma_word(meta.format, meta.yuv.siting, tags.and_then(|tags| tags.chroma)) else {
+        let other = meta.format;
+        return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` in front")));
     };
     let (width, height) = (meta.size.width, meta.size.height);
-    // 0:0 is how such a header says that it does not know.
-    let (num, den) = rate.map_or((0, 0), |rate| (rate.num(), rate.den()));
-    let range = if meta.yuv.full_range { "FULL" } else { "LIMITED" };
-    let matrix = match meta.yuv.matrix {
+    let Some(tags) = tags else {
+        // 0:0 is how such a header says that it does not know.
+        let (num, den) = rate.map_or((0, 0), |rate| (rate.num(), rate.den()));
+        let (range, matrix) = (range(meta), matrix(meta));
+        let head = format!("YUV4MPEG2 W{width} H{height} F{num}:{den} Ip A1:1 C{chroma}{range}{matrix}\n");
+        return Ok(head.into_bytes());
+    };
+    let rate = rate.map(|rate| format!(" F{}:{}", rate.num(), rate.den())).unwrap_or_default();
+    let letter = INTERLACING.iter().find(|(_, interlacing)| Some(*interlacing) == tags.interlacing);
+    let interlacing = letter.map(|(letter, _)| format!(" I{}", char::from(*letter))).unwrap_or_default();
+    let aspect = tags.aspect.map(|aspect| format!(" A{}:{}", aspect.num, aspect.den)).unwrap_or_default();
+    // A header without the word means the first of them.
+    let said = tags.chroma.is_some() || chroma != "420jpeg";
+    let stored = if said { format!(" C{chroma}") } else { String::new() };
+    let range = if tags.says_range || meta.yuv.full_range { range(meta) } else { "" };
+    let head = format!("YUV4MPEG2 W{width} H{height}{rate}{interlacing}{aspect}{stored}{range}{}", matrix(meta));
+    let mut head = head.into_bytes();
+    for comment in &tags.comments {
+        head.extend_from_slice(b" X");
+        // An older way to say how chroma is stored: it says what the frames are now.
+        match comment.strip_prefix(b"YSCSS=") {
+            Some(said) if tags.chroma != Some(chroma) && is_word(said, tags.chroma) => {
+                head.extend_from_slice(format!("YSCSS={}", chroma.to_uppercase()).as_bytes());
+            }
+            _ => head.extend_from_slice(comment),
+        }
+    }
+    head.push(b'\n');
+    if head.len() > LONGEST {
+        return Err(HandlerError::failed(format!(
+            "the header has {} bytes with its comments, and a y4m header has at most {LONGEST}; shorten the comments of \
+             the source",
+            head.len()
+        )));
+    }
+    Ok(head)
+}
+
+fn is_word(said: &[u8], word: Option<&str>) -> bool {
+    word.is_some_and(|word| said.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+fn range(meta: &Meta) -> &'static str {
+    if meta.yuv.full_range { " XCOLORRANGE=FULL" } else { " XCOLORRANGE=LIMITED" }
+}
+
+fn matrix(meta: &Meta) -> &'static str {
+    match meta.yuv.matrix {
         None => "",
         Some(Matrix::Bt601) => " XCOLORMATRIX=BT601",
         Some(Matrix::Bt709) => " XCOLORMATRIX=BT709",
-    };
-    Ok(format!("YUV4MPEG2 W{width} H{height} F{num}:{den} Ip A1:1 C{chroma} XCOLORRANGE={range}{matrix}"))
+    }
 }
 
 /// Makes the sink `y4m`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
-    let settings = Settings { path: path.to_owned(), rate: setup.rate };
+    let settings = Settings { path: path.to_owned(), rate: setup.rate, tags: setup.tags.cloned() };
     Ok(Worker::frames(Y4m { settings, state: State::default() }))
 }
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::Size;
+    use proptest::prelude::*;
+    use vramp_plan::catalog::{ProbeError, Probed};
+    use vramp_plan::{PixelAspect, Siting, Size};
     use vramp_runtime::Yuv;
 
     use super::*;
+    use crate::probe::{read_header, yuv_of};
+
+    fn probe(header: &[u8]) -> Result<Probed, ProbeError> {
+        read_header("t.y4m", header)
+    }
+
+    /// The header that the sink writes for frames that came with this one and were not changed.
+    fn again(header: &[u8]) -> Vec<u8> {
+        let probed = probe(header).unwrap_or_else(|error| panic!("{}: {error}", header.escape_ascii()));
+        let (format, size) = probed.format.zip(probed.size).expect("a header has both");
+        let tags = probed.tags.expect("a header has tags");
+        let meta = Meta { yuv: yuv_of(&tags, header), ..Meta::new(format, size) };
+        head(&meta, probed.rate, Some(&tags)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn tokens(header: &[u8]) -> Vec<Vec<u8>> {
+        let line = header.strip_suffix(b"\n").expect("a line end");
+        let mut tokens: Vec<Vec<u8>> = line.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
+        tokens.sort();
+        tokens
+    }
+
+    #[test]
+    fn a_header_that_is_read_is_written_with_the_same_tokens() {
+        for header in [
+            "YUV4MPEG2 W5 H3\n",
+            "YUV4MPEG2 W5 H3 C420\n",
+            "YUV4MPEG2 W5 H3 F25:1 Cmono\n",
+            "YUV4MPEG2 W1920 H1080 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG XCOLORRANGE=LIMITED\n",
+            "YUV4MPEG2 W720 H576 F25:1 Ib A59:54 C420paldv XYSCSS=420PALDV\n",
+            "YUV4MPEG2 W720 H480 It A0:0 C420mpeg2 XCOLORRANGE=FULL XCOLORMATRIX=BT709\n",
+            "YUV4MPEG2 W5 H3 Im A4294967295:1 C422 X Xa=b Xa=b\n",
+            "YUV4MPEG2 W5 H3 I? C444 XCOLORRANGE=OTHER\n",
+        ] {
+            assert_eq!(tokens(&again(header.as_bytes())), tokens(header.as_bytes()), "{header}");
+        }
+    }
+
+    #[test]
+    fn what_has_become_of_a_stream_is_what_the_header_says() {
+        let tags = StreamTags {
+            interlacing: Some(Interlacing::Unknown),
+            aspect: Some(PixelAspect { num: 4, den: 3 }),
+            chroma: Some("420mpeg2"),
+            says_range: true,
+            comments: vec![b"YSCSS=420MPEG2".to_vec(), b"kept".to_vec()],
+        };
+        let mut meta = Meta::new(Format::I420, Size { width: 8, height: 6 });
+        let text = |meta: &Meta| String::from_utf8(head(meta, None, Some(&tags)).unwrap()).unwrap();
+        meta.yuv.siting = Siting::Left;
+        let rest = "XYSCSS=420MPEG2 Xkept\n";
+        assert_eq!(text(&meta), format!("YUV4MPEG2 W8 H6 I? A4:3 C420mpeg2 XCOLORRANGE=LIMITED {rest}"));
+        meta.format = Format::I444;
+        assert_eq!(text(&meta), "YUV4MPEG2 W8 H6 I? A4:3 C444 XCOLORRANGE=LIMITED XYSCSS=444 Xkept\n");
+    }
+
+    #[test]
+    fn a_header_that_would_not_read_back_is_refused() {
+        let comments = vec![vec![b'x'; LONGEST - 40]];
+        let tags = StreamTags { comments, says_range: true, ..StreamTags::default() };
+        let meta = Meta::new(Format::I444, Size { width: 10_000, height: 10_000 });
+        let error = head(&meta, None, Some(&tags)).unwrap_err().to_string();
+        assert!(error.contains("a y4m header has at most 4096; shorten the comments"), "{error}");
+    }
+
+    /// A tag and a value that it may have; none for a tag that is left out.
+    fn tag(letter: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = Option<Vec<u8>>> {
+        prop_oneof![
+            Just(None),
+            proptest::sample::select(values).prop_map(move |value| Some(format!("{letter}{value}").into_bytes())),
+        ]
+    }
+
+    fn comment() -> impl Strategy<Value = Option<Vec<u8>>> {
+        let byte = any::<u8>().prop_filter("not a space or a line end", |byte| !matches!(byte, b' ' | b'\n'));
+        let odd = proptest::collection::vec(byte, 0..40).prop_map(|bytes| [b"X".as_slice(), &bytes].concat());
+        let known = proptest::sample::select(vec!["XCOLORRANGE=FULL", "XCOLORRANGE=LIMITED", "XCOLORMATRIX=BT601"]);
+        prop_oneof![4 => odd.prop_map(Some), 1 => known.prop_map(|text| Some(text.as_bytes().to_vec())), 1 => Just(None)]
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_written_with_its_tokens_and_reads_back(
+            width in 1..=65_536u32, height in 1..=65_536u32,
+            rate in tag("F", &["25:1", "30000:1001", "1:7"]),
+            interlacing in tag("I", &["p", "t", "b", "m", "?"]),
+            aspect in tag("A", &["1:1", "0:0", "16:11", "4294967295:3", "10:10"]),
+            chroma in tag("C", &["420", "420jpeg", "420mpeg2", "420paldv", "422", "444", "mono"]),
+            comments in proptest::collection::vec(comment(), 0..5),
+            turned in 0..9usize,
+        ) {
+            let sides = [Some(format!("W{width}").into_bytes()), Some(format!("H{height}").into_bytes())];
+            let all = sides.into_iter().chain([rate, interlacing, aspect, chroma]).chain(comments);
+            let mut tags: Vec<Vec<u8>> = all.flatten().collect();
+            // One range and one matrix: of two that differ, the last holds.
+            let is_colour = |tag: &[u8], what: &[u8]| tag.starts_with(what);
+            for what in [b"XCOLORRANGE=".as_slice(), b"XCOLORMATRIX="] {
+                let mut seen = false;
+                tags.retain(|tag| !is_colour(tag, what) || !std::mem::replace(&mut seen, true));
+            }
+            let middle = turned % tags.len();
+            tags.rotate_left(middle);
+            let header = [b"YUV4MPEG2 ".as_slice(), &tags.join(&b' '), b"\n"].concat();
+            let written = again(&header);
+            prop_assert_eq!(tokens(&written), tokens(&header));
+            prop_assert_eq!(probe(&written), probe(&header));
+            prop_assert_eq!(again(&written), written);
+        }
+    }
 
     #[test]
     fn the_header_says_what_the_frames_are() {
         let mut meta = Meta::new(Format::I420, Size { width: 640, height: 480 });
-        let text = |meta: &Meta, rate| head(meta, rate).unwrap();
+        let text = |meta: &Meta, rate| String::from_utf8(head(meta, rate, None).unwrap()).unwrap();
         assert_eq!(
             text(&meta, Rate::new(30_000, 1001)),
-            "YUV4MPEG2 W640 H480 F30000:1001 Ip A1:1 C420jpeg XCOLORRANGE=LIMITED"
+            "YUV4MPEG2 W640 H480 F30000:1001 Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\n"
         );
-        meta.yuv = Yuv { matrix: Some(Matrix::Bt709), full_range: true };
+        meta.yuv = Yuv { matrix: Some(Matrix::Bt709), full_range: true, ..Yuv::default() };
         meta.format = Format::Gray8;
-        assert_eq!(text(&meta, None), "YUV4MPEG2 W640 H480 F0:0 Ip A1:1 Cmono XCOLORRANGE=FULL XCOLORMATRIX=BT709");
+        assert_eq!(text(&meta, None), "YUV4MPEG2 W640 H480 F0:0 Ip A1:1 Cmono XCOLORRANGE=FULL XCOLORMATRIX=BT709\n");
         meta.format = Format::Rgba8;
-        assert!(head(&meta, None).unwrap_err().to_string().contains("convert format=i420"));
+        assert!(head(&meta, None, None).unwrap_err().to_string().contains("convert format=i420"));
     }
 }

@@ -104,6 +104,8 @@ pub(super) struct FrameReader {
     yuv: Yuv,
     at: u64,
     frames: u64,
+    /// What stands behind `FRAME` in the line before the frame.
+    line: Vec<u8>,
     /// The number under which it failed, and how. What comes after a broken place cannot be read.
     failed: Option<(u64, String)>,
 }
@@ -118,7 +120,8 @@ impl FrameReader {
         (format, size, yuv): (Format, Size, Yuv),
     ) -> Self {
         let name = if path == "-" { "standard input".to_owned() } else { format!("`{path}`") };
-        FrameReader { name, origin, lead, format, size, yuv, at, frames: 0, failed: None }
+        let line = Vec::with_capacity(if lead == Lead::Line { LONGEST_LINE } else { 0 });
+        FrameReader { name, origin, lead, format, size, yuv, at, frames: 0, line, failed: None }
     }
 
     /// Bytes of one frame in the stream, where nothing is padded.
@@ -146,6 +149,7 @@ impl FrameReader {
         }
         let mut meta = *frame.meta();
         meta.yuv = self.yuv;
+        meta.fields = fields(&self.line);
         frame.set_meta(meta);
         let mut bytes = frame.fill().expect("a frame that was just lent has one holder");
         let read = self.planes(&mut bytes, over);
@@ -201,8 +205,9 @@ impl FrameReader {
                 found: found[..first].escape_ascii().to_string(),
             }),
             Lead::Line => {
-                let (taken, ended) =
-                    self.origin.with(|from| skip_line(from, over)).map_err(|error| self.broken(error))?;
+                let line = &mut self.line;
+                let read = self.origin.with(|from| take_line(from, line, over));
+                let (taken, ended) = read.map_err(|error| self.broken(error))?;
                 if !ended && taken < LONGEST_LINE {
                     let at = self.at + (found.len() + taken) as u64;
                     return Err(self.short(at, self.whole()));
@@ -287,10 +292,20 @@ fn fill(from: &mut dyn BufRead, mut into: &mut [u8], over: &dyn Fn() -> bool) ->
     Ok(got)
 }
 
-/// Goes past the next line end: how many bytes that took, and whether there was one. A frame's own parameters tell
-/// nothing that is needed here.
-fn skip_line(from: &mut dyn BufRead, over: &dyn Fn() -> bool) -> io::Result<(usize, bool)> {
+/// How a frame's lines belong to fields, if its line says so: `I` and three letters.
+fn fields(line: &[u8]) -> Option<[u8; 3]> {
+    line.trim_ascii_end().split(|byte| *byte == b' ').find_map(|tag| match tag {
+        [b'I', fields @ ..] => {
+            <[u8; 3]>::try_from(fields).ok().filter(|fields| fields.iter().all(u8::is_ascii_graphic))
+        }
+        _ => None,
+    })
+}
+
+/// Reads up to the next line end: how many bytes that took, and whether there was one.
+fn take_line(from: &mut dyn BufRead, line: &mut Vec<u8>, over: &dyn Fn() -> bool) -> io::Result<(usize, bool)> {
     let mut taken = 0;
+    line.clear();
     while taken < LONGEST_LINE {
         if !has_more(from, over)? {
             return Ok((taken, false));
@@ -299,6 +314,7 @@ fn skip_line(from: &mut dyn BufRead, over: &dyn Fn() -> bool) -> io::Result<(usi
         let bytes = &bytes[..bytes.len().min(LONGEST_LINE - taken)];
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let used = end.map_or(bytes.len(), |at| at + 1);
+        line.extend_from_slice(&bytes[..used]);
         from.consume(used);
         taken += used;
         if end.is_some() {

@@ -1,20 +1,19 @@
 //! `y4m`: uncompressed video with a one-line header.
 //!
-//! Owns the formats such a stream may have, and what its header says of colours.
-//! Does not convert: frames leave as they are stored, and the header says how.
+//! Owns the formats such a stream may have, and that its header is still the one that was planned with.
+//! Does not convert: frames leave as they are stored, tagged with how the header says they are to be read.
 //!
-//! Always: eight bits a sample; the header is read where probing reads it, so that both agree. Where a tag places
-//! chroma at the left of its pixels (C420mpeg2) it is still taken to be in their middle.
+//! Always: eight bits a sample; the header is read where probing reads it, so that both agree.
 
 use vramp_plan::catalog::{
     Entry, FormatRule, Liveness, Output, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status, ValueType,
 };
-use vramp_plan::{Content, Format, Size};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Setup, Worker, Yuv};
+use vramp_plan::{Content, Format, Size, StreamTags};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use super::frame_reader::{FrameReader, Lead, Origin};
 use crate::declare::required;
-use crate::probe::{FileProbe, first_line, standard_input_header};
+use crate::probe::{FileProbe, first_line, standard_input_header, yuv_of};
 
 /// What the source `y4m` declares.
 pub static ENTRY: Entry = Entry {
@@ -45,6 +44,7 @@ struct Settings {
     given: Given,
     path: String,
     planned: Option<(Format, Size)>,
+    tags: Option<StreamTags>,
 }
 
 /// What changes from frame to frame.
@@ -55,9 +55,10 @@ struct State {
 
 impl FrameHandler for Y4m {
     fn start(&mut self) -> Result<(), HandlerError> {
-        let Settings { given, path, planned } = &self.settings;
+        let Settings { given, path, planned, tags } = &self.settings;
         // Of standard input, probing remembers the header it has read; of a file, it reads it again.
         let probed = FileProbe.probe(&ENTRY, given).map_err(|error| HandlerError::failed(error.to_string()))?;
+        let found = probed.tags.as_deref().cloned().unwrap_or_default();
         let Some((format, size)) = probed.format.zip(probed.size) else {
             return Err(HandlerError::failed(format!("`{path}` has no format or size in its header; make it again")));
         };
@@ -69,6 +70,11 @@ impl FrameHandler for Y4m {
                  start the run again"
             )));
         }
+        if tags.as_ref().is_some_and(|tags| *tags != found) {
+            return Err(HandlerError::failed(format!(
+                "the header of `{path}` has changed since the run was planned; start the run again"
+            )));
+        }
         let mut origin = Origin::open(path).map_err(HandlerError::failed)?;
         let head = match &origin {
             Origin::Standard(_) => standard_input_header().to_vec(),
@@ -78,7 +84,7 @@ impl FrameHandler for Y4m {
                 origin.with(first_line).map_err(|error| HandlerError::failed(format!("`{path}`: {error}")))?
             }
         };
-        let content = (format, size, colours(&head));
+        let content = (format, size, yuv_of(&found, &head));
         self.state.reader = Some(FrameReader::new(path, origin, Lead::Line, head.len() as u64, content));
         Ok(())
     }
@@ -93,20 +99,6 @@ impl FrameHandler for Y4m {
     }
 }
 
-/// What the tags of a header say of colours. The matrix is a tag of vramp's own, since there is none in common use.
-fn colours(head: &[u8]) -> Yuv {
-    let mut yuv = Yuv::default();
-    for tag in head.trim_ascii_end().split(|byte| *byte == b' ') {
-        match tag {
-            b"XCOLORRANGE=FULL" => yuv.full_range = true,
-            b"XCOLORMATRIX=BT601" => yuv.matrix = Some(Matrix::Bt601),
-            b"XCOLORMATRIX=BT709" => yuv.matrix = Some(Matrix::Bt709),
-            _ => {}
-        }
-    }
-    yuv
-}
-
 /// Makes the source `y4m`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
@@ -115,19 +107,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
         given: setup.settings.clone(),
         path: path.to_owned(),
         planned: frame.map(|frame| (frame.format, frame.size)),
+        tags: setup.tags.cloned(),
     };
     Ok(Worker::frames(Y4m { settings, state: State::default() }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colours_are_limited_and_by_height_unless_tagged() {
-        assert_eq!(colours(b"YUV4MPEG2 W2 H2 C420jpeg XCOLORRANGE=LIMITED\n"), Yuv::default());
-        assert!(colours(b"YUV4MPEG2 W2 H2 XYSCSS=420JPEG XCOLORRANGE=FULL\n").full_range);
-        let tagged = colours(b"YUV4MPEG2 XCOLORMATRIX=BT709 W2 H2\n");
-        assert_eq!(tagged, Yuv { matrix: Some(Matrix::Bt709), full_range: false });
-    }
 }

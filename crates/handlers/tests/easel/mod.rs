@@ -82,6 +82,7 @@ pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
         settings: &settings,
         inputs: &[],
         outputs: &[],
+        tags: None,
         space: Space::Cpu,
         rate: Rate::new(30, 1),
         handlers: 5,

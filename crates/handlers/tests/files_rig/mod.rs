@@ -80,6 +80,7 @@ pub fn make(
         settings: &settings,
         inputs: &ports[..entry.inputs.len()],
         outputs: &ports[..entry.outputs.len()],
+        tags: None,
         space: Space::Cpu,
         rate,
         handlers: 2,

@@ -96,6 +96,7 @@ pub fn try_make(text: &str) -> Result<Box<dyn PixelHandler>, HandlerError> {
         settings: &settings,
         inputs: &[None],
         outputs: &[None],
+        tags: None,
         space: Space::Cpu,
         rate: None,
         handlers: 3,

@@ -18,7 +18,7 @@ use crate::picture::{Picture, Pixel};
 use crate::simd::Level;
 use crate::stored::pack::Packing;
 use crate::stored::unpack::{Between, Unpacking};
-use crate::stored::{PlaneRows, Stored, Way};
+use crate::stored::{PixelRows, PlaneRows, Stored, Way};
 
 use super::chain::{Chain, Step, args};
 use super::{Part, Recipe};
@@ -153,30 +153,50 @@ impl Program {
         let (stored, part) = self.into.expect("only what is not pixels is packed");
         let packing = Packing { way: Way::numbered(frame.words[part.start]), level: self.level };
         let (count, width) = (rows.rows(), frame.size.width as usize);
+        // Rows that are stored: in all formats but 4:2:0 with chroma on lines, nothing beyond a pair is looked at.
+        let looks_around = stored.block[1] == 2 && packing.looks_around();
+        let last = frame.size.height - 1;
         let as_it_is = self.loads_only() && self.after.is_empty();
         if let Some(source) = frame.source.filter(|source| as_it_is && source.bytes().is_none()) {
             for y in (0..count).step_by(2) {
-                let pair = [y, (y + 1).min(count - 1)].map(|y| source.row(first_row + y as u32));
+                let at = first_row + y as u32;
+                let row = |at: u32| source.row(at.min(last));
+                let pair = PixelRows { own: [row(at), row(at + 1)], around: [row(at.saturating_sub(1)), row(at + 2)] };
                 (stored.pack)(&packing, &mut scratch.between, pair, rows, y);
             }
             return;
         }
         self.rows(frame, scratch, |between, make| {
-            let [mut upper, mut lower] = std::mem::take(&mut between.pixels);
-            upper.resize(width, [0; 4]);
-            lower.resize(width, [0; 4]);
-            for y in (0..count).step_by(2) {
-                make(first_row + y as u32, &mut upper);
-                // The last row of an odd number of rows has itself for a neighbour.
-                let below = if y + 1 < count {
-                    make(first_row + y as u32 + 1, &mut lower);
-                    &lower
-                } else {
-                    &upper
-                };
-                (stored.pack)(&packing, between, [&upper, below], rows, y);
+            let mut pixels = std::mem::take(&mut between.pixels);
+            for row in &mut pixels {
+                row.resize(width, [0; 4]);
             }
-            between.pixels = [upper, lower];
+            let [above, upper, lower, below] = &mut pixels;
+            if looks_around && first_row > 0 {
+                make(first_row - 1, above);
+            }
+            for y in (0..count).step_by(2) {
+                let at = first_row + y as u32;
+                if y == 0 || !looks_around {
+                    make(at, upper);
+                }
+                if at < last {
+                    make(at + 1, lower);
+                }
+                if looks_around && at + 1 < last {
+                    make(at + 2, below);
+                }
+                // What is beyond the border is what is at it.
+                let own = [&upper[..], if at < last { &lower[..] } else { &upper[..] }];
+                let around = [
+                    if looks_around && at > 0 { &above[..] } else { own[0] },
+                    if looks_around && at + 1 < last { &below[..] } else { own[1] },
+                ];
+                (stored.pack)(&packing, between, PixelRows { own, around }, rows, y);
+                std::mem::swap(above, lower);
+                std::mem::swap(upper, below);
+            }
+            between.pixels = pixels;
         });
     }
 

@@ -29,6 +29,8 @@ pub(crate) enum Chroma<'a> {
     Full([&'a [u8]; 2]),
     /// Of half the width, at four times its level, with one more at both ends.
     Halves([&'a [u16]; 2]),
+    /// The same, on even pixels instead of between two.
+    Firsts([&'a [u16]; 2]),
 }
 
 /// Paints as many pixels as the level does at once, from the left, and says how many: an even number or all.
@@ -64,6 +66,7 @@ mod x86 {
                     Chroma::None => [[v::zero(); 2]; 2],
                     Chroma::Full([u, w]) => [full(u, at), full(w, at)],
                     Chroma::Halves([u, w]) => [halves(u, at / 2), halves(w, at / 2)],
+                    Chroma::Firsts([u, w]) => [firsts(u, at / 2), firsts(w, at / 2)],
                 };
                 let even = colours(v::and(y, v::all_16(255)), u[0], w[0], black, &factors);
                 let odd = colours(v::shift_unsigned_16(y, 8), u[1], w[1], black, &factors);
@@ -94,6 +97,16 @@ mod x86 {
             let odd = v::add_16(three, v::load_16(own[2..].first_chunk().expect("two fewer")));
             let middle = v::all_16(i16::MIN);
             let (even, odd) = (v::xor(v::shift_left_16(even, 4), middle), v::xor(v::shift_left_16(odd, 4), middle));
+            [v::permute_32(even, &v::APART), v::permute_32(odd, &v::APART)]
+        }
+
+        #[inline]
+        fn firsts(plane: &[u16], at: usize) -> [v::Vector; 2] {
+            let own = plane[at..].first_chunk::<{ v::BYTES / 2 + 2 }>().expect("half as wide, and two more");
+            let here = v::load_16(own[1..].first_chunk().expect("one fewer"));
+            let both = v::add_16(here, v::load_16(own[2..].first_chunk().expect("two fewer")));
+            let middle = v::all_16(i16::MIN);
+            let (even, odd) = (v::xor(v::shift_left_16(here, 6), middle), v::xor(v::shift_left_16(both, 5), middle));
             [v::permute_32(even, &v::APART), v::permute_32(odd, &v::APART)]
         }
 

@@ -11,19 +11,20 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_halves};
-use super::{PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, Stored};
 
 /// Planar 4:2:0.
 pub(super) static I420: Stored =
     Stored { format: Format::I420, wgsl: include_str!("i420.wgsl"), block: [8, 2], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
-    from_halves(args, between, args.row(0, y), [args.around(1, y), args.around(2, y)], into);
+    let chroma = [args.around(1, y), args.around(2, y)];
+    from_halves(args, between, args.row(0, y), chroma, args.site(y), into);
 }
 
-fn pack(args: &Packing, between: &mut Between, rows: [&[Pixel]; 2], into: &mut PlaneRows<'_>, y: usize) {
-    for (pixels, y) in rows.into_iter().zip(y..into.rows()) {
+fn pack(args: &Packing, between: &mut Between, rows: PixelRows<'_>, into: &mut PlaneRows<'_>, y: usize) {
+    for (pixels, y) in rows.own.into_iter().zip(y..into.rows()) {
         args.luma(pixels, into.row(0, y));
     }
-    args.halves(&mut between.sums, rows, into.chroma(y / 2));
+    args.halves(between, rows, into.chroma(y / 2));
 }

@@ -7,9 +7,11 @@ fn i420_load(at: vec2<i32>, k: u32) -> vec4<i32> {
 fn i420_between(k: u32, plane: u32, at: vec2<i32>) -> i32 {
     let near = at >> vec2<u32>(1u);
     let far = way_far(at);
-    let own = 3 * stored_level(k, plane, near) + stored_level(k, plane, vec2<i32>(near.x, far.y));
-    let other = 3 * stored_level(k, plane, vec2<i32>(far.x, near.y)) + stored_level(k, plane, far);
-    return 3 * own + other;
+    let down = way_near(k, plane, at.y);
+    let across = way_near(k, 0u, at.x);
+    let own = down * stored_level(k, plane, near) + (4 - down) * stored_level(k, plane, vec2<i32>(near.x, far.y));
+    let other = down * stored_level(k, plane, vec2<i32>(far.x, near.y)) + (4 - down) * stored_level(k, plane, far);
+    return across * own + (4 - across) * other;
 }
 
 // Eight pixels of two rows: two words of luma in each, one of each chroma.
@@ -33,7 +35,8 @@ fn i420_store(block: vec2<i32>, k: u32) {
                 let seconds = select(vec2<u32>(0u), vec2<u32>(way_luma(b, k), way_luma(d, k)), x < last.x);
                 upper |= (way_luma(a, k) | (seconds.x << 8u)) << u32(16 * pair);
                 lower |= (way_luma(c, k) | (seconds.y << 8u)) << u32(16 * pair);
-                chroma |= way_chroma(a + b + c + d, k) << vec2<u32>(u32(16 * word + 8 * pair));
+                let uv = way_halved(a + b + c + d, vec2<i32>(x, y), k);
+                chroma |= uv << vec2<u32>(u32(16 * word + 8 * pair));
             }
         }
         put(k, 0u, 2 * block.x + word, y, upper);

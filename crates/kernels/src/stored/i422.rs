@@ -10,8 +10,8 @@ use vramp_plan::Format;
 use crate::picture::Pixel;
 
 use super::pack::Packing;
-use super::unpack::{Between, Unpacking, from_halves};
-use super::{PlaneRows, Stored};
+use super::unpack::{Between, Sited, Unpacking, from_halves};
+use super::{PixelRows, PlaneRows, Stored};
 
 /// Planar 4:2:2.
 pub(super) static I422: Stored =
@@ -19,12 +19,12 @@ pub(super) static I422: Stored =
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
     let both = |plane| [args.row(plane, y); 2];
-    from_halves(args, between, args.row(0, y), [both(1), both(2)], into);
+    from_halves(args, between, args.row(0, y), [both(1), both(2)], Sited::CENTRE, into);
 }
 
-fn pack(args: &Packing, between: &mut Between, rows: [&[Pixel]; 2], into: &mut PlaneRows<'_>, y: usize) {
-    for (pixels, y) in rows.into_iter().zip(y..into.rows()) {
+fn pack(args: &Packing, between: &mut Between, rows: PixelRows<'_>, into: &mut PlaneRows<'_>, y: usize) {
+    for (pixels, y) in rows.own.into_iter().zip(y..into.rows()) {
         args.luma(pixels, into.row(0, y));
-        args.halves(&mut between.sums, [pixels; 2], into.chroma(y));
+        args.centred_halves(&mut between.sums, [pixels; 2], into.chroma(y));
     }
 }

@@ -11,7 +11,7 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_full};
-use super::{PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, Stored};
 
 /// Planar 4:4:4.
 pub(super) static I444: Stored =
@@ -21,8 +21,8 @@ fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pix
     from_full(args, between, args.row(0, y), [args.row(1, y), args.row(2, y)], into);
 }
 
-fn pack(args: &Packing, between: &mut Between, rows: [&[Pixel]; 2], into: &mut PlaneRows<'_>, y: usize) {
-    for (pixels, y) in rows.into_iter().zip(y..into.rows()) {
+fn pack(args: &Packing, between: &mut Between, rows: PixelRows<'_>, into: &mut PlaneRows<'_>, y: usize) {
+    for (pixels, y) in rows.own.into_iter().zip(y..into.rows()) {
         args.luma(pixels, into.row(0, y));
         args.full(&mut between.sums, pixels, into.chroma(y));
     }

@@ -3,12 +3,14 @@
 //! Owns the description of a format as data: its WGSL and its rows, both ways, and the parameters of a frame.
 //! Does not change pixels, and does not spread anything over threads.
 //!
-//! Always: chroma is the mean of the pixels it covers, and is bilinear between its centres on the way back; alpha is
+//! Always: chroma is the mean of two by two pixels' area around its place, and is bilinear between its places on the way
+//! back; its place is the centre of the pixels it covers, except for 4:2:0 that is sited otherwise. Alpha is
 //! 255 on the way to pixels and dropped on the way from them. gray8 is the luma of a picture. Bytes that fill a row up
 //! are zero.
 
 pub(crate) mod pack;
 pub(crate) mod planes;
+mod sited;
 pub(crate) mod unpack;
 pub(crate) mod way;
 
@@ -44,13 +46,21 @@ pub struct Stored {
     /// Makes one row of pixels.
     pub(crate) unpack: fn(&Unpacking<'_>, &mut Between, y: usize, &mut [Pixel]),
     /// Stores two rows, or one that is the last: then both are the same.
-    pub(crate) pack: fn(&Packing, &mut Between, [&[Pixel]; 2], &mut PlaneRows<'_>, y: usize),
+    pub(crate) pack: fn(&Packing, &mut Between, PixelRows<'_>, &mut PlaneRows<'_>, y: usize),
+}
+
+/// Two rows of pixels that are stored together, and their neighbours; at the border a row is its own neighbour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PixelRows<'a> {
+    pub(crate) own: [&'a [Pixel]; 2],
+    /// The rows above and below; only chroma that is sited on lines looks at them.
+    pub(crate) around: [&'a [Pixel]; 2],
 }
 
 /// Words that reading a stored frame takes.
-pub(crate) const LOAD_WORDS: usize = 13;
+pub(crate) const LOAD_WORDS: usize = 14;
 /// Words that storing one takes.
-pub(crate) const STORE_WORDS: usize = 17;
+pub(crate) const STORE_WORDS: usize = 18;
 
 /// How a format is stored; none for rgba8, which is pixels.
 pub fn of(format: Format) -> Option<&'static Stored> {
@@ -73,7 +83,8 @@ impl Stored {
         let mut words = [0; LOAD_WORDS];
         words[0] = way.number();
         words[1..7].copy_from_slice(&factors.map(|factor| i32::from(factor).cast_unsigned()));
-        words[7..].copy_from_slice(&self.plane_words(size));
+        words[7..13].copy_from_slice(&self.plane_words(size));
+        words[13] = way::load_weights(way.siting());
         words
     }
 
@@ -85,7 +96,8 @@ impl Stored {
         for (at, factors) in [(2, down.luma), (5, down.u), (8, down.v)] {
             words[at..at + 3].copy_from_slice(&factors.map(i32::cast_unsigned));
         }
-        words[11..].copy_from_slice(&self.plane_words(size));
+        words[11..17].copy_from_slice(&self.plane_words(size));
+        words[17] = way::store_weights(way.siting());
         words
     }
 

@@ -11,20 +11,19 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_pairs};
-use super::{PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, Stored};
 
 /// Luma and one plane of chroma.
 pub(super) static NV12: Stored =
     Stored { format: Format::Nv12, wgsl: include_str!("nv12.wgsl"), block: [4, 2], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
-    from_pairs(args, between, args.row(0, y), args.around(1, y), into);
+    from_pairs(args, between, args.row(0, y), args.around(1, y), args.site(y), into);
 }
 
-fn pack(args: &Packing, between: &mut Between, rows: [&[Pixel]; 2], into: &mut PlaneRows<'_>, y: usize) {
-    for (pixels, y) in rows.into_iter().zip(y..into.rows()) {
+fn pack(args: &Packing, between: &mut Between, rows: PixelRows<'_>, into: &mut PlaneRows<'_>, y: usize) {
+    for (pixels, y) in rows.own.into_iter().zip(y..into.rows()) {
         args.luma(pixels, into.row(0, y));
     }
-    let Between { sums, apart, .. } = between;
-    args.pairs(sums, apart, rows, into.row(1, y / 2));
+    args.pairs(between, rows, into.row(1, y / 2));
 }

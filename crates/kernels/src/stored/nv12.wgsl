@@ -3,9 +3,11 @@
 fn nv12_load(at: vec2<i32>, k: u32) -> vec4<i32> {
     let near = at >> vec2<u32>(1u);
     let far = way_far(at);
-    let own = 3 * nv12_pair(k, near) + nv12_pair(k, vec2<i32>(near.x, far.y));
-    let other = 3 * nv12_pair(k, vec2<i32>(far.x, near.y)) + nv12_pair(k, far);
-    let chroma = 3 * own + other;
+    let down = vec2<i32>(way_near(k, 1u, at.y), way_near(k, 2u, at.y));
+    let across = way_near(k, 0u, at.x);
+    let own = down * nv12_pair(k, near) + (4 - down) * nv12_pair(k, vec2<i32>(near.x, far.y));
+    let other = down * nv12_pair(k, vec2<i32>(far.x, near.y)) + (4 - down) * nv12_pair(k, far);
+    let chroma = across * own + (4 - across) * other;
     return way_pixel(stored_level(k, 0u, at), chroma.x, chroma.y, k);
 }
 
@@ -34,7 +36,7 @@ fn nv12_store(block: vec2<i32>, k: u32) {
             let seconds = select(vec2<u32>(0u), vec2<u32>(way_luma(b, k), way_luma(d, k)), x < last.x);
             upper |= (way_luma(a, k) | (seconds.x << 8u)) << u32(16 * pair);
             lower |= (way_luma(c, k) | (seconds.y << 8u)) << u32(16 * pair);
-            let uv = way_chroma(a + b + c + d, k);
+            let uv = way_halved(a + b + c + d, vec2<i32>(x, y), k);
             chroma |= (uv.x | (uv.y << 8u)) << u32(16 * pair);
         }
     }

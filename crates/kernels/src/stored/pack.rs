@@ -10,6 +10,10 @@ use crate::picture::Pixel;
 use crate::simd::weigh::{self, Weights};
 use crate::simd::{Level, Loop};
 
+use vramp_plan::Siting;
+
+use super::PixelRows;
+use super::unpack::Between;
 use super::way::{CHROMA_BIAS, DOWN, Way};
 
 /// How pixels are stored.
@@ -22,10 +26,10 @@ pub(crate) struct Packing {
 /// Sums of four pixels each: red and blue in the two halves of a word, green in another.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    red_blue: Vec<u32>,
-    green: Vec<u32>,
+    pub(super) red_blue: Vec<u32>,
+    pub(super) green: Vec<u32>,
     /// Sums of two pixels, one above the other.
-    above: [Vec<u32>; 2],
+    pub(super) above: [Vec<u32>; 2],
 }
 
 impl Packing {
@@ -35,7 +39,7 @@ impl Packing {
         let weights = Weights { factors: down.luma, bias: down.luma_bias() };
         let done = weigh::weigh(self.level, weights, pixels, into);
         let (pixels, into) = (&pixels[done..], &mut into[done..]);
-        match self.way.number() {
+        match self.way.matrix() {
             0 => self.level.run(Luma::<0> { pixels, into }),
             1 => self.level.run(Luma::<1> { pixels, into }),
             2 => self.level.run(Luma::<2> { pixels, into }),
@@ -55,20 +59,39 @@ impl Packing {
         self.chroma(sums, &mut u[done..], &mut v[done..]);
     }
 
-    /// Two rows of pixels become chroma of half the width.
-    pub(super) fn halves(&self, sums: &mut Sums, rows: [&[Pixel]; 2], [u, v]: [&mut [u8]; 2]) {
+    /// Whether storing two rows of 4:2:0 looks at the rows around them.
+    pub(crate) fn looks_around(&self) -> bool {
+        self.way.siting() == Siting::Alternate
+    }
+
+    /// Two rows of pixels become a row of 4:2:0 chroma.
+    pub(super) fn halves(&self, between: &mut Between, rows: PixelRows<'_>, into: [&mut [u8]; 2]) {
+        if self.way.siting() == Siting::Centre {
+            self.centred_halves(&mut between.sums, rows.own, into);
+        } else {
+            self.sited(&mut between.sums, rows, into);
+        }
+    }
+
+    /// Two rows of pixels become chroma of half the width, in the centre of its pixels.
+    pub(super) fn centred_halves(&self, sums: &mut Sums, rows: [&[Pixel]; 2], [u, v]: [&mut [u8]; 2]) {
         let done = weigh::halves(self.level, self.way.down(), rows, u, v);
         self.rest(sums, rows, done, &mut u[done / 2..], &mut v[done / 2..]);
     }
 
-    /// The same, u and v by turns.
-    pub(super) fn pairs(&self, sums: &mut Sums, apart: &mut [Vec<u8>; 2], rows: [&[Pixel]; 2], into: &mut [u8]) {
-        let done = weigh::pairs(self.level, self.way.down(), rows, into);
+    /// Two rows of pixels become a row of 4:2:0 chroma, u and v by turns.
+    pub(super) fn pairs(&self, between: &mut Between, rows: PixelRows<'_>, into: &mut [u8]) {
+        let Between { sums, apart: [u, v], .. } = between;
+        let is_centred = self.way.siting() == Siting::Centre;
+        let done = if is_centred { weigh::pairs(self.level, self.way.down(), rows.own, into) } else { 0 };
         let pairs = into[done..].as_chunks_mut::<2>().0;
-        let [u, v] = apart;
         u.resize(pairs.len(), 0);
         v.resize(pairs.len(), 0);
-        self.rest(sums, rows, done, u, v);
+        if is_centred {
+            self.rest(sums, rows.own, done, u, v);
+        } else {
+            self.sited(sums, rows, [u, v]);
+        }
         for (pair, (u, v)) in pairs.iter_mut().zip(u.iter().zip(v.iter())) {
             *pair = [*u, *v];
         }
@@ -82,7 +105,7 @@ impl Packing {
     }
 
     fn chroma(&self, sums: &Sums, u: &mut [u8], v: &mut [u8]) {
-        match self.way.number() {
+        match self.way.matrix() {
             0 => self.level.run(Coloured::<0> { sums, u, v }),
             1 => self.level.run(Coloured::<1> { sums, u, v }),
             2 => self.level.run(Coloured::<2> { sums, u, v }),

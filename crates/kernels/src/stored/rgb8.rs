@@ -12,7 +12,7 @@ use crate::simd::triples;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking};
-use super::{PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, Stored};
 
 /// Red, green, blue.
 pub(super) static RGB8: Stored =
@@ -26,8 +26,8 @@ fn unpack(args: &Unpacking<'_>, _: &mut Between, y: usize, into: &mut [Pixel]) {
     }
 }
 
-fn pack(args: &Packing, _: &mut Between, rows: [&[Pixel]; 2], into: &mut PlaneRows<'_>, y: usize) {
-    for (pixels, y) in rows.into_iter().zip(y..into.rows()) {
+fn pack(args: &Packing, _: &mut Between, rows: PixelRows<'_>, into: &mut PlaneRows<'_>, y: usize) {
+    for (pixels, y) in rows.own.into_iter().zip(y..into.rows()) {
         let row = into.row(0, y);
         let done = triples::from_pixels(args.level, pixels, row);
         for (triple, [r, g, b, _]) in row[3 * done..].as_chunks_mut::<3>().0.iter_mut().zip(&pixels[done..]) {

@@ -3,7 +3,7 @@
 //! Owns the rows in between: chroma of half the width, mixed from two rows, and chroma of full width.
 //! Does not know where planes lie.
 //!
-//! Always: every level gives the same bytes. Chroma lies in the middle of its pixels. In the plain loops the factors
+//! Always: every level gives the same bytes. In the plain loops the factors
 //! are constants of each way, because only then does a compiler find the 16-bit multiplications: 1080p on one thread
 //! with nothing but SSE2 takes 4.3 ms from i420 with factors in variables and 1.6 ms so.
 
@@ -15,7 +15,7 @@ use crate::simd::{Level, Loop};
 
 use super::pack::Sums;
 use super::planes::Planes;
-use super::way::{UP, Way, centred};
+use super::way::{Site, UP, Way, centred};
 
 /// A stored frame that is read.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,19 @@ pub(crate) struct Between {
     /// Chroma that is stored by turns.
     pub(super) apart: [Vec<u8>; 2],
     /// Rows of pixels on their way into planes.
-    pub(crate) pixels: [Vec<Pixel>; 2],
+    pub(crate) pixels: [Vec<Pixel>; 4],
+}
+
+/// Where chroma lies at a row of pixels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sited {
+    across: Site,
+    /// Quarters that the nearer row of u and of v has.
+    near: [u16; 2],
+}
+
+impl Sited {
+    pub(super) const CENTRE: Sited = Sited { across: Site::Between, near: [3, 3] };
 }
 
 impl<'a> Unpacking<'a> {
@@ -47,6 +59,12 @@ impl<'a> Unpacking<'a> {
 
     pub(crate) fn row(&self, plane: usize, row: usize) -> &'a [u8] {
         &self.bytes[self.planes.row(plane, row)]
+    }
+
+    /// Where 4:2:0 chroma lies at a row of pixels.
+    pub(super) fn site(&self, y: usize) -> Sited {
+        let (across, down) = Site::of(self.way.siting());
+        Sited { across, near: down.map(|site| site.near()[y % 2]) }
     }
 
     /// The row of chroma that a row of pixels lies in, and the other one it is nearest to.
@@ -64,13 +82,19 @@ pub(super) fn from_halves(
     between: &mut Between,
     luma: &[u8],
     chroma: [[&[u8]; 2]; 2],
+    sited: Sited,
     into: &mut [Pixel],
 ) {
-    for ([near, far], half) in chroma.into_iter().zip(&mut between.half) {
+    for (([near, far], weight), half) in chroma.into_iter().zip(sited.near).zip(&mut between.half) {
         half.resize(near.len() + 2, 0);
-        args.level.run(Mixed { near, far, into: &mut half[1..=near.len()] });
+        let into = &mut half[1..=near.len()];
+        match weight {
+            4 => args.level.run(Mixed::<4> { near, far, into }),
+            3 => args.level.run(Mixed::<3> { near, far, into }),
+            _ => args.level.run(Mixed::<2> { near, far, into }),
+        }
     }
-    finish(args, between, luma, into);
+    finish(args, between, sited.across, luma, into);
 }
 
 /// The same, where u and v are stored by turns.
@@ -79,14 +103,20 @@ pub(super) fn from_pairs(
     between: &mut Between,
     luma: &[u8],
     [near, far]: [&[u8]; 2],
+    sited: Sited,
     into: &mut [Pixel],
 ) {
     let pairs = near.len() / 2;
     let [u, v] = &mut between.half;
     u.resize(pairs + 2, 0);
     v.resize(pairs + 2, 0);
-    args.level.run(MixedApart { near, far, u: &mut u[1..=pairs], v: &mut v[1..=pairs] });
-    finish(args, between, luma, into);
+    let (u, v) = (&mut u[1..=pairs], &mut v[1..=pairs]);
+    match sited.near {
+        [4, _] => args.level.run(MixedApart::<4, 2> { near, far, u, v }),
+        [3, _] => args.level.run(MixedApart::<3, 3> { near, far, u, v }),
+        _ => args.level.run(MixedApart::<2, 4> { near, far, u, v }),
+    }
+    finish(args, between, sited.across, luma, into);
 }
 
 /// Makes pixels from luma and chroma of the same width.
@@ -118,62 +148,69 @@ pub(super) fn from_luma(args: &Unpacking<'_>, between: &mut Between, luma: &[u8]
 }
 
 /// Pixels from luma and the halves that are in between.
-fn finish(args: &Unpacking<'_>, between: &mut Between, luma: &[u8], into: &mut [Pixel]) {
+fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8], into: &mut [Pixel]) {
     for half in &mut between.half {
         let last = half.len() - 1;
         (half[0], half[last]) = (half[1], half[last - 1]);
     }
     let [u, v] = &between.half;
-    let done = paint::paint(args.level, args.way.up(), luma, Chroma::Halves([u, v]), into);
+    let is_first = across == Site::First;
+    let halves = if is_first { Chroma::Firsts([u, v]) } else { Chroma::Halves([u, v]) };
+    let done = paint::paint(args.level, args.way.up(), luma, halves, into);
     match luma.len() - done {
         0 => {}
         // At most one is left over where any were done: an even one, at the end.
         1 if done > 0 => {
-            let chroma = |half: &[u16]| centred(3 * half[1 + done / 2] + half[done / 2]);
+            let near = across.near()[0];
+            let chroma = |half: &[u16]| centred(near * half[1 + done / 2] + (4 - near) * half[done / 2]);
             into[done] = args.way.up().pixel(luma[done], chroma(u), chroma(v)).to_le_bytes();
         }
         _ => {
             for (half, wide) in between.half.iter().zip(&mut between.wide) {
                 wide.resize(luma.len(), 0);
-                args.level.run(Widened { half, into: wide });
+                if is_first {
+                    args.level.run(WidenedFirsts { half, into: wide });
+                } else {
+                    args.level.run(Widened { half, into: wide });
+                }
             }
             plain(args, luma, &between.wide, into);
         }
     }
 }
 
-/// Two rows of chroma, three parts of the nearer one: four times their level.
-struct Mixed<'a> {
+/// Two rows of chroma, so many quarters of the nearer one: four times their level.
+struct Mixed<'a, const NEAR: u16> {
     near: &'a [u8],
     far: &'a [u8],
     into: &'a mut [u16],
 }
 
-impl Loop for Mixed<'_> {
+impl<const NEAR: u16> Loop for Mixed<'_, NEAR> {
     #[inline(always)]
     fn run(self) {
         for ((sum, near), far) in self.into.iter_mut().zip(self.near).zip(self.far) {
-            *sum = 3 * u16::from(*near) + u16::from(*far);
+            *sum = NEAR * u16::from(*near) + (4 - NEAR) * u16::from(*far);
         }
     }
 }
 
 /// The same of u and v by turns.
-struct MixedApart<'a> {
+struct MixedApart<'a, const U: u16, const V: u16> {
     near: &'a [u8],
     far: &'a [u8],
     u: &'a mut [u16],
     v: &'a mut [u16],
 }
 
-impl Loop for MixedApart<'_> {
+impl<const U: u16, const V: u16> Loop for MixedApart<'_, U, V> {
     #[inline(always)]
     fn run(self) {
         let rows = self.near.as_chunks::<2>().0.iter().zip(self.far.as_chunks::<2>().0);
         for ((u, v), (near, far)) in self.u.iter_mut().zip(self.v).zip(rows) {
             let (near, far) = (u16::from_le_bytes(*near), u16::from_le_bytes(*far));
-            *u = 3 * (near & 255) + (far & 255);
-            *v = 3 * (near >> 8) + (far >> 8);
+            *u = U * (near & 255) + (4 - U) * (far & 255);
+            *v = V * (near >> 8) + (4 - V) * (far >> 8);
         }
     }
 }
@@ -201,8 +238,26 @@ impl Loop for Widened<'_> {
     }
 }
 
+/// The same for chroma that lies on even pixels: odd ones are midway between two.
+struct WidenedFirsts<'a> {
+    half: &'a [u16],
+    into: &'a mut [i16],
+}
+
+impl Loop for WidenedFirsts<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let WidenedFirsts { half, into } = self;
+        let halves = half[1..].iter().zip(&half[2..]);
+        for (pair, (one, two)) in into.chunks_mut(2).zip(halves) {
+            let both = [centred(4 * one), centred(2 * (one + two))];
+            pair.copy_from_slice(&both[..pair.len()]);
+        }
+    }
+}
+
 fn plain(args: &Unpacking<'_>, luma: &[u8], [u, v]: &[Vec<i16>; 2], into: &mut [Pixel]) {
-    match args.way.number() {
+    match args.way.matrix() {
         0 => args.level.run(Painted::<0> { luma, u, v, into }),
         1 => args.level.run(Painted::<1> { luma, u, v, into }),
         2 => args.level.run(Painted::<2> { luma, u, v, into }),

@@ -1,43 +1,123 @@
-//! `way`: how luma and chroma make red, green and blue, and back; four ways.
+//! `way`: how luma and chroma make red, green and blue, and back: one of four matrices, and where chroma is sited.
 //!
-//! Owns the factors, in whole numbers, and the arithmetic of one pixel, which every loop has to equal.
+//! Owns the factors and weights, in whole numbers, and the arithmetic of one pixel, which every loop has to equal.
 //! Does not know planes or rows.
 //!
 //! Always: whole numbers only, so that both sides give the same levels, within one of exact arithmetic. Chroma comes in
-//! sixteenths of a level and is made from sums of four pixels.
+//! sixteenths of a level and is made from sums of four pixels, or from sums of sixteen if it is not centred.
+
+use vramp_plan::Siting;
 
 /// The text that every format with luma shares on the device.
 pub(crate) const WGSL: &str = include_str!("way.wgsl");
 
-/// One of the four ways of reading YUV: BT.601 or BT.709, in limited or full range.
+/// A way of reading YUV: BT.601 or BT.709, in limited or full range, with 4:2:0 chroma sited somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way(usize);
+pub struct Way {
+    matrix: usize,
+    siting: Siting,
+}
 
 impl Way {
-    /// BT.709 or BT.601, in full or in limited range.
+    /// BT.709 or BT.601, in full or in limited range, with chroma in the centre of its pixels.
     pub const fn new(bt709: bool, full_range: bool) -> Way {
-        Way(2 * bt709 as usize + full_range as usize)
+        Way { matrix: 2 * bt709 as usize + full_range as usize, siting: Siting::Centre }
     }
 
-    /// All four.
-    pub const ALL: [Way; 4] = [Way(0), Way(1), Way(2), Way(3)];
+    /// All four with centred chroma.
+    pub const ALL: [Way; 4] =
+        [Way::new(false, false), Way::new(false, true), Way::new(true, false), Way::new(true, true)];
 
-    /// The one of this number; the first where there is none.
+    /// The same with 4:2:0 chroma sited there.
+    #[must_use]
+    pub const fn sited(self, siting: Siting) -> Way {
+        Way { siting, ..self }
+    }
+
+    /// The one of this number; the first if there is none.
     pub(crate) fn numbered(number: u32) -> Way {
-        Way::ALL.get(number as usize).copied().unwrap_or(Way(0))
+        let siting = Siting::ALL.get(number as usize / 4).copied().unwrap_or_default();
+        Way { matrix: number as usize % 4, siting }
     }
 
     pub(crate) const fn number(self) -> u32 {
-        self.0 as u32
+        self.matrix as u32 + 4 * self.siting as u32
+    }
+
+    /// Which of the four matrices and ranges.
+    pub(crate) const fn matrix(self) -> usize {
+        self.matrix
+    }
+
+    pub(crate) const fn siting(self) -> Siting {
+        self.siting
     }
 
     pub(crate) fn up(self) -> &'static Up {
-        &UP[self.0]
+        &UP[self.matrix]
     }
 
     pub(crate) fn down(self) -> &'static Down {
-        &DOWN[self.0]
+        &DOWN[self.matrix]
     }
+}
+
+/// Where 4:2:0 chroma lies along one axis, from luma sample 2k to 2k + 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Site {
+    /// Midway between the two.
+    Between,
+    /// On the first.
+    First,
+    /// On the second.
+    Second,
+}
+
+impl Site {
+    /// Across, and down for u and for v.
+    pub(crate) const fn of(siting: Siting) -> (Site, [Site; 2]) {
+        match siting {
+            Siting::Centre => (Site::Between, [Site::Between; 2]),
+            Siting::Left => (Site::First, [Site::Between; 2]),
+            Siting::Alternate => (Site::First, [Site::Second, Site::First]),
+        }
+    }
+
+    /// Quarters that the chroma sample which covers an even or an odd luma sample has in it; the rest is of the
+    /// neighbour on the side of that luma sample.
+    pub(crate) const fn near(self) -> [u16; 2] {
+        match self {
+            Site::Between => [3, 3],
+            Site::First => [4, 2],
+            Site::Second => [2, 4],
+        }
+    }
+
+    /// Quarters that luma samples 2k - 1, 2k, 2k + 1 and 2k + 2 have in chroma: the mean of two samples' length around
+    /// its place.
+    pub(crate) const fn taps(self) -> [u16; 4] {
+        match self {
+            Site::Between => [0, 2, 2, 0],
+            Site::First => [1, 2, 1, 0],
+            Site::Second => [0, 1, 2, 1],
+        }
+    }
+}
+
+/// The weights of a siting towards pixels in one word, four bits each: even and odd across, down for u, down for v.
+pub(super) fn load_weights(siting: Siting) -> u32 {
+    let (across, [u, v]) = Site::of(siting);
+    packed([across.near(), u.near(), v.near()].as_flattened(), 4)
+}
+
+/// The weights of a siting towards chroma in one word, two bits each: four across, four down for u, four down for v.
+pub(super) fn store_weights(siting: Siting) -> u32 {
+    let (across, [u, v]) = Site::of(siting);
+    packed([across.taps(), u.taps(), v.taps()].as_flattened(), 2)
+}
+
+fn packed(weights: &[u16], bits: u32) -> u32 {
+    weights.iter().rev().fold(0, |word, weight| (word << bits) | u32::from(*weight))
 }
 
 /// Factors towards pixels: luma in 1/2^14, chroma in 1/2^13.

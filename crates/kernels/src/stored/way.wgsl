@@ -1,8 +1,8 @@
 // How luma and chroma make red, green and blue, and back; what all formats with luma share.
 // load params: 0 which way (for the host), 1 black, 2 luma, 3 red from v, 4 green from u, 5 green from v, 6 blue from u;
-//     7, 8, 9 the first word of each plane; 10, 11, 12 words from one of its rows to the next
+//     7, 8, 9 the first word of each plane; 10, 11, 12 words from one of its rows to the next; 13 weights of chroma
 // store params: 0 which way (for the host), 1 black, 2 to 4 luma, 5 to 7 u, 8 to 10 v from red, green and blue;
-//     11, 12, 13 the first word of each plane; 14, 15, 16 words from one of its rows to the next
+//     11, 12, 13 the first word of each plane; 14, 15, 16 words from one of its rows to the next; 17 weights of pixels
 fn way_times(a: i32, b: i32) -> i32 {
     return (a * b) >> 16u;
 }
@@ -30,6 +30,41 @@ fn way_chroma(c: vec4<i32>, k: u32) -> vec2<u32> {
     let v = c.x * int(k + 8u) + c.y * int(k + 9u) + c.z * int(k + 10u);
     let sum = (vec2<i32>(u, v) + vec2<i32>(16842752)) >> vec2<u32>(17u);
     return vec2<u32>(clamp(sum, vec2<i32>(0), vec2<i32>(255)));
+}
+
+// U and v of 4:2:0 whose pixels begin at a place, from the sum of four pixels if chroma is in their centre and else from
+// the weighted sum of sixteen; u and v may lie on different lines.
+fn way_halved(sum: vec4<i32>, at: vec2<i32>, k: u32) -> vec2<u32> {
+    let weights = word(k + 17u);
+    if (weights == 0x282828u) {
+        return way_chroma(sum, k);
+    }
+    let last = frame_size() - vec2<i32>(1);
+    var of_u = vec4<i32>(0);
+    var of_v = vec4<i32>(0);
+    for (var j = 0; j < 4; j++) {
+        let down_u = i32((weights >> u32(8 + 2 * j)) & 3u);
+        let down_v = i32((weights >> u32(16 + 2 * j)) & 3u);
+        for (var i = 0; i < 4 && down_u + down_v > 0; i++) {
+            let across = i32((weights >> u32(2 * i)) & 3u);
+            if (across > 0) {
+                // What is beyond the border is what is at it.
+                let c = across * made(clamp(at + vec2<i32>(i - 1, j - 1), vec2<i32>(0), last));
+                of_u += down_u * c;
+                of_v += down_v * c;
+            }
+        }
+    }
+    let u = of_u.x * int(k + 5u) + of_u.y * int(k + 6u) + of_u.z * int(k + 7u);
+    let v = of_v.x * int(k + 8u) + of_v.y * int(k + 9u) + of_v.z * int(k + 10u);
+    let levels = (vec2<i32>(u, v) + vec2<i32>(67371008)) >> vec2<u32>(19u);
+    return vec2<u32>(clamp(levels, vec2<i32>(0), vec2<i32>(255)));
+}
+
+// Quarters that the chroma sample which covers a place has there: across (0), down for u (1), down for v (2). The rest is
+// of the neighbour that way_far gives.
+fn way_near(k: u32, axis: u32, at: i32) -> i32 {
+    return i32((word(k + 13u) >> (8u * axis + 4u * u32(at & 1))) & 15u);
 }
 
 // The neighbour that chroma of a place is mixed with: the one before at even places, the one behind at odd ones.

@@ -1,7 +1,9 @@
 """Writes the frames that tests compare conversions between formats with.
 
 Owns the reference: NumPy in double precision, written from the definitions of BT.601 and BT.709 in limited and full
-range. Chroma is the mean of the pixels it covers and bilinear between their centres on the way back.
+range. Chroma is the mean of the area of the pixels it covers, moved to where it is sited, and bilinear between those
+places on the way back; beyond the border is what is at it. 4:2:0 is sited in the centre of its pixels (420jpeg), at their
+left (420mpeg2), or at their left with Cr on the first line and Cb on the second (420paldv).
 Does not share anything with the code under test.
 
 Usage: python format.py FOLDER, with numpy. The FOLDER is ../data/format; its README.md says what is in it.
@@ -16,6 +18,8 @@ folder = Path(sys.argv[1])
 FORMATS = ["rgb8", "i444", "i422", "i420", "nv12", "gray8"]
 WAYS = [("bt601", "limited"), ("bt601", "full"), ("bt709", "limited"), ("bt709", "full")]
 SIZES = [(1, 1), (7, 5), (70, 6)]
+# Luma samples from the first of two to chroma: across, down for Cb, down for Cr.
+SITINGS = {"centre": (0.5, 0.5, 0.5), "left": (0.0, 0.5, 0.5), "alternate": (0.0, 1.0, 0.0)}
 
 lines, frames = [], []
 
@@ -53,23 +57,24 @@ def constants(way):
     return kr, kb, black, luma, chroma
 
 
-def axis(pixels, cover):
+def axis(pixels, cover, offset):
     """Which samples a pixel lies between, and how far towards the second."""
-    place = np.clip((np.arange(pixels) + 0.5) / cover - 0.5, 0, -(-pixels // cover) - 1)
+    place = np.arange(pixels) if cover == 1 else (np.arange(pixels) - offset) / cover
+    place = np.clip(place, 0, -(-pixels // cover) - 1)
     first = np.floor(place).astype(int)
     return first, np.minimum(first + 1, -(-pixels // cover) - 1), place - first
 
 
-def widened(plane, w, h, fmt):
+def widened(plane, w, h, fmt, offsets):
     across, down = covers(fmt)
-    x0, x1, fx = axis(w, across)
-    y0, y1, fy = axis(h, down)
+    x0, x1, fx = axis(w, across, offsets[0])
+    y0, y1, fy = axis(h, down, offsets[1])
     plane = plane.astype(float)
     rows = plane[:, x0] * (1 - fx) + plane[:, x1] * fx
     return rows[y0] * (1 - fy)[:, None] + rows[y1] * fy[:, None]
 
 
-def to_rgba(fmt, parts, w, h, way):
+def to_rgba(fmt, parts, w, h, way, siting):
     made = np.full((h, w, 4), 255, np.uint8)
     if fmt == "rgb8":
         made[..., :3] = parts[0].reshape(h, w, 3)
@@ -80,7 +85,8 @@ def to_rgba(fmt, parts, w, h, way):
         pb = pr = np.zeros((h, w))
     else:
         u, v = (parts[1][:, 0::2], parts[1][:, 1::2]) if fmt == "nv12" else parts[1:]
-        pb, pr = ((widened(plane, w, h, fmt) - 128) / chroma for plane in (u, v))
+        across, *down = SITINGS[siting]
+        pb, pr = ((widened(plane, w, h, fmt, (across, at)) - 128) / chroma for plane, at in zip((u, v), down))
     red, blue = bright + 2 * (1 - kr) * pr, bright + 2 * (1 - kb) * pb
     green = (bright - kr * red - kb * blue) / (1 - kr - kb)
     for channel, level in enumerate((red, green, blue)):
@@ -88,17 +94,27 @@ def to_rgba(fmt, parts, w, h, way):
     return made
 
 
-def mean(plane, fmt):
-    across, down = covers(fmt)
-    h, w = plane.shape
-    made = np.empty((-(-h // down), -(-w // across)))
-    for y in range(made.shape[0]):
-        for x in range(made.shape[1]):
-            made[y, x] = plane[y * down : (y + 1) * down, x * across : (x + 1) * across].mean()
+def area(pixels, cover, offset):
+    """How much each pixel counts in each sample: what it shares with two pixels' length around the sample."""
+    made = np.zeros((-(-pixels // cover), pixels))
+    for k in range(made.shape[0]):
+        if cover == 1:
+            made[k, k] = 1
+            continue
+        centre = 2 * k + offset
+        for at in range(2 * k - 1, 2 * k + 3):
+            shared = min(at + 0.5, centre + 1) - max(at - 0.5, centre - 1)
+            made[k, min(max(at, 0), pixels - 1)] += max(shared, 0) / 2
     return made
 
 
-def from_rgba(fmt, pixels, way):
+def mean(plane, fmt, offsets):
+    across, down = covers(fmt)
+    h, w = plane.shape
+    return area(h, down, offsets[1]) @ plane @ area(w, across, offsets[0]).T
+
+
+def from_rgba(fmt, pixels, way, siting):
     if fmt == "rgb8":
         return [pixels[..., :3].reshape(pixels.shape[0], -1)]
     kr, kb, black, luma, chroma = constants(way)
@@ -107,29 +123,32 @@ def from_rgba(fmt, pixels, way):
     made = [rounded(black + luma * bright)]
     if fmt == "gray8":
         return made
-    u = rounded(128 + chroma * mean((b - bright) / (2 * (1 - kb)), fmt))
-    v = rounded(128 + chroma * mean((r - bright) / (2 * (1 - kr)), fmt))
+    across, *down = SITINGS[siting]
+    u = rounded(128 + chroma * mean((b - bright) / (2 * (1 - kb)), fmt, (across, down[0])))
+    v = rounded(128 + chroma * mean((r - bright) / (2 * (1 - kr)), fmt, (across, down[1])))
     return made + ([np.stack([u, v], 2).reshape(u.shape[0], -1)] if fmt == "nv12" else [u, v])
 
 
-def write(source, target, size, way, parts):
+def write(source, target, size, way, siting, parts):
     found = b"".join(part.tobytes() for part in parts)
     expected = sum(w * h for w, h in planes(target, *size))
     assert len(found) == expected
-    lines.append(f"{source} {target} {size[0]}x{size[1]} {way[0]} {way[1]} {len(found)}")
+    lines.append(f"{source} {target} {size[0]}x{size[1]} {way[0]} {way[1]} {siting} {len(found)}")
     frames.append(found)
 
 
-for fmt in FORMATS:
-    for way in WAYS[:1] if fmt == "rgb8" else WAYS:
-        for w, h in SIZES:
-            parts, at = [], 0
-            for width, height in planes(fmt, w, h):
-                parts.append(noise(at + width * height, w)[at:].reshape(height, width))
-                at += width * height
-            write(fmt, "rgba8", (w, h), way, [to_rgba(fmt, parts, w, h, way)])
-            pixels = noise(4 * w * h, w).reshape(h, w, 4)
-            write("rgba8", fmt, (w, h), way, from_rgba(fmt, pixels, way))
+cases = [(fmt, way, "centre") for fmt in FORMATS for way in (WAYS[:1] if fmt == "rgb8" else WAYS)]
+cases += [(fmt, WAYS[0], siting) for fmt in ("i420", "nv12") for siting in ("left", "alternate")]
+cases += [("i420", WAYS[3], siting) for siting in ("left", "alternate")]
+for fmt, way, siting in cases:
+    for w, h in SIZES:
+        parts, at = [], 0
+        for width, height in planes(fmt, w, h):
+            parts.append(noise(at + width * height, w)[at:].reshape(height, width))
+            at += width * height
+        write(fmt, "rgba8", (w, h), way, siting, [to_rgba(fmt, parts, w, h, way, siting)])
+        pixels = noise(4 * w * h, w).reshape(h, w, 4)
+        write("rgba8", fmt, (w, h), way, siting, from_rgba(fmt, pixels, way, siting))
 
 (folder / "cases.txt").write_text("\n".join(lines) + "\n")
 (folder / "frames.bin").write_bytes(b"".join(frames))

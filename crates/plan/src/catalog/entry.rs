@@ -64,6 +64,11 @@ pub struct Entry {
     pub live: bool,
     /// Whether all frame inputs have to be of one size.
     pub equal_sizes: bool,
+    /// Whether every line of its output is made from the same line of its lead input alone, so that the fields of
+    /// interlaced material stay apart.
+    pub keeps_lines: fn(&Settings, Option<Kernel>) -> bool,
+    /// Whether it is a sink that writes what is known of a stream into a header.
+    pub writes_tags: bool,
     /// Whether it is an explicit transfer, and which way.
     pub transfer: Option<Direction>,
     /// How far it is built.
@@ -528,6 +533,8 @@ impl Entry {
         blocking: false,
         live: false,
         equal_sizes: false,
+        keeps_lines: |_, kernel| kernel.is_none_or(|kernel| kernel.works_in_place()),
+        writes_tags: false,
         transfer: None,
         status: Status::PlanOnly,
     };

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::words::{Format, Rate, Size};
+use crate::words::{Format, Rate, Size, StreamTags};
 
 use super::{Entry, Kernel, Settings, Value, ValueType};
 
 /// What a look at a source's header told. What it did not tell may come from settings, or be missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Probed {
     /// How its frames are stored.
     pub format: Option<Format>,
@@ -18,6 +18,8 @@ pub struct Probed {
     pub size: Option<Size>,
     /// How many frames a second.
     pub rate: Option<Rate>,
+    /// What else its header says of the stream.
+    pub tags: Option<Arc<StreamTags>>,
 }
 
 /// Why a source could not be looked at.

@@ -1,6 +1,6 @@
 //! Deciding: from a checked graph and a profile to a plan.
 //!
-//! Owns the order of the steps: negotiate, depth, allow, price, fuse, place, lay out, lanes, memory, advise.
+//! Owns the order of the steps: negotiate, tags, depth, allow, price, fuse, place, lay out, lanes, memory, advise.
 //! Does not own what a step does: each has its own file, and hands plain data to the next.
 //!
 //! Always: no step looks back; everything before placement is independent of pins, so that costs can be compared.
@@ -19,6 +19,7 @@ mod negotiate;
 mod net;
 mod place;
 mod shape;
+mod tags;
 
 use crate::catalog::Entry;
 use crate::graph::Graph;
@@ -33,6 +34,7 @@ pub use explain::{Claim, Conflict, NoPlan};
 use layout::{Layout, lay_out};
 use memory::{Budgets, InFlight};
 use net::Net;
+use tags::Tagged;
 
 /// Plans a graph for a machine.
 ///
@@ -186,6 +188,7 @@ impl<'a> Planner<'a> {
 
     fn decide_once(&self) -> Result<Plan, NoPlan> {
         let net = negotiate::negotiate(self.graph)?;
+        let tagged = tags::tags(self.graph, &net);
         let depths = depth::depths(&net);
         let allowed = allow::allow(&net, self.profile, &self.orders)?;
         if self.strict
@@ -223,7 +226,7 @@ impl<'a> Planner<'a> {
         let warnings = advice.warnings(self.pace.map(|pace| (pace, busiest)));
         Ok(Plan {
             handlers: handlers(&net, &spaces, &layout, &lanes.lane_of),
-            links: links(&net, &spaces, &layout, &lanes.depth),
+            links: links(&net, &tagged, &spaces, &layout, &lanes.depth),
             ramps: ramps(&net, &layout),
             groups: groups(&layout),
             lanes: lanes
@@ -237,6 +240,7 @@ impl<'a> Planner<'a> {
             cost_ns: layout.cost_ns,
             alternatives: self.alternatives(&net, &costs, fits),
             warnings,
+            notes: tagged.notes,
         })
     }
 
@@ -288,7 +292,7 @@ fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize])
     net.nodes.iter().enumerate().map(one).collect()
 }
 
-fn links(net: &Net<'_>, spaces: &[Space], layout: &Layout, depth: &[u32]) -> Vec<PlannedLink> {
+fn links(net: &Net<'_>, tagged: &Tagged, spaces: &[Space], layout: &Layout, depth: &[u32]) -> Vec<PlannedLink> {
     let mut order: Vec<usize> = (0..net.wires.len()).collect();
     order.sort_by_key(|w| (net.wires[*w].from, net.wires[*w].output, net.wires[*w].to, net.wires[*w].input));
     let one = |at: usize| {
@@ -302,6 +306,7 @@ fn links(net: &Net<'_>, spaces: &[Space], layout: &Layout, depth: &[u32]) -> Vec
             from_space: if data { Space::Cpu } else { from_space },
             space: if data { Space::Cpu } else { space },
             content: wire.content.clone(),
+            tags: tagged.of_wire(net, at),
             policy: wire.policy,
             depth: depth[at],
             ramp: layout.ramp_of[at],

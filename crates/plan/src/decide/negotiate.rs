@@ -70,7 +70,7 @@ impl<'g> Negotiation<'g> {
             self.equal_sizes(at, lead.as_ref(), &feeds)?;
         }
         let shape =
-            ShapeOf { entry: handler.entry, settings: &handler.settings, probed: handler.probed, lead: lead.as_ref() };
+            ShapeOf { entry: handler.entry, settings: &handler.settings, probed: &handler.probed, lead: lead.as_ref() };
         let mut outputs = Vec::new();
         for (index, output) in handler.entry.outputs.iter().enumerate() {
             let content = shape

@@ -17,7 +17,7 @@ pub(super) struct ShapeProblem {
 pub(super) struct ShapeOf<'a> {
     pub entry: &'static Entry,
     pub settings: &'a Settings,
-    pub probed: Probed,
+    pub probed: &'a Probed,
     pub lead: Option<&'a Content>,
 }
 

@@ -31,6 +31,7 @@ struct View<'a> {
     cost_ms: f64,
     alternatives: Alternatives,
     warnings: &'a [String],
+    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -114,6 +115,7 @@ impl<'a> View<'a> {
                 gpu_ms: plan.alternatives.gpu_ns.map(ms),
             },
             warnings: &plan.warnings,
+            notes: &plan.notes,
         }
     }
 }

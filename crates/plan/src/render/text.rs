@@ -150,6 +150,9 @@ impl Page {
             let head = self.paint(WARNING, "warning:");
             self.line(&format!("{head} {warning}"));
         }
+        for note in &plan.notes {
+            self.line(&format!("note: {note}"));
+        }
     }
 
     fn line(&mut self, line: &str) {

@@ -10,6 +10,7 @@ mod policy;
 mod shader;
 mod size;
 mod space;
+mod tags;
 
 pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Media, PortType, Span};
 pub use content::{Content, DType, FrameDesc, TensorDesc};
@@ -18,3 +19,4 @@ pub use policy::{OnError, Policy, UnknownWord, Until};
 pub use shader::{Binding, Shader, Variant};
 pub use size::{BadRate, BadSize, Rate, Size};
 pub use space::{Space, SpaceSet, UnknownSpace};
+pub use tags::{Interlacing, PixelAspect, Siting, StreamTags};

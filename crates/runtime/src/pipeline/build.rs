@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use vramp_gpu::Timed;
 use vramp_plan::catalog::{Direction, Entry, Settings, SizeRule, Value};
-use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Policy, Rate, Size, Space, Until};
+use vramp_plan::{Content, Handler, OnError, Plan, PlannedLink, Policy, PortAt, Rate, Size, Space, Until};
 
 use crate::bell::Bell;
 use crate::blame::{Blame, Suspect, Together};
@@ -569,11 +569,14 @@ fn make(wishes: &PipelineBuilder<'_>, planned: &[Planned<'_>], at: usize) -> Res
         let (what, instead) = (own.entry.name.to_owned(), WHAT_RUNS.to_owned());
         return Err(PrepareError::NotBuilt { handler: handler.name.clone(), what, instead });
     };
+    let lead = own.entry.inputs.get(own.lead()).map(|input| PortAt { handler: at, port: input.name });
+    let is_own = |link: &&PlannedLink| lead.map_or(link.from.handler == at, |lead| link.to == lead);
     let setup = Setup {
         name: &handler.name,
         settings: &own.settings,
         inputs: &own.inputs,
         outputs: &own.outputs,
+        tags: wishes.plan.links.iter().find(is_own).and_then(|link| link.tags.as_deref()),
         space: handler.space,
         rate: own.rate(),
         handlers: wishes.graph.handlers().len(),

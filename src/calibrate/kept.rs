@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use vramp_gpu::Adapter;
+use vramp_handlers::read_regular_text;
 use vramp_plan::Profile;
 
 use crate::machine;
@@ -20,6 +21,9 @@ use crate::machine;
 const FORM: &str = "# a calibration by vramp, form 1";
 /// The last line: without it, some of the file is missing.
 const END: &str = "# end of the calibration";
+
+/// The longest file that is read.
+const MOST_BYTES: u64 = 8 << 20;
 
 /// A calibration that fits this machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +37,7 @@ pub struct Calibrated {
 /// The calibration of an adapter with this machine's host, or of the host alone, where it was measured.
 pub fn known(adapter: Option<&Adapter>) -> Option<Calibrated> {
     let facts = identity(adapter);
-    read(&fs::read_to_string(kept_at(&facts)?).ok()?, &facts, &name_for(adapter))
+    read(&read_regular_text(&kept_at(&facts)?, MOST_BYTES).ok()?, &facts, &name_for(adapter))
 }
 
 /// The figures for an adapter: measured where they are known, those of its class otherwise.

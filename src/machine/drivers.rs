@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use vramp_handlers::read_regular_text;
 
 /// Variables that take the place of the loader's own search; the first that is set wins.
 const INSTEAD: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
@@ -19,6 +20,9 @@ const INSTEAD: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
 const ADDED: &str = "VK_ADD_DRIVER_FILES";
 /// Where other drivers than Vulkan's are named.
 const EGL: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
+
+/// The longest description of a driver that is read.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A tree of files with an environment, in which drivers can be looked for.
 #[derive(Debug, Clone)]
@@ -163,7 +167,7 @@ fn descriptions(place: &Path) -> Vec<PathBuf> {
 }
 
 fn described_in(description: &Path) -> Option<Value> {
-    serde_json::from_str(&fs::read_to_string(description).ok()?).ok()
+    serde_json::from_str(&read_regular_text(description, MOST_BYTES).ok()?).ok()
 }
 
 /// The library that a driver's description names.

@@ -15,11 +15,15 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use vramp_gpu::Adapter;
+use vramp_handlers::read_regular_text;
 
 use super::drivers::Drivers;
 
 /// The form of the kept list: another one is not read.
 const FORM: u64 = 2;
+
+/// The longest file of the cache that is read.
+const MOST_BYTES: u64 = 8 << 20;
 
 /// Variables that change which adapters answer, by how their names begin.
 const STEERING: [&str; 14] = [
@@ -41,7 +45,7 @@ const STEERING: [&str; 14] = [
 
 /// The list as it is remembered; none where it would have to be asked for.
 pub(super) fn known() -> Option<Vec<Adapter>> {
-    read(&fs::read_to_string(kept_at()?).ok()?, &circumstances())
+    read(&read_regular_text(&kept_at()?, MOST_BYTES).ok()?, &circumstances())
 }
 
 /// The folder in which things are kept between runs; none where the system names none.
@@ -66,7 +70,7 @@ pub(super) fn remember(adapters: &[Adapter]) {
     // A machine without any is not remembered: asking it is quick, and somebody may be about to change that.
     let Some(path) = kept_at().filter(|_| !adapters.is_empty()) else { return };
     let text = write(adapters, &circumstances());
-    if fs::read_to_string(&path).is_ok_and(|kept| kept == text) {
+    if read_regular_text(&path, MOST_BYTES).is_ok_and(|kept| kept == text) {
         return;
     }
     // Without a place to write there is no cache.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use vramp::calibrate::{CalibrateError, Calibration, Progress, keep, known};
@@ -20,18 +19,17 @@ use vramp::plan::{Origin, Profile};
 
 use crate::args::CalibrateArgs;
 use crate::failure::Failure;
-use crate::{page, session};
+use crate::{interrupt, page, session};
 
 pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), Failure> {
     let device = open(args)?;
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
-    let listening = ctrlc::set_handler(move || {
+    interrupt::on_request(move || {
         if asked.swap(true, Ordering::AcqRel) {
             std::process::exit(130);
         }
-    });
-    listening.context("cannot listen for Ctrl-C").map_err(Failure::Failed)?;
+    })?;
     let started = Instant::now();
     let bar = bar();
     let calibration = Calibration::on(device.as_ref()).stop_when(stop).listener(|progress| {

@@ -42,6 +42,8 @@ fn main() -> ExitCode {
     let command = Args::parse().command;
     #[cfg(target_os = "linux")]
     hush_drivers(&command);
+    #[cfg(unix)]
+    interrupt::keep_large_files_from_ending_it();
     let outcome = match command {
         Command::Demo(args) => args.wishes.refuse_verify("demo").and_then(|()| demo::run(&args)),
         Command::Run(args) => run::run(&args),

@@ -7,11 +7,13 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
+use vramp::handlers::Unhurried;
+
 use crate::failure::Failure;
 
 /// Writes a result to standard output.
 pub(crate) fn result(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = Unhurried(io::stdout().lock());
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
@@ -21,7 +23,7 @@ pub(crate) fn result(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Writes words for people to standard error. There is nobody left to tell if that fails.
 pub(crate) fn words(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+    let _ = writeln!(Unhurried(io::stderr().lock()), "{}", text.trim_end());
 }
 
 /// Writes a warning.

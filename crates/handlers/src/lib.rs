@@ -17,11 +17,15 @@ pub mod source;
 mod declare;
 mod letters;
 mod patient;
+mod regular;
+mod unhurried;
 
 use vramp_plan::catalog::{Catalog, Entry};
 use vramp_runtime::Kinds;
 
 pub use probe::FileProbe;
+pub use regular::{open_regular, read_regular_text};
+pub use unhurried::Unhurried;
 
 /// Every built-in handler, by family.
 pub static ENTRIES: [&Entry; 51] = [

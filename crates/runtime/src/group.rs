@@ -25,6 +25,7 @@ use crate::handler::{
 use crate::joined::Joined;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::monitor::Event;
+use crate::no_memory::NoMemory;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::renewing::Renewing;
 use crate::survey::survey;
@@ -48,6 +49,8 @@ pub struct Group {
     nothing: SmallVec<[Frame; 2]>,
     /// How its kernels are spread over a device.
     variant: Variant,
+    /// The sizes for which its threads found the memory they work in.
+    fitted: Option<(Size, Size)>,
     /// How far the parameters of the last frame are filled in: what a repeated call goes on with.
     filling: Option<Filling>,
     /// How luma and chroma of what is made are tagged, and its fields.
@@ -148,6 +151,7 @@ impl Group {
             failed: None,
             nothing: SmallVec::new(),
             variant: Variant::default(),
+            fitted: None,
             filling: None,
             yuv: Yuv::default(),
             fields: None,
@@ -410,6 +414,10 @@ impl Group {
                 Some((made, kept))
             }
         };
+        if on_device.is_none() && self.fitted != Some(sizes) {
+            NoMemory::probe(self.scratch_bytes(call.workplace.thread_count(), sizes))?;
+            self.fitted = Some(sizes);
+        }
         let port = self.ports.source;
         // Editing twice would not be the same; everything else can be computed again.
         let in_place = call.workplace.times() == 1
@@ -430,6 +438,17 @@ impl Group {
         let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
         kernels.record(desk, &self.params, sizes, source.as_ref(), &sides, (&made, kept.as_ref()))?;
         Ok(made)
+    }
+
+    /// An estimate of what threads need beside the frames: some rows each, and the whole source where rows of it are made
+    /// before a head that jumps about in it.
+    fn scratch_bytes(&self, threads: usize, (source, made): (Size, Size)) -> u64 {
+        const ROWS: u64 = 64;
+        const PIXEL_BYTES: u64 = 16;
+        let rows = ROWS * PIXEL_BYTES * (u64::from(source.width) + u64::from(made.width));
+        let changed = self.recipe.from.is_some() || !self.recipe.before.is_empty();
+        let each = if changed { rows + 4 * source.pixels() } else { rows };
+        each.saturating_mul(threads.max(1) as u64)
     }
 
     fn compute_on_host(

@@ -17,6 +17,7 @@ use vramp_kernels::{Params, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
+use crate::no_memory::NoMemory;
 use crate::pool::{HostPool, PoolError};
 use crate::shortage::OutOfMemory;
 use crate::workplace::Workplace;
@@ -38,6 +39,9 @@ pub enum HandlerError {
     /// There was no memory for a frame.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// The system has no memory for it.
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
     /// There was no memory for editing a frame.
     #[error(transparent)]
     Edit(#[from] EditError),

@@ -9,6 +9,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::no_memory::NoMemory;
+
 /// Bytes of a frame.
 #[derive(Debug)]
 pub struct HostMemory(Bytes);
@@ -31,12 +33,14 @@ const HUGE_PAGE: usize = 2 << 20;
 
 impl HostMemory {
     /// As many zeros.
-    pub(crate) fn zeroed(len: usize) -> HostMemory {
+    pub(crate) fn zeroed(len: usize) -> Result<HostMemory, NoMemory> {
         #[cfg(target_os = "linux")]
         if let Some(huge) = huge(len) {
-            return HostMemory(huge);
+            return Ok(HostMemory(huge));
         }
-        HostMemory(Bytes::Small(vec![0; len].into_boxed_slice()))
+        let mut bytes = Vec::new();
+        NoMemory::resize(&mut bytes, len, 0)?;
+        Ok(HostMemory(Bytes::Small(bytes.into_boxed_slice())))
     }
 }
 
@@ -93,12 +97,18 @@ mod tests {
     #[test]
     fn memory_of_any_size_is_zero_and_can_be_written_from_end_to_end() {
         for len in [0, 1, 4096, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, 960 * 540 * 4, 1920 * 1080 * 4] {
-            let mut memory = HostMemory::zeroed(len);
+            let mut memory = HostMemory::zeroed(len).unwrap();
             assert_eq!(memory.len(), len);
             assert!(memory.iter().all(|byte| *byte == 0), "{len}");
             memory.fill(7);
             assert!(memory.iter().all(|byte| *byte == 7), "{len}");
         }
+    }
+
+    #[test]
+    fn memory_that_the_system_does_not_have_is_an_error() {
+        let needed_bytes = 1 << 60;
+        assert_eq!(HostMemory::zeroed(1 << 60).unwrap_err(), super::NoMemory { needed_bytes });
     }
 
     #[cfg(target_os = "linux")]

@@ -30,6 +30,7 @@ mod lane;
 mod link;
 mod milestones;
 mod monitor;
+mod no_memory;
 mod node;
 mod pace;
 mod passed;
@@ -61,6 +62,7 @@ pub use kind::{Kinds, Make, Setup, Worker};
 pub use lane::{Busy, Lane, OnLoss, Reopen, Stepped};
 pub use link::{Input, Observed, Output, link};
 pub use monitor::{Event, GoesOn, Histogram, NodeCounts, NodeStats, Progress};
+pub use no_memory::NoMemory;
 pub use node::{Fired, Node, Replan};
 pub use pipeline::{
     DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance, Outcome, Pipeline, PipelineBuilder, PrepareError,

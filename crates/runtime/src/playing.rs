@@ -251,22 +251,25 @@ impl Playing {
                             }
                             Ok(frame)
                         }
-                        Err(error) => {
-                            // It stays where it is until there is memory for it.
-                            if self.short.is_none() {
-                                workplace.count_wait();
+                        Err(error) => match error.missing() {
+                            None => Err(error.into()),
+                            Some((needed_bytes, available_bytes, budget_bytes)) => {
+                                // It stays where it is until there is memory for it.
+                                if self.short.is_none() {
+                                    workplace.count_wait();
+                                }
+                                self.short = Some(Shortage {
+                                    handler: node.name(),
+                                    frame: meta.number,
+                                    space: vramp_plan::Space::Cpu,
+                                    needed_bytes,
+                                    available_bytes,
+                                    budget_bytes,
+                                });
+                                self.come = arrived.ok().map(|arrived| (arrived, download));
+                                return Ok(any);
                             }
-                            self.short = Some(Shortage {
-                                handler: node.name(),
-                                frame: meta.number,
-                                space: vramp_plan::Space::Cpu,
-                                needed_bytes: error.needed,
-                                available_bytes: error.available,
-                                budget_bytes: error.budget,
-                            });
-                            self.come = arrived.ok().map(|arrived| (arrived, download));
-                            return Ok(any);
-                        }
+                        },
                     },
                 };
                 (any, self.short) = (true, None);

@@ -14,10 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::frame::{Frame, Meta, Store};
 use crate::host_memory::HostMemory;
+use crate::no_memory::NoMemory;
 
 /// Frames of one size that stay free at least, however few were planned. Beyond, and beyond the plan, what comes back is
 /// given up at once.
 const KEEP_EACH: usize = 10;
+
+/// What is left to everything else where memory for frames is made ahead.
+const HEADROOM_BYTES: u64 = 128 << 20;
 
 /// Lends memory for frames. Clones lend from the same memory, each in the name of whom it serves.
 #[derive(Debug, Clone)]
@@ -33,16 +37,43 @@ pub struct Owner(pub(crate) u32);
 
 /// Why no memory was lent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{needed} bytes are needed and {available} of {budget} are free; {lent} frames are held")]
-pub struct PoolError {
-    /// Bytes asked for.
-    pub needed: u64,
-    /// Bytes that could be had.
-    pub available: u64,
-    /// Bytes in all.
-    pub budget: u64,
-    /// Frames that somebody holds.
-    pub lent: u64,
+pub enum PoolError {
+    /// The budget does not allow it now. Frames that are given back help.
+    #[error("{needed} bytes are needed and {available} of {budget} are free; {lent} frames are held")]
+    OverBudget {
+        /// Bytes asked for.
+        needed: u64,
+        /// Bytes that could be had.
+        available: u64,
+        /// Bytes in all.
+        budget: u64,
+        /// Frames that are held.
+        lent: u64,
+    },
+    /// The system has none now. Frames that are given back help.
+    #[error("{needed} bytes of host memory are needed, and the system does not give them while {lent} frames are held")]
+    Scarce {
+        /// Bytes asked for.
+        needed: u64,
+        /// Bytes that the budget would allow in all.
+        budget: u64,
+        /// Frames that are held.
+        lent: u64,
+    },
+    /// The system has none, everything that lay free was given up, and nothing that is held will come back.
+    #[error(transparent)]
+    System(#[from] NoMemory),
+}
+
+impl PoolError {
+    /// Bytes needed, available and in all, if waiting may help.
+    pub(crate) fn missing(&self) -> Option<(u64, u64, u64)> {
+        match *self {
+            PoolError::OverBudget { needed, available, budget, .. } => Some((needed, available, budget)),
+            PoolError::Scarce { needed, budget, .. } => Some((needed, 0, budget)),
+            PoolError::System(_) => None,
+        }
+    }
 }
 
 /// What a pool has done and has.
@@ -218,7 +249,18 @@ impl HostPool {
             None => {
                 self.make_room(&inner, needed)?;
                 inner.misses += 1;
-                inner.make(&shelf)
+                let made = inner.make(&shelf);
+                // What lies free in other sizes may be what the system lacks.
+                let made = made.or_else(|_| {
+                    inner.give_up_all();
+                    inner.make(&shelf)
+                });
+                made.map_err(|error| match inner.lent_frames() {
+                    lent if lent > 0 && !self.shared.pressed.load(Ordering::Relaxed) => {
+                        PoolError::Scarce { needed, budget: *budget_bytes, lent }
+                    }
+                    _ => PoolError::System(error),
+                })?
             }
         };
         store.owner.store(self.serves.0, Ordering::Relaxed);
@@ -245,8 +287,12 @@ impl HostPool {
             if made.saturating_add(frame_bytes) > self.shared.budget_bytes {
                 break;
             }
+            // What the system does not give ahead, a frame asks for again when it comes. Threads and codecs need some too.
+            if NoMemory::probe(frame_bytes.saturating_mul(2).saturating_add(HEADROOM_BYTES)).is_err() {
+                break;
+            }
+            let Ok(store) = inner.make(&shelf) else { break };
             inner.misses += 1;
-            let store = inner.make(&shelf);
             shelf.rows().free.push(store.index);
         }
     }
@@ -317,10 +363,7 @@ impl HostPool {
     /// Gives up all memory that nobody holds.
     pub fn clear(&self) {
         let mut inner = self.lock();
-        for shelf in inner.shelves.values() {
-            let mut rows = shelf.rows();
-            while shelf.give_up(&mut rows).is_some() {}
-        }
+        inner.give_up_all();
         inner.shelves.retain(|_, shelf| shelf.rows().stores.iter().any(Option::is_some));
     }
 
@@ -349,7 +392,7 @@ impl HostPool {
     }
 
     fn refusal(&self, inner: &Inner, needed: u64, available: u64) -> PoolError {
-        PoolError { needed, available, budget: self.shared.budget_bytes, lent: inner.lent_frames() }
+        PoolError::OverBudget { needed, available, budget: self.shared.budget_bytes, lent: inner.lent_frames() }
     }
 }
 
@@ -363,8 +406,17 @@ impl Inner {
         Arc::clone(self.shelves.entry(bytes).or_insert_with(make))
     }
 
-    /// Makes memory for one more frame; there is room for it.
-    fn make(&mut self, shelf: &Arc<Shelf>) -> Arc<Store> {
+    /// Gives up everything that lies free.
+    fn give_up_all(&self) {
+        for shelf in self.shelves.values() {
+            let mut rows = shelf.rows();
+            while shelf.give_up(&mut rows).is_some() {}
+        }
+    }
+
+    /// Makes memory for one more frame; the budget has room for it.
+    fn make(&mut self, shelf: &Arc<Shelf>) -> Result<Arc<Store>, NoMemory> {
+        let bytes = HostMemory::zeroed(shelf.bytes)?;
         let mut rows = shelf.rows();
         let index = rows.stores.iter().position(Option::is_none).unwrap_or(rows.stores.len());
         let store = Arc::new(Store {
@@ -375,7 +427,7 @@ impl Inner {
             owner: AtomicU32::new(0),
             last: AtomicU32::new(0),
             since_frame: AtomicU64::new(0),
-            bytes: RwLock::new(HostMemory::zeroed(shelf.bytes)),
+            bytes: RwLock::new(bytes),
         });
         if index == rows.stores.len() {
             rows.stores.push(None);
@@ -387,7 +439,7 @@ impl Inner {
         drop(rows);
         let made = shelf.counts.made_bytes.fetch_add(shelf.bytes as u64, Ordering::Relaxed) + shelf.bytes as u64;
         self.peak_bytes = self.peak_bytes.max(made);
-        store
+        Ok(store)
     }
 
     fn pooled_bytes(&self) -> u64 {

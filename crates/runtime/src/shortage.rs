@@ -92,7 +92,8 @@ impl HandlerError {
     pub(crate) fn missing(&self) -> Option<(Space, u64, u64, u64)> {
         match self {
             HandlerError::Pool(error) | HandlerError::Edit(EditError::NoCopy { error, .. }) => {
-                Some((Space::Cpu, error.needed, error.available, error.budget))
+                let (needed, available, budget) = error.missing()?;
+                Some((Space::Cpu, needed, available, budget))
             }
             HandlerError::Device(DeviceError::Lend(LendError::OutOfBudget {
                 needed_bytes,

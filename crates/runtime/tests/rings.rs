@@ -130,11 +130,12 @@ proptest! {
                         frame.fill().expect("just lent").fill(mark);
                         held.push((frame, mark));
                     }
-                    Err(error) => {
+                    Err(vramp_runtime::PoolError::OverBudget { needed, available, lent: frames, .. }) => {
                         let lent: u64 = held.iter().map(|(f, _)| f.bytes().len() as u64).sum();
-                        prop_assert!(error.needed > error.available, "{error}");
-                        prop_assert!(lent + error.needed > budget || error.lent > 0, "{error}");
+                        prop_assert!(needed > available, "{needed} of {available}");
+                        prop_assert!(lent + needed > budget || frames > 0, "{needed} with {frames} held");
                     }
+                    Err(error) => prop_assert!(false, "{error}"),
                 },
                 2 if !held.is_empty() => {
                     held.swap_remove(pick % held.len());

@@ -137,7 +137,8 @@ impl Live {
 /// Moves a bar with the time; the run itself is heard of once a second only.
 fn follow(bar: ProgressBar, time: Duration) {
     let begun = Instant::now();
-    std::thread::spawn(move || {
+    // Without a thread for it, the bar moves once a second.
+    let _ = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
         while !bar.is_finished() {
             bar.set_position(millis(begun.elapsed().min(time)));
             std::thread::sleep(TICK);

@@ -17,6 +17,7 @@ use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Now, Setup, W
 
 use super::pass_on;
 use super::xxh64::Xxh64;
+use crate::Unhurried;
 
 /// What `probe` declares.
 pub static ENTRY: Entry = Entry {
@@ -85,7 +86,7 @@ impl<W: Write + Send> FrameHandler for Probe<W> {
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings { name: setup.name.to_owned() };
-    Ok(Worker::frames(Probe { settings, state: State::default(), to: std::io::stderr() }))
+    Ok(Worker::frames(Probe { settings, state: State::default(), to: Unhurried(std::io::stderr()) }))
 }
 
 /// XXH64 of bytes, as it is printed for frames.

@@ -5,16 +5,17 @@
 //!
 //! Always: frames keep their size; what of the picture lies outside is not drawn.
 
-use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
 
 use image::ImageReader;
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, ValueType, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, Given, HandlerError, NoMemory, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{OFFSET, defaults, number, required};
+use crate::open_regular;
 
 use super::{boxed, whole};
 
@@ -104,6 +105,8 @@ enum PictureError {
     NoPicture { path: String, error: image::ImageError },
     #[error("`{path}` is {size}, {} pixels; an overlay has at most {MOST_PIXELS}, make it smaller", size.pixels())]
     TooLarge { path: String, size: Size },
+    #[error("`{path}`: {error}")]
+    NoMemory { path: String, error: NoMemory },
 }
 
 /// Reads a picture. Its header is looked at first: what is too large is not decoded.
@@ -114,7 +117,7 @@ fn load(path: &str) -> Result<State, PictureError> {
         return Err(PictureError::NoFile { path: path.to_owned() });
     }
     let open = || {
-        let file = File::open(path).map_err(unreadable)?;
+        let file = open_regular(Path::new(path)).map_err(unreadable)?;
         // By content: the name may say anything.
         ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(unreadable)
     };
@@ -123,6 +126,8 @@ fn load(path: &str) -> Result<State, PictureError> {
     if size.pixels() > MOST_PIXELS {
         return Err(PictureError::TooLarge { path: path.to_owned(), size });
     }
+    // Decoded in whatever depth it has, as rgba8, and as words for kernels.
+    NoMemory::probe(20 * size.pixels()).map_err(|error| PictureError::NoMemory { path: path.to_owned(), error })?;
     let picture = open()?.decode().map_err(no_picture)?.into_rgba8();
     let size = Size { width: picture.width(), height: picture.height() };
     let small = overlay::small(picture.as_raw().as_chunks::<4>().0).collect();

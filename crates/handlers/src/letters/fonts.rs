@@ -8,6 +8,7 @@
 //! takes tens of milliseconds; a character that nobody has comes out as the chosen font's box.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use cosmic_text::{
 };
 
 use super::LettersError;
+use crate::open_regular;
 
 static EMBEDDED: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 
@@ -86,7 +88,9 @@ impl Fonts {
         if found.len() > MOST_FONT_BYTES {
             return Err(no_font(format!("{} bytes long, more than {MOST_FONT_BYTES}", found.len())));
         }
-        let bytes = fs::read(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        let font = open_regular(Path::new(path)).map_err(unreadable)?;
+        font.take(MOST_FONT_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
         let count = bytes.len();
         let other =
             || no_font(if count == 0 { "empty".to_owned() } else { format!("{count} bytes of something else") });

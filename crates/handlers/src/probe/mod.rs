@@ -25,6 +25,7 @@ use std::path::Path;
 use vramp_plan::catalog::{DeclareError, Declared, Entry, Family, Probe, ProbeError, Probed, Settings};
 
 use crate::filter::wgsl;
+use crate::open_regular;
 
 /// Answers from the files, streams and tools of this machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,7 +72,7 @@ fn open(path: &Path) -> Result<File, ProbeError> {
             "write it to a file first, or feed it through standard input where the source takes `-`",
         ));
     }
-    File::open(path).map_err(|error| unreadable(path, &error))
+    open_regular(path).map_err(|error| unreadable(path, &error))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ProbeError {

@@ -133,7 +133,8 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<Said, ProbeError> {
 /// Reads a pipe on a thread of its own, so that waiting for it can end early.
 fn collect(pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (done, said) = mpsc::channel();
-    thread::spawn(move || {
+    // Without a thread for it, nothing is ever said, and waiting ends early.
+    let _ = thread::Builder::new().name("vramp ffprobe".to_owned()).spawn(move || {
         let mut bytes = Vec::new();
         // A pipe that breaks has said all it will say, and nobody may be waiting any more.
         let _ = pipe.take(MOST_BYTES).read_to_end(&mut bytes);

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Meta, Yuv};
 
-use super::outlet::{Outlet, OutletError};
+use super::outlet::{Outlet, OutletError, remedy};
 
 /// Rows and lines shorter than this are gathered, so that they are not written one by one.
 const GATHER_BYTES: usize = 256 << 10;
@@ -20,8 +20,8 @@ const GATHER_BYTES: usize = 256 << 10;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
-        "{name}, frame {frame}, byte {at}: {error}; the {frames} frames before it are whole ({bytes} bytes). Free some \
-         space, or name another place"
+        "{name}, frame {frame}, byte {at}: {error}; the {frames} frames before it are whole ({bytes} bytes); {}",
+        remedy(error)
     )]
     Failed { name: String, frame: u64, at: u64, frames: u64, bytes: u64, error: io::Error },
     #[error(

@@ -9,9 +9,9 @@
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
 use vramp_plan::catalog::{Class, Entry, Input, Liveness, PortMedia, Status, Units, ValueType, Work};
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, foreign};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
 
-use super::pictures::Pictures;
+use super::pictures::{Encoded, Pictures};
 use crate::declare::{defaults, int, required};
 
 /// What `jpeg` declares.
@@ -58,6 +58,8 @@ enum JpegError {
     Format(Format),
     #[error(transparent)]
     Encode(#[from] jpeg_encoder::EncodingError),
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
 }
 
 impl FrameHandler for Jpeg {
@@ -71,24 +73,32 @@ impl FrameHandler for Jpeg {
         let State { pictures, bare } = &mut self.state;
         let quality = self.settings.quality;
         let encoded =
-            |into: &mut Vec<u8>| encode(format, size, without_padding(format, size, &pixels, bare), quality, into);
+            |into: Encoded<'_>| encode(format, size, without_padding(format, size, &pixels, bare)?, quality, into);
         pictures.write(call.now().number, size, encoded).map_err(HandlerError::failed)?;
         Ok(Flow::Produced)
     }
 }
 
 /// Rows without gaps between them: as they are where there are none, or put together in the memory that is given.
-fn without_padding<'a>(format: Format, size: Size, pixels: &'a [u8], bare: &'a mut Vec<u8>) -> &'a [u8] {
-    let Some(plane) = format.planes(size).next().filter(|plane| plane.row_bytes != plane.stride) else { return pixels };
+fn without_padding<'a>(
+    format: Format,
+    size: Size,
+    pixels: &'a [u8],
+    bare: &'a mut Vec<u8>,
+) -> Result<&'a [u8], NoMemory> {
+    let Some(plane) = format.planes(size).next().filter(|plane| plane.row_bytes != plane.stride) else {
+        return Ok(pixels);
+    };
     bare.clear();
+    NoMemory::reserve(bare, (plane.row_bytes * plane.rows) as usize)?;
     for row in 0..plane.rows {
         let start = (plane.start + row * plane.stride) as usize;
         bare.extend_from_slice(&pixels[start..start + plane.row_bytes as usize]);
     }
-    bare
+    Ok(bare)
 }
 
-fn encode(format: Format, size: Size, pixels: &[u8], quality: u8, into: &mut Vec<u8>) -> Result<(), JpegError> {
+fn encode(format: Format, size: Size, pixels: &[u8], quality: u8, into: Encoded<'_>) -> Result<(), JpegError> {
     let colours = match format {
         Format::Rgba8 => ColorType::Rgba,
         Format::Rgb8 => ColorType::Rgb,

@@ -13,6 +13,8 @@ use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::Unhurried;
+
 /// Why nothing can be written there.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutletError {
@@ -26,6 +28,17 @@ pub(super) enum OutletError {
     Terminal,
     #[error("`{part}` was written and cannot be renamed to `{path}`: {error}; rename it by hand")]
     Rename { part: String, path: String, error: io::Error },
+}
+
+/// What helps against an error while writing.
+pub(super) fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or name another place",
+        io::ErrorKind::FileTooLarge => {
+            "a file may not become larger than this here: raise the limit (`ulimit -f`), write less, or name another place"
+        }
+        _ => "check the disk or the reader, or name another place",
+    }
 }
 
 /// Something that frames can be written to, one after another.
@@ -49,7 +62,7 @@ pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
         Target::Special(path) => {
             let opened = OpenOptions::new().write(true).open(&path);
             let file = opened.map_err(|error| OutletError::Unwritable { path: path.display().to_string(), error })?;
-            Ok(Box::new(Special(file)))
+            Ok(Box::new(Special(Unhurried(file))))
         }
         Target::File(target) => Ok(Box::new(Part::begin(target, PathBuf::new())?)),
     }
@@ -190,7 +203,7 @@ impl Outlet for Part {
 }
 
 /// A pipe or a device.
-struct Special(File);
+struct Special(Unhurried<File>);
 
 impl Write for Special {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -217,11 +230,11 @@ struct Standard;
 
 impl Write for Standard {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        io::stdout().lock().write(bytes)
+        Unhurried(io::stdout().lock()).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stdout().lock().flush()
+        Unhurried(io::stdout().lock()).flush()
     }
 }
 

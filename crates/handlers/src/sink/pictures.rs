@@ -11,8 +11,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use vramp_plan::Size;
+use vramp_runtime::NoMemory;
 
-use super::outlet::{OutletError, Part, Target};
+use super::outlet::{OutletError, Part, Target, remedy};
 
 /// Why a picture was not written.
 #[derive(Debug, thiserror::Error)]
@@ -22,12 +23,30 @@ pub(super) enum PictureError {
          stop after one frame with `--frames 1`"
     )]
     Second { path: String, frame: u64, first: u64, numbered: String },
-    #[error("`{path}`, frame {frame}, byte {at}: {error}; free some space, or name another place")]
+    #[error("`{path}`, frame {frame}, byte {at}: {error}; {}", remedy(error))]
     Write { path: String, frame: u64, at: usize, error: std::io::Error },
     #[error("`{path}`, frame {frame}: a picture of {size} cannot be encoded: {problem}")]
     Encode { path: String, frame: u64, size: Size, problem: String },
     #[error(transparent)]
     Outlet(#[from] OutletError),
+}
+
+/// Takes what an encoder makes. Where memory for it runs out, that is an error of the picture.
+pub(super) struct Encoded<'a>(&'a mut Vec<u8>);
+
+impl std::io::Write for Encoded<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.try_reserve(bytes.len()).is_err() {
+            let needed_bytes = (self.0.len() + bytes.len()) as u64;
+            return Err(std::io::Error::new(std::io::ErrorKind::OutOfMemory, NoMemory { needed_bytes }));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Files for pictures.
@@ -74,7 +93,7 @@ impl Pictures {
         &mut self,
         frame: u64,
         size: Size,
-        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+        encode: impl FnOnce(Encoded<'_>) -> Result<(), E>,
     ) -> Result<(), PictureError> {
         let Pictures { names, name, encoded, only, target, place } = self;
         names.name(frame, name);
@@ -82,7 +101,7 @@ impl Pictures {
             return Err(PictureError::Second { path: name.clone(), frame, first, numbered: numbered(name) });
         }
         encoded.clear();
-        encode(encoded).map_err(|error| {
+        encode(Encoded(encoded)).map_err(|error| {
             let problem = error.to_string();
             PictureError::Encode { path: name.clone(), frame, size, problem }
         })?;

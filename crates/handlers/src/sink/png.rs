@@ -5,12 +5,14 @@
 //!
 //! Always: a file has its final name only once it is complete.
 
+use std::io::Write as _;
+
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
 use vramp_plan::Size;
 use vramp_plan::catalog::{Class, Entry, Liveness, Status, Units, ValueType, Work};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, foreign};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
 
-use super::pictures::Pictures;
+use super::pictures::{Encoded, Pictures};
 use crate::declare::{int, optional, required};
 
 /// What `png` declares.
@@ -33,6 +35,9 @@ pub static ENTRY: Entry = Entry {
     status: Status::Runs,
     ..Entry::SINK
 };
+
+/// The pieces of a picture for which memory is short.
+const PIECE_BYTES: usize = 32 << 10;
 
 /// Writes pictures.
 struct Png {
@@ -58,19 +63,26 @@ impl FrameHandler for Png {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(frame) = call.input(0) else { return Ok(Flow::Filtered) };
         let (size, pixels, compression) = (frame.meta().size, frame.bytes(), self.settings.compression);
-        let encoded = |into: &mut Vec<u8>| foreign(|| encode(size, &pixels, compression, into));
+        let encoded = |into: Encoded<'_>| foreign(|| encode(size, &pixels, compression, into));
         self.state.pictures.write(call.now().number, size, encoded).map_err(HandlerError::failed)?;
         Ok(Flow::Produced)
     }
 }
 
-fn encode(size: Size, pixels: &[u8], compression: Compression, into: &mut Vec<u8>) -> Result<(), EncodingError> {
+fn encode(size: Size, pixels: &[u8], compression: Compression, into: Encoded<'_>) -> Result<(), EncodingError> {
     let mut encoder = Encoder::new(into, size.width, size.height);
     encoder.set_color(ColorType::Rgba);
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(compression);
     let mut writer = encoder.write_header()?;
-    writer.write_image_data(pixels)?;
+    // In one piece it is quicker, and may take as much memory as the picture twice.
+    if NoMemory::probe(2 * pixels.len() as u64).is_ok() {
+        writer.write_image_data(pixels)?;
+    } else {
+        let mut rows = writer.stream_writer_with_size(PIECE_BYTES)?;
+        rows.write_all(pixels)?;
+        rows.finish()?;
+    }
     writer.finish()
 }
 

@@ -20,6 +20,7 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{Entry, Status};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
+use crate::Unhurried;
 use blocks::{Blocks, Colours};
 use shrunk::Shrunk;
 
@@ -141,7 +142,7 @@ impl Terminal {
         let State { out: Some(out), window, picture, blocks, .. } = &mut self.state else { return Ok(()) };
         HIDDEN.store(true, Ordering::Relaxed);
         let text = blocks.paint(picture, window.unwrap_or(USUAL), self.settings.colours);
-        out.write_all(text).map_err(|error| HandlerError::failed(TerminalError::Gone { frame, error }))
+        Unhurried(&*out).write_all(text).map_err(|error| HandlerError::failed(TerminalError::Gone { frame, error }))
     }
 }
 

@@ -6,17 +6,18 @@
 //! Always: files come in the order of their names; each frame has the size of its own picture; a GIF gives all of its
 //! frames, at the rate that was set and not at its own.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
 use vramp_plan::catalog::{Class, Entry, Liveness, Output, RateRule, SizeRule, Status, Units, Value, ValueType, Work};
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Setup, Worker};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
 
 use super::picture_file::{Gif, PictureError, Still, kind};
 use crate::declare::{defaults, required};
+use crate::open_regular;
 
 /// What `image` declares.
 pub static ENTRY: Entry = Entry {
@@ -156,7 +157,10 @@ impl Image {
             decode(&mut frame.fill().expect("a frame that was just lent has one holder"))
         })?;
         if self.settings.again && files.len() == 1 {
-            *kept = Some((frame.meta().size, frame.bytes().to_vec()));
+            let mut pixels = Vec::new();
+            NoMemory::reserve(&mut pixels, frame.bytes().len())?;
+            pixels.extend_from_slice(&frame.bytes());
+            *kept = Some((frame.meta().size, pixels));
         }
         Ok(Some(frame))
     }
@@ -189,7 +193,7 @@ fn fill(frame: &mut Frame, pixels: &[u8]) {
 /// Reads a whole file into memory that is used again.
 fn read(path: &Path, bytes: &mut Vec<u8>) -> Result<(), PictureError> {
     bytes.clear();
-    let mut from = File::open(path).map_err(|error| unreadable(0, &error))?;
+    let mut from = open_regular(path).map_err(|error| unreadable(0, &error))?;
     from.read_to_end(bytes).map_err(|error| unreadable(bytes.len(), &error))?;
     Ok(())
 }
@@ -206,7 +210,7 @@ fn files(pattern: &str) -> Result<Vec<PathBuf>, FilesError> {
         if fs::metadata(pattern).map_err(unreadable)?.is_dir() {
             return Err(FilesError::Directory { path: pattern.to_owned() });
         }
-        File::open(pattern).map_err(unreadable)?;
+        open_regular(Path::new(pattern)).map_err(unreadable)?;
         return Ok(vec![PathBuf::from(pattern)]);
     }
     let paths =

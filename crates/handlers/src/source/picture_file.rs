@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gif::{ColorOutput, DecodeOptions, Decoder, DisposalMethod};
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 use vramp_plan::Size;
-use vramp_runtime::foreign;
+use vramp_runtime::{NoMemory, foreign};
 
 /// Why there is no picture. The name of the file is added by whoever has read it.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,8 @@ pub(super) enum PictureError {
     Sides { width: u32, height: u32 },
     #[error("{0}")]
     Memory(#[from] vramp_runtime::PoolError),
+    #[error("{0}")]
+    NoMemory(#[from] NoMemory),
 }
 
 /// What a file's first bytes say it is.
@@ -54,10 +56,13 @@ impl Still {
         let at = Cell::new(0);
         let from = Watched { from: Cursor::new(bytes), at: &at };
         let broken = |error: image::ImageError| broken(at.get(), bytes.len(), error.to_string());
+        // Some decoders begin by copying the file.
+        can_be_had(bytes.len() as u64)?;
         let decoder = foreign(|| ImageReader::with_format(from, kind).into_decoder()).map_err(broken)?;
         let size = sized(decoder.dimensions())?;
         let mut frame = lend(size)?;
         let colour = decoder.color_type();
+        self.find_memory(&decoder, kind)?;
         let mut decoder = Some(decoder);
         let mut outcome = Ok(());
         write(&mut frame, &mut |into| {
@@ -73,6 +78,32 @@ impl Still {
         Ok(frame)
     }
 
+    /// Memory for decoding: what is kept here, and what the decoder will ask for by itself, which would end the program
+    /// if it got none.
+    fn find_memory(&mut self, decoder: &impl ImageDecoder, kind: ImageFormat) -> Result<(), NoMemory> {
+        let (width, height) = decoder.dimensions();
+        let (pixels, bytes) = (u64::from(width) * u64::from(height), decoder.total_bytes());
+        let row = 64 * u64::from(width);
+        // Coefficients of a progressive JPEG; planes of a WebP; a TIFF is decoded beside its place.
+        let inside = match kind {
+            ImageFormat::Jpeg => 6 * pixels,
+            ImageFormat::WebP => 8 * pixels,
+            ImageFormat::Tiff => 2 * bytes,
+            _ => 0,
+        };
+        let kept = match decoder.color_type() {
+            ColorType::Rgba8 => 0,
+            ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => {
+                let length = usize::try_from(bytes).map_err(|_| NoMemory { needed_bytes: bytes })?;
+                NoMemory::resize(&mut self.narrow, length, 0)?;
+                0
+            }
+            // Decoded on the side, and once more as rgba8.
+            _ => bytes.saturating_add(4 * pixels),
+        };
+        can_be_had(inside.saturating_add(kept).saturating_add(row))
+    }
+
     fn read(&mut self, decoder: impl ImageDecoder, colour: ColorType, into: &mut [u8]) -> image::ImageResult<()> {
         let narrow = match colour {
             ColorType::Rgba8 => return foreign(|| decoder.read_image(into)),
@@ -84,7 +115,6 @@ impl Still {
                 return Ok(());
             }
         };
-        narrow.resize(decoder.total_bytes() as usize, 0);
         foreign(|| decoder.read_image(narrow))?;
         let (pixels, _) = into.as_chunks_mut::<4>();
         match colour {
@@ -106,6 +136,11 @@ impl Still {
         }
         Ok(())
     }
+}
+
+/// Looks whether a decoder can have this much memory, in its name.
+fn can_be_had(bytes: u64) -> Result<(), NoMemory> {
+    foreign(|| NoMemory::probe(bytes))
 }
 
 /// Whether a JPEG has its end marker. Its decoder fills what is missing with grey and says nothing.
@@ -227,13 +262,15 @@ impl Gif {
     /// The next frame's pixels; none at the end.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, PictureError> {
         let (width, height) = (self.size.width as usize, self.size.height as usize);
-        self.canvas.resize(width * height * 4, 0);
+        NoMemory::resize(&mut self.canvas, width * height * 4, 0)?;
         match self.undo.take() {
             Some((DisposalMethod::Background, area)) => area.rows(width).for_each(|row| self.canvas[row].fill(0)),
             Some((DisposalMethod::Previous, _)) => self.canvas.copy_from_slice(&self.before),
             _ => {}
         }
         let (nth, length) = (self.frames, self.length);
+        // A frame of a GIF is at most as large as the canvas, and its decoder keeps one.
+        can_be_had(2 * self.canvas.len() as u64)?;
         let read = foreign(|| self.decoder.read_next_frame());
         let frame = match read {
             Ok(Some(frame)) => frame,
@@ -252,7 +289,8 @@ impl Gif {
             height: usize::from(frame.height).min(height - top),
         };
         if frame.dispose == DisposalMethod::Previous {
-            self.before.clone_from(&self.canvas);
+            NoMemory::resize(&mut self.before, self.canvas.len(), 0)?;
+            self.before.copy_from_slice(&self.canvas);
         }
         let rows = frame.buffer.chunks_exact((usize::from(frame.width) * 4).max(1));
         for (row, from) in area.rows(width).zip(rows) {

@@ -6,7 +6,7 @@
 //! Always: what passes fits into [`STACK_BYTES`] of stack, here and in the driver's compiler, which has less.
 
 use super::tokens::{self, Kind};
-use super::{MAX_BYTES, OwnError};
+use super::{MAX_BYTES, OwnError, growth};
 
 /// The stack that a text within these bounds is read with.
 #[cfg(not(target_arch = "wasm32"))]
@@ -59,5 +59,5 @@ pub(super) fn check(text: &str) -> Result<(), OwnError> {
         let problem = format!("{} declarations; at most {MAX_DECLARATIONS} are read", declared.len());
         return Err(OwnError::at(text, name.at, problem));
     }
-    Ok(())
+    growth::check_constants(text, &tokens)
 }

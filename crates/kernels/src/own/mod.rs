@@ -4,15 +4,17 @@
 //! it and where; and its wrapping into a kernel.
 //! Does not read files, and does not run anything.
 //!
-//! Always: whatever the text is, the answer is a shader that compiles or an error with its line; the compiler is given
-//! no text that could exhaust its stack.
+//! Always: whatever the text is, the answer is a shader that compiles or an error with its line; no compiler is given a
+//! text that could exhaust its stack or its memory.
 
 mod bounds;
+mod growth;
 mod members;
 mod pixel;
 mod tokens;
 mod whole;
 
+pub use growth::MAX_OPERATIONS;
 pub use members::{Member, MemberKind};
 pub use pixel::OwnFunction;
 pub use whole::OwnKernel;
@@ -20,7 +22,7 @@ pub use whole::OwnKernel;
 use std::fmt;
 use std::sync::Arc;
 
-use naga::valid::{Capabilities, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{Module, Span};
 
 /// The longest text that is read.
@@ -124,11 +126,12 @@ pub fn judged<R: Send>(
     bounds::check(text).map_err(|error| error.or_help(KERNEL_HELP, text))?;
     on_own_stack(|| {
         let module = parsed(text, text.len())?;
-        validated(text, text.len(), &module)?;
+        let info = validated(text, text.len(), &module)?;
         if module.entry_points.is_empty() {
             return Err(OwnError::whole("there is no entry point in it").help(KERNEL_HELP));
         }
         let shared_bytes = whole::check_memory(text, &module, u32::MAX)?;
+        growth::check_calls(text, &module, &info, MAX_OPERATIONS)?;
         judge(&module, shared_bytes)
     })
 }
@@ -201,9 +204,9 @@ fn parsed(text: &str, own_bytes: usize) -> Result<Module, OwnError> {
 }
 
 /// Validates what was parsed; hands back what the compiler found out.
-fn validated(text: &str, own_bytes: usize, module: &Module) -> Result<(), OwnError> {
+fn validated(text: &str, own_bytes: usize, module: &Module) -> Result<ModuleInfo, OwnError> {
     let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
-    validator.validate(module).map(|_| ()).map_err(|error| {
+    validator.validate(module).map_err(|error| {
         let own = error.spans().filter(|(span, _)| is_own(*span, own_bytes)).last().map(|(span, _)| *span);
         let mut words = error.as_inner().to_string();
         let mut cause = std::error::Error::source(error.as_inner());

@@ -11,10 +11,13 @@ use naga::{AddressSpace, Handle, ScalarKind, Type, TypeInner, VectorSize};
 
 use super::members::{Member, MemberKind, is_vector};
 use super::tokens::{MARK, Token};
-use super::{OwnError, members, parsed, tokens, validated, whole};
+use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, tokens, validated, whole};
 
 /// What every pixel function may ask for; it stands behind the user's text, whose lines stay what they are.
 const FRAME: &str = "\nstruct Frame { size: vec2<u32>, number: u32, time: f32 }\n";
+
+/// Pixels that one invocation usually makes, each with a copy of the function.
+const PIXELS: u64 = 4;
 
 const HELP: &str = "it is `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> vec4f`; all but the \
                     colour may be left out";
@@ -57,8 +60,9 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], names: &[(&str, Token<'_>)]
     refuse_what_needs_a_kernel(text, tokens, names)?;
     let checked = format!("{text}{FRAME}");
     let module = parsed(&checked, text.len())?;
-    validated(&checked, text.len(), &module)?;
+    let info = validated(&checked, text.len(), &module)?;
     whole::check_memory(text, &module, whole::MAX_WORKGROUP_BYTES)?;
+    growth::check_calls(text, &module, &info, MAX_OPERATIONS / PIXELS)?;
     let place = names.iter().find(|(keyword, name)| *keyword == "fn" && name.text == "pixel").map_or(0, |(_, n)| n.at);
     let wrong = |problem: String| OwnError::at(text, place, problem).help(HELP);
     let named = |name: &str| module.functions.iter().find(|(_, function)| function.name.as_deref() == Some(name));

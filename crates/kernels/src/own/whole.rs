@@ -12,7 +12,7 @@ use vramp_plan::{Binding, Shader, Size};
 
 use super::members::{Member, is_scalar, is_vector};
 use super::tokens::Token;
-use super::{OwnError, members, parsed, pixel, validated};
+use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, pixel, validated};
 
 /// Bytes that one invocation may keep for itself, in all variables together, and that one type may have.
 const MAX_PRIVATE_BYTES: u32 = 64 << 10;
@@ -85,7 +85,7 @@ impl OwnKernel {
 
 pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnError> {
     let module = parsed(text, text.len())?;
-    validated(text, text.len(), &module)?;
+    let info = validated(text, text.len(), &module)?;
     let place = |word: &str| tokens.iter().find(|token| token.text == word).map_or(0, |token| token.at);
     let [entry] = module.entry_points.as_slice() else {
         let names: Vec<&str> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
@@ -98,6 +98,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnErr
         return Err(OwnError::at(text, place(&entry.name), problem));
     }
     check_memory(text, &module, MAX_WORKGROUP_BYTES)?;
+    growth::check_calls(text, &module, &info, MAX_OPERATIONS)?;
     let workgroup = entry.workgroup_size;
     let invocations = workgroup.iter().try_fold(1_u32, |all, side| all.checked_mul(*side)).unwrap_or(u32::MAX);
     if invocations > MAX_INVOCATIONS || workgroup[2] > 1 {

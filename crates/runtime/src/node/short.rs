@@ -9,7 +9,7 @@ use vramp_plan::Space;
 
 use crate::frame::{Frame, Meta};
 use crate::handler::{Flow, HandlerError, Now};
-use crate::pool::Owner;
+use crate::pool::{Owner, PoolError};
 use crate::shortage::Shortage;
 use crate::workplace::Workplace;
 
@@ -83,8 +83,11 @@ impl Node {
     pub(super) fn set_aside(&mut self, number: u64, workplace: &mut Workplace) -> Result<(), Fired> {
         let Some(meta) = self.memory.aside else { return Ok(()) };
         workplace.serve(self.memory.owner, number);
-        let lent = workplace.set_aside(meta, self.memory.leave_bytes);
-        lent.map_err(|error| self.starve(number, &error.into(), workplace))
+        match workplace.set_aside(meta, self.memory.leave_bytes) {
+            // What will not come back is not waited for: the source asks for it itself, and fails on its frame.
+            Ok(()) | Err(PoolError::System(_)) => Ok(()),
+            Err(error) => Err(self.starve(number, &error.into(), workplace)),
+        }
     }
 
     /// After a call: keeps it to be repeated where memory was short and nothing was taken.

@@ -9,10 +9,12 @@
 //! Three numbers a line, red fastest. Where both sizes are given, the curves come first, in the file and when a colour is
 //! looked up: that is how shapers in front of a cube are written.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 
 use vramp_kernels::pixel::cube::{MOST_ALONG, MOST_VALUE};
+
+use crate::open_regular;
 
 /// What a file holds: at least one of both.
 #[derive(Debug, PartialEq)]
@@ -125,7 +127,7 @@ impl CubeFile {
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(CubeError::NoFile { path: path.to_owned() });
         }
-        let mut text = BufReader::new(File::open(path).map_err(unreadable)?);
+        let mut text = BufReader::new(open_regular(Path::new(path)).map_err(unreadable)?);
         let (mut reading, mut line, mut number) = (Reading::default(), Vec::new(), 0);
         let wrong = |line, problem| CubeError::Wrong { path: path.to_owned(), line, problem };
         loop {

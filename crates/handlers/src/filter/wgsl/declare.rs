@@ -5,12 +5,13 @@
 //!
 //! Always: a bounded number of bytes is read; an error names the file, the line and the column.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use vramp_kernels::own::{MAX_BYTES, Member, MemberKind, Own, OwnError};
 use vramp_plan::catalog::{DeclareError, Declared, DeclaredSetting, Kernel, ProbeError, Settings, Value, ValueType};
+
+use crate::open_regular;
 
 /// Settings that every handler has, besides its own.
 const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];
@@ -62,14 +63,12 @@ pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
     let cannot = |error: std::io::Error| {
         let help = match error.kind() {
             std::io::ErrorKind::NotFound => "check the path; it counts from the directory you are in",
+            std::io::ErrorKind::InvalidInput => "name a file with WGSL in it",
             _ => "check who may read it, and that it is a file",
         };
         refuse(format!("`{shown}` cannot be read: {error}"), help)
     };
-    let file = File::open(path).map_err(cannot)?;
-    if !file.metadata().map_err(cannot)?.is_file() {
-        return Err(refuse(format!("`{shown}` is no file"), "name a file with WGSL in it"));
-    }
+    let file = open_regular(path).map_err(cannot)?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() > MAX_BYTES {

@@ -1,0 +1,136 @@
+//! Memory that the system does not give: whatever a run needs and does not get is an error with words, and never the end
+//! of the program by a signal.
+
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+#![cfg(target_os = "linux")]
+
+mod program;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use program::{cache, dir, ends_with, vramp};
+
+/// What a limited run left behind.
+struct Limited {
+    code: Option<i32>,
+    err: String,
+}
+
+/// Runs the program with at most so many KiB of address space.
+fn limited(kib: u64, args: &[&str]) -> Limited {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "sh", &kib.to_string()]);
+    command.arg(env!("CARGO_BIN_EXE_vramp")).args(args);
+    command.env("XDG_CACHE_HOME", cache()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let output = command.output().unwrap();
+    Limited { code: output.status.code(), err: String::from_utf8_lossy(&output.stderr).into_owned() }
+}
+
+/// Pictures of a size, one in each format that can be written here.
+fn pictures(dir: &Path, side: u32) -> Vec<String> {
+    let mut made = Vec::new();
+    for (kind, name) in [("png", "a.png"), ("jpeg", "a.jpg")] {
+        let path = dir.join(format!("{side}-{name}"));
+        let text = format!("pattern kind=gradient size={side}x{side} frames=1 ! {kind} path=\"{}\"", path.display());
+        ends_with(0, vramp(&["run", &text, "--cpu", "-q"]));
+        made.push(path.to_str().unwrap().to_owned());
+    }
+    // A picture of 16 bits a channel, which is decoded beside its place; stored without compression.
+    let pixels = vec![7; side as usize * side as usize * 8];
+    let path = dir.join(format!("{side}-deep.png"));
+    let mut encoder = png::Encoder::new(std::fs::File::create(&path).unwrap(), side, side);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Sixteen);
+    encoder.set_compression(png::Compression::Fastest);
+    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+    made.push(path.to_str().unwrap().to_owned());
+    made
+}
+
+const FILTERS: [&str; 7] =
+    ["identity", "blur 3", "invert ! rotate 90", "resize 640x480", "delay 2", "waveform kind=luma", "convert i420"];
+
+#[test]
+fn no_pipeline_is_ended_by_a_signal_however_little_memory_there_is() {
+    let dir = dir("memory_table");
+    let mut sources = vec!["pattern size=4000x4000 frames=3".to_owned(), "pattern size=64x64 frames=3".to_owned()];
+    sources.extend(pictures(&dir, 4000).iter().map(|path| format!("image path=\"{path}\"")));
+    let sinks = ["null", "png out-%d.png", "jpeg out-%d.jpg", "raw out.raw", "y4m out.y4m"];
+    let (mut failed, mut done, mut at) = (0, 0, 0_usize);
+    for source in &sources {
+        for filter in FILTERS {
+            for kib in [150_000, 250_000, 350_000, 600_000] {
+                // Every sink comes with every source, filter and limit, but not with all of them at once.
+                at += 1;
+                let sink = sinks[at % sinks.len()].replace("out", dir.join("out").to_str().unwrap());
+                let text = format!("{source} ! {filter} ! {sink}");
+                let run = limited(kib, &["run", &text, "--cpu", "-q", "--threads", "2"]);
+                match run.code {
+                    Some(0) => done += 1,
+                    Some(1..=3) => {
+                        assert!(run.err.contains("error: "), "{kib} KiB: {text}: {}", run.err);
+                        failed += 1;
+                    }
+                    other => panic!("{kib} KiB: {text}: ended with {other:?}: {}", run.err),
+                }
+            }
+        }
+    }
+    assert!(failed > 10 && done > 10, "{failed} failed and {done} did not: the limits try nothing");
+}
+
+#[test]
+fn a_picture_without_memory_is_an_error_of_its_frame_and_the_next_one_is_made() {
+    let dir = dir("memory_skips");
+    pictures(&dir, 8000);
+    std::fs::rename(dir.join("8000-a.png"), dir.join("b1.png")).unwrap();
+    for name in ["b0.png", "b2.png"] {
+        let text = format!("pattern size=64x64 frames=1 ! png path=\"{}\"", dir.join(name).display());
+        ends_with(0, vramp(&["run", &text, "--cpu", "-q"]));
+    }
+    let text = format!("image path=\"{0}/b*.png\" on-error=skip ! png path=\"{0}/out-%d.png\"", dir.display());
+    let run = limited(250_000, &["run", &text, "--cpu"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.err.contains("256000000 bytes of host memory are needed, and the system does not give them"),
+        "{}",
+        run.err
+    );
+    let sizes = ["out-0.png", "out-1.png", "out-2.png"].map(|name| {
+        let reader = std::fs::File::open(dir.join(name)).ok().map(std::io::BufReader::new)?;
+        Some(png::Decoder::new(reader).read_info().unwrap().info().width)
+    });
+    assert_eq!(sizes, [Some(64), None, Some(64)]);
+    // Without it, the run ends there, and what was finished stays.
+    let text = text.replace(" on-error=skip", "").replace("out-", "other-");
+    let run = limited(250_000, &["run", &text, "--cpu", "-q"]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.err.contains("error: image0, frame 1: "), "{}", run.err);
+    assert!(dir.join("other-0.png").is_file() && !dir.join("other-2.png").exists());
+    let left = std::fs::read_dir(&dir)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".part"));
+    assert_eq!(left.count(), 0, "nothing half-written is left behind");
+}
+
+#[test]
+fn a_stream_waits_for_frames_that_come_back_where_the_system_has_no_more() {
+    let dir = dir("memory_waits");
+    let out = dir.join("out.raw");
+    // Two frames of 64 MB fit, and the plan would like more.
+    let text = format!("pattern kind=solid size=4000x4000 frames=6 ! raw path=\"{}\"", out.display());
+    let run = limited(330_000, &["run", &text, "--cpu", "-q"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(std::fs::metadata(&out).unwrap().len(), 6 * 4 * 4000 * 4000);
+}
+
+#[test]
+fn an_overlay_without_memory_is_refused_with_its_bytes() {
+    let dir = dir("memory_overlay");
+    let path = pictures(&dir, 5000).remove(0);
+    let text = format!("pattern size=64x64 frames=1 ! overlay path=\"{path}\" ! null");
+    let run = limited(300_000, &["run", &text, "--cpu", "-q"]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.err.contains("500000000 bytes of host memory are needed"), "{}", run.err);
+}

@@ -1,0 +1,525 @@
+//! Bounds on how large a short text becomes inside a compiler.
+//!
+//! Drivers put the body of a function at every place that calls it, and the parser copies a constant to every place in a
+//! function that names it, so a text of one page can need gigabytes. Both are estimated from what the text says, before
+//! anything is copied.
+//! Does not estimate how long a shader runs: a loop counts once, as its code does.
+//!
+//! Always: an estimate takes time in proportion to the text and cannot overflow; what it refuses is named with both
+//! numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use naga::valid::{FunctionInfo, ModuleInfo};
+use naga::{
+    ArraySize, BinaryOperator, Block, Expression, Function, Handle, MathFunction, Module, Statement, Type, TypeInner,
+};
+
+use super::OwnError;
+use super::tokens::{Kind, Token};
+
+/// Operations on single numbers that a function may have, with everything it calls in place of the calls.
+///
+/// Near this limit, Mesa 22.3's software driver took 14 s for 600 statements `y = sin(y * a)` on four numbers, 6 s for 155
+/// with `pow` and 6 s for 7,000 with a multiplication and an addition, on two busy cores.
+pub const MAX_OPERATIONS: u64 = 262_144;
+
+/// How many times as many all functions of a text may have together. The driver puts calls into functions that are never
+/// reached too: a row of 500 functions, each calling the next, took 0.8 GB for 8 million operations.
+const ALL_TOGETHER: u64 = 16;
+
+/// How much more a number of an array that is copied whole counts than one that is computed. A guess on the low side: the
+/// driver did not finish two copies of 4,096 numbers within 60 s, and how its time grows was not measured.
+const COPIED: u64 = 16;
+
+/// Values with more numbers than a matrix are arrays and structures.
+const MATRIX: u64 = 16;
+
+/// Values that the parser may copy out of constants.
+const MAX_COPIES: u64 = 1 << 20;
+
+/// The most functions of a chain of calls that are named.
+const MOST_NAMED: usize = 5;
+
+/// Refuses constants that the parser would copy too often.
+pub(super) fn check_constants(text: &str, tokens: &[Token<'_>]) -> Result<(), OwnError> {
+    let solid: Vec<Token<'_>> = tokens.iter().filter(|token| token.kind != Kind::Gap).copied().collect();
+    let constants = Constants::of(&solid);
+    let mut copies = 0_u64;
+    for (at, token) in solid.iter().enumerate() {
+        let is_mention = token.kind == Kind::Word && (at == 0 || !matches!(solid[at - 1].text, "const" | "."));
+        let Some(values) = constants.values.get(token.text).filter(|_| is_mention) else { continue };
+        copies = copies.saturating_add(*values);
+        if copies > MAX_COPIES {
+            let problem = format!(
+                "`{}` has about {values} values, and with it {copies} are copied out of constants; at most {MAX_COPIES} are",
+                token.text
+            );
+            return Err(OwnError::at(text, token.at, problem)
+                .help("copy the constant into one `var<private>`, and read that; or make it smaller"));
+        }
+    }
+    Ok(())
+}
+
+/// How many values the constants of a text have that may be arrays or structures.
+struct Constants<'a> {
+    values: BTreeMap<&'a str, u64>,
+}
+
+impl<'a> Constants<'a> {
+    fn of(tokens: &[Token<'a>]) -> Constants<'a> {
+        let mut types = BTreeSet::from(["array"]);
+        let mut written: BTreeMap<&'a str, Vec<&[Token<'a>]>> = BTreeMap::new();
+        for (at, pair) in tokens.windows(2).enumerate() {
+            match pair[0].text {
+                "struct" | "alias" => {
+                    types.insert(pair[1].text);
+                }
+                "const" => {
+                    let rest = &tokens[at + 2..];
+                    let end = rest.iter().position(|token| token.text == ";").unwrap_or(rest.len());
+                    let begin = rest[..end].iter().position(|token| token.text == "=").map_or(end, |is| is + 1);
+                    written.entry(pair[1].text).or_default().push(&rest[begin..end]);
+                }
+                _ => {}
+            }
+        }
+        let mut constants = Constants { values: BTreeMap::new() };
+        let names: Vec<&str> = written.keys().copied().collect();
+        for name in names {
+            constants.count(name, &types, &written);
+        }
+        constants
+    }
+
+    /// Counts a constant, after those that it names. A stack of its own: a text may have thousands of them in a row.
+    fn count(&mut self, name: &'a str, types: &BTreeSet<&'a str>, written: &BTreeMap<&'a str, Vec<&[Token<'a>]>>) {
+        let mut begun = BTreeSet::new();
+        let mut stack = vec![name];
+        while let Some(name) = stack.last().copied() {
+            if self.values.contains_key(name) {
+                stack.pop();
+                continue;
+            }
+            let values = &written[name];
+            let named = values.iter().flat_map(|value| value.iter()).map(|token| token.text);
+            let open = named.filter(|name| written.contains_key(name) && !self.values.contains_key(name));
+            // One that names itself, in whatever way round, is an error of the compiler's to report.
+            let open: Vec<&str> = open.filter(|name| !begun.contains(name)).collect();
+            if begun.insert(name) && !open.is_empty() {
+                stack.extend(open);
+                continue;
+            }
+            let count = values.iter().fold(0_u64, |all, value| all.saturating_add(self.values_of(value, types)));
+            self.values.insert(name, count);
+            stack.pop();
+        }
+    }
+
+    /// Values of one initialiser: of a constructor all its words, with constants in place of their names; of anything
+    /// else no more than a matrix has.
+    fn values_of(&self, value: &[Token<'a>], types: &BTreeSet<&'a str>) -> u64 {
+        let Some(first) = value.iter().find(|token| token.text != "(") else { return 0 };
+        let known = |token: &Token<'_>| self.values.get(token.text).copied();
+        if !types.contains(first.text) {
+            return known(first).unwrap_or(MATRIX).max(MATRIX);
+        }
+        value.iter().fold(0, |all: u64, token| all.saturating_add(known(token).unwrap_or(1)))
+    }
+}
+
+/// Refuses functions that are too large once everything they call stands in place of the calls.
+pub(super) fn check_calls(text: &str, module: &Module, info: &ModuleInfo, most: u64) -> Result<(), OwnError> {
+    let mut sizes = Sizes { module, most, functions: BTreeMap::new(), types: BTreeMap::new() };
+    let mut all = 0_u64;
+    // The compiler has them in an order in which each comes after those that it calls.
+    for (handle, function) in module.functions.iter() {
+        let size = sizes.of(function, &info[handle]);
+        sizes.check(text, function, &size)?;
+        all = all.saturating_add(size.operations);
+        if all > most.saturating_mul(ALL_TOGETHER) {
+            let name = function.name.as_deref().unwrap_or("");
+            let problem = format!(
+                "with `{name}`, functions are {all} operations with all that each of them calls; at most {} are compiled",
+                most.saturating_mul(ALL_TOGETHER)
+            );
+            return Err(OwnError::at_word(text, name, problem)
+                .help("write fewer functions, or shorter rows of functions that call each other"));
+        }
+        sizes.functions.insert(handle, size);
+    }
+    for (at, entry) in module.entry_points.iter().enumerate() {
+        let size = sizes.of(&entry.function, info.get_entry_point(at));
+        sizes.check(text, &entry.function, &size)?;
+    }
+    Ok(())
+}
+
+/// What one number of an expression's result takes, beside an addition. Measured, as [`MAX_OPERATIONS`] says.
+fn weight(expression: &Expression) -> u64 {
+    use MathFunction as Math;
+    match expression {
+        Expression::Math { fun: Math::Pow, .. } => 400,
+        Expression::Math {
+            fun:
+                Math::Cos
+                | Math::Cosh
+                | Math::Sin
+                | Math::Sinh
+                | Math::Tan
+                | Math::Tanh
+                | Math::Acos
+                | Math::Asin
+                | Math::Atan
+                | Math::Atan2
+                | Math::Asinh
+                | Math::Acosh
+                | Math::Atanh
+                | Math::Exp
+                | Math::Exp2
+                | Math::Log
+                | Math::Log2,
+            ..
+        } => 100,
+        Expression::Math { .. } => 10,
+        Expression::Binary { op: BinaryOperator::Divide | BinaryOperator::Modulo, .. } => 4,
+        _ => 1,
+    }
+}
+
+/// How large one function is.
+#[derive(Debug, Clone, Default)]
+struct Inlined {
+    operations: u64,
+    /// The function that makes the most of it, and how often it is called.
+    heaviest: Option<(Handle<Function>, u64)>,
+}
+
+struct Sizes<'a> {
+    module: &'a Module,
+    most: u64,
+    functions: BTreeMap<Handle<Function>, Inlined>,
+    types: BTreeMap<Handle<Type>, u64>,
+}
+
+impl Sizes<'_> {
+    fn of(&mut self, function: &Function, info: &FunctionInfo) -> Inlined {
+        let mut operations = 0_u64;
+        for (handle, expression) in function.expressions.iter() {
+            let ty = info[handle].ty.inner_with(&self.module.types);
+            operations = operations.saturating_add(self.copied(ty).saturating_mul(weight(expression)));
+        }
+        // Each is cleared where it begins.
+        for (_, variable) in function.local_variables.iter() {
+            operations = operations.saturating_add(self.values_of(variable.ty));
+        }
+        let mut calls = BTreeMap::new();
+        operations = operations.saturating_add(self.statements(&function.body, info, &mut calls));
+        let mut heaviest = (0, None);
+        for (callee, times) in calls {
+            let each = self.functions.get(&callee).map_or(0, |callee| callee.operations);
+            let all = each.saturating_mul(times);
+            operations = operations.saturating_add(all);
+            if all >= heaviest.0 {
+                heaviest = (all, Some((callee, times)));
+            }
+        }
+        Inlined { operations, heaviest: heaviest.1 }
+    }
+
+    /// Statements of a block and those in it; a value that is stored counts as often as it has parts.
+    fn statements(&mut self, block: &Block, info: &FunctionInfo, calls: &mut BTreeMap<Handle<Function>, u64>) -> u64 {
+        let mut count = 0_u64;
+        for statement in block {
+            count = count.saturating_add(1);
+            let within = match statement {
+                Statement::Block(inner) => self.statements(inner, info, calls),
+                Statement::If { accept, reject, .. } => {
+                    let accepted = self.statements(accept, info, calls);
+                    accepted.saturating_add(self.statements(reject, info, calls))
+                }
+                Statement::Switch { cases, .. } => {
+                    let each = |all: u64, case: &naga::SwitchCase| {
+                        all.saturating_add(self.statements(&case.body, info, calls))
+                    };
+                    cases.iter().fold(0, each)
+                }
+                Statement::Loop { body, continuing, .. } => {
+                    let body = self.statements(body, info, calls);
+                    body.saturating_add(self.statements(continuing, info, calls))
+                }
+                Statement::Store { value, .. } | Statement::Return { value: Some(value) } => {
+                    self.copied(info[*value].ty.inner_with(&self.module.types))
+                }
+                Statement::Call { function, arguments, .. } => {
+                    *calls.entry(*function).or_default() += 1;
+                    let each = |all: u64, value: &Handle<Expression>| {
+                        all.saturating_add(self.copied(info[*value].ty.inner_with(&self.module.types)))
+                    };
+                    arguments.iter().fold(0, each)
+                }
+                _ => 0,
+            };
+            count = count.saturating_add(within);
+        }
+        count
+    }
+
+    fn values_of(&mut self, ty: Handle<Type>) -> u64 {
+        if let Some(values) = self.types.get(&ty) {
+            return *values;
+        }
+        let values = self.values(&self.module.types[ty].inner);
+        self.types.insert(ty, values);
+        values
+    }
+
+    /// What it takes to make a value of a type out of its numbers.
+    fn copied(&mut self, ty: &TypeInner) -> u64 {
+        match self.values(ty) {
+            numbers if numbers > MATRIX => numbers.saturating_mul(COPIED),
+            numbers => numbers,
+        }
+    }
+
+    /// The numbers that a value of a type has.
+    fn values(&mut self, ty: &TypeInner) -> u64 {
+        match ty {
+            TypeInner::Vector { size, .. } => *size as u64,
+            TypeInner::Matrix { columns, rows, .. } => *columns as u64 * *rows as u64,
+            TypeInner::Array { base, size: ArraySize::Constant(length), .. } => {
+                self.values_of(*base).saturating_mul(u64::from(length.get()))
+            }
+            TypeInner::Struct { members, .. } => {
+                members.iter().fold(0, |all: u64, member| all.saturating_add(self.values_of(member.ty)))
+            }
+            _ => 1,
+        }
+    }
+
+    fn check(&self, text: &str, function: &Function, size: &Inlined) -> Result<(), OwnError> {
+        if size.operations <= self.most {
+            return Ok(());
+        }
+        let name = function.name.as_deref().unwrap_or("main");
+        let mut chain = Vec::new();
+        let mut next = size.heaviest;
+        while let Some((callee, times)) = next {
+            let called = self.module.functions[callee].name.as_deref().unwrap_or("");
+            let times = if times == 1 { String::new() } else { format!(" {times} times") };
+            chain.push(format!("`{called}`{times}"));
+            next = self.functions.get(&callee).and_then(|callee| callee.heaviest);
+        }
+        let more = chain.len().saturating_sub(MOST_NAMED);
+        chain.truncate(MOST_NAMED);
+        let more = if more == 0 { String::new() } else { format!(", and {more} more below") };
+        let problem = format!(
+            "`{name}` is {} operations with all that it calls; at most {} are compiled",
+            size.operations, self.most
+        );
+        let help = if chain.is_empty() {
+            "it copies large arrays; pass pointers to them, or make them smaller".to_owned()
+        } else {
+            format!(
+                "a compiler copies a function to every call of it, and it calls {}{more}; call it in a loop, or keep its result",
+                chain.join(", which calls ")
+            )
+        };
+        Err(OwnError::at_word(text, name, problem).help(help))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::own::{Own, judged};
+
+    const BOUND: &str = "@group(0) @binding(0) var<storage, read> input: array<u32>;
+@group(0) @binding(1) var<storage, read_write> output: array<u32>;
+";
+
+    /// How one function calls the one before it: how often, for its place in the row.
+    type Shape = (&'static str, fn(usize) -> usize);
+
+    const SHAPES: [Shape; 5] = [
+        ("single", |_| 1),
+        ("binary", |_| 2),
+        ("ternary", |_| 3),
+        ("of four", |_| 4),
+        ("mixed", |at| if at % 3 == 0 { 1 } else { 2 }),
+    ];
+
+    /// Functions that call each other in a row; the estimate, computed by itself from the shape, counts leaves.
+    fn row(depth: usize, calls: fn(usize) -> usize, body: &str) -> (String, u128) {
+        let mut text = format!("fn step0(x: vec4f) -> vec4f {{ {body} }}\n");
+        let mut leaves = 1_u128;
+        for at in 1..=depth {
+            let each: Vec<String> = (0..calls(at)).map(|j| format!("step{}(x * {j}.5)", at - 1)).collect();
+            let _ = writeln!(text, "fn step{at}(x: vec4f) -> vec4f {{ return {}; }}", each.join(" + "));
+            leaves = leaves.saturating_mul(calls(at) as u128);
+        }
+        (text, leaves)
+    }
+
+    fn read(text: &str) -> Result<(), OwnError> {
+        let began = Instant::now();
+        let outcome = Own::read(text).map(drop);
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?} for {} bytes", began.elapsed(), text.len());
+        outcome
+    }
+
+    #[test]
+    fn calls_that_fan_out_are_read_quickly_and_refused_where_they_explode() {
+        for (name, calls) in SHAPES {
+            for depth in (5..=64).step_by(3) {
+                let (row, leaves) = row(depth, calls, "return x.wzyx * 2.0 + 1.0;");
+                let pixel = format!("{row}fn pixel(c: vec4f) -> vec4f {{ return step{depth}(c); }}\n");
+                let kernel = format!(
+                    "{row}{BOUND}@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{
+    output[id.x] = pack4x8unorm(step{depth}(unpack4x8unorm(input[id.x])));
+}}\n"
+                );
+                let whole = judged(&kernel, |_, _| Ok(()));
+                for (kind, text, outcome) in
+                    [("pixel", &pixel, read(&pixel)), ("kernel", &kernel, read(&kernel)), ("tensor", &kernel, whole)]
+                {
+                    let _ = text;
+                    // A leaf has some twenty operations, and a call of it some more.
+                    match outcome {
+                        Ok(()) => assert!(leaves < 20_000, "{kind}, {name}, {depth}: {leaves} leaves were let through"),
+                        Err(error) => {
+                            assert!(leaves > 500, "{kind}, {name}, {depth}: {leaves} leaves were refused: {error}");
+                            assert!(error.problem.contains("operations with all that it calls; at most "), "{error}");
+                            assert!(error.line > 0, "{error}");
+                            let help = error.help.unwrap();
+                            assert!(help.contains("it calls `step") && help.len() < 400, "{help}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_refusal_has_both_numbers_and_the_calls_that_make_it() {
+        let (row, _) = row(18, |_| 2, "return x;");
+        let error = read(&format!("{row}fn pixel(c: vec4f) -> vec4f {{ return step18(c); }}\n")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "12:4: `step11` is 108500 operations with all that it calls; at most 65536 are compiled"
+        );
+        assert_eq!(
+            error.help.as_deref(),
+            Some(
+                "a compiler copies a function to every call of it, and it calls `step10` 2 times, which calls `step9` 2 times, \
+                 which calls `step8` 2 times, which calls `step7` 2 times, which calls `step6` 2 times, and 6 more below; \
+                 call it in a loop, or keep its result"
+            )
+        );
+    }
+
+    #[test]
+    fn functions_that_are_never_called_count_too() {
+        let (row, _) = row(40, |_| 2, "return x;");
+        assert!(read(&format!("{row}fn pixel(c: vec4f) -> vec4f {{ return c; }}\n")).is_err());
+    }
+
+    #[test]
+    fn a_long_row_of_single_calls_is_bounded_as_a_whole() {
+        let body = "var y = x; y = y * y + x; y = y * y + x; y = y * y + x; y = y * y + x; return y;";
+        let (mut text, mut made) = (String::new(), 0);
+        for at in 0..500 {
+            let call = if at == 0 { "x".to_owned() } else { format!("step{}(x)", at - 1) };
+            let _ = writeln!(
+                text,
+                "fn step{at}(x: vec4f) -> vec4f {{ {} }}",
+                body.replace("var y = x", &format!("var y = {call}"))
+            );
+            made += 1;
+        }
+        let error =
+            read(&format!("{text}fn pixel(c: vec4f) -> vec4f {{ return step{}(c); }}\n", made - 1)).unwrap_err();
+        assert!(error.problem.contains("functions are") && error.problem.contains("at most 1048576"), "{error}");
+    }
+
+    #[test]
+    fn a_loop_counts_once_and_its_calls_count_as_often_as_they_are_written() {
+        let (row, _) = row(3, |_| 2, "return sin(x);");
+        let text = format!(
+            "{row}fn pixel(c: vec4f) -> vec4f {{
+    var y = c;
+    for (var i = 0; i < 1000000; i++) {{ y = step3(y); }}
+    return y;
+}}\n"
+        );
+        read(&text).unwrap();
+    }
+
+    #[test]
+    fn arrays_that_are_copied_again_and_again_are_refused() {
+        let copies = "b = a; a[b[3] % 7u] = 1u; a = b; b[a[5] % 7u] = 2u;\n    ".repeat(8);
+        let text = format!(
+            "{BOUND}@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{
+    var a: array<u32, 4096>;
+    var b: array<u32, 4096>;
+    {copies}output[id.x] = b[input[id.x] % 4096u];
+}}\n"
+        );
+        let error = read(&text).unwrap_err();
+        assert!(error.problem.starts_with("`main` is "), "{error}");
+        assert!(error.help.unwrap().contains("pass pointers"));
+        read(&text.replace(&copies, "b[1] = a[2];")).unwrap();
+    }
+
+    #[test]
+    fn constants_that_double_are_refused_before_they_are_copied() {
+        for (depth, fits) in [(4, true), (10, true), (24, false), (64, false), (400, false)] {
+            let mut text = "const a0 = array<f32, 2>(1.0, 2.0);\n".to_owned();
+            for at in 1..=depth {
+                let _ = writeln!(text, "const a{at} = array(a{0}, a{0});", at - 1);
+            }
+            let first = "[0]".repeat(if fits { depth + 1 } else { 1 });
+            let _ = writeln!(text, "fn pixel(c: vec4f) -> vec4f {{ return c * a{depth}{first}; }}");
+            match read(&text) {
+                Ok(()) => assert!(fits, "{depth}"),
+                Err(error) => {
+                    assert!(!fits, "{depth}: {error}");
+                    assert!(error.problem.contains("are copied out of constants; at most 1048576 are"), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_table_that_is_named_often_is_refused_and_one_that_is_named_twice_is_not() {
+        let table = vec!["1.0"; 4096].join(",");
+        let text = |times: usize| {
+            let reads = "y = y + T[i];\n    ".repeat(times);
+            format!(
+                "const T = array<f32, 4096>({table});
+fn pixel(c: vec4f, at: vec2u) -> vec4f {{
+    let i = at.x % 4096u;
+    var y = 0.0;
+    {reads}return c * y;
+}}\n"
+            )
+        };
+        assert!(read(&text(500)).unwrap_err().problem.contains("copied out of constants"));
+        let kept = text(0).replace("fn pixel", "var<private> kept: array<f32, 4096> = T;\nfn pixel");
+        read(&kept.replace("var y = 0.0;", "var y = kept[i] + kept[i + 1u];")).unwrap();
+    }
+
+    #[test]
+    fn numbers_made_of_numbers_are_numbers() {
+        let mut text = "const a0 = 1.5;\nconst b0 = vec4f(a0, a0, a0, a0);\n".to_owned();
+        for at in 1..200 {
+            let _ = writeln!(text, "const a{at} = max(a{0}, a{0}) * 0.5 + a{0} * 0.5;", at - 1);
+            let _ = writeln!(text, "const b{at} = b{0} * 0.5 + b{0} * 0.5;", at - 1);
+        }
+        read(&format!("{text}fn pixel(c: vec4f) -> vec4f {{ return c * a199 * b199; }}\n")).unwrap();
+    }
+}

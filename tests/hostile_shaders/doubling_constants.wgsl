@@ -1,0 +1,26 @@
+const a0 = array<f32, 2>(1.0, 2.0);
+const a1 = array(a0, a0);
+const a2 = array(a1, a1);
+const a3 = array(a2, a2);
+const a4 = array(a3, a3);
+const a5 = array(a4, a4);
+const a6 = array(a5, a5);
+const a7 = array(a6, a6);
+const a8 = array(a7, a7);
+const a9 = array(a8, a8);
+const a10 = array(a9, a9);
+const a11 = array(a10, a10);
+const a12 = array(a11, a11);
+const a13 = array(a12, a12);
+const a14 = array(a13, a13);
+const a15 = array(a14, a14);
+const a16 = array(a15, a15);
+const a17 = array(a16, a16);
+const a18 = array(a17, a17);
+const a19 = array(a18, a18);
+const a20 = array(a19, a19);
+const a21 = array(a20, a20);
+const a22 = array(a21, a21);
+const a23 = array(a22, a22);
+const a24 = array(a23, a23);
+fn pixel(c: vec4f) -> vec4f { return c * a24[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]; }

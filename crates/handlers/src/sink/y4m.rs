@@ -6,11 +6,11 @@
 //! Always: eight bits a sample; what this writes, the source of the same name reads back unchanged; a file has its
 //! final name only once the stream has ended, and then holds whole frames, also after an error.
 
-use vramp_plan::catalog::{Entry, Input, Liveness, PortMedia, Status, ValueType};
+use vramp_plan::catalog::{Entry, Input, Liveness, PathUse, PortMedia, Status, ValueType};
 use vramp_plan::{Format, Rate};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Meta, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Meta, PartialFile, Setup, Worker};
 
-use super::frame_writer::FrameWriter;
+use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
 use crate::declare::required;
 
@@ -23,7 +23,10 @@ pub static ENTRY: Entry = Entry {
         media: PortMedia::video(&[Format::I420, Format::I422, Format::I444, Format::Gray8]),
         ..Input::VIDEO
     }],
-    settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard output")],
+    settings: &[
+        required("path", ValueType::Path(PathUse::Write), Liveness::Fixed, "a file, or - for standard output"),
+        PARTIAL,
+    ],
     bare: Some("path"),
     status: Status::Runs,
     ..Entry::SINK
@@ -38,6 +41,8 @@ struct Y4m {
 /// What was set, and the rate of the plan.
 struct Settings {
     path: String,
+    /// Whether an unfinished file replaces an older one.
+    replaces: bool,
     rate: Option<Rate>,
 }
 
@@ -69,6 +74,13 @@ impl FrameHandler for Y4m {
     fn stop(&mut self) -> Result<(), HandlerError> {
         self.state.writer.take().map_or(Ok(()), FrameWriter::finish).map_err(HandlerError::failed)
     }
+
+    fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
+        if self.settings.replaces {
+            return self.stop().map(|()| None);
+        }
+        self.state.writer.take().map_or(Ok(None), FrameWriter::finish_early).map_err(HandlerError::failed)
+    }
 }
 
 /// The header of a stream of such frames, without its line end.
@@ -98,7 +110,7 @@ fn head(meta: &Meta, rate: Option<Rate>) -> Result<String, HandlerError> {
 /// Makes the sink `y4m`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
-    let settings = Settings { path: path.to_owned(), rate: setup.rate };
+    let settings = Settings { path: path.to_owned(), replaces: replaces(setup.settings), rate: setup.rate };
     Ok(Worker::frames(Y4m { settings, state: State::default() }))
 }
 

@@ -7,7 +7,8 @@
 //! chroma at the left of its pixels (C420mpeg2) it is still taken to be in their middle.
 
 use vramp_plan::catalog::{
-    Entry, FormatRule, Liveness, Output, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status, ValueType,
+    Entry, FormatRule, Liveness, Output, PathUse, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status,
+    ValueType,
 };
 use vramp_plan::{Content, Format, Size};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Setup, Worker, Yuv};
@@ -28,7 +29,7 @@ pub static ENTRY: Entry = Entry {
         rate: RateRule::Probed(None),
         ..Output::VIDEO
     }],
-    settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard input")],
+    settings: &[required("path", ValueType::Path(PathUse::Read), Liveness::Fixed, "a file, or - for standard input")],
     bare: Some("path"),
     status: Status::Runs,
     ..Entry::SOURCE

@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use vramp::FileProbe;
 use vramp::handlers::files::{Clash, FileUse};
-use vramp::plan::catalog::{Catalog, NoProbe};
-use vramp::plan::{CheckError, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Source, read_text, read_toml};
+use vramp::plan::catalog::{Catalog, Entry, NoProbe, Probe, ProbeError, Probed, Settings};
+use vramp::plan::{
+    CheckError, Format, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Size, Source, read_text, read_toml,
+};
 
 use crate::failure::Failure;
 
@@ -123,7 +125,7 @@ impl Written {
     ) -> Result<Written, Failure> {
         Written::read_if(pipeline, catalog, |given, spec| {
             // Mistakes are reported by the check that follows.
-            let Ok(graph) = Graph::check(spec, catalog, &NoProbe) else { return Ok(()) };
+            let Ok(graph) = Graph::check(spec, catalog, &Unopened) else { return Ok(()) };
             let files = match &given.from {
                 Origin::Argument => FileUse::of(&graph),
                 Origin::StandardInput => FileUse::of(&graph).reads_standard_input("the pipeline"),
@@ -166,6 +168,15 @@ impl Written {
     /// A failure that came later, with the place of the handler that it names.
     pub(crate) fn place(&self, why: Failure) -> Failure {
         placed(why, &self.source, &self.spec)
+    }
+}
+
+/// Takes every source to hold frames, without looking: files are compared before one is opened.
+struct Unopened;
+
+impl Probe for Unopened {
+    fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
+        Ok(Probed { format: Some(Format::I420), size: Size::new(1, 1), rate: None })
     }
 }
 

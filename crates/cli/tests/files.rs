@@ -165,7 +165,7 @@ fn what_to_do_is_said_with_the_place_of_the_setting() {
     let run = ends_with(2, vramp_in(&dir, &["run", "y4m s.y4m ! y4m path=./s.y4m", "--cpu"]));
     assert_eq!(
         run.err.trim_end(),
-        "error: y4m1 would write over `s.y4m`, which y4m0 reads: `./s.y4m` leads there\n  \
+        "error: y4m1 would write over `s.y4m`, which y4m0 reads: `./s.y4m` leads there\n \
          --> pipeline:1:22\n  \
            |\n\
          1 | y4m s.y4m ! y4m path=./s.y4m\n  \
@@ -209,6 +209,16 @@ fn a_pipe_that_would_be_fed_with_its_own_frames_is_refused() {
     let pipeline = "raw path=p size=4x4 format=gray8 ! raw path=./p";
     let run = ends_with(2, vramp_in(&dir, &["run", pipeline, "--cpu"]));
     assert!(run.err.contains("raw1 would write into `p`, which raw0 reads"), "{}", run.err);
+}
+
+#[test]
+fn the_picture_and_the_timeline_of_the_demo_are_two_files() {
+    let dir = dir("demo_files");
+    for output in ["x.png", "./x.png"] {
+        let run = ends_with(2, vramp_in(&dir, &["demo", "--cpu", "--output", "x.png", "--trace", output]));
+        assert!(run.err.contains("--output and --trace would both write to `x.png`"), "{}", run.err);
+    }
+    assert!(names(&dir).is_empty());
 }
 
 #[test]

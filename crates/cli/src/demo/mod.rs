@@ -53,6 +53,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     if let Some(trace) = &args.trace {
         files = files.writes("--trace", trace);
     }
+    if args.json {
+        files = files.writes_standard_output("--json");
+    }
     files.check()?;
     let output = Output::find(&args.output)?;
     let spaces = spaces(&args.wishes);

@@ -8,7 +8,7 @@
 //! ```
 //! # use vramp_handlers::{catalog, files::FileUse};
 //! # use vramp_plan::{Graph, catalog::NoProbe, read_text};
-//! let spec = read_text("y4m clip.y4m ! invert ! y4m path=./clip.y4m", &catalog()).spec;
+//! let spec = read_text("pattern name=p ! raw path=a.raw; p. ! raw path=./a.raw", &catalog()).spec;
 //! let graph = Graph::check(&spec, &catalog(), &NoProbe)?;
 //! assert!(FileUse::of(&graph).writes("--trace", "run.trace").check().is_err());
 //! # Ok::<(), vramp_plan::CheckError>(())

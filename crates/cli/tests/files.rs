@@ -342,16 +342,24 @@ fn a_loop_whose_pictures_all_vanish_is_an_error_whatever_is_skipped() {
     for policy in ["skip", "retry"] {
         let pictures: Vec<_> =
             (0..3).map(|n| (dir.join(format!("a-{n}.png")), dir.join(format!("b-{n}.png")))).collect();
-        let pipeline = format!("image path=a-*.png loop=true on-error={policy} ! null");
+        let pipeline = format!("image path=a-*.png loop=true on-error={policy} ! png path={policy}-%d.png");
         let mut command = command(&["run", &pipeline, "--cpu", "-q", "--fps", "50", "--seconds", "60"]);
         let child = command.current_dir(&dir).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(700));
-        pictures.iter().for_each(|(from, to)| fs::rename(from, to).unwrap());
+        let begun = Instant::now();
+        while !dir.join(format!("{policy}-0.png")).exists() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "it did not begin");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        for (from, to) in &pictures {
+            fs::rename(from, to).unwrap();
+        }
         let output = child.wait_with_output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{policy}: {err}");
         assert!(err.contains("`a-*.png`: none of its 3 files brought a picture in a whole round"), "{err}");
-        pictures.iter().for_each(|(from, to)| fs::rename(to, from).unwrap());
+        for (from, to) in &pictures {
+            fs::rename(to, from).unwrap();
+        }
     }
     // Nor if there was never one.
     for n in 0..3 {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MOST_LINKS: usize = 40;
 
 /// One file.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Identity {
     /// A file that exists.
     #[cfg(unix)]

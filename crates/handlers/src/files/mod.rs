@@ -21,7 +21,7 @@ mod names;
 pub(crate) use listing::{ListError, matching};
 pub(crate) use names::Names;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -172,8 +172,8 @@ impl FileUse {
     }
 
     /// Every file that is read, with its first reader.
-    fn files_read(&self) -> HashMap<Identity, (usize, FileRead)> {
-        let mut all = HashMap::new();
+    fn files_read(&self) -> BTreeMap<Identity, (usize, FileRead)> {
+        let mut all = BTreeMap::new();
         for (reader, read) in self.reads.iter().enumerate() {
             // What cannot be listed is reported by the reader itself, in its own words.
             let paths = match &read.from {
@@ -267,7 +267,9 @@ impl Numbered {
             let found = identity::at(&folder.as_ref()?.join(&name))?;
             Some((found, name))
         });
-        let there = there.collect();
+        let mut there: Vec<(Found, String)> = there.collect();
+        // Folders have no order; messages name the lowest number.
+        there.sort_by(|(_, a), (_, b)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         Numbered { written: written.to_owned(), folder, names, there }
     }
 
@@ -290,7 +292,7 @@ impl Numbered {
         {
             return Some(self.shown(&name));
         }
-        let theirs: HashMap<&Identity, &Found> =
+        let theirs: BTreeMap<&Identity, &Found> =
             other.there.iter().map(|(found, _)| (&found.identity, found)).collect();
         let both =
             |(found, _): &&(Found, String)| theirs.get(&found.identity).is_some_and(|other| found.disturbs(other));

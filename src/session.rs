@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError, Prefer};
+use vramp_handlers::files::{Clash, FileUse};
 use vramp_plan::{Graph, Memory, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen, Trace};
 
@@ -20,6 +21,9 @@ const SPARE_BYTES: u64 = 1 << 30;
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
+    /// It would write over a file that it reads, or write one file twice.
+    #[error(transparent)]
+    Files(#[from] Clash),
     /// The graph cannot be planned so.
     #[error(transparent)]
     NoPlan(#[from] NoPlan),
@@ -70,6 +74,7 @@ pub struct Session<'a> {
     lose_at: Vec<u64>,
     trace: Option<Trace>,
     slowed: u32,
+    writes: bool,
 }
 
 /// A run that is ready.
@@ -117,6 +122,7 @@ impl<'a> Session<'a> {
             lose_at: Vec::new(),
             trace: None,
             slowed: 1,
+            writes: true,
         }
     }
 
@@ -322,6 +328,13 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Does not check the files of its sinks, since others stand in for them that write none.
+    #[must_use]
+    pub(crate) fn without_sinks(mut self) -> Self {
+        self.writes = false;
+        self
+    }
+
     /// The figures it plans with: those given, those measured on this machine, or those of the class of the adapter that
     /// it would open.
     pub fn figures(&self) -> Result<Profile, OpenError> {
@@ -377,7 +390,10 @@ impl<'a> Session<'a> {
 
     /// Decides, opens the device if the plan uses one, and makes everything ready. Where nobody insists on a device and
     /// it cannot be opened, the cpu does it all, and the plan's warnings say so.
+    ///
+    /// A run that would write over a file that it reads, or write one file twice, is refused before anything is opened.
     pub fn prepare(&self) -> Result<Prepared, SessionError> {
+        self.check_files()?;
         let (profile, plan) = self.decided()?;
         if !plan.lanes.iter().any(|lane| lane.device) {
             let pipeline = self.pipeline(&plan, &profile, None, None)?;
@@ -406,10 +422,15 @@ impl<'a> Session<'a> {
     /// Makes a plan that was decided by this session ready, on a device that is open already. What its pool may hold
     /// was said when it was opened. Where it is lost, the cpu goes on: whoever opened it may open another.
     pub fn prepare_on(&self, device: &Device) -> Result<Prepared, SessionError> {
+        self.check_files()?;
         let profile = self.figures()?;
         let plan = self.planner(self.graph, &profile).decide()?;
         let pipeline = self.pipeline(&plan, &profile, Some(device), None)?;
         Ok(Prepared { plan, device: Some(device.clone()), pipeline })
+    }
+
+    fn check_files(&self) -> Result<(), Clash> {
+        if self.writes { FileUse::of(self.graph).check() } else { Ok(()) }
     }
 
     fn pipeline(

@@ -1,5 +1,5 @@
 //! Runs behave: handlers start and stop once, lanes work at the same time, slow frames and seconds are told, batches
-//! share a submit, two runs share nothing, and nothing runs on for nobody.
+//! share a submit, two runs share nothing, nothing runs on for nobody, and files are neither spoiled nor cut in secret.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use vramp::plan::catalog::{Entry, Family, Work};
 use vramp::plan::{Graph, Space};
 use vramp::runtime::{
-    Call, CountingAllocator, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, Report, Setup, Worker,
+    Call, CountingAllocator, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, PartialFile, Report, Setup,
+    Stopper, Worker,
 };
 use vramp::{FileProbe, Session};
 
@@ -238,3 +239,93 @@ fn a_run_on_the_cpu_opens_no_device() {
     let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare().expect("it needs nothing");
     assert!(prepared.device.is_none());
 }
+
+#[test]
+fn a_graph_that_would_spoil_a_file_is_refused_before_anything_is_opened() {
+    let kinds = vramp::kinds();
+    for (text, words) in [
+        ("pattern name=p ! raw path=o.raw; p. ! y4m path=./o.raw", "raw0 and y4m0 would both write to"),
+        ("pattern name=p ! png path=k%d.png; p. ! raw path=k12.png", "png0 and raw0 would both write to `k12.png`"),
+        ("pattern name=p ! y4m path=-; p. ! raw path=-", "y4m0 and raw0 would both write to standard output"),
+        ("pattern ! lut path=Cargo.toml ! raw path=src/../Cargo.toml", "raw0 would write over `Cargo.toml`"),
+    ] {
+        let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+        let Err(vramp::SessionError::Files(clash)) = Session::of(&graph, &kinds).only(Space::Cpu).prepare() else {
+            panic!("{text} is refused for its files");
+        };
+        assert!(clash.to_string().contains(words) && clash.at.is_some(), "{clash}");
+    }
+    assert!(!std::path::Path::new("o.raw").exists());
+}
+
+/// Counts how it is stopped.
+struct Ends(Arc<Mutex<Vec<&'static str>>>);
+
+impl FrameHandler for Ends {
+    fn process(&mut self, _: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push("whole");
+        Ok(())
+    }
+
+    fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push("early");
+        Ok(Some(PartialFile { path: "a.partial".to_owned(), instead_of: "a".to_owned() }))
+    }
+}
+
+static ENDS: Entry = Entry { name: "ends", about: "knows its end", example: "pattern ! ends", ..Entry::SINK };
+
+#[test]
+fn a_sink_is_stopped_early_exactly_if_its_stream_was_cut() {
+    let stop_soon = |how: fn(&Stopper)| {
+        move |stopper: Stopper| {
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(100));
+                how(&stopper);
+            });
+        }
+    };
+    let nothing = |_: Stopper| {};
+    let endless = "pattern size=8x8 ! ends";
+    let fails = "pattern size=8x8 frames=5 ! fails ! ends";
+    let (short, long) = ("pattern size=8x8 frames=5 ! ends", Some(Duration::from_millis(100)));
+    check(short, None, &nothing, &["whole"]);
+    check(endless, long, &nothing, &["whole"]);
+    check(endless, None, &stop_soon(Stopper::stop), &["early"]);
+    check(endless, None, &stop_soon(Stopper::end), &["whole"]);
+    check(endless, None, &stop_soon(Stopper::finish), &["whole"]);
+    check(fails, None, &nothing, &["early"]);
+    // One stream had ended before the other was cut.
+    let two = format!("{short}; {endless}");
+    check(&two, None, &stop_soon(Stopper::stop), &["early", "whole"]);
+}
+
+#[track_caller]
+fn check(text: &str, longest: Option<Duration>, meanwhile: &dyn Fn(Stopper), expected: &[&str]) {
+    let mut kinds = vramp::kinds();
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let given = Arc::clone(&ends);
+    kinds.add(&ENDS, move |_| Ok(Worker::frames(Ends(Arc::clone(&given))))).expect("a good entry");
+    let fails = |_: &Setup<'_>| {
+        let process = |call: &mut Call<'_>| assert!(call.now().number < 3, "on purpose");
+        Ok(Worker::frames(Life { process, starts: Arc::new(AtomicU64::new(0)), stops: Arc::default() }))
+    };
+    kinds.add(&FAILS, fails).expect("a good entry");
+    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare().unwrap_or_else(|error| panic!("{error}"));
+    meanwhile(prepared.pipeline.stopper());
+    let outcome = prepared.run(longest).unwrap_or_else(|error| panic!("{error}"));
+    let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    ends.sort_unstable();
+    assert_eq!(ends, expected, "{text}");
+    let partial: Vec<&str> = outcome.report.partial_files.iter().map(|file| file.handler.as_str()).collect();
+    assert_eq!(partial.len(), expected.iter().filter(|end| **end == "early").count(), "{partial:?}");
+}
+
+static FAILS: Entry = Entry { name: "fails", about: "fails at frame 3", example: "pattern ! fails ! null", ..OWN };

@@ -187,6 +187,7 @@ impl<'a> Subject<'a> {
         let (spec, taps) = self.written(&trial);
         let graph = Graph::check(&spec, self.kinds.catalog(), &Known(self.graph))?;
         let mut session = Session::of(&graph, &self.kinds).fusion(trial.fusion).frames(self.frames).nominal_time();
+        session = session.without_sinks();
         for handler in graph.handlers().iter().filter(|handler| handler.entry.transfer.is_none()) {
             let place = match trial.on {
                 // Frames are looked at on the host.

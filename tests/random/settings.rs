@@ -24,7 +24,7 @@ pub fn handler(entry: &Entry, lead: Size, files: &Files, chance: &mut Chance) ->
         let given = match setting.fallback {
             Fallback::Required => true,
             // A font is a file that nobody has to have.
-            Fallback::Unset => setting.value != ValueType::Path && chance.once_in(2),
+            Fallback::Unset => !matches!(setting.value, ValueType::Path(_)) && chance.once_in(2),
             Fallback::Is(_) => !chance.once_in(3),
         };
         if given {
@@ -79,7 +79,7 @@ fn value(entry: &Entry, setting: &Setting, files: &Files, chance: &mut Chance) -
         }
         ValueType::Bool => chance.pick(&["true", "false"]).to_owned(),
         ValueType::Text => chance.pick(&["{frame} x", "{size}\n{time}", "", "Äß {fps}", "two\nlines"]).to_owned(),
-        ValueType::Path => files.read_by(entry.name, chance),
+        ValueType::Path(_) => files.read_by(entry.name, chance),
         ValueType::Size => size(chance).to_string(),
         ValueType::Rate => chance.pick(&["30", "25", "60", "30000/1001"]).to_owned(),
         ValueType::Color => {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use vramp::SessionError;
+use vramp::handlers::files::Clash;
 use vramp::plan::{Mistakes, NoPlan, Source};
 use vramp::runtime::PrepareError;
 use vramp::verify::VerifyError;
@@ -116,9 +117,17 @@ impl From<PrepareError> for Failure {
     }
 }
 
+impl From<Clash> for Failure {
+    fn from(clash: Clash) -> Failure {
+        let handler = clash.at.as_ref().map(|(handler, _)| handler.clone());
+        Failure::Wrong(clash.into()).of(handler.as_deref())
+    }
+}
+
 impl From<SessionError> for Failure {
     fn from(why: SessionError) -> Failure {
         match why {
+            SessionError::Files(clash) => clash.into(),
             SessionError::NoPlan(why) => why.into(),
             SessionError::NoDevice(why) => Failure::NoPlan(why.into()),
             SessionError::Prepare(why) => why.into(),

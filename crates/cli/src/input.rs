@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use vramp::FileProbe;
-use vramp::plan::catalog::{Catalog, NoProbe};
-use vramp::plan::{CheckError, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Source, read_text, read_toml};
+use vramp::handlers::files::{Clash, FileUse};
+use vramp::plan::catalog::{Catalog, Entry, NoProbe, Probe, ProbeError, Probed, Settings};
+use vramp::plan::{
+    CheckError, Format, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Size, Source, read_text, read_toml,
+};
 
 use crate::failure::Failure;
 
@@ -36,6 +39,18 @@ pub(crate) struct Given {
     pub(crate) source: Source,
     /// Its language.
     pub(crate) language: Language,
+    /// Where it was read from.
+    from: Origin,
+}
+
+/// Where a pipeline was read from.
+enum Origin {
+    /// The command line.
+    Argument,
+    /// Standard input.
+    StandardInput,
+    /// A file.
+    File(PathBuf),
 }
 
 impl Given {
@@ -44,7 +59,7 @@ impl Given {
         if pipeline == "-" {
             let text = read_all("standard input", io::stdin().lock(), None)?;
             let language = if says_handlers(&text) { Language::Toml } else { Language::Text };
-            return Ok(Given { source: Source::new("standard input", text), language });
+            return Ok(Given { source: Source::new("standard input", text), language, from: Origin::StandardInput });
         }
         let path = Path::new(pipeline);
         let shown = path.display().to_string();
@@ -53,7 +68,8 @@ impl Given {
         match fs::metadata(path) {
             Ok(found) if !found.is_dir() => {
                 let language = if has_extension(path, "toml") { Language::Toml } else { Language::Text };
-                Ok(Given { source: Source::new(shown.as_str(), read_file(path)?), language })
+                let source = Source::new(shown.as_str(), read_file(path)?);
+                Ok(Given { source, language, from: Origin::File(path.to_owned()) })
             }
             Ok(_) if is_path => Err(Failure::Wrong(anyhow!("{shown} is a directory; give a file in it"))),
             Err(error) if is_path => Err(Failure::Wrong(match error.kind() {
@@ -61,7 +77,10 @@ impl Given {
                 _ => anyhow!("{shown}: {error}"),
             })),
             _ => match pipeline.to_str() {
-                Some(text) => Ok(Given { source: Source::new("pipeline", text), language: Language::Text }),
+                Some(text) => {
+                    let source = Source::new("pipeline", text);
+                    Ok(Given { source, language: Language::Text, from: Origin::Argument })
+                }
                 None => Err(Failure::Wrong(anyhow!("the pipeline `{shown}` is neither a file nor UTF-8 text"))),
             },
         }
@@ -94,6 +113,34 @@ pub(crate) struct Written {
 impl Written {
     /// Reads and checks the graph that a command was given.
     pub(crate) fn read(pipeline: &OsStr, catalog: &Catalog) -> Result<Written, Failure> {
+        Written::read_if(pipeline, catalog, |_, _| Ok(()))
+    }
+
+    /// As `read`, for a run, which writes files. `program` adds the files of the program itself, or refuses the graph; a
+    /// run that would spoil a file is refused before any source is looked at.
+    pub(crate) fn read_to_run(
+        pipeline: &OsStr,
+        catalog: &Catalog,
+        program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, Failure>,
+    ) -> Result<Written, Failure> {
+        Written::read_if(pipeline, catalog, |given, spec| {
+            // Mistakes are reported by the check that follows.
+            let Ok(graph) = Graph::check(spec, catalog, &Unopened) else { return Ok(()) };
+            let files = match &given.from {
+                Origin::Argument => FileUse::of(&graph),
+                Origin::StandardInput => FileUse::of(&graph).reads_standard_input("the pipeline"),
+                Origin::File(path) => FileUse::of(&graph).reads("the pipeline", path),
+            };
+            let files = program(&graph, files).map_err(|why| placed(why, &given.source, spec))?;
+            files.check().map_err(|clash| clashing(clash, &given.source, spec))
+        })
+    }
+
+    fn read_if(
+        pipeline: &OsStr,
+        catalog: &Catalog,
+        check: impl FnOnce(&Given, &GraphSpec) -> Result<(), Failure>,
+    ) -> Result<Written, Failure> {
         let given = Given::find(pipeline)?;
         let Reading { spec, mut mistakes } = given.read(catalog);
         if !mistakes.is_empty() {
@@ -106,6 +153,7 @@ impl Written {
                  pipeline as text or as a file"
             )));
         }
+        check(&given, &spec)?;
         match Graph::check(&spec, catalog, &FileProbe) {
             Ok(graph) => Ok(Written { source: given.source, spec, graph }),
             Err(CheckError::Mistakes(list)) => Err(given.mistakes(list)),
@@ -123,6 +171,15 @@ impl Written {
     }
 }
 
+/// Takes every source to hold frames, without looking: files are compared before one is opened.
+struct Unopened;
+
+impl Probe for Unopened {
+    fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
+        Ok(Probed { format: Some(Format::I420), size: Size::new(1, 1), ..Probed::default() })
+    }
+}
+
 /// A failure that is about a handler, with its place: that of the setting whose value the words quote, or of its kind.
 fn placed(why: Failure, source: &Source, spec: &GraphSpec) -> Failure {
     let (Failure::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
@@ -133,6 +190,22 @@ fn placed(why: Failure, source: &Source, spec: &GraphSpec) -> Failure {
         Place(Some(place)) => Failure::At(Box::new(why), source.clone(), place.clone()),
         Place(None) => why,
     }
+}
+
+/// Two uses of one file, at the setting that should change.
+fn clashing(clash: Clash, source: &Source, spec: &GraphSpec) -> Failure {
+    let place = clash.at.as_ref().and_then(|(named, key)| {
+        let at = spec.names().iter().position(|name| name == named)?;
+        let handler = &spec.handlers()[at];
+        let setting = handler.settings.get(*key).and_then(|setting| setting.place.0.clone());
+        setting.or_else(|| handler.place.0.clone())
+    });
+    if place.is_none() {
+        return clash.into();
+    }
+    let mistake = Mistake::new(clash.problem, "expected a file that nothing else in this run uses");
+    let list = vec![mistake.at(place).help(clash.help)];
+    Failure::Mistakes(Mistakes { source: Some(source.clone()), list })
 }
 
 /// The name of a source that reads standard input: nothing leads into it, which tells it from a sink of its kind.

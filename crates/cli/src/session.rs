@@ -139,6 +139,12 @@ fn placements(wishes: &Wishes) -> Result<BTreeMap<&str, Space>, Failure> {
     Ok(placed)
 }
 
+/// The file of a profile; none for one that ships.
+pub(crate) fn profile_file(word: &OsStr) -> Option<&Path> {
+    let ships = word.to_str().is_some_and(|word| word.starts_with("shipped:"));
+    (!ships).then(|| Path::new(word))
+}
+
 /// A profile from a file, or one that ships.
 pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, Failure> {
     if let Some(class) = word.to_str().and_then(|w| w.strip_prefix("shipped:")) {

@@ -97,6 +97,8 @@ fn ctrl_c_ends_as_it_ends_a_run_and_files_are_whole() {
 fn q_leaves_whole_files_and_the_same_report_as_a_run() {
     let dir = dir("top_q");
     let out = dir.join("out.y4m");
+    // It is the end that was meant, so an older file is replaced.
+    std::fs::write(&out, "old").unwrap();
     let pipeline = format!("pattern size=64x48 ! y4m path={}", out.display());
     let terminal = top(160, 24, &pipeline, &[&PACED[..], &["--json"]].concat());
     terminal.wait("frames", |screen| terminal::number_before(&screen.contents(), "out").filter(|count| *count > 5));

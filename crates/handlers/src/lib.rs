@@ -1,7 +1,7 @@
 //! The built-in handlers: sources, filters, drawing, conversions, controls and sinks.
 //!
-//! Owns one declaration per handler, by family and one file each, and the look into a source's header that planning
-//! needs.
+//! Owns one declaration per handler, by family and one file each, the look into a source's header that planning needs,
+//! and the check that a run does not write over its own files ([`files`]).
 //! Does not plan, and does not open a device.
 //!
 //! Always: [`catalog`] holds every handler there is here; a probe reads headers, never pixels.
@@ -9,6 +9,7 @@
 pub mod control;
 pub mod convert;
 pub mod draw;
+pub mod files;
 pub mod filter;
 pub mod probe;
 pub mod sink;

@@ -120,8 +120,8 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Sink, "null", ""),
         (Family::Sink, "png", "path quality?"),
         (Family::Sink, "jpeg", "path quality=90"),
-        (Family::Sink, "y4m", "path"),
-        (Family::Sink, "raw", "path"),
+        (Family::Sink, "y4m", "path partial=beside"),
+        (Family::Sink, "raw", "path partial=beside"),
         (Family::Sink, "video", "path codec? crf?"),
         (Family::Sink, "window", "title=vramp fullscreen=false"),
         (Family::Sink, "terminal", ""),
@@ -189,10 +189,22 @@ fn the_setting_that_needs_no_key_is_exactly_this_one() {
 fn free_text_without_a_key_has_to_be_given() {
     for entry in ENTRIES {
         let Some(setting) = entry.bare.and_then(|bare| entry.setting(bare)) else { continue };
-        let free = matches!(setting.value, ValueType::Text | ValueType::Path);
+        let free = matches!(setting.value, ValueType::Text | ValueType::Path(_));
         let needed =
             setting.fallback == Fallback::Required || entry.one_of.iter().any(|group| group.contains(&setting.name));
         assert!(!free || needed, "{} {}", entry.name, setting.name);
+    }
+}
+
+/// Otherwise a run could write over its own input unnoticed.
+#[test]
+fn paths_of_sinks_are_written_and_all_others_are_read() {
+    for entry in ENTRIES {
+        for setting in entry.settings {
+            if let ValueType::Path(path_use) = setting.value {
+                assert_eq!(path_use.writes(), entry.family == Family::Sink, "{} {}", entry.name, setting.name);
+            }
+        }
     }
 }
 

@@ -137,20 +137,24 @@ impl FrameHandler for Look {
 }
 
 #[test]
-fn until_the_stream_ends_the_old_file_stays_and_after_a_stop_the_new_one_is_whole() {
+fn a_stop_in_mid_stream_leaves_an_older_file_and_whole_frames_beside_it() {
     let room = room("stopped");
     let path = room.join("out.y4m").display().to_string();
-    fs::write(&path, "old").unwrap();
     let shots: Vec<Shot> = (0..100).map(|n| Shot::made(Format::I420, size(8, 8), n)).collect();
-    let sink = make(Y4M, &[("path", &path)], None).unwrap();
-    // Stopped in the middle, as by Ctrl-C.
-    let stopped = run(vec![Box::new(Play(shots.clone())), Box::new(Look(path.clone())), sink], OnError::Stop, 20);
-    assert_eq!(stopped.outcome, Ok(()));
-    let (read, end) = read(&source::y4m::ENTRY, &[("path", &path)]);
-    assert_eq!(end, Ok(()));
-    assert!(read.len() > 5 && read.len() < 100, "{}", read.len());
-    assert!(read.iter().zip(&shots).all(|(read, shot)| read.bare() == shot.bare()));
-    assert_eq!(names(&room), ["out.y4m"]);
+    for (partial, written) in [("beside", "out.partial.y4m"), ("beside", "out.partial-2.y4m"), ("replace", "out.y4m")] {
+        fs::write(&path, "old").unwrap();
+        let sink = make(Y4M, &[("path", &path), ("partial", partial)], None).unwrap();
+        // Stopped in the middle, as by Ctrl-C.
+        let stopped = run(vec![Box::new(Play(shots.clone())), Box::new(Look(path.clone())), sink], OnError::Stop, 20);
+        assert_eq!(stopped.outcome, Ok(()));
+        assert_eq!(fs::read(&path).unwrap() == b"old", partial == "beside");
+        let written = room.join(written).display().to_string();
+        let (read, end) = read(&source::y4m::ENTRY, &[("path", &written)]);
+        assert_eq!(end, Ok(()));
+        assert!(read.len() > 5 && read.len() < 100, "{}", read.len());
+        assert!(read.iter().zip(&shots).all(|(read, shot)| read.bare() == shot.bare()));
+    }
+    assert_eq!(names(&room), ["out.partial-2.y4m", "out.partial.y4m", "out.y4m"]);
 }
 
 #[test]

@@ -169,10 +169,13 @@ fn a_broken_picture_is_skipped_where_that_was_asked_for() {
     assert_eq!((shots.len(), end), (2, Ok(())));
     let (shots, end) = read_on(IMAGE, &[("path", &pattern)], OnError::Retry, ENOUGH);
     assert_eq!((shots.len(), end), (2, Ok(())), "tried again, it is as broken as before");
-    // A loop in which no picture is ever found comes to its end.
+    // A loop in which no picture is ever found is an error under every policy.
     let bad = room.join("b.png").display().to_string();
-    let (shots, end) = read_on(IMAGE, &[("path", &bad), ("loop", "true")], OnError::Skip, ENOUGH);
-    assert_eq!((shots.len(), end), (0, Ok(())));
+    for policy in [OnError::Skip, OnError::Retry] {
+        let (shots, end) = read_on(IMAGE, &[("path", &bad), ("loop", "true")], policy, ENOUGH);
+        let error = end.unwrap_err();
+        assert!(shots.is_empty() && error.contains("none of its 1 files brought a picture"), "{error}");
+    }
 }
 
 #[test]

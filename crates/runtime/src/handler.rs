@@ -80,6 +80,9 @@ pub enum HandlerError {
         /// What does run.
         instead: String,
     },
+    /// It can make no further frame, so the run ends with an error whatever `on-error` says.
+    #[error("{0}")]
+    Hopeless(Box<dyn Error + Send + Sync>),
     /// Something of its own.
     #[error("{0}")]
     Failed(Box<dyn Error + Send + Sync>),
@@ -89,6 +92,11 @@ impl HandlerError {
     /// An error of the handler's own.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> HandlerError {
         HandlerError::Failed(error.into())
+    }
+
+    /// An error of the handler's own after which trying again or leaving out a frame cannot help.
+    pub fn hopeless(error: impl Into<Box<dyn Error + Send + Sync>>) -> HandlerError {
+        HandlerError::Hopeless(error.into())
     }
 
     /// What is wrong with the device, where that is the reason.
@@ -177,6 +185,15 @@ pub struct Now {
     pub birth: Birth,
 }
 
+/// A file that a sink did not finish, beside an older one that it did not replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartialFile {
+    /// The unfinished file.
+    pub path: String,
+    /// The older file, which is as it was.
+    pub instead_of: String,
+}
+
 /// Works on whole frames.
 pub trait FrameHandler: Send {
     /// Called once before the first frame.
@@ -193,6 +210,13 @@ pub trait FrameHandler: Send {
     /// Called once after the last frame, also after an error or when the run is stopped: the place to finish files.
     fn stop(&mut self) -> Result<(), HandlerError> {
         Ok(())
+    }
+
+    /// Called instead of `stop` if the run failed or was interrupted before this handler had its last frame. Does what
+    /// `stop` does unless a handler overrides it: a sink of files keeps an older file and leaves its own beside it, and
+    /// says so in what it returns, which [`Report::partial_files`](crate::Report::partial_files) lists.
+    fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
+        self.stop().map(|()| None)
     }
 
     /// The device was lost: from the next frame on it is given frames on the host. True where it goes on with them;

@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::heap::counted;
 use crate::node::{Fired, Node};
 use crate::playing::{DEVICE, Kept, Playing};
+use crate::report::KeptPartial;
 use crate::ring::DropReason;
 use crate::shortage::Shortage;
 use crate::workplace::Workplace;
@@ -393,17 +394,28 @@ impl Lane {
         }
     }
 
-    /// Stops its handlers; frames that still wait in front of them are dropped for this reason. The first failure is
-    /// handed back after all have been stopped.
+    /// Stops its handlers; frames that still wait in front of them are dropped for this reason. Those whose stream has
+    /// not ended are stopped early. The first failure is handed back after all have been stopped.
     pub fn stop(&mut self, reason: DropReason) -> Result<(), Failure> {
+        self.end(reason, false, &mut Vec::new())
+    }
+
+    /// As `stop`; no handler is stopped early if the end was `intended`. Adds the files that were left unfinished.
+    pub(crate) fn end(
+        &mut self,
+        reason: DropReason,
+        intended: bool,
+        partial: &mut Vec<KeptPartial>,
+    ) -> Result<(), Failure> {
         if let Some(playing) = &mut self.playing {
             playing.stop(&mut self.workplace);
         }
         let mut first = Ok(());
         for node in self.segments.iter_mut().flatten() {
-            let stopped = node.stop(reason);
-            if first.is_ok() {
-                first = stopped;
+            match node.stop(reason, intended) {
+                Ok(kept) => partial.extend(kept),
+                Err(failure) if first.is_ok() => first = Err(failure),
+                Err(_) => {}
             }
         }
         first

@@ -54,7 +54,8 @@ pub use failure::{Failure, Member};
 pub use frame::{Birth, EditError, Frame, Matrix, Meta, Yuv};
 pub use group::{Group, Ports, Side};
 pub use handler::{
-    Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PixelHandler, PixelInfo, Trouble,
+    Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PartialFile, PixelHandler, PixelInfo,
+    Trouble,
 };
 pub use heap::{CountingAllocator, Tally, counted, foreign, is_counted};
 pub use host_memory::HostMemory;
@@ -71,7 +72,8 @@ pub use pipeline::{
 pub use playing::Playing;
 pub use pool::{HeldFrame, HostPool, Owner, PoolError, PoolStats};
 pub use report::{
-    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Recovered, Report, Times,
+    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse, MemoryUse, PerFrame, Recovered,
+    Report, Times,
 };
 pub use ring::{Counts, DropReason, Ring, Sent, Slot};
 pub use shortage::{Holder, OutOfMemory, Shortage};

@@ -48,6 +48,8 @@ pub struct Report {
     pub in_flight: u64,
     /// Each loss of the device, and what came of it.
     pub recoveries: Vec<Recovered>,
+    /// Files that sinks did not finish and left beside older ones.
+    pub partial_files: Vec<KeptPartial>,
     /// Memory.
     pub memory: MemoryUse,
     /// Time per fused kernel.
@@ -181,6 +183,18 @@ pub struct Recovered {
     pub frame: u64,
     /// Whether the device came back later.
     pub back: bool,
+}
+
+/// A file that a sink did not finish because the run failed or was interrupted. An older file has the name that it was
+/// to have, and is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeptPartial {
+    /// The sink.
+    pub handler: String,
+    /// The unfinished file.
+    pub path: String,
+    /// The older file.
+    pub instead_of: String,
 }
 
 /// Memory of the pools of both sides. What pools do not lend is not in it but for `ring_bytes`.

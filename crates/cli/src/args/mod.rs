@@ -80,8 +80,14 @@ While it runs:
   The chosen plan, warnings and progress are words on standard error; `-q` keeps only
   errors, `-v` adds the whole plan. Standard output is left to a sink with `path=-`, to
   `terminal`, which draws there and leaves no place for progress, and to `--json`.
-  `vramp top` shows more. Ctrl-C ends a run cleanly: files are finished and the report is
-  printed. A second Ctrl-C ends it at once.
+  `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames and the report
+  is printed. A second Ctrl-C ends it at once.
+
+Files:
+  A run that would write over a file that it reads, or write one file twice, is refused
+  with exit code 2, however the file is spelled or linked. If a run fails or is
+  interrupted, an older file of the sinks y4m and raw stays, and the frames so far are kept
+  beside it, such as clip.partial.y4m for clip.y4m; `partial=replace` replaces it.
 
 A device that is lost:
   It is opened again, as it was opened first; where that fails, or it is lost again and

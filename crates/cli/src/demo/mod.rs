@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde::Serialize;
+use vramp::handlers::files::FileUse;
 use vramp::plan::{Graph, GraphSpec, HandlerSpec, Plan, Space};
 use vramp::runtime::{Kinds, OnLoss, Report, RunError, Trace};
 use vramp::{FileProbe, SessionError, machine};
@@ -48,6 +49,14 @@ struct All<'a> {
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
     let kinds = vramp::kinds();
+    let mut files = FileUse::default().writes("--output", &args.output);
+    if let Some(trace) = &args.trace {
+        files = files.writes("--trace", trace);
+    }
+    if args.json {
+        files = files.writes_standard_output("--json");
+    }
+    files.check()?;
     let output = Output::find(&args.output)?;
     let spaces = spaces(&args.wishes);
     say(args, "Five handlers: a moving ball, markers in the corners, a waveform, the frame rate, a sink.");

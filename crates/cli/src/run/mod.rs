@@ -25,8 +25,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use serde::Serialize;
 use vramp::Prepared;
+use vramp::handlers::files::FileUse;
 use vramp::plan::Graph;
-use vramp::runtime::{Kinds, Listener, Outcome, RunError, Trace};
+use vramp::runtime::{KeptPartial, Kinds, Listener, Outcome, RunError, Trace};
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, chainless};
@@ -40,7 +41,11 @@ use words::{leaks, memory_used, plan_line, summary};
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
     let kinds = vramp::kinds();
-    let written = Written::read(&args.pipeline, kinds.catalog())?;
+    let written = if args.wishes.verify {
+        Written::read(&args.pipeline, kinds.catalog())?
+    } else {
+        Written::read_to_run(&args.pipeline, kinds.catalog(), |graph, files| own_files(args, graph, files))?
+    };
     play(args, &written, &kinds, &interrupts).map_err(|why| written.place(why))
 }
 
@@ -63,6 +68,22 @@ fn play(args: &RunArgs, written: &Written, kinds: &Kinds, interrupts: &Interrupt
     let outcome = prepared.run(args.seconds);
     live.end();
     conclude(args, outcome?, timeline, interrupts.were_there())
+}
+
+/// Adds the files that the program itself reads and writes in a run; refuses streams that two would share.
+pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Result<FileUse, Failure> {
+    let streams = Streams::of(graph);
+    streams.refuse_shared(args.json)?;
+    for drawer in streams.drawers() {
+        files = files.writes_standard_output(drawer);
+    }
+    if let Some(profile) = args.wishes.profile.as_deref().and_then(session::profile_file) {
+        files = files.reads("the profile", profile);
+    }
+    if let Some(trace) = &args.trace {
+        files = files.writes("--trace", trace);
+    }
+    Ok(if args.json { files.writes_standard_output("--json") } else { files })
 }
 
 /// A run that can begin, and where its timeline goes.
@@ -115,6 +136,12 @@ pub(crate) fn conclude(args: &RunArgs, outcome: Outcome, timeline: Timeline, int
         }
         page::words(&memory_used(&report.memory));
         page::words(&summary(&report));
+    }
+    // Also when quiet: it is the only word on where the frames are.
+    for KeptPartial { handler, path, instead_of } in &report.partial_files {
+        page::warning(&format!(
+            "{handler}: the run did not end by itself, so `{instead_of}` stays as it was; the frames so far are in `{path}`"
+        ));
     }
     let ended = match error {
         // Whoever interrupts a handler that waits for something outside wants an end, and got one.

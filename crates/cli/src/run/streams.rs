@@ -1,6 +1,6 @@
 //! Who reads and writes the program's own streams.
 //!
-//! Owns what is refused because two would share a stream or a file.
+//! Owns what is refused because two would share a stream. Files are checked by the library.
 //! Does not open any of them: handlers do.
 //!
 //! Always: what is refused here is refused before anything is opened or computed.
@@ -13,7 +13,7 @@ use vramp::plan::catalog::Family;
 
 use crate::failure::Failure;
 
-/// The handlers of a graph that use the program's own streams, and the files that its sinks write.
+/// The handlers of a graph that use the program's own streams.
 pub(crate) struct Streams {
     /// Sources that read standard input.
     readers: Vec<String>,
@@ -21,20 +21,17 @@ pub(crate) struct Streams {
     writers: Vec<String>,
     /// Sinks that draw there.
     drawers: Vec<String>,
-    /// Sinks with their files.
-    files: Vec<(String, String)>,
 }
 
 impl Streams {
     /// Those of a graph.
     pub(crate) fn of(graph: &Graph) -> Streams {
-        let mut all = Streams { readers: Vec::new(), writers: Vec::new(), drawers: Vec::new(), files: Vec::new() };
+        let mut all = Streams { readers: Vec::new(), writers: Vec::new(), drawers: Vec::new() };
         for handler in graph.handlers() {
             let name = handler.name.clone();
             match (handler.entry.family, handler.settings.text("path")) {
                 (Family::Source, Some("-")) => all.readers.push(name),
                 (Family::Sink, Some("-")) => all.writers.push(name),
-                (Family::Sink, Some(path)) => all.files.push((name, path.to_owned())),
                 (Family::Sink, None) if handler.entry.name == vramp::handlers::sink::terminal::ENTRY.name => {
                     all.drawers.push(name);
                 }
@@ -44,21 +41,18 @@ impl Streams {
         all
     }
 
+    /// The sinks that draw into the terminal.
+    pub(crate) fn drawers(&self) -> impl Iterator<Item = &str> {
+        self.drawers.iter().map(String::as_str)
+    }
+
     /// Whether a sink draws into the terminal.
     pub(crate) fn draws(&self) -> bool {
         !self.drawers.is_empty()
     }
 
-    /// Two may not write to standard output, nor to one file, nor read from standard input.
+    /// Two may not write to standard output, nor read from standard input.
     pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), Failure> {
-        for (at, (one, path)) in self.files.iter().enumerate() {
-            if let Some((other, _)) = self.files[..at].iter().find(|(_, before)| before == path) {
-                return wrong(
-                    other,
-                    format!("{other} and {one} both write to `{path}`; give one of them another file"),
-                );
-            }
-        }
         match (&self.writers[..], &self.drawers[..], &self.readers[..]) {
             ([writer, ..], ..) if json => wrong(
                 writer,

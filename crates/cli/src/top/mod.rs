@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::input::Written;
 use crate::interrupt::Interrupts;
 use crate::page;
-use crate::run::{Held, Ready, Streams, conclude};
+use crate::run::{Held, Ready, Streams, conclude, own_files};
 use crate::screen::Screen;
 
 use figures::{Figures, Setting};
@@ -40,7 +40,7 @@ const NOTICE: Duration = Duration::from_millis(50);
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     args.wishes.refuse_verify("top")?;
     let kinds = vramp::kinds();
-    let written = Written::read(&args.pipeline, kinds.catalog())?;
+    let written = Written::read_to_run(&args.pipeline, kinds.catalog(), |graph, files| own_files(args, graph, files))?;
     play(args, &written, &kinds).map_err(|why| written.place(why))
 }
 
@@ -112,7 +112,7 @@ fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Re
                 Act::Look => {}
                 // It asks where the cursor is; a terminal that does not answer stays as it is.
                 Act::Redraw => drop(screen.terminal.clear()),
-                Act::Quit => run.stopper.stop(),
+                Act::Quit => run.stopper.end(),
                 // As the signal, which a terminal that passes on every key does not send.
                 Act::Interrupt => run.interrupts.ask(),
             }

@@ -11,7 +11,7 @@ use std::path::Path;
 use image::ImageReader;
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, PathUse, Status, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, NoMemory, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{OFFSET, defaults, number, required};
@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry {
     about: "draws a picture file over every frame",
     example: "pattern ! overlay path=logo.png x=-20 y=20 alpha=0.8 ! null",
     settings: &[
-        required("path", ValueType::Path, Liveness::Fixed, "the picture file"),
+        required("path", ValueType::Path(PathUse::Read), Liveness::Fixed, "the picture file"),
         defaults("x", OFFSET, "0", Liveness::Live, "left edge; negative counts from the right"),
         defaults("y", OFFSET, "0", Liveness::Live, "top edge; negative counts from the bottom"),
         defaults("alpha", number(0.0, 1.0), "1", Liveness::Live, "opacity, on top of the picture's own"),

@@ -10,7 +10,7 @@
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, PathUse, Status, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::{OFFSET, defaults, int, optional, required};
@@ -31,7 +31,12 @@ pub static ENTRY: Entry = Entry {
         defaults("y", OFFSET, "40", Liveness::Live, "height of the first baseline, from the top"),
         defaults("size", int(1, 1024), "24", Liveness::Rebuild, "size of the letters in pixels"),
         defaults("color", ValueType::Color, "ffffff", Liveness::Live, "colour of the letters"),
-        optional("font", ValueType::Path, Liveness::Fixed, "a font file; the embedded font if not given"),
+        optional(
+            "font",
+            ValueType::Path(PathUse::Read),
+            Liveness::Fixed,
+            "a font file; the embedded font if not given",
+        ),
     ],
     bare: Some("text"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },

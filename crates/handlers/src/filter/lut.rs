@@ -12,7 +12,7 @@ use vramp_kernels::PixelFn;
 use vramp_kernels::pixel::channels::{self, CHANNELS};
 use vramp_kernels::pixel::cube::{self, CUBE};
 use vramp_kernels::pixel::table::{self, TABLE, table_of};
-use vramp_plan::catalog::{Class, Entry, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Liveness, PathUse, Status, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::required;
@@ -25,7 +25,12 @@ pub static ENTRY: Entry = Entry {
     name: "lut",
     about: "applies the colour table of a .cube file",
     example: "pattern size=64x64 ! lut path=film.cube ! null",
-    settings: &[required("path", ValueType::Path, Liveness::Fixed, "a .cube file with a 1-D or 3-D table")],
+    settings: &[required(
+        "path",
+        ValueType::Path(PathUse::Read),
+        Liveness::Fixed,
+        "a .cube file with a 1-D or 3-D table",
+    )],
     bare: Some("path"),
     // Four corners of a tetrahedron are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },

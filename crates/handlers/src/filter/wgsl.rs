@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use vramp_kernels::own::Own;
 use vramp_plan::Space;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Status, Units, Value, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, PathUse, Status, Units, Value, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::declare::optional;
@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry {
     about: "runs your own WGSL pixel function or kernel",
     example: "pattern ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return vec4f(1 - c.rgb, c.a); }\" ! null",
     settings: &[
-        optional("path", ValueType::Path, Liveness::Rebuild, "a file with the shader"),
+        optional("path", ValueType::Path(PathUse::Read), Liveness::Rebuild, "a file with the shader"),
         optional("code", ValueType::Text, Liveness::Fixed, "the shader itself"),
     ],
     bare: Some("path"),

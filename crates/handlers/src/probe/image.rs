@@ -1,10 +1,9 @@
 //! What a picture file's header tells: its size.
 //!
-//! Owns the expansion of a pattern into files and the look at the first one.
+//! Owns the look at the first file that a pattern stands for.
 //! Does not decode, and does not look at the other files: sizes may change along the way.
 //!
-//! Always: files are in the order of their names; an existing file is taken by its name even if it reads like a
-//! pattern.
+//! Always: the first file is the one that the source `image` reads first.
 
 use std::io::{BufRead, BufReader, Seek};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{ProbeError, Probed};
 
 use super::{open, refuse, shown, unreadable};
+use crate::files::{ListError, matching};
 
 /// The size of the first picture.
 pub(super) fn probe(pattern: &str) -> Result<Probed, ProbeError> {
@@ -22,25 +22,16 @@ pub(super) fn probe(pattern: &str) -> Result<Probed, ProbeError> {
     Ok(Probed { size: Some(size(&path, reader)?), ..Probed::default() })
 }
 
-/// The first file, by name, that the pattern stands for.
+/// The first file that the pattern stands for.
 fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
-    if Path::new(pattern).exists() || !pattern.contains(['*', '?', '[']) {
-        return Ok(PathBuf::from(pattern));
-    }
-    let paths = glob::glob(pattern).map_err(|error| {
-        refuse(
-            format!("`{pattern}` is not a pattern: {} at character {}", error.msg, error.pos),
+    let found = matching(pattern).map_err(|error| match error {
+        ListError::Pattern { problem, at } => refuse(
+            format!("`{pattern}` is not a pattern: {problem} at character {at}"),
             "write * for any part of a name, ? for one character, [a-f] for one of several",
-        )
+        ),
+        ListError::Unreadable { path, error } => unreadable(&path, &error),
     })?;
-    let mut least: Option<PathBuf> = None;
-    for found in paths {
-        let path = found.map_err(|error| unreadable(error.path(), error.error()))?;
-        if path.is_file() && least.as_ref().is_none_or(|l| path < *l) {
-            least = Some(path);
-        }
-    }
-    least.ok_or_else(|| {
+    found.into_iter().next().ok_or_else(|| {
         refuse(
             format!("no file matches `{pattern}`"),
             "check the pattern, and quote it so that the shell leaves it alone",

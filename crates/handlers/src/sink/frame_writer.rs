@@ -8,13 +8,31 @@
 
 use std::io::{self, Write};
 
+use vramp_plan::catalog::{Liveness, Setting, Settings, ValueType};
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Meta, Yuv};
+use vramp_runtime::{Meta, PartialFile, Yuv};
 
 use super::outlet::{Outlet, OutletError, remedy};
+use crate::declare::defaults;
 
 /// Rows and lines shorter than this are gathered, so that they are not written one by one.
 const GATHER_BYTES: usize = 256 << 10;
+
+/// The setting of what becomes of an older file when a run fails or is interrupted.
+pub(super) const PARTIAL: Setting = defaults(
+    "partial",
+    ValueType::Choice(&["beside", REPLACE]),
+    "beside",
+    Liveness::Fixed,
+    "where frames go that replace an older file if the run fails or is interrupted: beside it, or replace it anyway",
+);
+
+const REPLACE: &str = "replace";
+
+/// Whether unfinished files replace older ones.
+pub(super) fn replaces(settings: &Settings) -> bool {
+    settings.word(PARTIAL.name) == Some(REPLACE)
+}
 
 /// Why a frame was not written.
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +166,15 @@ impl FrameWriter {
         }
         self.gathered.extend_from_slice(bytes);
         Ok(())
+    }
+
+    /// Ends the stream before its last frame. It holds whole frames; if there is an older file of its name, that stays,
+    /// and the file beside it is returned.
+    pub(super) fn finish_early(self) -> Result<Option<PartialFile>, WriteError> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.to.finish_early()?)
     }
 
     /// Finishes the stream. One without frames leaves nothing behind, and what was there before stays.

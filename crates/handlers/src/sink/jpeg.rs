@@ -7,7 +7,7 @@
 //! brightness, from there on all of it.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
-use vramp_plan::catalog::{Class, Entry, Input, Liveness, PortMedia, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Input, Liveness, PathUse, PortMedia, Status, Units, ValueType, Work};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
 
@@ -21,7 +21,12 @@ pub static ENTRY: Entry = Entry {
     example: "pattern frames=3 ! jpeg path=out-%04d.jpg quality=85",
     inputs: &[Input { media: PortMedia::video(&[Format::Rgba8, Format::Rgb8]), ..Input::VIDEO }],
     settings: &[
-        required("path", ValueType::Path, Liveness::Fixed, "the file; %04d in it stands for the frame number"),
+        required(
+            "path",
+            ValueType::Path(PathUse::WriteNumbered),
+            Liveness::Fixed,
+            "the file; %04d in it stands for the frame number",
+        ),
         defaults("quality", int(1, 100), "90", Liveness::Fixed, "from 1 (smallest file) to 100 (least loss)"),
     ],
     bare: Some("path"),

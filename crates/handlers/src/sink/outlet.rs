@@ -4,14 +4,16 @@
 //! standard output, pipes and devices, which have no temporary name.
 //! Does not know frames or formats.
 //!
-//! Always: a file of the target's name is untouched until its successor is finished; what is not finished is removed;
-//! a pipe or device is never replaced by a file.
+//! Always: a file of the target's name is untouched until its successor is finished, and stays if that never is; a file
+//! without anything whole in it is removed; a pipe or device is never replaced by a file.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use vramp_runtime::PartialFile;
 
 use crate::Unhurried;
 
@@ -48,6 +50,12 @@ pub(super) trait Outlet: Write + Send {
 
     /// Finishes it: gives it its name where it is to have one.
     fn finish(self: Box<Self>) -> Result<(), OutletError>;
+
+    /// Ends it before everything has been written. An older file of its name stays, and what was written is left beside
+    /// that under the name that is returned; without one it gets its name as usual.
+    fn finish_early(self: Box<Self>) -> Result<Option<PartialFile>, OutletError> {
+        self.finish().map(|()| None)
+    }
 }
 
 /// Opens a file, or standard output for `-`.
@@ -162,12 +170,57 @@ impl Part {
         }
         // Even if it cannot be renamed it is somebody's work: it stays.
         self.kept = true;
-        fs::rename(&self.place, &self.target).map_err(|error| OutletError::Rename {
-            part: self.place.display().to_string(),
-            path: self.target.display().to_string(),
-            error,
-        })?;
+        fs::rename(&self.place, &self.target).map_err(|error| not_renamed(&self.place, &self.target, error))?;
         Ok((std::mem::take(&mut self.target), std::mem::take(&mut self.place)))
+    }
+
+    /// Gives it its name if that is free, and otherwise one like it that is.
+    fn keep_beside(mut self) -> Result<Option<PartialFile>, OutletError> {
+        let Ok(old) = fs::metadata(&self.target) else { return self.keep().map(|_| None) };
+        // As when it replaces the old file.
+        let _ = self.file.set_permissions(old.permissions());
+        self.kept = true;
+        for number in 1_u64.. {
+            let beside = beside(&self.target, number);
+            if named_if_free(&self.place, &beside).map_err(|error| not_renamed(&self.place, &beside, error))? {
+                let (path, instead_of) = (beside.display().to_string(), self.target.display().to_string());
+                return Ok(Some(PartialFile { path, instead_of }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn not_renamed(part: &Path, path: &Path, error: io::Error) -> OutletError {
+    OutletError::Rename { part: part.display().to_string(), path: path.display().to_string(), error }
+}
+
+/// `clip.partial.y4m` for `clip.y4m`, then `clip.partial-2.y4m` and so on.
+fn beside(target: &Path, number: u64) -> PathBuf {
+    let mut name = target.file_stem().unwrap_or_default().to_owned();
+    name.push(".partial");
+    if number > 1 {
+        name.push(format!("-{number}"));
+    }
+    if let Some(end) = target.extension() {
+        name.push(".");
+        name.push(end);
+    }
+    target.with_file_name(name)
+}
+
+/// Renames a file unless something has that name; says whether it did.
+fn named_if_free(from: &Path, to: &Path) -> io::Result<bool> {
+    match fs::hard_link(from, to) {
+        // The file has its new name; if it also keeps the temporary one, nothing is lost.
+        Ok(()) => {
+            let _ = fs::remove_file(from);
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        // Some file systems have no hard links, which would not replace anything at any moment.
+        Err(_) if fs::symlink_metadata(to).is_ok() => Ok(false),
+        Err(_) => fs::rename(from, to).map(|()| true),
     }
 }
 
@@ -199,6 +252,10 @@ impl Outlet for Part {
 
     fn finish(self: Box<Self>) -> Result<(), OutletError> {
         self.keep().map(drop)
+    }
+
+    fn finish_early(self: Box<Self>) -> Result<Option<PartialFile>, OutletError> {
+        self.keep_beside()
     }
 }
 

@@ -6,7 +6,7 @@
 //! Always: a file has its final name only once it is complete. A path without a number is for one frame: a second one
 //! is an error, since it would replace the first. Names and bytes of later pictures need no new memory.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use vramp_plan::Size;
 use vramp_runtime::NoMemory;
 
 use super::outlet::{OutletError, Part, Target, remedy};
+use crate::files::Names;
 
 /// Why a picture was not written.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +98,7 @@ impl Pictures {
     ) -> Result<(), PictureError> {
         let Pictures { names, name, encoded, only, target, place } = self;
         names.name(frame, name);
-        if let (None, Some(first)) = (names.digits, *only) {
+        if let (false, Some(first)) = (names.is_numbered(), *only) {
             return Err(PictureError::Second { path: name.clone(), frame, first, numbered: numbered(name) });
         }
         encoded.clear();
@@ -127,60 +128,6 @@ impl Pictures {
     }
 }
 
-/// A path with at most one number in it.
-#[derive(Debug, PartialEq, Eq)]
-struct Names {
-    before: String,
-    /// How many digits the number has at least; none where there is no number.
-    digits: Option<usize>,
-    after: String,
-}
-
-impl Names {
-    /// Reads `%d` and `%04d` as the number, `%%` as a percent sign, and any other percent sign as itself.
-    fn read(path: &str) -> Result<Names, String> {
-        let mut names = Names { before: String::new(), digits: None, after: String::new() };
-        let mut rest = path;
-        while let Some((text, behind)) = rest.split_once('%') {
-            names.tail().push_str(text);
-            let digits = behind.len() - behind.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-            if behind[digits..].starts_with('d') {
-                if names.digits.is_some() {
-                    return Err(format!("`{path}` has two places for the frame number; keep one"));
-                }
-                let width = behind[..digits].parse().unwrap_or(1usize);
-                if width > 20 {
-                    return Err(format!("`{path}`: no frame number has {width} digits; write %04d"));
-                }
-                names.digits = Some(width);
-                rest = &behind[digits + 1..];
-            } else {
-                names.tail().push('%');
-                rest = behind.strip_prefix('%').unwrap_or(behind);
-            }
-        }
-        names.tail().push_str(rest);
-        if names.digits.is_some() && names.after.contains('/') {
-            return Err(format!("`{path}` has the frame number in a directory's name; put it into the file's"));
-        }
-        Ok(names)
-    }
-
-    fn tail(&mut self) -> &mut String {
-        if self.digits.is_some() { &mut self.after } else { &mut self.before }
-    }
-
-    /// The name for a frame.
-    fn name(&self, frame: u64, into: &mut String) {
-        into.clear();
-        into.push_str(&self.before);
-        if let Some(digits) = self.digits {
-            write!(into, "{frame:0digits$}").expect("text can be added to text");
-        }
-        into.push_str(&self.after);
-    }
-}
-
 /// The same name with a place for the number.
 fn numbered(name: &str) -> String {
     let path = Path::new(name);
@@ -192,30 +139,6 @@ fn numbered(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn name(path: &str, frame: u64) -> String {
-        let mut name = String::new();
-        Names::read(path).unwrap().name(frame, &mut name);
-        name
-    }
-
-    #[test]
-    fn the_number_stands_where_the_pattern_says() {
-        assert_eq!(name("out-%04d.png", 7), "out-0007.png");
-        assert_eq!(name("a/%d", 12345), "a/12345");
-        assert_eq!(name("%02dx.png", 123), "123x.png");
-        assert_eq!(name("100%.png", 3), "100%.png");
-        assert_eq!(name("100%%d.png", 3), "100%d.png");
-        assert_eq!(name("5%x-%3d.png", 3), "5%x-003.png");
-    }
-
-    #[test]
-    fn two_numbers_or_one_in_a_directory_are_refused() {
-        assert!(Names::read("%d-%d.png").unwrap_err().contains("two places"));
-        assert!(Names::read("%04d/a.png").unwrap_err().contains("directory"));
-        assert!(Names::read("%999999999999999999999d.png").is_ok_and(|names| names.digits == Some(1)));
-        assert!(Names::read("%21d.png").unwrap_err().contains("21 digits"));
-    }
 
     #[test]
     fn the_way_out_is_the_same_name_with_a_number() {

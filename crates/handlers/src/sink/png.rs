@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Liveness, PathUse, Status, Units, ValueType, Work};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
 
 use super::pictures::{Encoded, Pictures};
@@ -21,7 +21,12 @@ pub static ENTRY: Entry = Entry {
     about: "writes PNG files, one per frame",
     example: "pattern frames=3 ! png path=out-%04d.png",
     settings: &[
-        required("path", ValueType::Path, Liveness::Fixed, "the file; %04d in it stands for the frame number"),
+        required(
+            "path",
+            ValueType::Path(PathUse::WriteNumbered),
+            Liveness::Fixed,
+            "the file; %04d in it stands for the frame number",
+        ),
         optional(
             "quality",
             int(0, 100),

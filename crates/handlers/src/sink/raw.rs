@@ -6,10 +6,10 @@
 //! Always: rows and planes are written without padding, whatever they have in memory; a file has its final name only
 //! once the stream has ended, and then holds whole frames, also after an error.
 
-use vramp_plan::catalog::{Entry, Input, Liveness, Status, ValueType};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
+use vramp_plan::catalog::{Entry, Input, Liveness, PathUse, Status, ValueType};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, PartialFile, Setup, Worker};
 
-use super::frame_writer::FrameWriter;
+use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
 use crate::declare::required;
 
@@ -19,7 +19,10 @@ pub static ENTRY: Entry = Entry {
     about: "writes headerless frames to a file or standard output",
     example: "pattern size=64x64 frames=1 ! raw path=out.rgba",
     inputs: &[Input::ANY],
-    settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard output")],
+    settings: &[
+        required("path", ValueType::Path(PathUse::Write), Liveness::Fixed, "a file, or - for standard output"),
+        PARTIAL,
+    ],
     bare: Some("path"),
     status: Status::Runs,
     ..Entry::SINK
@@ -34,6 +37,8 @@ struct Raw {
 /// What was set.
 struct Settings {
     path: String,
+    /// Whether an unfinished file replaces an older one.
+    replaces: bool,
 }
 
 /// What changes from frame to frame.
@@ -58,11 +63,18 @@ impl FrameHandler for Raw {
     fn stop(&mut self) -> Result<(), HandlerError> {
         self.state.writer.take().map_or(Ok(()), FrameWriter::finish).map_err(HandlerError::failed)
     }
+
+    fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
+        if self.settings.replaces {
+            return self.stop().map(|()| None);
+        }
+        self.state.writer.take().map_or(Ok(None), FrameWriter::finish_early).map_err(HandlerError::failed)
+    }
 }
 
 /// Makes the sink `raw`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
-    let settings = Settings { path: path.to_owned() };
+    let settings = Settings { path: path.to_owned(), replaces: replaces(setup.settings) };
     Ok(Worker::frames(Raw { settings, state: State::default() }))
 }

@@ -6,7 +6,7 @@
 //! Always: the file is playable also when the run was interrupted.
 
 use vramp_plan::Format;
-use vramp_plan::catalog::{Class, Entry, Input, Liveness, PortMedia, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Input, Liveness, PathUse, PortMedia, Units, ValueType, Work};
 
 use crate::declare::{int, optional, required};
 
@@ -18,7 +18,12 @@ pub static ENTRY: Entry = Entry {
     // 4:2:0 is what most codecs store and 1.5 bytes a pixel through the pipe; gif wants the colours themselves.
     inputs: &[Input { media: PortMedia::video(&[Format::I420, Format::Rgba8]), ..Input::VIDEO }],
     settings: &[
-        required("path", ValueType::Path, Liveness::Fixed, "the file; its ending chooses the container"),
+        required(
+            "path",
+            ValueType::Path(PathUse::Write),
+            Liveness::Fixed,
+            "the file; its ending chooses the container",
+        ),
         optional("codec", ValueType::Text, Liveness::Fixed, "ffmpeg's encoder; the container's usual one if not given"),
         optional(
             "crf",

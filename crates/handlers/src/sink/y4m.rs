@@ -7,11 +7,11 @@
 //! known of the stream, and of a stream that was read from such a header nothing else; a file has its
 //! final name only once the stream has ended, and then holds whole frames, also after an error.
 
-use vramp_plan::catalog::{Entry, Input, Liveness, PortMedia, Status, ValueType};
+use vramp_plan::catalog::{Entry, Input, Liveness, PathUse, PortMedia, Status, ValueType};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Meta, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Meta, PartialFile, Setup, Worker};
 
-use super::frame_writer::FrameWriter;
+use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
 use crate::declare::required;
 use crate::probe::{INTERLACING, LONGEST, chroma_word};
@@ -25,7 +25,10 @@ pub static ENTRY: Entry = Entry {
         media: PortMedia::video(&[Format::I420, Format::I422, Format::I444, Format::Gray8]),
         ..Input::VIDEO
     }],
-    settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard output")],
+    settings: &[
+        required("path", ValueType::Path(PathUse::Write), Liveness::Fixed, "a file, or - for standard output"),
+        PARTIAL,
+    ],
     bare: Some("path"),
     writes_tags: true,
     status: Status::Runs,
@@ -41,6 +44,8 @@ struct Y4m {
 /// What was set, and what was planned.
 struct Settings {
     path: String,
+    /// Whether an unfinished file replaces an older one.
+    replaces: bool,
     rate: Option<Rate>,
     /// What a header said of the stream; none if it comes from elsewhere.
     tags: Option<StreamTags>,
@@ -78,6 +83,13 @@ impl FrameHandler for Y4m {
 
     fn stop(&mut self) -> Result<(), HandlerError> {
         self.state.writer.take().map_or(Ok(()), FrameWriter::finish).map_err(HandlerError::failed)
+    }
+
+    fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
+        if self.settings.replaces {
+            return self.stop().map(|()| None);
+        }
+        self.state.writer.take().map_or(Ok(None), FrameWriter::finish_early).map_err(HandlerError::failed)
     }
 }
 
@@ -153,7 +165,12 @@ fn matrix(meta: &Meta) -> &'static str {
 /// Makes the sink `y4m`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
-    let settings = Settings { path: path.to_owned(), rate: setup.rate, tags: setup.tags.cloned() };
+    let settings = Settings {
+        path: path.to_owned(),
+        replaces: replaces(setup.settings),
+        rate: setup.rate,
+        tags: setup.tags.cloned(),
+    };
     Ok(Worker::frames(Y4m { settings, state: State::default() }))
 }
 

@@ -3,7 +3,7 @@
 //! Owns which files come when, and the memory of the last one where it comes again and again.
 //! Does not decode by itself; the size of the first file is found by probing.
 //!
-//! Always: files come in the order of their names; each frame has the size of its own picture; a GIF gives all of its
+//! Always: files come in the order of their names, numbers in them counted as numbers; each frame has the size of its own picture; a GIF gives all of its
 //! frames, at the rate that was set and not at its own.
 
 use std::fs;
@@ -11,12 +11,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
-use vramp_plan::catalog::{Class, Entry, Liveness, Output, RateRule, SizeRule, Status, Units, Value, ValueType, Work};
+use vramp_plan::catalog::{
+    Class, Entry, Liveness, Output, PathUse, RateRule, SizeRule, Status, Units, Value, ValueType, Work,
+};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
 
 use super::picture_file::{Gif, PictureError, Still, kind};
 use crate::declare::{defaults, required};
+use crate::files::{ListError, matching};
 use crate::open_regular;
 
 /// What `image` declares.
@@ -26,7 +29,12 @@ pub static ENTRY: Entry = Entry {
     example: "image path=photos/*.jpg ! resize size=640x480 ! null",
     outputs: &[Output { size: SizeRule::Probed(None), rate: RateRule::Setting("fps"), ..Output::VIDEO }],
     settings: &[
-        required("path", ValueType::Path, Liveness::Fixed, "a file, or a pattern such as photos/*.png"),
+        required(
+            "path",
+            ValueType::Path(PathUse::ReadMatching),
+            Liveness::Fixed,
+            "a file, or a pattern such as photos/*.png, in natural order: 2 before 10",
+        ),
         defaults("loop", ValueType::Bool, "false", Liveness::Fixed, "whether to begin again after the last picture"),
         defaults("fps", ValueType::Rate, "30", Liveness::Fixed, "pictures per second"),
     ],
@@ -75,6 +83,11 @@ enum FilesError {
     Directory { path: String },
     #[error("`{pattern}` is not a pattern: {problem}; write * for any part of a name, ? for one character")]
     Pattern { pattern: String, problem: &'static str },
+    #[error(
+        "`{pattern}`: none of its {count} files brought a picture in a whole round; check that they are still there and \
+         can be read, or leave out `loop=true`"
+    )]
+    Fruitless { pattern: String, count: usize },
     #[error("no file matches `{pattern}`; check the pattern, and quote it so that the shell leaves it alone")]
     NoMatch { pattern: String },
 }
@@ -97,6 +110,11 @@ impl FrameHandler for Image {
                 call.send(0, frame);
                 Ok(Flow::Produced)
             }
+            // Whatever `on-error` says: every further round would be the same.
+            Ok(None) if self.is_fruitless() => Err(HandlerError::hopeless(FilesError::Fruitless {
+                pattern: self.settings.path.clone(),
+                count: self.state.files.len(),
+            })),
             Ok(None) => Ok(Flow::Ended),
             Err(problem) => {
                 self.state.failed = Some((number, problem.clone()));
@@ -112,7 +130,12 @@ impl FrameHandler for Image {
 }
 
 impl Image {
-    /// The next picture; none at the end.
+    /// Whether it was to go on for ever, and a whole round through the files has brought no picture.
+    fn is_fruitless(&self) -> bool {
+        self.settings.again && !self.state.made
+    }
+
+    /// The next picture; none at the end, and after a round without pictures.
     fn picture(&mut self, call: &Call<'_>) -> Result<Option<Frame>, String> {
         loop {
             if self.state.gif.is_some() {
@@ -122,7 +145,6 @@ impl Image {
                 continue;
             }
             if self.state.next == self.state.files.len() {
-                // A round without any picture would be followed by just such rounds.
                 if !self.settings.again || !self.state.made {
                     return Ok(None);
                 }
@@ -202,30 +224,23 @@ fn unreadable(at: usize, error: &std::io::Error) -> PictureError {
     PictureError::Broken { at, length: at, problem: format!("cannot be read: {error}") }
 }
 
-/// The files that a path or pattern stands for, in the order of their names. An existing file is taken by its name even
-/// if it reads like a pattern.
+/// The files that a path or pattern stands for, in natural order.
 fn files(pattern: &str) -> Result<Vec<PathBuf>, FilesError> {
-    if Path::new(pattern).exists() || !pattern.contains(['*', '?', '[']) {
-        let unreadable = |error| FilesError::Unreadable { path: pattern.to_owned(), error };
-        if fs::metadata(pattern).map_err(unreadable)?.is_dir() {
-            return Err(FilesError::Directory { path: pattern.to_owned() });
+    let found = matching(pattern).map_err(|error| match error {
+        ListError::Pattern { problem, .. } => FilesError::Pattern { pattern: pattern.to_owned(), problem },
+        ListError::Unreadable { path, error } => FilesError::Unreadable { path: path.display().to_string(), error },
+    })?;
+    // Of several files, each is looked at when its turn comes.
+    if let [only] = &found[..]
+        && only == Path::new(pattern)
+    {
+        let path = only.display().to_string();
+        let unreadable = |error| FilesError::Unreadable { path: path.clone(), error };
+        if fs::metadata(only).map_err(unreadable)?.is_dir() {
+            return Err(FilesError::Directory { path });
         }
-        open_regular(Path::new(pattern)).map_err(unreadable)?;
-        return Ok(vec![PathBuf::from(pattern)]);
+        open_regular(only).map_err(unreadable)?;
     }
-    let paths =
-        glob::glob(pattern).map_err(|error| FilesError::Pattern { pattern: pattern.to_owned(), problem: error.msg })?;
-    let mut found = Vec::new();
-    for path in paths {
-        let path = path.map_err(|error| FilesError::Unreadable {
-            path: error.path().display().to_string(),
-            error: error.into(),
-        })?;
-        if path.is_file() {
-            found.push(path);
-        }
-    }
-    found.sort();
     if found.is_empty() { Err(FilesError::NoMatch { pattern: pattern.to_owned() }) } else { Ok(found) }
 }
 

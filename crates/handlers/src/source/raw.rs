@@ -7,7 +7,7 @@
 
 use std::io::{self, IsTerminal};
 
-use vramp_plan::catalog::{Entry, FormatRule, Liveness, Output, RateRule, SizeRule, Status, ValueType};
+use vramp_plan::catalog::{Entry, FormatRule, Liveness, Output, PathUse, RateRule, SizeRule, Status, ValueType};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, Yuv};
 
@@ -26,7 +26,7 @@ pub static ENTRY: Entry = Entry {
         ..Output::SAME
     }],
     settings: &[
-        defaults("path", ValueType::Path, "-", Liveness::Fixed, "a file, or - for standard input"),
+        defaults("path", ValueType::Path(PathUse::Read), "-", Liveness::Fixed, "a file, or - for standard input"),
         required("size", ValueType::Size, Liveness::Fixed, "width and height of every frame"),
         defaults("format", ValueType::Format, "rgba8", Liveness::Fixed, "how the frames are stored"),
         defaults("fps", ValueType::Rate, "30", Liveness::Fixed, "frames per second"),

@@ -6,7 +6,9 @@
 //! Always: frames arrive as 4:2:0, the form nearly all video has inside.
 
 use vramp_plan::Format;
-use vramp_plan::catalog::{Class, Entry, Liveness, Output, PortMedia, RateRule, SizeRule, Units, ValueType, Work};
+use vramp_plan::catalog::{
+    Class, Entry, Liveness, Output, PathUse, PortMedia, RateRule, SizeRule, Units, ValueType, Work,
+};
 
 use crate::declare::{defaults, number, optional, required};
 
@@ -25,7 +27,7 @@ pub static ENTRY: Entry = Entry {
         ..Output::VIDEO
     }],
     settings: &[
-        required("path", ValueType::Path, Liveness::Fixed, "a file or an address that ffmpeg can open"),
+        required("path", ValueType::Path(PathUse::Read), Liveness::Fixed, "a file or an address that ffmpeg can open"),
         optional("start", number(0.0, YEAR_S), Liveness::Fixed, "seconds to skip at the beginning"),
         optional("duration", number(0.001, YEAR_S), Liveness::Fixed, "seconds to read; to the end if not given"),
         defaults(

@@ -6,7 +6,8 @@
 //! Always: eight bits a sample; the header is read where probing reads it, so that both agree.
 
 use vramp_plan::catalog::{
-    Entry, FormatRule, Liveness, Output, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status, ValueType,
+    Entry, FormatRule, Liveness, Output, PathUse, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status,
+    ValueType,
 };
 use vramp_plan::{Content, Format, Size, StreamTags};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
@@ -27,7 +28,7 @@ pub static ENTRY: Entry = Entry {
         rate: RateRule::Probed(None),
         ..Output::VIDEO
     }],
-    settings: &[required("path", ValueType::Path, Liveness::Fixed, "a file, or - for standard input")],
+    settings: &[required("path", ValueType::Path(PathUse::Read), Liveness::Fixed, "a file, or - for standard input")],
     bare: Some("path"),
     status: Status::Runs,
     ..Entry::SOURCE

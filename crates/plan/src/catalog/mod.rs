@@ -17,4 +17,4 @@ pub use over::Over;
 pub use probe::{DeclareError, Declared, DeclaredSetting, NoProbe, Probe, ProbeError, Probed};
 pub(crate) use registry::nearest;
 pub use registry::{Catalog, EntryError};
-pub use setting::{Fallback, Liveness, Setting, Settings, Value, ValueType};
+pub use setting::{Fallback, Liveness, PathUse, Setting, Settings, Value, ValueType};

@@ -58,8 +58,8 @@ pub enum ValueType {
     Bool,
     /// Any text.
     Text,
-    /// A file, or a pattern of file names.
-    Path,
+    /// A file, or a pattern of file names, and what becomes of it.
+    Path(PathUse),
     /// `WIDTHxHEIGHT`.
     Size,
     /// Frames per second.
@@ -70,6 +70,27 @@ pub enum ValueType {
     Format,
     /// One of these words.
     Choice(&'static [&'static str]),
+}
+
+/// What a handler does with the files that a path names. Runs are checked by it before they start, so that none writes
+/// over a file that it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathUse {
+    /// Reads one file; in a source, `-` is standard input.
+    Read,
+    /// Reads every file that a pattern such as `shots/*.png` matches.
+    ReadMatching,
+    /// Writes one file; `-` is standard output.
+    Write,
+    /// Writes one file per frame, with the frame's number in place of `%d` or `%04d`.
+    WriteNumbered,
+}
+
+impl PathUse {
+    /// Whether the file is written.
+    pub const fn writes(self) -> bool {
+        matches!(self, PathUse::Write | PathUse::WriteNumbered)
+    }
 }
 
 /// What holds when a setting is not given.
@@ -145,7 +166,7 @@ impl ValueType {
             }
             ValueType::Bool => text.parse().ok().map(Value::Bool),
             ValueType::Text => Some(Value::Text(text.to_owned())),
-            ValueType::Path => (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned())),
+            ValueType::Path(_) => (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned())),
             ValueType::Size => text.parse().ok().map(Value::Size),
             ValueType::Rate => text.parse().ok().map(Value::Rate),
             ValueType::Color => color(text).map(Value::Color),
@@ -168,7 +189,7 @@ impl ValueType {
             }
             ValueType::Bool => "true or false".to_owned(),
             ValueType::Text => "text".to_owned(),
-            ValueType::Path => "a path".to_owned(),
+            ValueType::Path(_) => "a path".to_owned(),
             ValueType::Size => {
                 format!("a size such as 1280x720, each side from 1 to {}", Size::MAX_SIDE)
             }

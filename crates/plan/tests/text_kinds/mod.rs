@@ -1,6 +1,6 @@
 //! A small catalogue for the tests of reading and printing: one kind for each rule about bare values.
 
-use vramp_plan::catalog::{Catalog, Entry, Fallback, Input, Liveness, Setting, ValueType};
+use vramp_plan::catalog::{Catalog, Entry, Fallback, Input, Liveness, PathUse, Setting, ValueType};
 
 const fn setting(name: &'static str, value: ValueType) -> Setting {
     Setting { name, value, fallback: Fallback::Unset, liveness: Liveness::Fixed, about: "" }
@@ -9,7 +9,7 @@ const fn setting(name: &'static str, value: ValueType) -> Setting {
 static PATTERN_SETTINGS: [Setting; 2] = [setting("kind", ValueType::Text), setting("size", ValueType::Size)];
 static PATTERN: Entry = Entry { name: "pattern", settings: &PATTERN_SETTINGS, ..Entry::SOURCE };
 
-static PATH: [Setting; 1] = [setting("path", ValueType::Path)];
+static PATH: [Setting; 1] = [setting("path", ValueType::Path(PathUse::Read))];
 static READS: Entry = Entry { name: "y4m", settings: &PATH, bare: Some("path"), ..Entry::SOURCE };
 static WRITES: Entry = Entry { name: "y4m", settings: &PATH, ..Entry::SINK };
 static PNG: Entry = Entry { name: "png", settings: &PATH, bare: Some("path"), ..Entry::SINK };

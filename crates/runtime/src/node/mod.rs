@@ -22,12 +22,13 @@ use vramp_plan::{Memory, OnError, Size};
 use crate::clock::{Clock, Paced, Tick};
 use crate::failure::{Failure, Member, catch};
 use crate::frame::{Frame, Meta};
-use crate::handler::{Flow, FrameHandler, HandlerError, Now};
+use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
 use crate::holding::Holding;
 use crate::inputs::{Inputs, Known};
 use crate::link::Output;
 use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
+use crate::report::KeptPartial;
 use crate::ring::{DropReason, Slot};
 use crate::workplace::Workplace;
 
@@ -166,16 +167,21 @@ impl Node {
         })
     }
 
-    /// Called once after the last frame: what still waits in front is dropped and counted, files are finished.
-    pub fn stop(&mut self, reason: DropReason) -> Result<(), Failure> {
+    /// Called once after the last frame: what still waits in front is dropped and counted, files are finished. A node
+    /// whose stream has not ended, or any after a failure, is stopped early unless the end was `intended`; a file that
+    /// it then leaves beside an older one is returned.
+    pub fn stop(&mut self, reason: DropReason, intended: bool) -> Result<Option<KeptPartial>, Failure> {
         self.inputs.drain(reason);
         self.held.clear();
         self.memory = short::Memory::default();
         if !std::mem::take(&mut self.started) {
-            return Ok(());
+            return Ok(None);
         }
         let number = self.counts.taken;
-        catch(|| self.handler.stop()).map_err(|error| self.failure(number, error))
+        let whole = intended || self.over && reason == DropReason::Stopped;
+        let stopped = catch(|| if whole { self.handler.stop().map(|()| None) } else { self.handler.stop_early() });
+        let kept = stopped.map_err(|error| self.failure(number, error))?;
+        Ok(kept.map(|PartialFile { path, instead_of }| KeptPartial { handler: self.name(), path, instead_of }))
     }
 
     fn failure(&self, frame: u64, error: HandlerError) -> Failure {
@@ -484,7 +490,7 @@ impl Node {
         let member = self.blamed(&error);
         let policy = self.members[member].on_error;
         let failure = self.failure(frame, error);
-        if policy == OnError::Stop {
+        if policy == OnError::Stop || matches!(failure.error, HandlerError::Hopeless(_)) {
             return Some(failure);
         }
         if !std::mem::replace(&mut self.reported[member], true) {

@@ -92,6 +92,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
     let stop = Stopper {
         stopped: Arc::default(),
         finishing: Arc::default(),
+        intended: Arc::default(),
         bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
     };
     if let (Some(device), Some(limit)) = (&wishes.device, wishes.time_limit) {
@@ -270,6 +271,7 @@ pub(super) async fn build(wishes: PipelineBuilder<'_>) -> Result<Pipeline, Prepa
         threads: wishes.threads,
         listener: wishes.listener,
         failed: None,
+        time_is_up: false,
     })
 }
 

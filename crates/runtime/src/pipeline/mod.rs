@@ -338,6 +338,8 @@ pub struct Pipeline {
     listener: Option<Listener>,
     /// Why frames that wait are dropped, where a handler has failed.
     failed: Option<DropReason>,
+    /// Whether the time that it was to run was over before it was stopped.
+    time_is_up: bool,
 }
 
 /// Looks at a pipeline while it runs, from anywhere.
@@ -413,14 +415,23 @@ struct WatchedLink {
 pub struct Stopper {
     stopped: Arc<AtomicBool>,
     finishing: Arc<AtomicBool>,
+    intended: Arc<AtomicBool>,
     bells: Arc<Vec<Bell>>,
 }
 
 impl Stopper {
-    /// Stops everything now: what waits is dropped and counted, files are finished.
+    /// Interrupts the run: what waits is dropped and counted. Files hold the frames so far; one that would replace an
+    /// older file is left beside it.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.ring();
+    }
+
+    /// Stops everything now as [`Stopper::stop`] does, as the intended end of the run: files are finished as if their
+    /// streams had ended.
+    pub fn end(&self) {
+        self.intended.store(true, Ordering::Release);
+        self.stop();
     }
 
     /// Ends the sources; what is on its way still arrives.
@@ -556,16 +567,18 @@ impl Pipeline {
     /// with it.
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<Failure>) {
         let reason = self.failed.unwrap_or(DropReason::Stopped);
-        let mut first = None;
+        let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));
+        let (mut first, mut partial) = (None, Vec::new());
         for lane in &mut self.lanes {
-            if let Err(failure) = lane.stop(reason) {
+            if let Err(failure) = lane.end(reason, intended, &mut partial) {
                 first.get_or_insert(failure);
             }
         }
         let imbalance = self.watched.imbalance();
         debug_assert!(imbalance.is_none(), "frames are not accounted for: {imbalance:?}");
         let measured = self.lanes.iter().find_map(Lane::measured);
-        let report = self.watched.report(elapsed, measured);
+        let mut report = self.watched.report(elapsed, measured);
+        report.partial_files = partial;
         (report, first)
     }
 }

@@ -84,6 +84,7 @@ impl Pipeline {
             // A source that waits for something outside does not hear that it is to end.
             let is_late = finished_at.is_some_and(|at| now.duration_since(at) >= PATIENCE);
             if is_late && !self.stop.is_stopped() && self.a_source_is_busy(&busy, &lanes) {
+                self.time_is_up = true;
                 self.stop.stop();
             }
             if self.stop.is_stopped() {

@@ -128,6 +128,7 @@ impl Watched {
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
             recoveries: self.devices.recoveries(),
+            partial_files: Vec::new(),
             memory: self.memory(measured),
             groups: self.groups(),
             handlers: self.handlers(),

@@ -1,0 +1,372 @@
+//! Which files a run reads and writes, and whether it would spoil one of them.
+//!
+//! [`FileUse`] gathers the files of a graph, as its entries declare them ([`PathUse`]), and those of the program around
+//! it, and refuses a run that would write over a file that it reads, or write one file twice. A file is what it is and not
+//! how it is spelled: links, hard links, relative paths, `/dev/stdout` and numbered names are seen through.
+//! Nothing is opened or changed.
+//!
+//! ```
+//! # use vramp_handlers::{catalog, files::FileUse};
+//! # use vramp_plan::{Graph, catalog::NoProbe, read_text};
+//! let spec = read_text("pattern name=p ! raw path=a.raw; p. ! raw path=./a.raw", &catalog()).spec;
+//! let graph = Graph::check(&spec, &catalog(), &NoProbe)?;
+//! assert!(FileUse::of(&graph).writes("--trace", "run.trace").check().is_err());
+//! # Ok::<(), vramp_plan::CheckError>(())
+//! ```
+
+mod identity;
+mod listing;
+mod names;
+
+pub(crate) use listing::{ListError, matching};
+pub(crate) use names::Names;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use vramp_plan::Graph;
+use vramp_plan::catalog::{Family, PathUse, ValueType};
+
+use identity::{Found, Identity, Kind};
+
+/// Two uses of one file in a run that would spoil it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; {help}")]
+pub struct Clash {
+    /// The handler to change and its setting; none if neither use is a handler's.
+    pub at: Option<(String, &'static str)>,
+    /// Which two uses of which file.
+    pub problem: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+/// The files that a run reads and writes; [`FileUse::check`] ends it.
+#[derive(Debug, Clone, Default)]
+pub struct FileUse {
+    reads: Vec<Read>,
+    writes: Vec<Write>,
+}
+
+/// A handler by its name and setting, or a part of the program by what it is called.
+#[derive(Debug, Clone)]
+struct User {
+    name: String,
+    setting: Option<&'static str>,
+}
+
+#[derive(Debug, Clone)]
+struct Read {
+    by: User,
+    from: Origin,
+}
+
+#[derive(Debug, Clone)]
+enum Origin {
+    Path(PathBuf),
+    Matching(String),
+    StandardInput,
+}
+
+#[derive(Debug, Clone)]
+struct Write {
+    by: User,
+    /// As it is written in the setting.
+    spelled: String,
+    to: Destination,
+}
+
+#[derive(Debug, Clone)]
+enum Destination {
+    Path(PathBuf),
+    Numbered(Names),
+    StandardOutput,
+}
+
+impl FileUse {
+    /// The files of a graph.
+    pub fn of(graph: &Graph) -> FileUse {
+        let mut all = FileUse::default();
+        for handler in graph.handlers() {
+            for setting in handler.entry.settings {
+                let (ValueType::Path(path_use), Some(path)) = (setting.value, handler.settings.text(setting.name))
+                else {
+                    continue;
+                };
+                let by = User { name: handler.name.clone(), setting: Some(setting.name) };
+                let read = |from| Read { by: by.clone(), from };
+                let write = |to| Write { by: by.clone(), spelled: path.to_owned(), to };
+                match path_use {
+                    PathUse::Read if path == "-" && handler.entry.family == Family::Source => {
+                        all.reads.push(read(Origin::StandardInput));
+                    }
+                    PathUse::Read => all.reads.push(read(Origin::Path(path.into()))),
+                    PathUse::ReadMatching => all.reads.push(read(Origin::Matching(path.to_owned()))),
+                    PathUse::Write if path == "-" => all.writes.push(write(Destination::StandardOutput)),
+                    PathUse::Write => all.writes.push(write(Destination::Path(path.into()))),
+                    PathUse::WriteNumbered => {
+                        // A path that is not a pattern is refused with the other settings.
+                        let names = Names::read(path).unwrap_or_else(|_| Names::only(path));
+                        all.writes.push(write(Destination::Numbered(names)));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// Adds a file of the program's own that it reads `what` from, such as "the pipeline".
+    #[must_use]
+    pub fn reads(mut self, what: &str, path: impl Into<PathBuf>) -> FileUse {
+        self.reads.push(Read { by: User::program(what), from: Origin::Path(path.into()) });
+        self
+    }
+
+    /// Adds that the program itself reads `what` from standard input.
+    #[must_use]
+    pub fn reads_standard_input(mut self, what: &str) -> FileUse {
+        self.reads.push(Read { by: User::program(what), from: Origin::StandardInput });
+        self
+    }
+
+    /// Adds a file that the program writes for an option, such as `--trace`.
+    #[must_use]
+    pub fn writes(mut self, option: &str, path: impl Into<PathBuf>) -> FileUse {
+        let path = path.into();
+        let spelled = path.display().to_string();
+        self.writes.push(Write { by: User::program(option), spelled, to: Destination::Path(path) });
+        self
+    }
+
+    /// Adds that the program writes to standard output for an option, such as `--json`.
+    #[must_use]
+    pub fn writes_standard_output(mut self, option: &str) -> FileUse {
+        let by = User::program(option);
+        self.writes.push(Write { by, spelled: "-".to_owned(), to: Destination::StandardOutput });
+        self
+    }
+
+    /// Refuses a run that would write over a file that it reads, or write one file twice.
+    pub fn check(&self) -> Result<(), Clash> {
+        if self.writes.is_empty() {
+            return Ok(());
+        }
+        let goals: Vec<Goal> = self.writes.iter().map(|write| Goal::of(&write.to)).collect();
+        let read = self.files_read();
+        for (write, goal) in self.writes.iter().zip(&goals) {
+            let clash = goal.files().find_map(|found| {
+                let (reader, file) = read.get(&found.identity)?;
+                found.feeds(&file.found).then(|| write.over(&self.reads[*reader], file))
+            });
+            clash.map_or(Ok(()), Err)?;
+        }
+        for (at, (write, goal)) in self.writes.iter().zip(&goals).enumerate() {
+            for (other, before) in self.writes.iter().zip(&goals).take(at) {
+                if let Some(file) = goal.meets(before) {
+                    return Err(write.beside(other, &file));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every file that is read, with its first reader.
+    fn files_read(&self) -> BTreeMap<Identity, (usize, FileRead)> {
+        let mut all = BTreeMap::new();
+        for (reader, read) in self.reads.iter().enumerate() {
+            // What cannot be listed is reported by the reader itself, in its own words.
+            let paths = match &read.from {
+                Origin::Path(path) => vec![path.clone()],
+                Origin::Matching(pattern) => matching(pattern).unwrap_or_default(),
+                Origin::StandardInput => Vec::new(),
+            };
+            let named = paths.into_iter().filter_map(|path| {
+                Some(FileRead { found: identity::at(&path)?, shown: format!("`{}`", path.display()) })
+            });
+            let standard = matches!(read.from, Origin::StandardInput).then(identity::standard_input).flatten();
+            let standard = standard.map(|found| FileRead { found, shown: "the file of standard input".to_owned() });
+            for file in named.chain(standard) {
+                all.entry(file.found.identity.clone()).or_insert((reader, file));
+            }
+        }
+        all
+    }
+}
+
+/// A file that is read, and what it is called in messages.
+struct FileRead {
+    found: Found,
+    shown: String,
+}
+
+/// Where a write really goes.
+enum Goal {
+    Standard(Option<Found>),
+    One(Option<Found>, String),
+    Many(Numbered),
+}
+
+/// Files whose names differ in a number.
+struct Numbered {
+    /// The folder as it is written, for messages.
+    written: String,
+    /// The folder itself; none if it does not exist.
+    folder: Option<PathBuf>,
+    names: Names,
+    /// Files that exist under one of the names, which may be links to anywhere.
+    there: Vec<(Found, String)>,
+}
+
+impl Goal {
+    fn of(to: &Destination) -> Goal {
+        match to {
+            Destination::StandardOutput => Goal::Standard(identity::standard_output()),
+            Destination::Path(path) => Goal::One(identity::at(path), path.display().to_string()),
+            Destination::Numbered(names) if names.is_numbered() => Goal::Many(Numbered::look(names)),
+            Destination::Numbered(names) => {
+                let mut path = String::new();
+                names.name(0, &mut path);
+                Goal::One(identity::at(Path::new(&path)), path)
+            }
+        }
+    }
+
+    /// The files that exist or will.
+    fn files(&self) -> Box<dyn Iterator<Item = &Found> + '_> {
+        match self {
+            Goal::Standard(found) | Goal::One(found, _) => Box::new(found.iter()),
+            Goal::Many(many) => Box::new(many.there.iter().map(|(found, _)| found)),
+        }
+    }
+
+    /// The file that both would write, if there is one.
+    fn meets(&self, other: &Goal) -> Option<String> {
+        match (self, other) {
+            (Goal::Standard(_), Goal::Standard(_)) => Some("standard output".to_owned()),
+            (Goal::Many(ours), Goal::Many(theirs)) => ours.meets(theirs),
+            (Goal::Many(many), one) | (one, Goal::Many(many)) => one.files().find_map(|found| many.gives(found)),
+            (one, other) => {
+                let meet = one.files().any(|found| other.files().any(|before| found.disturbs(before)));
+                meet.then(|| match (one, other) {
+                    (Goal::One(_, path), _) | (_, Goal::One(_, path)) => format!("`{path}`"),
+                    _ => "standard output".to_owned(),
+                })
+            }
+        }
+    }
+}
+
+impl Numbered {
+    fn look(names: &Names) -> Numbered {
+        let (written, names) = names.in_folder();
+        let folder = fs::canonicalize(if written.is_empty() { "." } else { written }).ok();
+        let entries = folder.as_ref().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
+        let named = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let there = named.filter(|name| names.give(name)).filter_map(|name| {
+            let found = identity::at(&folder.as_ref()?.join(&name))?;
+            Some((found, name))
+        });
+        let mut there: Vec<(Found, String)> = there.collect();
+        // Folders have no order; messages name the lowest number.
+        there.sort_by(|(_, a), (_, b)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        Numbered { written: written.to_owned(), folder, names, there }
+    }
+
+    /// The file among these that this one is.
+    fn gives(&self, one: &Found) -> Option<String> {
+        let there = self.there.iter().find(|(found, _)| found.disturbs(one)).map(|(_, name)| name.as_str());
+        let to_be = || match &one.identity {
+            Identity::Path(path) if path.parent() == self.folder.as_deref() => {
+                path.file_name()?.to_str().filter(|name| self.names.give(name))
+            }
+            _ => None,
+        };
+        Some(self.shown(there.or_else(to_be)?))
+    }
+
+    fn meets(&self, other: &Numbered) -> Option<String> {
+        if self.folder.is_some()
+            && self.folder == other.folder
+            && let Some(name) = self.names.common(&other.names)
+        {
+            return Some(self.shown(&name));
+        }
+        let theirs: BTreeMap<&Identity, &Found> =
+            other.there.iter().map(|(found, _)| (&found.identity, found)).collect();
+        let both =
+            |(found, _): &&(Found, String)| theirs.get(&found.identity).is_some_and(|other| found.disturbs(other));
+        self.there.iter().find(both).map(|(_, name)| self.shown(name))
+    }
+
+    fn shown(&self, name: &str) -> String {
+        format!("`{}{name}`", self.written)
+    }
+}
+
+impl User {
+    fn program(what: &str) -> User {
+        User { name: what.to_owned(), setting: None }
+    }
+
+    fn at(&self) -> Option<(String, &'static str)> {
+        Some((self.name.clone(), self.setting?))
+    }
+}
+
+impl Write {
+    /// Refuses to write over a file that is read.
+    fn over(&self, read: &Read, file: &FileRead) -> Clash {
+        let (by, shown) = (&self.by.name, &file.shown);
+        let would = if file.found.kind == Kind::Pipe { "write into" } else { "write over" };
+        let used = match read.by.setting {
+            None => format!("which holds {}", read.by.name),
+            Some(_) => format!("which {} reads", read.by.name),
+        };
+        let same = match &self.to {
+            _ if *shown == format!("`{}`", self.spelled) => String::new(),
+            Destination::StandardOutput => ": standard output leads there".to_owned(),
+            _ => format!(": `{}` leads there", self.spelled),
+        };
+        let problem = format!("{by} would {would} {shown}, {used}{same}");
+        Clash { at: self.by.at(), problem, help: self.elsewhere() }
+    }
+
+    /// Refuses to write a file that another one writes.
+    fn beside(&self, other: &Write, file: &str) -> Clash {
+        let (one, two) = (&other.by.name, &self.by.name);
+        let same = match (&other.to, &self.to) {
+            _ if other.spelled == self.spelled => String::new(),
+            (Destination::StandardOutput, _) => format!(": `{}` and standard output are the same", self.spelled),
+            (_, Destination::StandardOutput) => format!(": `{}` and standard output are the same", other.spelled),
+            _ => format!(": `{}` and `{}` both lead there", other.spelled, self.spelled),
+        };
+        let problem = format!("{one} and {two} would both write to {file}{same}");
+        let help = match (other.by.setting, self.by.setting) {
+            (None, None) => "give one of them another file".to_owned(),
+            (Some(_), None) => format!("give {one} another file, or leave {two} out"),
+            (None, Some(_)) => format!("give {two} another file, or leave {one} out"),
+            (Some(_), Some(_)) => format!("give {two} another file"),
+        };
+        Clash { at: self.by.at().or_else(|| other.by.at()), problem, help }
+    }
+
+    /// Where to write instead.
+    fn elsewhere(&self) -> String {
+        let path = Path::new(&self.spelled);
+        match &self.to {
+            Destination::StandardOutput => "send standard output to another file".to_owned(),
+            Destination::Numbered(names) if names.is_numbered() => {
+                let name = path.file_name().unwrap_or_default();
+                let other = path.with_file_name("out").join(name);
+                format!("write to another folder, such as `{}`", other.display())
+            }
+            _ => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                let end = path.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
+                let other = path.with_file_name(format!("{stem}-out{end}"));
+                format!("write to another file, such as `{}`", other.display())
+            }
+        }
+    }
+}

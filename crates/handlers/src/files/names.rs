@@ -182,8 +182,10 @@ mod tests {
             ("k%%d.png", vec!["k%d.png"], vec!["k1.png"]),
         ] {
             let names = names(path);
-            given.iter().for_each(|name| assert!(names.give(name), "{path} gives {name}"));
-            others.iter().for_each(|name| assert!(!names.give(name), "{path} does not give {name}"));
+            for (name, is_given) in given.iter().map(|name| (name, true)).chain(others.iter().map(|name| (name, false)))
+            {
+                assert_eq!(names.give(name), is_given, "{path} {name}");
+            }
         }
     }
 

@@ -239,7 +239,7 @@ fn draw(seed: u64) -> Drawn {
                 let lasts = |place: &&Place| Some(place.pts_ns) <= end_ns;
                 let places = streams[inputs[leads].1].places.iter().filter(lasts).copied().collect();
                 if kind == "mix" {
-                    handler = handler.set("amount", "0.5")
+                    handler = handler.set("amount", "0.5");
                 }
                 Stream { places, end_ns }
             }
@@ -341,7 +341,7 @@ fn run(drawn: &Drawn, fused: bool, threads: usize, device: Option<&Device>) -> S
     counts.sort();
     let error = outcome.error.map(|error| match error {
         RunError::Failed(failure) => (failure.handler, failure.frame),
-        other => panic!("{other}"),
+        other @ RunError::Unresponsive { .. } => panic!("{other}"),
     });
     let mut reported = std::mem::take(&mut *lock(&reported));
     reported.sort();

@@ -7,15 +7,16 @@
 //! Always: the output is completely written; fused or one by one, on either side, the pixels are the same; sizes come
 //! with each frame, so a stream may change them.
 
+mod filling;
+mod on_device;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use vramp_gpu::{Buffer, Device, Kernel, LendError};
-use vramp_kernels::head::First;
-use vramp_kernels::own::OwnKernel;
-use vramp_kernels::stored::{PlaneRows, Stored};
+use vramp_gpu::{Buffer, Device, Kernel};
+use vramp_kernels::stored::PlaneRows;
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
-use vramp_plan::{Binding, Format, Rate, Shader, Size, Space, Variant, Variants};
+use vramp_plan::{Format, Rate, Shader, Size, Space, Variant, Variants};
 
 use crate::bands::{bands, plane_bands};
 use crate::frame::{Frame, Meta, Yuv};
@@ -29,7 +30,9 @@ use crate::no_memory::NoMemory;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::renewing::Renewing;
 use crate::survey::survey;
-use crate::workplace::Desk;
+
+use filling::Filling;
+use on_device::{Lent, OnDevice, Sides};
 
 /// Pixel handlers that run as one.
 pub struct Group {
@@ -95,39 +98,6 @@ struct Member {
     handler: Box<dyn PixelHandler>,
     /// How many parts it has.
     parts: usize,
-}
-
-/// How far a frame's parameters are filled in.
-#[derive(Debug, Clone, Copy)]
-struct Filling {
-    /// The frame's number.
-    number: u64,
-    /// The sizes of source and output.
-    sizes: (Size, Size),
-    /// The member to ask next, its first part, the size that it is given, and how luma and chroma are tagged there.
-    member: usize,
-    part: usize,
-    here: Size,
-    yuv: Yuv,
-}
-
-/// A group's kernels on the device, one per pass.
-struct OnDevice {
-    kernels: Vec<Kernel>,
-    /// The first of two passes, where there are two.
-    first: Option<First>,
-    /// Pictures that functions in front of the head read.
-    sides_before: usize,
-    /// How what is made is stored; none where that is as pixels.
-    into: Option<&'static Stored>,
-    /// The user's kernel that it is, where it is one.
-    whole: Option<Arc<OwnKernel>>,
-    /// Whether any of them reads small data.
-    reads_small: bool,
-    /// The small data as they are on the device. One buffer for the whole run: the queue keeps a new content behind
-    /// the kernels that read the old one, and the bind groups stay the same.
-    small: Option<Buffer>,
-    small_words: Vec<u32>,
 }
 
 impl Group {
@@ -246,96 +216,10 @@ impl Group {
         self.renewing = Some(Renewing::begin(&self.name, device, &parts, self.variant, (at, handler)));
     }
 
-    /// Begins a frame: its sizes, and room for its parameters.
-    fn begin_filling(&mut self, call: &Call<'_>) -> Result<Filling, HandlerError> {
-        let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
-        let source = match coming {
-            None if self.recipe.pictures > 0 => NOTHING_YET,
-            coming => coming.map_or(self.ports.size, |meta| meta.size),
-        };
-        self.fields = coming.and_then(|meta| meta.fields);
-        self.check_format(coming)?;
-        self.tell_pictures(call, source);
-        let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
-        self.params.begin(&self.layout, size, source, call.now().number);
-        let yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
-        Ok(Filling { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
-    }
-
-    /// Asks every member for its parameters, each once for a frame: after a failure it goes on with the member that failed.
-    /// Hands back the sizes of source and output.
-    fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
-        let begun = self.filling.filter(|filling| filling.number == call.now().number);
-        let mut filling = match begun {
-            Some(filling) => filling,
-            None => self.begin_filling(call)?,
-        };
-        while filling.member < self.members.len() {
-            self.filling = Some(filling);
-            self.failed = Some(filling.member);
-            self.check_sides(call, &filling)?;
-            let member = &mut self.members[filling.member];
-            let made = member.handler.size(filling.here);
-            let info =
-                PixelInfo { now: call.now(), size: made, source: filling.here, rate: self.rate, yuv: filling.yuv };
-            let places = &self.places[filling.part..filling.part + member.parts];
-            let mut give = Given { params: &mut self.params, places, next: 0 };
-            let flow = member.handler.frame(&info, &mut give)?;
-            if flow != Flow::Produced {
-                return Ok(Err(flow));
-            }
-            debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
-            filling.part += member.parts;
-            filling.here = made;
-            filling.yuv = member.handler.yuv(filling.yuv);
-            filling.member += 1;
-        }
-        (self.filling, self.failed, self.yuv) = (Some(filling), None, filling.yuv);
-        Ok(Ok(filling.sizes))
-    }
-
-    /// The pictures that a member's functions read have to be of its size; those of a head may be of any.
-    fn check_sides(&self, call: &Call<'_>, filling: &Filling) -> Result<(), HandlerError> {
-        let wanted = filling.here;
-        for side in self.ports.sides.iter().skip(self.recipe.pictures).filter(|side| side.member == filling.member) {
-            if let Some(has) = call.input(side.port).map(|frame| frame.meta().size).filter(|has| *has != wanted) {
-                return Err(HandlerError::failed(format!(
-                    "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Kernels are made for one format: what comes in another, or not at all, cannot be read.
-    fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
-        let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
-        match coming.map(|meta| meta.format) {
-            Some(format) if format != wanted => Err(HandlerError::failed(format!(
-                "it was given a frame in {format}, and its input was planned as {wanted}; put `convert {wanted}` in front"
-            ))),
-            None if wanted != Format::Rgba8 => {
-                Err(HandlerError::failed(format!("it reads {wanted}, and nothing has come yet")))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// What is made from a frame.
     fn made(&self, size: Size) -> Meta {
         let format = self.recipe.into.map_or(Format::Rgba8, |stored| stored.format);
         Meta { yuv: self.yuv, fields: self.fields, ..Meta::new(format, size) }
-    }
-
-    /// Tells the head's handler how large its pictures are, where it reads several.
-    fn tell_pictures(&mut self, call: &Call<'_>, source: Size) {
-        let pictures = &self.ports.sides[..self.recipe.pictures.min(self.ports.sides.len())];
-        if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {
-            let size = |side: &Side| call.input(side.port).map_or(NOTHING_YET, |frame| frame.meta().size);
-            let sizes: SmallVec<[Size; 8]> = std::iter::once(source).chain(pictures.iter().map(size)).collect();
-            let lead = pictures.iter().position(|side| side.port == call.lead).map_or(0, |at| at + 1);
-            member.handler.pictures(&sizes, lead);
-        }
     }
 
     /// A picture where nothing has come: transparent black.
@@ -504,35 +388,6 @@ impl Group {
     }
 }
 
-type Sides = SmallVec<[Frame; 8]>;
-
-/// What one call has been lent so far. A call that is refused more gives it all back, so its error asks for all of it: what
-/// is available and what others hold then come to the budget.
-#[derive(Default)]
-struct Lent(u64);
-
-impl Lent {
-    fn and<R, E>(&mut self, lent: Result<R, E>, bytes: impl FnOnce(&R) -> u64) -> Result<R, DeviceError>
-    where
-        DeviceError: From<E>,
-    {
-        match lent.map_err(DeviceError::from) {
-            Ok(lent) => {
-                self.0 += bytes(&lent);
-                Ok(lent)
-            }
-            Err(DeviceError::Lend(mut error)) => {
-                if let LendError::OutOfBudget { needed_bytes, available_bytes, .. } = &mut error {
-                    *needed_bytes += self.0;
-                    *available_bytes += self.0;
-                }
-                Err(DeviceError::Lend(error))
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
 impl FrameHandler for Group {
     fn start(&mut self) -> Result<(), HandlerError> {
         for (at, member) in self.members.iter_mut().enumerate() {
@@ -607,88 +462,6 @@ impl FrameHandler for Group {
         let info = PixelInfo { now: *now, size, source: size, rate: self.rate, yuv: Yuv::default() };
         let mut give = Given { params: &mut self.params, places: &self.places[..member.parts], next: 0 };
         matches!(member.handler.frame(&info, &mut give), Ok(Flow::Ended))
-    }
-}
-
-impl OnDevice {
-    /// Memory between two passes.
-    fn keep(&self, desk: &Desk, owner: &Arc<str>, sizes: (Size, Size)) -> Result<Option<Buffer>, DeviceError> {
-        let bytes = self.first.map(|first| first.over.bytes(sizes.0, sizes.1));
-        Ok(bytes.map(|bytes| desk.device().lend(bytes, owner)).transpose()?)
-    }
-
-    fn record(
-        &self,
-        desk: &mut Desk,
-        params: &Params,
-        (source_size, size): (Size, Size),
-        source: Option<&Frame>,
-        sides: &Sides,
-        (made, kept): (&Frame, Option<&Buffer>),
-    ) -> Result<(), DeviceError> {
-        let device = desk.device().clone();
-        for (pass, kernel) in self.kernels.iter().enumerate() {
-            let (first, second) = (self.first.filter(|_| pass == 0), self.first.filter(|_| pass == 1));
-            let reads_source = second.is_none_or(|pass| pass.source_again);
-            let mut bound: SmallVec<[&Buffer; 12]> = SmallVec::new();
-            bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
-            bound.extend(kept.filter(|_| second.is_some()));
-            // Each pass binds the pictures of its own functions: those in front first, those behind last.
-            let from = if reads_source { 0 } else { self.sides_before };
-            let to = if first.is_some() { self.sides_before } else { sides.len() };
-            bound.extend(sides[from..to].iter().filter_map(Frame::buffer));
-            let reads = kernel.bindings().iter().filter(|binding| **binding == Binding::Read).count();
-            if bound.len() < reads {
-                bound.extend(self.small.as_ref());
-            }
-            let made_of = self.into.map_or(size.pixels(), |stored| stored.blocks(size));
-            let covered = first.map_or(made_of, |pass| pass.over.size(source_size, size).pixels());
-            bound.extend(if first.is_some() { kept } else { made.buffer() });
-            let mut grid = kernel.cover(covered, device.limits());
-            if let Some(whole) = &self.whole {
-                grid = whole.grid(size);
-                if whole.writes_first() {
-                    bound.reverse();
-                }
-                // It may leave pixels out, and what another frame left there is nobody's business.
-                made.buffer().into_iter().for_each(|buffer| desk.recording.zero(buffer));
-            }
-            desk.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
-        }
-        Ok(())
-    }
-
-    /// Brings the small data to the device where they have changed.
-    fn send_small(
-        &mut self,
-        desk: &mut Desk,
-        owner: &Arc<str>,
-        words: &[u32],
-        planned_bytes: u64,
-    ) -> Result<(), DeviceError> {
-        if !self.reads_small || (self.small.is_some() && self.small_words == words) {
-            return Ok(());
-        }
-        let bytes = (words.len() * 4).max(16) as u64;
-        if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
-            let fits = |wanted: u64| wanted <= desk.device().limits().binding_bytes;
-            // What is more than was planned for may grow further, such as text by a few letters.
-            let (wanted, planned) = match bytes <= planned_bytes {
-                true => (planned_bytes, true),
-                false => ((2 * bytes).next_power_of_two(), false),
-            };
-            let small = desk.device().lend(if fits(wanted) { wanted } else { bytes }, owner)?;
-            if !planned {
-                desk.device().pool().allow(small.bytes());
-            }
-            self.small = Some(small);
-        }
-        self.small_words.clear();
-        self.small_words.extend_from_slice(words);
-        if let (Some(buffer), false) = (&self.small, words.is_empty()) {
-            desk.recording.write(buffer, bytemuck::cast_slice(words))?;
-        }
-        Ok(())
     }
 }
 

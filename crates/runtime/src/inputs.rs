@@ -10,7 +10,7 @@ use vramp_plan::{Policy, Space};
 
 use crate::frame::Frame;
 use crate::link::Input;
-use crate::ring::{DropReason, Ring, Slot};
+use crate::ring::{BEFORE_ALL, DropReason, Ring, Slot};
 
 /// The inputs of a node.
 pub(crate) struct Inputs {
@@ -51,23 +51,26 @@ pub(crate) struct LeadView {
 }
 
 /// What a stream is known to do: a watermark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Known {
     /// Up to when nothing more will come.
     pub(crate) certain_ns: Option<i64>,
     /// Up to when the stream lasts at least. What `until=shortest` waits for; never later than `certain_ns`.
-    pub(crate) lasts_ns: Option<i64>,
+    pub(crate) lasts_ns: i64,
 }
 
 impl Known {
+    /// Nothing yet.
+    pub(crate) const NOTHING: Known = Known { certain_ns: None, lasts_ns: BEFORE_ALL };
+
     /// The stream has come to this time.
     pub(crate) fn at(pts_ns: i64) -> Known {
-        Known { certain_ns: Some(pts_ns), lasts_ns: Some(pts_ns) }
+        Known { certain_ns: Some(pts_ns), lasts_ns: pts_ns }
     }
 
     /// The same, up to this time only.
     pub(crate) fn up_to(self, pts_ns: i64) -> Known {
-        Known { certain_ns: Some(pts_ns).min(self.certain_ns), lasts_ns: Some(pts_ns).min(self.lasts_ns) }
+        Known { certain_ns: Some(pts_ns).min(self.certain_ns), lasts_ns: pts_ns.min(self.lasts_ns) }
     }
 }
 
@@ -83,9 +86,9 @@ impl LeadView {
     }
 
     /// Whether every frame up to this time has been taken, and none up to it will come.
-    fn is_past(&self, end_ns: Option<i64>) -> bool {
+    fn is_past(&self, end_ns: i64) -> bool {
         let next_ns = self.head_ns.or(self.known.certain_ns.map(|certain| certain.saturating_add(1)));
-        self.over || next_ns > end_ns
+        self.over || next_ns.is_some_and(|next| next > end_ns)
     }
 }
 
@@ -153,39 +156,37 @@ impl Inputs {
         let certain = |port: &Port| match (port.is_awaited(), port.ends_node) {
             (false, _) => true,
             (true, false) => port.link.look(|ring| ring.is_certain(at_ns)),
-            (true, true) => port.link.look(|ring| ring.end_ns().is_some() || ring.lasts_ns() >= Some(at_ns)),
+            (true, true) => port.link.look(|ring| ring.end_ns().is_some() || ring.lasts_ns() >= at_ns),
         };
         self.others().all(certain)
     }
 
     /// When the node ends, once that is known and the lead has come that far: at the earliest end of its lead and of the
-    /// inputs that end it. None inside: before its first frame.
+    /// inputs that end it.
     ///
     /// An end is known when it is not later than what every other stream that counts is known to last, so that which of
     /// them was heard of first makes no difference.
-    pub(crate) fn end_ns(&self, lead: &LeadView) -> Option<Option<i64>> {
+    pub(crate) fn end_ns(&self, lead: &LeadView) -> Option<i64> {
         if !self.ends_early && !lead.over {
             return None;
         }
-        let (mut earliest, mut least) = (None, None);
+        let (mut earliest, mut least) = (None, i64::MAX);
         let lead_port = self.ports.get(self.lead).and_then(Option::as_ref);
         let leads = |port: &Port| lead_port.is_some_and(|lead| std::ptr::eq(lead, port));
         for port in lead_port.into_iter().chain(self.ending()) {
             // One look: what ends in between counts as lasting as long as it did before.
             match port.link.look(|ring| ring.end_ns().ok_or(ring.lasts_ns())) {
-                Ok(end_ns) => earliest = Some(earliest.map_or(end_ns, |other: Option<i64>| other.min(end_ns))),
-                Err(lasts_ns) if port.is_awaited() || leads(port) => {
-                    least = Some(least.map_or(lasts_ns, |other: Option<i64>| other.min(lasts_ns)));
-                }
+                Ok(end_ns) => earliest = Some(earliest.map_or(end_ns, |other: i64| other.min(end_ns))),
+                Err(lasts_ns) if port.is_awaited() || leads(port) => least = least.min(lasts_ns),
                 Err(_) => {}
             }
         }
-        earliest.filter(|end_ns| least.is_none_or(|lasts_ns| lasts_ns >= *end_ns) && lead.is_past(*end_ns))
+        earliest.filter(|end_ns| least >= *end_ns && lead.is_past(*end_ns))
     }
 
     /// When an input ends a node that is led by a clock, if that is before this time. Asked when all are certain then.
-    pub(crate) fn end_before(&self, at_ns: i64) -> Option<Option<i64>> {
-        self.ending().filter_map(|port| port.link.look(Ring::end_ns)).min().filter(|end_ns| *end_ns < Some(at_ns))
+    pub(crate) fn end_before(&self, at_ns: i64) -> Option<i64> {
+        self.ending().filter_map(|port| port.link.look(Ring::end_ns)).min().filter(|end_ns| *end_ns < at_ns)
     }
 
     /// Up to when the inputs that end the node are known to last, of a time up to which the lead does.

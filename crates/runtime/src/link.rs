@@ -82,13 +82,13 @@ impl<T> Output<T> {
     }
 
     /// Says that nothing up to this time will come any more, and up to when the stream is known to last.
-    pub fn watermark(&self, pts_ns: i64, lasts_ns: Option<i64>) {
+    pub fn watermark(&self, pts_ns: i64, lasts_ns: i64) {
         self.shared.ring().watermark(pts_ns, lasts_ns);
         self.shared.wake_consumer();
     }
 
     /// Says that nothing will come any more, and when the stream ended.
-    pub fn end(&self, end_ns: Option<i64>) {
+    pub fn end(&self, end_ns: i64) {
         self.shared.ring().end(end_ns);
         self.shared.wake_consumer();
     }

@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 
 use vramp_plan::Policy;
 
+/// The time of what is before every frame.
+pub const BEFORE_ALL: i64 = i64::MIN;
+
 /// A place in the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot<T> {
@@ -131,8 +134,7 @@ pub struct Ring<T> {
     policy: Policy,
     depth: usize,
     certain_ns: Option<i64>,
-    lasts_ns: Option<i64>,
-    ended: bool,
+    lasts_ns: i64,
     end_ns: Option<i64>,
     closed: bool,
     counts: Counts,
@@ -148,8 +150,7 @@ impl<T> Ring<T> {
             policy,
             depth,
             certain_ns: None,
-            lasts_ns: None,
-            ended: false,
+            lasts_ns: BEFORE_ALL,
             end_ns: None,
             closed: false,
             counts: Counts::default(),
@@ -185,7 +186,7 @@ impl<T> Ring<T> {
             }
             self.counts.sent += 1;
             self.counts.queued += 1;
-            self.watermark(pts_ns, Some(pts_ns));
+            self.watermark(pts_ns, pts_ns);
             self.slots.push_back(slot);
             return Sent::Taken;
         }
@@ -201,14 +202,14 @@ impl<T> Ring<T> {
     }
 
     /// Says that nothing up to this time will come any more, and up to when the stream is known to last.
-    pub fn watermark(&mut self, pts_ns: i64, lasts_ns: Option<i64>) {
+    pub fn watermark(&mut self, pts_ns: i64, lasts_ns: i64) {
         self.certain_ns = self.certain_ns.max(Some(pts_ns));
         self.lasts_ns = self.lasts_ns.max(lasts_ns);
     }
 
-    /// Says that nothing will come any more, and when the stream ended; none if it ended before it began.
-    pub fn end(&mut self, end_ns: Option<i64>) {
-        (self.ended, self.end_ns) = (true, end_ns);
+    /// Says that nothing will come any more, and when the stream ended: at [`BEFORE_ALL`] if nothing ever came.
+    pub fn end(&mut self, end_ns: i64) {
+        self.end_ns = Some(end_ns);
     }
 
     /// The oldest slot.
@@ -250,7 +251,7 @@ impl<T> Ring<T> {
 
     /// Whether everything up to this time is here, was here, or will never come.
     pub fn is_certain(&self, pts_ns: i64) -> bool {
-        self.ended || self.certain_ns.is_some_and(|certain| certain >= pts_ns)
+        self.end_ns.is_some() || self.certain_ns.is_some_and(|certain| certain >= pts_ns)
     }
 
     /// Up to which time nothing more will come.
@@ -259,18 +260,18 @@ impl<T> Ring<T> {
     }
 
     /// Up to which time the stream is known to last. An empty place says nothing about that.
-    pub fn lasts_ns(&self) -> Option<i64> {
+    pub fn lasts_ns(&self) -> i64 {
         self.lasts_ns
     }
 
-    /// When the stream ended, if it has: none inside if that was before it began. What came before may still wait.
-    pub fn end_ns(&self) -> Option<Option<i64>> {
-        self.ended.then_some(self.end_ns)
+    /// When the stream ended, if it has. What came before may still wait.
+    pub fn end_ns(&self) -> Option<i64> {
+        self.end_ns
     }
 
     /// Whether nothing more will come and nothing waits.
     pub fn is_over(&self) -> bool {
-        self.ended && self.slots.is_empty()
+        self.end_ns.is_some() && self.slots.is_empty()
     }
 
     /// Says that the consumer has ended: what waits and whatever still comes is dropped as too late, and the producer

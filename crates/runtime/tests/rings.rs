@@ -95,7 +95,7 @@ proptest! {
                     prop_assert_eq!(ring.take_up_to(limit), (newest, false));
                 }
                 Act::Watermark => {
-                    ring.watermark(time - 1, None);
+                    ring.watermark(time - 1, time - 1);
                     certain = certain.max(Some(time - 1));
                 }
                 Act::Drain => {
@@ -280,7 +280,7 @@ fn frames_cross_threads_without_loss_in_order() {
                 slot = back;
             }
         }
-        output.end(Some(total.cast_signed() - 1));
+        output.end(total.cast_signed() - 1);
         (output, pool)
     });
     let mut next = 0u64;

@@ -26,14 +26,14 @@ pub(super) fn bytes(entry: &Entry, settings: &Settings) -> Option<u64> {
             let size = imagesize::size(path).ok()?;
             Some(4 * (size.width as u64).checked_mul(size.height as u64)?)
         }
-        name if name == lut::ENTRY.name => along(path).map(|along| along.map_or(0, cube::small_bytes)),
+        name if name == lut::ENTRY.name => cube_bytes(path),
         _ => None,
     }
 }
 
-/// The entries along an edge of a file's cube; none inside if it has curves only.
-fn along(path: &Path) -> Option<Option<u32>> {
+/// Of a .cube file: none of its small data if it has curves only.
+fn cube_bytes(path: &Path) -> Option<u64> {
     let mut lines = BufReader::new(File::open(path).ok()?.take(MOST_HEADER_BYTES)).lines();
-    let said = lines.find_map(|line| line.ok()?.trim().strip_prefix("LUT_3D_SIZE").map(str::to_owned));
-    Some(said.and_then(|said| said.trim().parse().ok()))
+    let said = lines.find_map(|line| line.ok()?.trim().strip_prefix("LUT_3D_SIZE")?.trim().parse().ok());
+    Some(said.map_or(0, cube::small_bytes))
 }

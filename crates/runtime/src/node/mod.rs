@@ -29,7 +29,7 @@ use crate::link::Output;
 use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
 use crate::report::KeptPartial;
-use crate::ring::{DropReason, Slot};
+use crate::ring::{BEFORE_ALL, DropReason, Slot};
 use crate::workplace::Workplace;
 
 /// What came of asking a node to fire.
@@ -79,7 +79,7 @@ pub struct Node {
     before_ns: Option<i64>,
     told: Known,
     /// When the stream that it makes has ended, once it is ending.
-    end_ns: Option<i64>,
+    end_ns: i64,
     given: Vec<Option<Frame>>,
     made: Vec<Option<Frame>>,
     /// Inputs that supplied a frame once more to the last call.
@@ -161,7 +161,7 @@ impl Node {
         started.map_err(|error| {
             if self.is_source() {
                 // Those behind it may be in other lanes, and would wait.
-                self.end(None);
+                self.end(BEFORE_ALL);
             }
             self.failure(0, error)
         })
@@ -222,12 +222,12 @@ impl Node {
     fn fire_source(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
         let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
         if done || self.is_unwanted() {
-            return self.end(self.before_ns);
+            return self.end(self.last_ns());
         }
         if !self.has_room() {
             return Fired::Stuck;
         }
-        let Some(clock) = &self.clock else { return self.end(self.before_ns) };
+        let Some(clock) = &self.clock else { return self.end(self.last_ns()) };
         let tick = match clock.due(since_start) {
             Paced::Wait(wait) => return Fired::Wait(wait),
             Paced::Fire(tick) => tick,
@@ -243,7 +243,7 @@ impl Node {
             // The source may have ended earlier still, at its last frame.
             let now = self.now_at(&tick, since_start);
             let has_ended = catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false);
-            return self.end(if has_ended { end_ns.min(self.before_ns) } else { end_ns });
+            return self.end(if has_ended { end_ns.min(self.last_ns()) } else { end_ns });
         }
         if let Err(starved) = self.set_aside(tick.number, workplace) {
             return starved;
@@ -263,6 +263,11 @@ impl Node {
         self.follow_clock(now, outcome, workplace)
     }
 
+    /// The time of the last place that a source made.
+    fn last_ns(&self) -> i64 {
+        self.before_ns.unwrap_or(BEFORE_ALL)
+    }
+
     fn now_at(&mut self, tick: &Tick, since_start: Duration) -> Now {
         let birth = self.pace.birth(since_start, tick);
         Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth }
@@ -277,7 +282,7 @@ impl Node {
     ) -> Fired {
         match outcome {
             Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
-            Ok((Flow::Ended, _)) => self.end(self.before_ns),
+            Ok((Flow::Ended, _)) => self.end(self.last_ns()),
             outcome => {
                 self.counts.taken += 1;
                 self.before_ns = Some(now.pts_ns);
@@ -315,7 +320,7 @@ impl Node {
 
     fn fire_lead(&mut self, workplace: &mut Workplace) -> Fired {
         if self.is_unwanted() {
-            return self.end(None);
+            return self.end(BEFORE_ALL);
         }
         if self.ending {
             return self.flush();
@@ -332,10 +337,10 @@ impl Node {
                         None => Fired::Stuck,
                     }
                 }
-                None => self.finish(None),
+                None => self.finish(BEFORE_ALL),
             };
         }
-        let Some(lead) = self.inputs.look() else { return self.end(None) };
+        let Some(lead) = self.inputs.look() else { return self.end(BEFORE_ALL) };
         let head_ns = lead.head_ns;
         // Asked before looking what is there: what comes in between would be certain, and not taken.
         let certain = head_ns.is_some_and(|at| self.inputs.are_certain(at));
@@ -369,7 +374,7 @@ impl Node {
                     self.hold_or_send(Slot::Empty { count: kept, first_ns, last_ns, lost });
                 }
                 // How long the stream lasts is known from the lead's frames and watermarks alone.
-                self.pass_on(Known { certain_ns: Some(last_ns), lasts_ns: None });
+                self.pass_on(Known { certain_ns: Some(last_ns), ..Known::NOTHING });
                 Fired::Moved
             }
         }
@@ -408,7 +413,7 @@ impl Node {
             Ok((Flow::Ended, _)) => {
                 self.count_filtered();
                 self.ending = true;
-                self.finish(Some(now.pts_ns - 1))
+                self.finish(now.pts_ns - 1)
             }
             outcome => self.settle(now, outcome, workplace),
         }
@@ -458,7 +463,7 @@ impl Node {
                 if let Some(failure) = self.report(now.number, error, workplace) {
                     if self.is_source() {
                         // What it has sent is whole and arrives.
-                        self.end(self.before_ns);
+                        self.end(self.last_ns());
                     }
                     return Fired::Failed(failure);
                 }

@@ -160,7 +160,7 @@ impl Node {
     }
 
     /// Sends what is held and then ends, as a stream that lasted until this time.
-    pub(super) fn finish(&mut self, end_ns: Option<i64>) -> Fired {
+    pub(super) fn finish(&mut self, end_ns: i64) -> Fired {
         self.end_ns = end_ns;
         self.flush()
     }
@@ -181,7 +181,7 @@ impl Node {
         Fired::Moved
     }
 
-    pub(super) fn end(&mut self, end_ns: Option<i64>) -> Fired {
+    pub(super) fn end(&mut self, end_ns: i64) -> Fired {
         self.forget_call();
         self.drop_held();
         self.outputs.iter().flatten().for_each(|link| link.end(end_ns));

@@ -17,6 +17,7 @@ use crate::inputs::{Inputs, Known};
 use crate::link::{Input, Output};
 use crate::monitor::{Measuring, NodeCounts, NodeStats};
 use crate::pace::Pace;
+use crate::ring::BEFORE_ALL;
 
 use super::{Node, Replan};
 
@@ -49,8 +50,8 @@ impl Node {
             held: Holding::default(),
             sunk_ns: None,
             before_ns: None,
-            told: Known::default(),
-            end_ns: None,
+            told: Known::NOTHING,
+            end_ns: BEFORE_ALL,
             given: vec![None; inputs],
             made: vec![None; outputs],
             supplied_again: 0,

@@ -14,7 +14,8 @@ use crate::devices::Devices;
 use crate::passed::Passed;
 use crate::pool::HostPool;
 
-use super::build::{Planned, Unit};
+use super::build::Planned;
+use super::units::Unit;
 
 /// What changes when a source's frames do.
 pub(super) struct Replanned<'a> {

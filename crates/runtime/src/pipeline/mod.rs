@@ -11,6 +11,7 @@ mod glance;
 #[cfg(not(target_arch = "wasm32"))]
 mod run;
 mod tell;
+mod units;
 mod wiring;
 
 pub use glance::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};

@@ -14,7 +14,8 @@ use crate::bell::Bell;
 use crate::frame::Frame;
 use crate::link::{Observed, link};
 
-use super::build::{Planned, Unit};
+use super::build::Planned;
+use super::units::Unit;
 
 /// Where links between handlers of one lane would have no place at all, a node needs one.
 const INLINE: usize = 1;

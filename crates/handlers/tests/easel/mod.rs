@@ -10,7 +10,7 @@ use vramp_plan::catalog::{Fallback, Settings};
 use vramp_plan::{Policy, Rate, Size, Space};
 use vramp_runtime::{
     Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler, Ports, Setup,
-    Stepped, Tally, Worker, Workplace, link,
+    Side, Stepped, Tally, Worker, Workplace, link,
 };
 
 pub type Pixel = [u8; 4];
@@ -137,7 +137,8 @@ fn lane(
     let made = |asked: &[Asked<'_>]| -> Vec<_> { asked.iter().map(|a| make(*a).expect("it can be made")).collect() };
     let group = |handlers: Vec<Box<dyn PixelHandler>>, source: Option<usize>, sides: Vec<usize>| {
         let made = handlers[0].size(size(1, 1));
-        Group::fuse("all", handlers, rate, Ports { source, sides, size: made })
+        let sides = sides.into_iter().map(|port| Side { port, member: 0 }).collect();
+        Group::fuse("all", handlers, rate, Ports { source, sides, size: made, small_bytes: 0 })
     };
     let mut nodes = Vec::new();
     let mut runs: Vec<Vec<Box<dyn PixelHandler>>> = Vec::new();

@@ -93,7 +93,7 @@ pub fn make(
         Worker::Frames(handler) => Ok(handler),
         Worker::Pixels(handler) => {
             let size = content.map_or(size(1, 1), |(_, size)| size);
-            let ports = Ports { source: Some(0), sides: vec![], size };
+            let ports = Ports { source: Some(0), sides: vec![], size, small_bytes: 0 };
             Ok(Box::new(Group::fuse(entry.name, vec![handler], rate, ports)))
         }
     }

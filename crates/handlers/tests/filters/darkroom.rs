@@ -119,7 +119,7 @@ pub fn refusal(text: &str) -> String {
 
 /// These filters as one kernel.
 pub fn group(texts: &[&str]) -> Group {
-    let ports = Ports { source: Some(0), sides: vec![], size: Size { width: 3, height: 3 } };
+    let ports = Ports { source: Some(0), sides: vec![], size: Size { width: 3, height: 3 }, small_bytes: 0 };
     Group::fuse("group", texts.iter().map(|text| make(text)).collect(), Rate::new(30, 1), ports)
 }
 

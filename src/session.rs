@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use vramp_gpu::{Backend, Choice, Device, LimitSet, OpenError, Prefer};
+use vramp_gpu::{Adapter, Backend, Choice, Device, LimitSet, OpenError, Prefer};
 use vramp_handlers::files::{Clash, FileUse};
 use vramp_plan::{Graph, Memory, NoPlan, Plan, Planner, Profile, Rate, Size, Space};
 use vramp_runtime::{Kinds, Listener, OnLoss, Outcome, Pipeline, PrepareError, Reopen, Trace};
@@ -368,17 +368,22 @@ impl<'a> Session<'a> {
 
     /// Decides, without opening a device.
     pub fn plan(&self) -> Result<Plan, SessionError> {
-        Ok(self.decided()?.1)
+        Ok(self.decided(None)?.1)
     }
 
-    /// The figures and the plan. Where a class of devices would have too little memory, the adapter's own counts.
-    fn decided(&self) -> Result<(Profile, Plan), SessionError> {
+    /// The figures and the plan. If a class of devices has too little memory, the adapter's own counts.
+    fn decided(&self, adapter: Option<&Adapter>) -> Result<(Profile, Plan), SessionError> {
         let (mut profile, warning) = self.figures_and_warning()?;
         let mut decided = self.planner(self.graph, &profile).decide();
+        let real = || {
+            let chosen = adapter.is_none().then(|| machine::chosen(&self.choice).ok()).flatten();
+            let adapter = adapter.or(chosen.as_ref().map(|chosen| &chosen.adapter))?;
+            machine::with_real_memory(profile.clone(), adapter)
+        };
         if let Err(NoPlan::Memory { space: Space::Gpu, .. }) = &decided
-            && (&self.profile, self.gpu_memory_bytes) == (&None, None)
-            && let Ok(chosen) = machine::chosen(&self.choice)
-            && let Some(real) = machine::with_real_memory(profile.clone(), &chosen.adapter)
+            && self.profile.is_none()
+            && self.gpu_memory_bytes.is_none()
+            && let Some(real) = real()
         {
             profile = real;
             decided = self.planner(self.graph, &profile).decide();
@@ -394,7 +399,7 @@ impl<'a> Session<'a> {
     /// A run that would write over a file that it reads, or write one file twice, is refused before anything is opened.
     pub fn prepare(&self) -> Result<Prepared, SessionError> {
         self.check_files()?;
-        let (profile, plan) = self.decided()?;
+        let (profile, plan) = self.decided(None)?;
         if !plan.lanes.iter().any(|lane| lane.device) {
             let pipeline = self.pipeline(&plan, &profile, None, None)?;
             return Ok(Prepared { plan, device: None, pipeline });
@@ -423,8 +428,7 @@ impl<'a> Session<'a> {
     /// was said when it was opened. Where it is lost, the cpu goes on: whoever opened it may open another.
     pub fn prepare_on(&self, device: &Device) -> Result<Prepared, SessionError> {
         self.check_files()?;
-        let profile = self.figures()?;
-        let plan = self.planner(self.graph, &profile).decide()?;
+        let (profile, plan) = self.decided(Some(device.adapter()))?;
         let pipeline = self.pipeline(&plan, &profile, Some(device), None)?;
         Ok(Prepared { plan, device: Some(device.clone()), pipeline })
     }

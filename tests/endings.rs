@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use vramp::gpu::Device;
 use vramp::kernels::{PixelFn, RowArgs, everywhere};
@@ -45,6 +46,18 @@ static STUMBLES: Entry = Entry {
     ],
     status: Status::Runs,
     ..Entry::FILTER
+};
+
+static LAGS: Entry = Entry {
+    name: "lags",
+    about: "is slow now and then",
+    example: "pattern ! lags ! null",
+    settings: &[setting("each", WHOLE, "3")],
+    spaces: &[Space::Cpu],
+    // In a lane of its own, so that others run ahead of it.
+    blocking: true,
+    status: Status::Runs,
+    ..Entry::CONTROL
 };
 
 static KEEPS: Entry = Entry {
@@ -107,6 +120,20 @@ fn does_stumble(each: u64, from: u64, number: u64) -> bool {
     each > 0 && number >= from && (number - from).is_multiple_of(each)
 }
 
+/// Passes frames on, and makes those after it wait for some.
+struct Lags(u64);
+
+impl FrameHandler for Lags {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
+        if frame.meta().number.is_multiple_of(self.0) {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
 struct Keeps(String, Arc<Mutex<Kept>>);
 
 /// By sink: number, time and bytes of each frame.
@@ -133,6 +160,9 @@ fn kinds(kept: &Arc<Mutex<Kept>>) -> Kinds {
         Ok(Worker::pixels(Stumbles { each: number("each"), from: number("from"), how, asked: 0, failed: None }))
     };
     kinds.add(&STUMBLES, stumbles).expect("a good entry");
+    let lags =
+        |setup: &Setup<'_>| Ok(Worker::frames(Lags(setup.settings.int("each").unwrap_or(1).unsigned_abs().max(1))));
+    kinds.add(&LAGS, lags).expect("a good entry");
     let kept = Arc::clone(kept);
     let keeps = move |setup: &Setup<'_>| Ok(Worker::frames(Keeps(setup.name.to_owned(), Arc::clone(&kept))));
     kinds.add(&KEEPS, keeps).expect("a good entry");
@@ -221,6 +251,7 @@ fn draw(seed: u64) -> Drawn {
             "blur",
             "delay",
             "every",
+            "lags",
         ]);
         let mut handler = HandlerSpec::new(kind);
         let mut inputs = Vec::new();
@@ -268,10 +299,21 @@ fn draw(seed: u64) -> Drawn {
             "delay" => {
                 let held = chance.below(4);
                 handler = handler.set("frames", held);
+                // Late, but all of them and under their own times.
+                let held = if chance.once_in(3) {
+                    handler = handler.set("keep-times", true);
+                    0
+                } else {
+                    held
+                };
                 let before = &streams[lead].places;
                 let shifted = before.iter().zip(before.iter().skip(held));
                 let places = shifted.map(|(old, now)| Place { frame: old.frame && now.frame, ..*now }).collect();
                 Stream { places, end_ns: streams[lead].end_ns }
+            }
+            "lags" => {
+                handler = handler.set("each", 1 + chance.below(4));
+                streams[lead].clone()
             }
             "every" => {
                 let n = 1 + chance.below(3);
@@ -425,6 +467,28 @@ fn random_graphs_end_by_the_rule_on_the_device_too() {
                 let text = vramp::plan::write_text(&drawn.spec);
                 panic!("seed {seed}, {:?}, fused {fused}: {why}\n{text}", drawn.about);
             }
+        }
+    }
+}
+
+#[test]
+fn a_join_ends_the_same_however_slow_its_inputs_are() {
+    // The second source ends while the group that it is fused into waits for the third.
+    let text = |slow: &str| {
+        format!(
+            "pattern size=8x8 fps=60 frames=100 ! mix name=x until=shortest ! keeps name=k\n\
+             pattern size=8x8 kind=bars fps=30 frames=3 ! mix name=m ! x.b\n\
+             pattern size=8x8 kind=noise fps=25 frames=9{slow} ! m.b"
+        )
+    };
+    for slow in ["", " ! lags each=1"] {
+        let kept = Arc::default();
+        let kinds = kinds(&kept);
+        let spec = vramp::read(&text(slow), kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let drawn = Drawn { spec, about: About::Ends, expected: BTreeMap::new(), error: None };
+        for fused in [true, false] {
+            let frames: Vec<_> = (0..5).map(|_| run(&drawn, fused, 2, None).kept["k"].len()).collect();
+            assert_eq!(frames, [5; 5], "fused {fused}{slow}");
         }
     }
 }

@@ -137,10 +137,10 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
             "mix" => node(Box::<Pair>::default(), 2, 1),
             "null" => node(Box::new(Take { last: None, taken: Arc::clone(&taken) }), 1, 0),
             "delay" => {
-                let held = node(pass(0), 1, 1).pacing(number(handler, "frames").unwrap_or(1) as usize, 1);
-                if keeps_times(handler) { held } else { held.shifting() }
+                let held = number(handler, "frames").unwrap_or(1) as usize;
+                node(pass(0), 1, 1).delaying(held, keeps_times(handler))
             }
-            "every" => node(pass(0), 1, 1).pacing(0, number(handler, "n").unwrap_or(1)),
+            "every" => node(pass(0), 1, 1).every(number(handler, "n").unwrap_or(1)),
             // In these tests, the handler that fails now and then.
             "invert" => node(pass(7), 1, 1),
             _ => node(pass(0), 1, 1),

@@ -403,6 +403,24 @@ fn an_input_that_has_lost_nothing_costs_no_frame() {
 }
 
 #[test]
+fn a_lost_picture_after_a_delay_is_not_replaced_by_an_older_one() {
+    let text = "pattern kind=noise size=16x12 frames=60 label=false name=a ! mix name=m mode=difference amount=1 ! keeps; \
+                a. ! blur ! delay 3 ! m.b";
+    let truth = truth(text);
+    for losses in [&[20, 40][..], &[7], &[31, 33, 50]] {
+        let bench = bench();
+        let outcome = bench.run(text, |session| {
+            let placed = [("a", Space::Cpu), ("blur0", Space::Gpu), ("delay0", Space::Cpu), ("m", Space::Cpu)];
+            let session = placed.into_iter().fold(session, |session, (name, space)| session.place(name, space));
+            session.fusion(false).lose_device_at(losses)
+        });
+        let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
+        is_right(text, &bench.kept(), &truth);
+        assert_eq!(report.recoveries.len(), losses.len());
+    }
+}
+
+#[test]
 fn whatever_the_graph_and_whenever_the_loss_no_wrong_frame_arrives() {
     let noise = |frames: u32, name: &str, seed: u32| {
         format!("pattern kind=noise size=16x12 frames={frames} label=false seed={seed} name={name}")
@@ -416,6 +434,7 @@ fn whatever_the_graph_and_whenever_the_loss_no_wrong_frame_arrives() {
         format!("{a} ! blur ! keeps name=k; a. ! invert ! flip axis=h ! keeps name=l"),
         format!("{a} ! blur ! mix name=m ! keeps; a. ! invert ! m.b"),
         format!("{a} ! delay 3 ! mix name=m ! keeps; a. ! blur ! m.b"),
+        format!("{a} ! mix name=m mode=difference amount=1 ! keeps; a. ! blur ! delay 3 ! m.b"),
         format!("{a} ! mix name=m ! blur ! keeps; {b} ! blur ! m.b"),
         format!("{a} ! mix name=m ! keeps; {b} ! every 4 ! blur ! m.b"),
         format!("{a} ! mix name=m mode=difference ! keeps; {b} ! convert rgb8 ! convert rgba8 ! m.b"),

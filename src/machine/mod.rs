@@ -15,6 +15,7 @@ pub use readings::Readings;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use vramp_gpu::{Adapter, AdapterKind, Choice, Chosen, Device, OpenError, Reading};
 use vramp_plan::{Figure, Limits, Origin, Profile};
@@ -71,11 +72,12 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     };
     let mut profile = Profile::shipped(class).expect("every class ships, tests/shipped.rs");
     if let Some(bytes) = readings::host_memory_bytes() {
-        let has = Figure { value: bytes as f64, origin: Origin::From("the machine".to_owned()) };
-        if let (Some(AdapterKind::Software), Some(gpu)) = (adapter.map(|adapter| adapter.kind), &mut profile.gpu) {
-            gpu.memory_bytes = has.clone();
-        }
-        profile.cpu.memory_bytes = has;
+        profile.cpu.memory_bytes = Figure { value: bytes as f64, origin: Origin::From("the machine".to_owned()) };
+    }
+    // A class is a guess: it must not refuse what the adapter can hold. NVIDIA's library takes too long for that.
+    let asked = adapter.filter(|adapter| adapter.vendor != readings::NVIDIA);
+    if let (Some(bytes), Some(gpu)) = (asked.and_then(memory_bytes), &mut profile.gpu) {
+        gpu.memory_bytes = Figure { value: bytes as f64, origin: Origin::From("the adapter".to_owned()) };
     }
     if let (Some(adapter), Some(gpu)) = (adapter, &mut profile.gpu) {
         let own = |value: u64| Figure { value: value as f64, origin: Origin::From("the adapter".to_owned()) };
@@ -90,12 +92,15 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     profile
 }
 
-/// The same figures with the memory that an adapter really has, where that is known and more than they say: a class is a
-/// guess, and must not refuse what the machine can hold. None where nothing changes. May take a tenth of a second.
+/// The memory of an adapter, where it can be read. What has to be counted over a time is not waited for.
+fn memory_bytes(adapter: &Adapter) -> Option<u64> {
+    Readings::of_this_machine().waiting(|| Duration::ZERO).read(adapter).memory_bytes.value()
+}
+
+/// The same figures with the memory that an adapter really has, if that is known and more than they say; none otherwise.
 pub(crate) fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Option<Profile> {
     let gpu = profile.gpu.as_mut()?;
-    let reading = Readings::of_this_machine().read(adapter);
-    let bytes = reading.memory_bytes.value().filter(|bytes| *bytes > gpu.memory_bytes.whole())?;
+    let bytes = memory_bytes(adapter).filter(|bytes| *bytes > gpu.memory_bytes.whole())?;
     gpu.memory_bytes = Figure { value: bytes as f64, origin: Origin::From("the adapter".to_owned()) };
     Some(profile)
 }
@@ -123,6 +128,27 @@ mod tests {
     use vramp_gpu::Known;
 
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_class_does_not_refuse_what_the_machine_can_hold() {
+        let text = std::fs::read_to_string("/proc/meminfo").expect("Linux has it");
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("it tells the memory");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        assert_eq!(figures_of(None).cpu.memory_bytes.whole(), kib << 10);
+        let shipped = Profile::shipped("software").expect("it ships");
+        // Half of the memory in one delay, whatever the class says.
+        let frames = (kib << 10) / 2 / (4096 * 2160 * 4);
+        let text = format!("pattern size=4096x2160 ! delay {frames} ! null");
+        let kinds = crate::kinds();
+        let spec = crate::read(&text, kinds.catalog()).expect("it reads");
+        let graph = vramp_plan::Graph::check(&spec, kinds.catalog(), &crate::FileProbe).expect("it checks");
+        let session = crate::Session::of(&graph, &kinds).only(vramp_plan::Space::Cpu);
+        session.plan().expect("the machine has the memory");
+        if kib << 11 > shipped.cpu.memory_bytes.whole() * 4 {
+            assert!(session.profile(shipped).plan().is_err(), "figures that were given count as they are");
+        }
+    }
 
     #[test]
     fn an_adapter_is_read_once_wherever_it_stands_in_a_list() {

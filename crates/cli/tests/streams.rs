@@ -157,7 +157,11 @@ fn words_reach_a_standard_error_that_does_not_block() {
     command.stderr(writer);
     let mut child = command.spawn().unwrap();
     drop(command);
-    std::thread::sleep(Duration::from_millis(300));
+    // The words are twice as long as a pipe: they fill it and have to wait.
+    while rustix::io::ioctl_fionread(&reader).unwrap() < 60_000 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before the pipe was full");
+        std::thread::sleep(Duration::from_millis(2));
+    }
     let mut words = String::new();
     reader.read_to_string(&mut words).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));

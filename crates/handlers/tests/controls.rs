@@ -39,9 +39,9 @@ fn node(name: &str, settings: &Settings) -> Node {
     let Worker::Frames(handler) = make(&setup).unwrap_or_else(|error| panic!("{name}: {error}")) else {
         panic!("{name} works on whole frames");
     };
-    let (delay, every) = (entry.delay.under(settings), entry.every.under(settings));
-    let node = Node::new(name, handler, 1, entry.outputs.len()).pacing(delay as usize, u64::from(every));
-    if entry.latency(settings) == 0 { node.shifting() } else { node }
+    Node::new(name, handler, 1, entry.outputs.len())
+        .delaying(entry.delay.under(settings) as usize, entry.keeps_times.under(settings))
+        .every(entry.every.under(settings).into())
 }
 
 fn set(key: &str, value: i64) -> Settings {

@@ -20,9 +20,7 @@ use vramp_plan::{Format, Rate, Shader, Size, Space, Variant, Variants};
 
 use crate::bands::{bands, plane_bands};
 use crate::frame::{Frame, Meta, Yuv};
-use crate::handler::{
-    Call, DeviceError, Flow, FrameHandler, Given, GivenPlace, HandlerError, Now, Part, PixelHandler, PixelInfo,
-};
+use crate::handler::{Call, DeviceError, Flow, FrameHandler, GivenPlace, HandlerError, Now, Part, PixelHandler};
 use crate::joined::Joined;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::monitor::Event;
@@ -456,12 +454,11 @@ impl FrameHandler for Group {
     }
 
     fn has_ended(&mut self, now: &Now) -> bool {
-        let Some(member) = self.members.first_mut() else { return false };
-        let size = self.ports.size;
-        self.params.begin(&self.layout, size, size, now.number);
-        let info = PixelInfo { now: *now, size, source: size, rate: self.rate, yuv: Yuv::default() };
-        let mut give = Given { params: &mut self.params, places: &self.places[..member.parts], next: 0 };
-        matches!(member.handler.frame(&info, &mut give), Ok(Flow::Ended))
+        self.peek(*now)
+    }
+
+    fn forget_failure(&mut self) {
+        self.failed = None;
     }
 }
 

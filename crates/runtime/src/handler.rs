@@ -255,7 +255,12 @@ pub trait FrameHandler: Send {
         0
     }
 
-    /// Whether a call at this time would say that there will be no more. Asked of sources with inputs, before they end.
+    /// Forgets which member failed, before something else fails in its name.
+    #[doc(hidden)]
+    fn forget_failure(&mut self) {}
+
+    /// Whether a call at this time would say that there will be no more. Asked of sources with inputs before that call, at
+    /// most as often as they wait; the call then goes on with what was found out.
     #[doc(hidden)]
     fn has_ended(&mut self, now: &Now) -> bool {
         let _ = now;

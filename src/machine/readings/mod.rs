@@ -30,7 +30,7 @@ use usage::Usage;
 /// Time between two readings of what only counts up. The CPU's times have a resolution of 10 ms.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-const NVIDIA: u32 = 0x10de;
+pub(super) const NVIDIA: u32 = 0x10de;
 
 /// Where readings are taken.
 #[derive(Clone)]

@@ -140,7 +140,7 @@ pub(crate) fn conclude(args: &RunArgs, outcome: Outcome, timeline: Timeline, int
     // Also when quiet: it is the only word on where the frames are.
     for KeptPartial { handler, path, instead_of } in &report.partial_files {
         page::warning(&format!(
-            "{handler}: the run did not end by itself, so `{instead_of}` stays as it was; the frames so far are in `{path}`"
+            "{handler}: the run failed or was interrupted; `{instead_of}` was not replaced, and the frames so far are in `{path}`"
         ));
     }
     let ended = match error {

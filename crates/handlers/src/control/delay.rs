@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry {
             ValueType::Bool,
             "false",
             Liveness::Fixed,
-            "whether frames leave that much later under their own times, all of them, instead of under the time of now",
+            "frames keep their own times and leave that many frames later",
         ),
     ],
     bare: Some("frames"),

@@ -45,7 +45,7 @@ fn touched(_: &catalog::Settings, _: Size, frame: Size) -> f64 {
 }
 
 /// The picture lies in one binding of the device, and every device binds 128 MiB.
-const MOST_PIXELS: u64 = 32 << 20;
+pub(crate) const MOST_PIXELS: u64 = 32 << 20;
 
 #[derive(Debug)]
 struct Overlay {

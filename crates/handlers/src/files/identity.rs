@@ -59,7 +59,12 @@ pub(super) fn at(path: &Path) -> Option<Found> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let place = behind_links(path)?;
             let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let place = fs::canonicalize(folder).ok()?.join(place.file_name()?);
+            let mut name = place.file_name()?.to_owned();
+            if cfg!(any(windows, target_os = "macos")) {
+                // Their disks usually take both for one file; refusing one too many is the lesser mistake.
+                name.make_ascii_lowercase();
+            }
+            let place = fs::canonicalize(folder).ok()?.join(name);
             Some(Found { identity: Identity::Path(place), kind: Kind::File })
         }
         Err(_) => None,

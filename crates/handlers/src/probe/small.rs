@@ -24,7 +24,8 @@ pub(super) fn bytes(entry: &Entry, settings: &Settings) -> Option<u64> {
     match entry.name {
         name if name == overlay::ENTRY.name => {
             let size = imagesize::size(path).ok()?;
-            Some(4 * (size.width as u64).checked_mul(size.height as u64)?)
+            let pixels = (size.width as u64).checked_mul(size.height as u64)?;
+            (pixels <= overlay::MOST_PIXELS).then_some(4 * pixels)
         }
         name if name == lut::ENTRY.name => cube_bytes(path),
         _ => None,
@@ -34,6 +35,9 @@ pub(super) fn bytes(entry: &Entry, settings: &Settings) -> Option<u64> {
 /// Of a .cube file: none of its small data if it has curves only.
 fn cube_bytes(path: &Path) -> Option<u64> {
     let mut lines = BufReader::new(File::open(path).ok()?.take(MOST_HEADER_BYTES)).lines();
-    let said = lines.find_map(|line| line.ok()?.trim().strip_prefix("LUT_3D_SIZE")?.trim().parse().ok());
+    let said = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .find_map(|line| line.trim().strip_prefix("LUT_3D_SIZE")?.trim().parse().ok());
     Some(said.map_or(0, cube::small_bytes))
 }

@@ -24,7 +24,7 @@ pub(super) const PARTIAL: Setting = defaults(
     ValueType::Choice(&["beside", REPLACE]),
     "beside",
     Liveness::Fixed,
-    "where frames go that replace an older file if the run fails or is interrupted: beside it, or replace it anyway",
+    "what happens to an unfinished file if an older one exists: kept beside the older one, or it replaces that",
 );
 
 const REPLACE: &str = "replace";

@@ -3,8 +3,8 @@
 //! Owns which files come when, and the memory of the last one where it comes again and again.
 //! Does not decode by itself; the size of the first file is found by probing.
 //!
-//! Always: files come in the order of their names, numbers in them counted as numbers; each frame has the size of its own picture; a GIF gives all of its
-//! frames, at the rate that was set and not at its own.
+//! Always: files come in the order of their names, numbers in them counted as numbers; each frame has the size of its own
+//! picture; a GIF gives all of its frames, at the rate that was set and not at its own.
 
 use std::fs;
 use std::io::Read;
@@ -179,10 +179,12 @@ impl Image {
             decode(&mut frame.fill().expect("a frame that was just lent has one holder"))
         })?;
         if self.settings.again && files.len() == 1 {
+            // Without memory for a copy the file is decoded again.
             let mut pixels = Vec::new();
-            NoMemory::reserve(&mut pixels, frame.bytes().len())?;
-            pixels.extend_from_slice(&frame.bytes());
-            *kept = Some((frame.meta().size, pixels));
+            if NoMemory::reserve(&mut pixels, frame.bytes().len()).is_ok() {
+                pixels.extend_from_slice(&frame.bytes());
+                *kept = Some((frame.meta().size, pixels));
+            }
         }
         Ok(Some(frame))
     }

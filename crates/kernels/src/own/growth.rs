@@ -384,10 +384,7 @@ mod tests {
 }}\n"
                 );
                 let whole = judged(&kernel, |_, _| Ok(()));
-                for (kind, text, outcome) in
-                    [("pixel", &pixel, read(&pixel)), ("kernel", &kernel, read(&kernel)), ("tensor", &kernel, whole)]
-                {
-                    let _ = text;
+                for (kind, outcome) in [("pixel", read(&pixel)), ("kernel", read(&kernel)), ("tensor", whole)] {
                     // A leaf has some twenty operations, and a call of it some more.
                     match outcome {
                         Ok(()) => assert!(leaves < 20_000, "{kind}, {name}, {depth}: {leaves} leaves were let through"),

@@ -336,7 +336,7 @@ impl<'a> Count<'a> {
         for nodes in &self.lanes.units {
             let reads = |at: &&usize| self.spaces[**at] == Space::Gpu && self.net.nodes[**at].entry.small.is_some();
             if nodes.iter().any(|at| reads(&at)) {
-                let bytes: u64 = nodes.iter().map(|at| self.net.small_bytes(*at)).sum();
+                let bytes: u64 = nodes.iter().fold(0, |sum, at| sum.saturating_add(self.net.small_bytes(*at)));
                 let name = &self.net.nodes[nodes[0]].name;
                 self.gpu.add(1, blocks(bytes.max(1)), || format!("{bytes} bytes of small data of {name}"));
             }

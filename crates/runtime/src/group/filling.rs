@@ -8,8 +8,9 @@
 use smallvec::SmallVec;
 use vramp_plan::{Format, Size};
 
+use crate::failure::catch;
 use crate::frame::{Frame, Meta, Yuv};
-use crate::handler::{Call, Flow, Given, HandlerError, PixelInfo};
+use crate::handler::{Call, Flow, Given, HandlerError, Now, PixelInfo};
 
 use super::{Group, NOTHING_YET, Side};
 
@@ -28,6 +29,26 @@ pub(super) struct Filling {
 }
 
 impl Group {
+    /// Asks a generator for its parameters ahead of its call, which then goes on with the next member; whether it has ended.
+    pub(super) fn peek(&mut self, now: Now) -> bool {
+        if self.filling.is_some_and(|filling| filling.number == now.number) {
+            return false;
+        }
+        let size = self.members.iter().fold(self.ports.size, |size, member| member.handler.size(size));
+        self.params.begin(&self.layout, size, self.ports.size, now.number);
+        self.fields = None;
+        let sizes = (self.ports.size, size);
+        let here = self.ports.size;
+        let filling = Filling { number: now.number, sizes, member: 0, part: 0, here, yuv: Yuv::default() };
+        match self.fill_member(filling, now) {
+            Ok(Ok(filling)) => self.filling = Some(filling),
+            Ok(Err(Flow::Ended)) => return true,
+            // The call asks again.
+            Ok(Err(Flow::Produced | Flow::Filtered)) | Err(_) => self.filling = None,
+        }
+        false
+    }
+
     /// Begins a frame: its sizes, and room for its parameters.
     fn begin_filling(&mut self, call: &Call<'_>) -> Result<Filling, HandlerError> {
         let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
@@ -53,27 +74,42 @@ impl Group {
             None => self.begin_filling(call)?,
         };
         while filling.member < self.members.len() {
-            self.filling = Some(filling);
             self.failed = Some(filling.member);
+            self.filling = Some(filling);
             self.check_sides(call, &filling)?;
-            let member = &mut self.members[filling.member];
-            let made = member.handler.size(filling.here);
-            let info =
-                PixelInfo { now: call.now(), size: made, source: filling.here, rate: self.rate, yuv: filling.yuv };
-            let places = &self.places[filling.part..filling.part + member.parts];
-            let mut give = Given { params: &mut self.params, places, next: 0 };
-            let flow = member.handler.frame(&info, &mut give)?;
-            if flow != Flow::Produced {
-                return Ok(Err(flow));
-            }
-            debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
-            filling.part += member.parts;
-            filling.here = made;
-            filling.yuv = member.handler.yuv(filling.yuv);
-            filling.member += 1;
+            filling = match self.fill_member(filling, call.now())? {
+                Ok(filling) => filling,
+                Err(flow) => return Ok(Err(flow)),
+            };
         }
         (self.filling, self.failed, self.yuv) = (Some(filling), None, filling.yuv);
         Ok(Ok(filling.sizes))
+    }
+
+    /// Asks the next member for its parameters. One that failed before it gave any is asked again by a repeated call; after
+    /// anything else that call begins anew, since parameters that were given cannot be taken back.
+    fn fill_member(&mut self, mut filling: Filling, now: Now) -> Result<Result<Filling, Flow>, HandlerError> {
+        let member = &mut self.members[filling.member];
+        let made = member.handler.size(filling.here);
+        let info = PixelInfo { now, size: made, source: filling.here, rate: self.rate, yuv: filling.yuv };
+        let places = &self.places[filling.part..filling.part + member.parts];
+        let mut give = Given { params: &mut self.params, places, next: 0 };
+        let flow = match catch(|| member.handler.frame(&info, &mut give)) {
+            Ok(flow) => flow,
+            Err(error) => {
+                self.filling = (give.next == 0).then_some(filling);
+                return Err(error);
+            }
+        };
+        if flow != Flow::Produced {
+            return Ok(Err(flow));
+        }
+        debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
+        filling.part += member.parts;
+        filling.here = made;
+        filling.yuv = member.handler.yuv(filling.yuv);
+        filling.member += 1;
+        Ok(Ok(filling))
     }
 
     /// The pictures that a member's functions read have to be of its size; those of a head may be of any.

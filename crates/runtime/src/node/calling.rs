@@ -40,7 +40,10 @@ impl Node {
 
     fn call_once(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
         if self.handler.computes() {
-            self.raise_late(workplace).inspect_err(|error| self.keep_short_call(now, error))?;
+            self.raise_late(workplace).inspect_err(|error| {
+                self.handler.forget_failure();
+                self.keep_short_call(now, error);
+            })?;
         }
         self.supplied_again = self.inputs.supply(&mut self.given);
         for made in &mut self.made {

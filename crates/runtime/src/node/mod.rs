@@ -21,7 +21,7 @@ use vramp_plan::{Memory, OnError, Size};
 
 use crate::clock::{Clock, Paced, Tick};
 use crate::failure::{Failure, Member, catch};
-use crate::frame::{Frame, Meta};
+use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
 use crate::holding::Holding;
 use crate::inputs::{Inputs, Known};
@@ -66,6 +66,8 @@ pub struct Node {
     input_of: Vec<usize>,
     clock: Option<Clock>,
     pace: Pace,
+    /// The number and the birth of a source's last frame.
+    born: Option<(u64, Birth)>,
     planned: Option<(Size, Replan)>,
     limit: u64,
     finishing: Arc<AtomicBool>,
@@ -235,15 +237,20 @@ impl Node {
         // A generator that others are fused to has inputs too, none of which leads.
         let certain = self.inputs.are_certain(tick.pts_ns);
         let moved = self.inputs.advance(Some(tick.pts_ns));
+        // What is told before the frame is made must not be later than the end: asked first, once for a tick.
+        let past = if certain { self.inputs.end_before(tick.pts_ns) } else { None };
+        if !certain || past.is_some() {
+            let now = self.now_at(&tick, since_start);
+            if catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false) {
+                return self.end(self.last_ns());
+            }
+        }
+        if let Some(end_ns) = past {
+            return self.end(end_ns);
+        }
         if !certain {
             let news = self.pass_on(Known::at(tick.pts_ns - 1));
             return if moved || news { Fired::Moved } else { Fired::Stuck };
-        }
-        if let Some(end_ns) = self.inputs.end_before(tick.pts_ns) {
-            // The source may have ended earlier still, at its last frame.
-            let now = self.now_at(&tick, since_start);
-            let has_ended = catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false);
-            return self.end(if has_ended { end_ns.min(self.last_ns()) } else { end_ns });
         }
         if let Err(starved) = self.set_aside(tick.number, workplace) {
             return starved;
@@ -268,8 +275,11 @@ impl Node {
         self.before_ns.unwrap_or(BEFORE_ALL)
     }
 
+    /// The birth of a frame is measured once, however often its node has to wait for other inputs.
     fn now_at(&mut self, tick: &Tick, since_start: Duration) -> Now {
-        let birth = self.pace.birth(since_start, tick);
+        let known = self.born.filter(|(number, _)| *number == tick.number).map(|(_, birth)| birth);
+        let birth = known.unwrap_or_else(|| self.pace.birth(since_start, tick));
+        self.born = Some((tick.number, birth));
         Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth }
     }
 

@@ -34,9 +34,9 @@ impl Node {
             Slot::Frame { frame, .. } => Some(*frame.meta()),
             Slot::Empty { .. } => None,
         };
+        let (mut count, mut lost) = (0, matches!(slot, Slot::Empty { lost: true, .. }));
         self.count_held(&slot, true);
         self.held.push(slot);
-        let (mut count, mut lost) = (0, false);
         while self.held.places() > self.delay as u64
             && let Some(older) = self.held.pop()
         {

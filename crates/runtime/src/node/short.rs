@@ -154,7 +154,7 @@ impl Node {
         self.memory.short = None;
         if self.memory.again.take().is_some_and(|again| again.frame.is_some()) {
             self.counts.held -= 1;
-            self.counts.filtered += 1;
+            self.count_filtered();
         }
     }
 }

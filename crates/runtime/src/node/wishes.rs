@@ -40,6 +40,7 @@ impl Node {
             input_of: vec![0; inputs],
             clock: None,
             pace: Pace::default(),
+            born: None,
             planned: None,
             limit: u64::MAX,
             finishing: Arc::default(),
@@ -130,19 +131,21 @@ impl Node {
         self
     }
 
-    /// Holds back this many places, and lets one in `every` pass. What is held leaves under its own time.
+    /// Holds back this many places. What is held leaves under the number and time of the frame that pushes it out, an older
+    /// picture now; or, if it keeps its times, late under its own.
     #[must_use]
-    pub fn pacing(mut self, delay: usize, every: u64) -> Node {
-        (self.delay, self.every) = (delay, every.max(1));
-        self.is_simple &= delay == 0 && self.every == 1;
-        self.held.reserve(delay);
+    pub fn delaying(mut self, places: usize, keeps_times: bool) -> Node {
+        (self.delay, self.shifts) = (places, places > 0 && !keeps_times);
+        self.is_simple &= places == 0;
+        self.held.reserve(places);
         self
     }
 
-    /// What is held back leaves under the number and time of the frame that pushes it out: an older picture now.
+    /// Lets one place in this many pass.
     #[must_use]
-    pub fn shifting(mut self) -> Node {
-        self.shifts = self.delay > 0;
+    pub fn every(mut self, places: u64) -> Node {
+        self.every = places.max(1);
+        self.is_simple &= self.every == 1;
         self
     }
 

@@ -373,7 +373,7 @@ async fn make_node(
                     .collect(),
                 size: size(coming.or(planned[first].outputs.first().and_then(Option::as_ref)))
                     .unwrap_or(Size { width: 1, height: 1 }),
-                small_bytes: unit.handlers.iter().map(|at| plan.handlers[*at].small_bytes).sum(),
+                small_bytes: unit.handlers.iter().fold(0, |sum, at| plan.handlers[*at].small_bytes.saturating_add(sum)),
             };
             let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
             let group = Group::fuse(&names.join("+"), pixels, planned[last].rate(), ports);
@@ -398,10 +398,9 @@ async fn make_node(
         node = node.ends_with(input);
     }
     let (entry, settings) = (planned[first].entry, &planned[first].settings);
-    node = node.pacing(entry.delay.under(settings) as usize, u64::from(entry.every.under(settings).max(1)));
-    if entry.latency(settings) == 0 {
-        node = node.shifting();
-    }
+    node = node
+        .delaying(entry.delay.under(settings) as usize, entry.keeps_times.under(settings))
+        .every(entry.every.under(settings).into());
     if planned[first].is_source() {
         node = source(wishes, &planned[first], node, stop, replanned);
         let content = planned[first].outputs.iter().flatten().find_map(Content::frame);

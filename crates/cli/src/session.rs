@@ -151,6 +151,10 @@ pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, Failure> {
         return shipped(class);
     }
     let path = Path::new(word);
+    if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let name = path.display();
+        return Err(Failure::Wrong(anyhow!("--profile {name}: it is a pipe or a device; give a file")));
+    }
     let text = read_file(path)?;
     Profile::read(&path.display().to_string(), &text).map_err(|error| Failure::Wrong(error.into()))
 }

@@ -272,7 +272,7 @@ fn an_interrupted_run_leaves_an_older_file_and_says_where_its_own_is() {
     for beside in ["clip.partial.y4m", "clip.partial-2.y4m"] {
         let run = ends_with(130, interrupted(&dir, &args));
         assert!(
-            run.err.contains(&format!("`clip.y4m` stays as it was; the frames so far are in `{beside}`")),
+            run.err.contains(&format!("`clip.y4m` was not replaced, and the frames so far are in `{beside}`")),
             "{}",
             run.err
         );
@@ -304,7 +304,7 @@ fn a_failed_run_leaves_an_older_file_and_a_finished_one_replaces_it() {
     assert_eq!(fs::read(dir.join("clip")).unwrap(), b"0123456789abcdef".repeat(2), "nothing was there");
     fs::write(dir.join("clip"), "old").unwrap();
     let run = ends_with(1, vramp_in(&dir, &[&fails[..], &["-q"]].concat()));
-    assert!(run.err.contains("`clip` stays as it was; the frames so far are in `clip.partial`"), "{}", run.err);
+    assert!(run.err.contains("`clip` was not replaced, and the frames so far are in `clip.partial`"), "{}", run.err);
     assert_eq!(fs::read(dir.join("clip")).unwrap(), b"old");
     assert_eq!(fs::read(dir.join("clip.partial")).unwrap(), b"0123456789abcdef".repeat(2));
     // What a failed handler leaves out is not a failed run.

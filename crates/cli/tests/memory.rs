@@ -48,8 +48,16 @@ fn pictures(dir: &Path, side: u32) -> Vec<String> {
     made
 }
 
-const FILTERS: [&str; 7] =
-    ["identity", "blur 3", "invert ! rotate 90", "resize 640x480", "delay 2", "waveform kind=luma", "convert i420"];
+const FILTERS: [&str; 8] = [
+    "identity",
+    "blur 3",
+    "invert ! rotate 90",
+    "resize 640x480",
+    "resize scale=1.5 filter=lanczos",
+    "delay 2",
+    "waveform kind=luma",
+    "convert i420",
+];
 
 #[test]
 fn no_pipeline_is_ended_by_a_signal_however_little_memory_there_is() {
@@ -78,6 +86,34 @@ fn no_pipeline_is_ended_by_a_signal_however_little_memory_there_is() {
         }
     }
     assert!(failed > 10 && done > 10, "{failed} failed and {done} did not: the limits try nothing");
+}
+
+#[test]
+fn frames_leave_memory_for_what_is_small() {
+    let dir = dir("memory_spare");
+    for (side, kib) in [(2500, 200_000), (3500, 300_000), (4000, 300_000)] {
+        let out = dir.join("out.y4m");
+        let text = format!(
+            "pattern size={side}x{side} frames=3 ! resize scale=1.5 filter=lanczos ! y4m path=\"{}\"",
+            out.display()
+        );
+        for _ in 0..5 {
+            let run = limited(kib, &["run", &text, "--cpu", "-q", "--threads", "2"]);
+            assert!(matches!(run.code, Some(0 | 1)), "{kib} KiB, {side}: {:?}: {}", run.code, run.err);
+        }
+    }
+}
+
+#[test]
+fn without_threads_nothing_is_opened() {
+    let dir = dir("memory_threads");
+    let text = format!("pattern size=8x8 frames=3 ! raw path=\"{}\"", dir.join("o.raw").display());
+    let run = limited(150_000, &["run", &text, "--cpu", "-q", "--threads", "64"]);
+    if run.code != Some(0) {
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        assert!(run.err.contains("thread"), "{}", run.err);
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "nothing half-written is left behind");
+    }
 }
 
 #[test]
@@ -118,9 +154,10 @@ fn a_picture_without_memory_is_an_error_of_its_frame_and_the_next_one_is_made() 
 fn a_stream_waits_for_frames_that_come_back_where_the_system_has_no_more() {
     let dir = dir("memory_waits");
     let out = dir.join("out.raw");
-    // Two frames of 64 MB fit, and the plan would like more.
-    let text = format!("pattern kind=solid size=4000x4000 frames=6 ! raw path=\"{}\"", out.display());
-    let run = limited(330_000, &["run", &text, "--cpu", "-q"]);
+    // A few frames of 64 MB fit, and the plan would like more.
+    let text =
+        format!("pattern kind=solid size=4000x4000 frames=6 !{{lossless depth=12}} raw path=\"{}\"", out.display());
+    let run = limited(650_000, &["run", &text, "--cpu", "-q"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(std::fs::metadata(&out).unwrap().len(), 6 * 4 * 4000 * 4000);
 }

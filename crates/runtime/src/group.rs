@@ -24,7 +24,6 @@ use crate::handler::{Call, DeviceError, Flow, FrameHandler, GivenPlace, HandlerE
 use crate::joined::Joined;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::monitor::Event;
-use crate::no_memory::NoMemory;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::renewing::Renewing;
 use crate::survey::survey;
@@ -296,10 +295,6 @@ impl Group {
                 Some((made, kept))
             }
         };
-        if on_device.is_none() && self.fitted != Some(sizes) {
-            NoMemory::probe(self.scratch_bytes(call.workplace.thread_count(), sizes))?;
-            self.fitted = Some(sizes);
-        }
         let port = self.ports.source;
         // Editing twice would not be the same; everything else can be computed again.
         let in_place = call.workplace.times() == 1

@@ -34,12 +34,12 @@ const HUGE_PAGE: usize = 2 << 20;
 impl HostMemory {
     /// As many zeros.
     pub(crate) fn zeroed(len: usize) -> Result<HostMemory, NoMemory> {
+        // Looked for first: zeros then come untouched from the system.
+        NoMemory::probe(len as u64)?;
         #[cfg(target_os = "linux")]
         if let Some(huge) = huge(len) {
             return Ok(HostMemory(huge));
         }
-        // Zeros that the system gives untouched, after a look whether it has them.
-        NoMemory::probe(len as u64)?;
         Ok(HostMemory(Bytes::Small(vec![0; len].into_boxed_slice())))
     }
 }

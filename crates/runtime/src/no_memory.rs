@@ -17,6 +17,12 @@ pub struct NoMemory {
     pub needed_bytes: u64,
 }
 
+/// What a picture leaves over, so that small things which cannot fail one by one still find memory.
+const SPARE_BYTES: usize = 32 << 20;
+
+/// Less than this is not looked for first.
+const LARGE_BYTES: u64 = 1 << 20;
+
 impl NoMemory {
     /// Makes a list this long, with copies of `value` for what is new.
     pub fn resize<T: Clone>(list: &mut Vec<T>, length: usize, value: T) -> Result<(), NoMemory> {
@@ -27,14 +33,17 @@ impl NoMemory {
 
     /// Makes room for so many more.
     pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
-        list.try_reserve_exact(more).map_err(|_| {
-            let needed = list.len().saturating_add(more).saturating_mul(size_of::<T>());
-            NoMemory { needed_bytes: needed as u64 }
-        })
+        let whole = list.len().saturating_add(more).saturating_mul(size_of::<T>());
+        let no_memory = NoMemory { needed_bytes: whole as u64 };
+        let bytes = more.saturating_mul(size_of::<T>()) as u64;
+        if bytes >= LARGE_BYTES && list.capacity() - list.len() < more {
+            NoMemory::probe(bytes).map_err(|_| no_memory)?;
+        }
+        list.try_reserve_exact(more).map_err(|_| no_memory)
     }
 
-    /// Looks whether this much could be had in one piece, and gives it back: for libraries that end the program where
-    /// they get none. Memory that is only asked for and not touched takes microseconds.
+    /// Looks whether this much could be had in one piece with something to spare, and gives it back: for libraries that end
+    /// the program if they get none. Memory that is only asked for and not touched takes microseconds.
     pub fn probe(bytes: u64) -> Result<(), NoMemory> {
         // There memory that was asked for once is kept for good.
         if cfg!(target_arch = "wasm32") {
@@ -43,7 +52,7 @@ impl NoMemory {
         let no_memory = NoMemory { needed_bytes: bytes };
         let bytes = usize::try_from(bytes).map_err(|_| no_memory)?;
         let mut room: Vec<u8> = Vec::new();
-        room.try_reserve_exact(bytes).map_err(|_| no_memory)?;
+        room.try_reserve_exact(bytes.saturating_add(SPARE_BYTES)).map_err(|_| no_memory)?;
         // Asked for and given back in one function, it could be left out by the compiler.
         std::hint::black_box(&mut room);
         Ok(())

@@ -51,7 +51,7 @@ pub enum PoolError {
         lent: u64,
     },
     /// The system has none now. Frames that are given back help.
-    #[error("{needed} bytes of host memory are needed, and the system does not give them while {lent} frames are held")]
+    #[error("{needed} bytes of host memory are needed, and the system does not give them; frames held: {lent}")]
     Scarce {
         /// Bytes asked for.
         needed: u64,

@@ -11,6 +11,7 @@ use vramp_plan::{Format, Size};
 use crate::failure::catch;
 use crate::frame::{Frame, Meta, Yuv};
 use crate::handler::{Call, Flow, Given, HandlerError, Now, PixelInfo};
+use crate::no_memory::NoMemory;
 
 use super::{Group, NOTHING_YET, Side};
 
@@ -60,6 +61,11 @@ impl Group {
         self.check_format(coming)?;
         self.tell_pictures(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
+        // Before members make their tables: those and rows of threads are allocated in ways that cannot fail.
+        if self.kernels.is_none() && self.fitted != Some((source, size)) {
+            NoMemory::probe(self.scratch_bytes(call.workplace.thread_count(), (source, size)))?;
+            self.fitted = Some((source, size));
+        }
         self.params.begin(&self.layout, size, source, call.now().number);
         let yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
         Ok(Filling { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })

@@ -199,30 +199,40 @@ impl Pipeline {
 
     /// Gives every lane its thread. Lanes that compute on the host run inside a pool of threads, so that each can
     /// spread its rows over all of them.
+    ///
+    /// No lane begins before all threads are there: without them nothing has been opened that would be left behind.
     fn spawn(&mut self, started: Instant) -> Result<Receiver<Back>, PrepareError> {
         let (send, back) = channel();
-        let mut computing = Vec::new();
+        let (mut computing, mut begin) = (Vec::new(), Vec::new());
+        let mut thread = |name: String, count: usize, work: Box<dyn FnOnce() + Send>| {
+            let (go, wait) = channel::<()>();
+            begin.push(go);
+            let spawned = thread::Builder::new().name(name).spawn(move || {
+                if wait.recv().is_ok() {
+                    work();
+                }
+            });
+            spawned.map(drop).map_err(|problem| PrepareError::Threads { count, problem: problem.to_string() })
+        };
         for (number, lane) in self.lanes.drain(..).enumerate() {
             if lane.computes() && self.threads > 1 {
                 computing.push((number, lane));
                 continue;
             }
             let (send, stop) = (send.clone(), self.stop.clone());
-            let named = thread::Builder::new().name(format!("vramp lane {number}"));
-            let spawned = named.spawn(move || work(number, lane, started, &stop, &send));
-            spawned.map_err(|problem| PrepareError::Threads { count: 1, problem: problem.to_string() })?;
+            let work = Box::new(move || work(number, lane, started, &stop, &send));
+            thread(format!("vramp lane {number}"), 1, work)?;
         }
         if !computing.is_empty() {
             // The device's lane is there only in case that its device is lost: nobody else's threads are taken for it.
             let on_device = computing.iter().filter(|(_, lane)| lane.may_leave()).count();
             let count = self.threads.max(computing.len() - on_device) + on_device;
-            let problem = |problem: String| PrepareError::Threads { count, problem };
             let pool = rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|at| format!("vramp rows {at}"));
-            let pool = pool.build().map_err(|error| problem(error.to_string()))?;
+            let pool = pool.build().map_err(|error| PrepareError::Threads { count, problem: error.to_string() })?;
             let stop = self.stop.clone();
             let lanes: Vec<Mutex<Option<(usize, Lane)>>> =
                 computing.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
-            let spawned = thread::Builder::new().name("vramp rows".to_owned()).spawn(move || {
+            let work = Box::new(move || {
                 // Every thread of the pool is asked; the first ones get a lane each and keep it, the others are there
                 // for rows. Handing lanes out as jobs would let a lane that waits for rows pick up another lane.
                 pool.broadcast(|context| {
@@ -233,7 +243,10 @@ impl Pipeline {
                     }
                 });
             });
-            spawned.map_err(|error| problem(error.to_string()))?;
+            thread("vramp rows".to_owned(), count, work)?;
+        }
+        for go in begin {
+            go.send(()).expect("a thread waits for this before anything else");
         }
         Ok(back)
     }

@@ -36,7 +36,7 @@ impl NoMemory {
         let whole = list.len().saturating_add(more).saturating_mul(size_of::<T>());
         let no_memory = NoMemory { needed_bytes: whole as u64 };
         let bytes = more.saturating_mul(size_of::<T>()) as u64;
-        if bytes >= LARGE_BYTES && list.capacity() - list.len() < more {
+        if list.capacity() - list.len() < more {
             NoMemory::probe(bytes).map_err(|_| no_memory)?;
         }
         list.try_reserve_exact(more).map_err(|_| no_memory)
@@ -45,8 +45,8 @@ impl NoMemory {
     /// Looks whether this much could be had in one piece with something to spare, and gives it back: for libraries that end
     /// the program if they get none. Memory that is only asked for and not touched takes microseconds.
     pub fn probe(bytes: u64) -> Result<(), NoMemory> {
-        // There memory that was asked for once is kept for good.
-        if cfg!(target_arch = "wasm32") {
+        // What is small is what the rest is spared for. On the web, memory that was asked for once is kept for good.
+        if bytes < LARGE_BYTES || cfg!(target_arch = "wasm32") {
             return Ok(());
         }
         let no_memory = NoMemory { needed_bytes: bytes };

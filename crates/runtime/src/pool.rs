@@ -21,7 +21,7 @@ use crate::no_memory::NoMemory;
 const KEEP_EACH: usize = 10;
 
 /// What is left to everything else where memory for frames is made ahead.
-const HEADROOM_BYTES: u64 = 128 << 20;
+const HEADROOM_BYTES: u64 = 512 << 20;
 
 /// Lends memory for frames. Clones lend from the same memory, each in the name of whom it serves.
 #[derive(Debug, Clone)]

@@ -84,7 +84,7 @@ impl OnDevice {
                 if whole.writes_first() {
                     bound.reverse();
                 }
-                // It may leave pixels out, and what another frame left there is nobody's business.
+                // Cleared, so that no pixels of an earlier frame show through where it leaves some out.
                 made.buffer().into_iter().for_each(|buffer| desk.recording.zero(buffer));
             }
             desk.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::handler::DeviceError;
 use crate::lane::{Busy, Lane};
 use crate::monitor::{Event, Progress};
+use crate::no_memory::NoMemory;
 use crate::playing::failure;
 use crate::shortage::{Stall, Verdict};
 
@@ -204,6 +205,10 @@ impl Pipeline {
     fn spawn(&mut self, started: Instant) -> Result<Receiver<Back>, PrepareError> {
         let (send, back) = channel();
         let (mut computing, mut begin) = (Vec::new(), Vec::new());
+        // Looked for before the first thread: one that finds no memory later ends the program.
+        let most = self.lanes.len() + self.threads + 1;
+        let stacks = NoMemory::probe(most as u64 * STACK_BYTES);
+        stacks.map_err(|problem| PrepareError::Threads { count: most, problem: problem.to_string() })?;
         let mut thread = |name: String, count: usize, work: Box<dyn FnOnce() + Send>| {
             let (go, wait) = channel::<()>();
             begin.push(go);
@@ -251,6 +256,9 @@ impl Pipeline {
         Ok(back)
     }
 }
+
+/// What a thread reserves, with what it allocates before it works.
+const STACK_BYTES: u64 = (2 << 20) + (256 << 10);
 
 fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
     // Started here, since starting may wait for something outside too.

@@ -75,7 +75,7 @@ pub use report::{
     Counted, Dropped, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse, MemoryUse, PerFrame, Recovered,
     Report, Times,
 };
-pub use ring::{Counts, DropReason, Ring, Sent, Slot};
+pub use ring::{BEFORE_ALL, Counts, DropReason, Ring, Sent, Slot};
 pub use shortage::{Holder, OutOfMemory, Shortage};
 pub use trace::{Act, Span, Trace, TrackView};
 pub use transfer::{Download, Upload};

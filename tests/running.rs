@@ -1,5 +1,6 @@
 //! Runs behave: handlers start and stop once, lanes work at the same time, slow frames and seconds are told, batches
-//! share a submit, two runs share nothing, no source runs on without a consumer, and files are neither spoiled nor cut in secret.
+//! share a submit, two runs share nothing, no source runs on without a consumer, and files are neither spoiled nor cut
+//! silently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};

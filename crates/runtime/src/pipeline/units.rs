@@ -83,7 +83,7 @@ pub(super) fn add_ramps(plan: &Plan, planned: &[Planned<'_>], units: &mut Vec<Un
             }
             None => {
                 let order = match ramp.direction {
-                    // In front of the first who wants it, or behind the one who made it.
+                    // Before its first consumer, or after its producer.
                     Direction::Up => ramp.to.iter().map(|to| units[unit_of[to.handler]].order - 1).min().unwrap_or(0),
                     Direction::Down => units[unit_of[ramp.from.handler]].order + 1,
                 };

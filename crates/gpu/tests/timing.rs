@@ -96,16 +96,21 @@ fn stamps_name_every_dispatch_and_the_longer_one_takes_longer() {
     for (device, places) in devices() {
         let mut player = Player::on(&device).timed(Timed::Each).build().unwrap();
         let told = play(&device, &mut player, 10);
+        let (mut short_ns, mut long_ns) = (u64::MAX, u64::MAX);
         for one in &told {
             let of = |act: usize| one.parts.iter().find(|part| part.act == act && part.dispatches == 1);
             match (player.timing(), of(1), of(2)) {
-                // 2,000 rounds per pixel against one.
                 (Some(Timing::Timestamps), Some(short), Some(long)) => {
-                    assert!(long.end_ns - long.begin_ns > short.end_ns - short.begin_ns, "{places:?}: {one:?}");
+                    short_ns = short_ns.min(short.end_ns - short.begin_ns);
+                    long_ns = long_ns.min(long.end_ns - long.begin_ns);
                 }
                 (Some(Timing::Fenced), None, None) => assert!(one.parts.is_empty(), "{one:?}"),
                 other => panic!("{places:?}: {other:?} in {one:?}"),
             }
+        }
+        // 2,000 rounds per pixel against one. A software driver may be interrupted in any one of them, but not in all ten.
+        if player.timing() == Some(Timing::Timestamps) {
+            assert!(long_ns > short_ns, "{places:?}: {told:?}");
         }
     }
 }

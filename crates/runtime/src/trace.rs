@@ -95,7 +95,7 @@ struct Kept<T> {
 #[derive(Debug)]
 struct Links {
     names: Vec<String>,
-    last: Vec<(u64, u64)>,
+    last: Vec<Option<(u64, u64)>>,
     samples: Kept<Sample>,
 }
 
@@ -132,16 +132,17 @@ impl Trace {
     /// Says which links there are.
     pub(crate) fn watch(&self, names: Vec<String>) {
         let mut links = lock(&self.links);
-        links.last = vec![(0, 0); names.len()];
+        links.last = vec![None; names.len()];
         links.names = names;
     }
 
     /// Notes how many frames are in a link and were dropped there, where that has changed.
     pub(crate) fn look(&self, at: Duration, link: usize, queued: u64, dropped: u64) {
         let mut links = lock(&self.links);
-        let (last_queued, last_dropped) = links.last[link];
-        if (queued, dropped) != (last_queued, last_dropped) {
-            links.last[link] = (queued, dropped);
+        let last = links.last[link].replace((queued, dropped));
+        // The first look is noted even if nothing happened yet, so that every link has a line in the viewer.
+        if last != Some((queued, dropped)) {
+            let last_dropped = last.map_or(0, |(_, dropped)| dropped);
             let sample = Sample { at_ns: at.as_nanos() as u64, link, queued, dropped: dropped - last_dropped };
             links.samples.push(sample);
         }

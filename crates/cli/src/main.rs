@@ -38,7 +38,7 @@ use failure::Failure;
 static HEAP: vramp::runtime::CountingAllocator = vramp::runtime::CountingAllocator;
 
 fn main() -> ExitCode {
-    vramp::runtime::hold_reserve();
+    vramp::runtime::share_heap_if_limited();
     quiet_panics_of_handlers();
     let command = Args::parse().command;
     #[cfg(target_os = "linux")]

@@ -57,7 +57,7 @@ pub use handler::{
     Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PartialFile, PixelHandler, PixelInfo,
     Trouble,
 };
-pub use heap::{CountingAllocator, Tally, counted, foreign, hold_reserve, is_counted};
+pub use heap::{CountingAllocator, Tally, counted, foreign, is_counted, share_heap_if_limited};
 pub use host_memory::HostMemory;
 pub use kind::{Kinds, Make, Setup, Worker};
 pub use lane::{Busy, Lane, OnLoss, Reopen, Stepped};

@@ -4,8 +4,6 @@
 //! computed.
 
 // Whether a pipeline may go to another thread is asked of everything that wgpu is made of.
-#![recursion_limit = "256"]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

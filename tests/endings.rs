@@ -20,12 +20,7 @@ use vramp::runtime::{
 };
 use vramp::{FileProbe, Session};
 
-#[allow(dead_code, reason = "shared with the random pipelines, which draw bytes too")]
-mod random {
-    pub mod chance;
-}
-
-use random::chance::Chance;
+use crate::random::chance::Chance;
 
 // ---- handlers
 

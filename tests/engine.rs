@@ -5,8 +5,6 @@
 //! order, and on one thread per lane.
 
 // Whether a lane may go to another thread is asked of everything that wgpu is made of.
-#![recursion_limit = "256"]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use format_made::{Converted, OTHERS, made_up};
-use vramp::runtime::{CountingAllocator, Report};
+use vramp::runtime::Report;
 use vramp::verify::{Options, verify};
 use vramp::{FileProbe, Session, kinds};
 use vramp_gpu::{Device, LimitSet, Player, Recording};
@@ -19,9 +19,6 @@ use vramp_kernels::pixel::{gray, markers, table};
 use vramp_kernels::stored::{Way, of};
 use vramp_plan::catalog::Direction;
 use vramp_plan::{Format, Graph, Plan, Siting, Size, Space};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 /// Nothing waits this long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);

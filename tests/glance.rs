@@ -1,17 +1,12 @@
 //! Looking at a run while it goes on: what is seen is what the report says later, and nobody who works is disturbed.
 
 // Whether a pipeline may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
-#![recursion_limit = "256"]
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use vramp::plan::{Graph, Space};
-use vramp::runtime::{CountingAllocator, Glance, Report};
+use vramp::runtime::{Glance, Report};
 use vramp::{FileProbe, Session};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 /// Runs a pipeline and looks at it all the time; what was seen, and what the report says.
 fn watched(pipeline: &str, space: Space) -> (Vec<Glance>, Glance, Report) {

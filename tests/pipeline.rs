@@ -4,11 +4,8 @@
 
 use vramp::Session;
 use vramp::plan::{Graph, Space};
-use vramp::runtime::{CountingAllocator, Report};
+use vramp::runtime::Report;
 use vramp::{FileProbe, kinds};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> Report {
     let kinds = kinds();

@@ -4,12 +4,10 @@
 //! What fails is shown with its seed and as small as it gets; `VRAMP_SEED=17` runs that seed alone. `cargo xtask long` runs
 //! thousands.
 
-mod random {
-    pub mod chance;
-    pub mod files;
-    pub mod settings;
-    pub mod sketch;
-}
+pub(crate) mod chance;
+mod files;
+mod settings;
+mod sketch;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -28,8 +26,8 @@ use vramp::runtime::{
 use vramp::verify::{Options, VerifyError, verify};
 use vramp::{FileProbe, Session, SessionError, machine};
 
-use random::files::Files;
-use random::sketch::{Drawing, Sketch};
+use files::Files;
+use sketch::{Drawing, Sketch};
 
 /// Frames of each source.
 const FRAMES: u64 = 4;
@@ -167,7 +165,7 @@ fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, kinds: &Kinds, device
             let (small, why_small) = smallest(&sketch, kinds, device);
             panic!(
                 "seed {seed}: {why}\n{}\n\nas small as it gets: {why_small}\n{}\n\nVRAMP_SEED={seed} cargo test --test \
-                 random runs it alone",
+                 integration random:: runs it alone",
                 sketch.text(),
                 small.text()
             );

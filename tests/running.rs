@@ -9,13 +9,9 @@ use std::time::{Duration, Instant};
 use vramp::plan::catalog::{Entry, Family, Work};
 use vramp::plan::{Graph, Space};
 use vramp::runtime::{
-    Call, CountingAllocator, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, PartialFile, Report, Setup,
-    Stopper, Worker,
+    Call, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, PartialFile, Report, Setup, Stopper, Worker,
 };
 use vramp::{FileProbe, Session};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
 static COUNTED: Entry = Entry { name: "counted", about: "counts its life", example: "pattern ! counted ! null", ..OWN };

@@ -2,16 +2,13 @@
 //!
 //! `cargo xtask long` runs a million frames on the host and a hundred thousand on the device; every other run fewer.
 
-use std::sync::{Mutex, PoisonError};
+use std::process::Command;
 
 use vramp::Session;
 use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType};
 use vramp::plan::{Format, Graph, Size, Space};
-use vramp::runtime::{Call, CountingAllocator, Flow, FrameHandler, HandlerError, Kinds, Report, Worker};
+use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Report, Worker};
 use vramp::{FileProbe, kinds};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 const SIZE: Setting = Setting {
     name: "size",
@@ -73,8 +70,20 @@ fn frames(usual: u64, long: u64) -> u64 {
     if std::env::var_os("VRAMP_LONG").is_some() { long } else { usual }
 }
 
-/// One run at a time: memory is measured for the whole process.
-static TURN: Mutex<()> = Mutex::new(());
+/// Whether this process runs this test alone. Otherwise the test is run in a process of its own: the memory that is
+/// measured is the whole process's, and other tests may run in this one.
+fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "VRAMP_TEST_SOAKS_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut again = Command::new(std::env::current_exe().expect("this program has a path"));
+    let again = again.args(["--exact", &format!("soak::{test}"), "--nocapture"]).env(ALONE, "1").output();
+    let again = again.expect("this program starts again");
+    let says = String::from_utf8_lossy(&again.stdout) + String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.success() && says.contains("1 passed"), "{says}");
+    false
+}
 
 /// Bytes that this process has in memory.
 fn resident_bytes() -> u64 {
@@ -93,7 +102,9 @@ fn check(report: &Report, frames: u64) {
 
 #[test]
 fn many_frames_of_changing_sizes_on_the_host_leave_nothing_behind() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_alone("many_frames_of_changing_sizes_on_the_host_leave_nothing_behind") {
+        return;
+    }
     let frames = frames(100_000, 1_000_000);
     let text = "changing ! contrast 1.2 ! delay frames=3 keep-times=true ! invert ! null";
     run(text, 100, 5_000, Space::Cpu);
@@ -107,7 +118,9 @@ fn many_frames_of_changing_sizes_on_the_host_leave_nothing_behind() {
 
 #[test]
 fn many_frames_of_changing_sizes_on_the_device_leave_nothing_behind() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_alone("many_frames_of_changing_sizes_on_the_device_leave_nothing_behind") {
+        return;
+    }
     let frames = frames(4_000, 100_000);
     let text = "changing ! contrast 1.2 ! delay frames=3 keep-times=true ! invert ! null";
     run(text, 100, 1_000, Space::Gpu);

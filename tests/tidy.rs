@@ -3,12 +3,10 @@
 //! Each rule is a function from a path and its text to complaints. Each is asked twice: about the repository, where it
 //! must find nothing, and about a planted mistake, which it must find.
 
-mod source;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use source::{code, files, is_rust, lines_with, outside_tests, root, walk};
+use crate::source::{code, files, is_rust, lines_with, outside_tests, root, walk};
 
 const MOST_LINES: usize = 600;
 const MOST_BYTES: u64 = 1_000_000;
@@ -121,7 +119,7 @@ fn refused(path: &str, code: &str, words: &[(&str, &str)]) -> Vec<String> {
     found.collect()
 }
 
-/// Tests may allow, since a module that several share is never used in full by each; they say why.
+/// Tests may allow; they say why.
 fn allowed_without_reason(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
     let allows = code.match_indices("#[allow(").chain(code.match_indices("#![allow("));
@@ -175,6 +173,45 @@ fn twins(paths: &[String]) -> Vec<String> {
             }
         } else if !known.contains(format!("{stem}.rs").as_str()) {
             found.push(format!("{path} has no twin {stem}.rs"));
+        }
+    }
+    found
+}
+
+/// Every file of tests is a module of its crate's one binary: a file that is not declared compiles nowhere and never runs.
+fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in paths.iter().filter(|path| is_rust(path)) {
+        let parts: Vec<&str> = path.split('/').collect();
+        let crate_parts = match parts[..] {
+            ["crates", _, "tests", ..] => 2,
+            ["xtask", "tests", ..] => 1,
+            ["tests", ..] => 0,
+            _ => continue,
+        };
+        let inside = |name: &str| [&parts[..crate_parts], &[name]].concat().join("/");
+        let stem = |name: &str| name.trim_end_matches(".rs").to_owned();
+        let (name, parents) = match &parts[crate_parts + 1..] {
+            ["main.rs"] => {
+                if !text_of(&inside("Cargo.toml")).contains("path = \"tests/main.rs\"") {
+                    found.push(format!("{path} is no target of {}", inside("Cargo.toml")));
+                }
+                continue;
+            }
+            [file] => (stem(file), vec![inside("tests/main.rs")]),
+            [folder, "mod.rs"] => ((*folder).to_owned(), vec![inside("tests/main.rs")]),
+            [folder, file] => {
+                (stem(file), vec![inside(&format!("tests/{folder}/mod.rs")), inside(&format!("tests/{folder}.rs"))])
+            }
+            _ => (String::new(), vec![]),
+        };
+        let declares = |parent: &String| {
+            paths.contains(parent) && !lines_with(&code(&text_of(parent)), &format!("mod {name};")).is_empty()
+        };
+        if !parents.iter().any(declares) {
+            let where_to = parents.iter().find(|parent| paths.contains(parent)).or(parents.first());
+            let where_to = where_to.map_or_else(|| inside("tests"), Clone::clone);
+            found.push(format!("{path} does not run: {where_to} does not declare `mod {name};`"));
         }
     }
     found
@@ -288,6 +325,13 @@ fn allocations_of_drivers_and_codecs_only_are_counted_apart() {
 #[test]
 fn every_kernel_has_a_twin() {
     assert_none(&twins(&files()));
+}
+
+#[test]
+fn every_file_of_tests_runs() {
+    let files = files();
+    assert!(files.iter().any(|path| path == "crates/plan/tests/main.rs"));
+    assert_none(&undeclared(&files, |path| text_of(path).expect("sources and manifests are text")));
 }
 
 #[test]
@@ -411,6 +455,38 @@ fn a_kernel_without_a_twin_is_found() {
     let tensor = paths(&["crates/tensor/src/device/x.wgsl", "crates/tensor/src/device/y.rs"]);
     assert_eq!(twins(&tensor), ["crates/tensor/src/device/x.wgsl has nobody beside it who writes it"]);
     assert_eq!(twins(&paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/blur.rs"])), [""; 0]);
+}
+
+#[test]
+fn a_file_of_tests_that_does_not_run_is_found() {
+    let declared = |path: &str| {
+        let text = match path {
+            "crates/a/tests/main.rs" => "mod room;\n#[cfg(unix)]\nmod pipes;\n// mod late;\nmod random;\n",
+            "crates/a/tests/room/mod.rs" | "crates/a/tests/random.rs" => "mod shelf;\n",
+            "crates/a/Cargo.toml" => "[[test]]\npath = \"tests/main.rs\"\n",
+            _ => "",
+        };
+        text.to_owned()
+    };
+    let found = |list: &[&str]| {
+        let always = ["crates/a/tests/main.rs", "crates/a/tests/room/mod.rs", "crates/a/tests/random.rs"];
+        let paths: Vec<String> = always.iter().chain(list).map(|path| (*path).to_owned()).collect();
+        undeclared(&paths, declared)
+    };
+    let innocent = ["pipes.rs", "room/shelf.rs", "random/shelf.rs", "data/words.txt", "reference/made.py"];
+    for innocent in innocent.map(|file| format!("crates/a/tests/{file}")) {
+        assert_eq!(found(&[&innocent]), [""; 0]);
+    }
+    for planted in
+        ["late.rs", "pip.rs", "room/drawer.rs", "random/pipes.rs", "late/mod.rs", "lost/shelf.rs", "a/b/c.rs"]
+    {
+        let planted = format!("crates/a/tests/{planted}");
+        assert_eq!(found(&[&planted]).len(), 1, "{planted}");
+    }
+    let alone = "crates/a/tests/late.rs does not run: crates/a/tests/main.rs does not declare `mod late;`";
+    assert_eq!(found(&["crates/a/tests/late.rs"]), [alone]);
+    assert_eq!(found(&["tests/main.rs"]), ["tests/main.rs is no target of Cargo.toml"]);
+    assert_eq!(found(&["tests/engine.rs", "src/tests/a.rs"]).len(), 1, "there is no tests/main.rs");
 }
 
 #[test]

@@ -12,13 +12,9 @@ use vramp::gpu::{Device, StampPlaces};
 use vramp::plan::catalog::{Entry, Fallback, Family, Liveness, Output, RateRule, Setting, SizeRule, ValueType, Work};
 use vramp::plan::{Format, Graph, Size, Space};
 use vramp::runtime::{
-    Act, Call, CountingAllocator, Event, Flow, FrameHandler, HandlerError, Kinds, Report, Setup, Span, Stepped, Trace,
-    Worker,
+    Act, Call, Event, Flow, FrameHandler, HandlerError, Kinds, Report, Setup, Span, Stepped, Trace, Worker,
 };
 use vramp::{FileProbe, Session};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 const fn setting(name: &'static str, value: ValueType, usual: &'static str) -> Setting {
     Setting { name, value, fallback: Fallback::Is(usual), liveness: Liveness::Fixed, about: "for tests" }

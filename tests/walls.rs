@@ -3,13 +3,11 @@
 //! Each wall is a function from text or a table to complaints. Each is asked twice: about the workspace, where it must
 //! find nothing, and about a planted breach, which it must find.
 
-mod source;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use crate::source::{code, files, is_rust, lines_with, outside_tests, root};
 use serde_json::Value;
-use source::{code, files, is_rust, lines_with, outside_tests, root};
 
 /// One crate of the workspace, the crates it may use, and why no others.
 struct Room {

@@ -6,11 +6,8 @@
 use std::path::PathBuf;
 
 use vramp::plan::{Graph, Plan, Space};
-use vramp::runtime::{CountingAllocator, Report};
+use vramp::runtime::Report;
 use vramp::{FileProbe, Session, kinds};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> (Plan, Report) {
     let kinds = kinds();

@@ -15,17 +15,17 @@ const FUZZ_SECONDS: u32 = 60;
 
 /// Runs the brute-force comparison, the long runs of frames, the random pipelines, then each fuzz target.
 pub(crate) fn run() -> anyhow::Result<()> {
-    for (test, what) in [("placement", "placement against brute force"), ("depth", "simulated runs of diamonds")] {
-        let mut cargo = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", test]);
+    for (file, what) in [("placement::", "placement against brute force"), ("depth::", "simulated runs of diamonds")] {
+        let mut cargo = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", "integration", file]);
         cargo.env("VRAMP_LONG", "1");
         shell::run(cargo).context(what)?;
     }
 
-    let mut soak = shell::cargo(["test", "--release", "--test", "soak"]);
+    let mut soak = shell::cargo(["test", "--release", "--package", "vramp", "--test", "integration", "soak::"]);
     soak.env("VRAMP_LONG", "1");
     shell::run(soak).context("a million frames on the host, a hundred thousand on the device")?;
 
-    let mut random = shell::cargo(["test", "--release", "--test", "random"]);
+    let mut random = shell::cargo(["test", "--release", "--package", "vramp", "--test", "integration", "random::"]);
     random.env("VRAMP_LONG", "1");
     shell::run(random).context("2,000 random pipelines on the host, 300 on the device")?;
 

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use serde_json::Value;
 
-use program::{ends_with, json, vramp};
+use crate::program::{ends_with, json, vramp};
 
 #[test]
 fn a_line_of_json_has_every_key_and_the_same_hash_each_time() {

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use program::{Run, command, dir, ends_with, finish, json, vramp};
+use crate::program::{Run, command, dir, ends_with, finish, json, vramp};
 
 fn caching(cache: &Path, args: &[&str]) -> Run {
     let mut command = command(args);

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
-use program::{command, dir, ends_with, finish, json, vramp_in};
+use crate::program::{command, dir, ends_with, finish, json, vramp_in};
 
 #[test]
 fn it_writes_a_picture_and_ends_with_the_plan_and_a_table() {

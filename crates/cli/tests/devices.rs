@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::path::Path;
 
-use program::{Run, command, dir, ends_with, finish, json, vramp, vramp_piped};
+use crate::program::{Run, command, dir, ends_with, finish, json, vramp, vramp_piped};
 
 const PIPELINE: &str = "pattern ! blur ! null";
 

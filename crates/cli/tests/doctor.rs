@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
-use program::{Run, command, dir, ends_with, finish, json, vramp};
+use crate::program::{Run, command, dir, ends_with, finish, json, vramp};
 use serde_json::Value;
 
 /// The doctor with these variables, and a cache folder that works.

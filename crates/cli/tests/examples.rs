@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::path::{Path, PathBuf};
 
-use program::{dir, ends_with, vramp_in};
+use crate::program::{self, dir, ends_with, vramp_in};
 use vramp::plan::Space;
 use vramp::plan::catalog::{Entry, Status};
 

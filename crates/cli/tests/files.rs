@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![cfg(unix)]
 
-mod program;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::symlink;
@@ -12,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use program::{Run, command, dir, ends_with, finish, json, vramp_in};
+use crate::program::{Run, command, dir, ends_with, finish, json, vramp_in};
 
 /// Where a stream of the program leads.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
-use program::{ends_with, vramp, vramp_fed};
+use crate::program::{ends_with, vramp, vramp_fed};
 
 const PIPELINES: [&str; 6] = [
     "pattern ! null",

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use program::{dir, ends_with, file, vramp, vramp_fed, vramp_in};
+use crate::program::{dir, ends_with, file, vramp, vramp_fed, vramp_in};
 
 const TEXT: &str = "pattern size=640x480 ! invert ! null";
 

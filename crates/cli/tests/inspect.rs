@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
-use program::{ends_with, vramp};
+use crate::program::{ends_with, vramp};
 use serde_json::Value;
 use vramp::plan::catalog::Entry;
 

@@ -4,12 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![cfg(target_os = "linux")]
 
-mod program;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use program::{cache, dir, ends_with, vramp};
+use crate::program::{cache, dir, ends_with, vramp};
 
 /// What a limited run left behind.
 struct Limited {

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
-use program::{dir, ends_with, file, vramp};
+use crate::program::{dir, ends_with, file, vramp};
 use serde_json::Value;
 
 const GOOD: &str = "pattern size=1920x1080 ! blur sigma=2 ! text \"{fps} fps\" ! png path=out-%04d.png";

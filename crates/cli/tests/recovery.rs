@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
-use program::{ends_with, json, vramp};
+use crate::program::{ends_with, json, vramp};
 
 const TEXT: &str = "pattern kind=noise size=32x24 frames=300 label=false ! blur ! delay 3 keep-times=true ! null";
 

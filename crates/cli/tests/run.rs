@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use program::{command, dir, ends_with, file, json, vramp, vramp_fed, vramp_in, vramp_piped};
+use crate::program::{self, command, dir, ends_with, file, json, vramp, vramp_fed, vramp_in, vramp_piped};
 use serde_json::Value;
 
 const SMALL: &str = "pattern size=64x48 frames=40 ! blur ! null";

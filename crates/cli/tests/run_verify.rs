@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::path::Path;
 
-use program::{Run, command, dir, ends_with, json, vramp, vramp_fed, vramp_in};
+use crate::program::{self, Run, command, dir, ends_with, json, vramp, vramp_fed, vramp_in};
 use serde_json::Value;
 
 const CHAIN: &str = "pattern kind=noise size=32x24 ! blur ! invert ! gamma 2 ! null";

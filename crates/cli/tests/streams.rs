@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::fs::OpenOptions;
 #[cfg(unix)]
 use std::io::Read as _;
@@ -14,8 +12,8 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 #[cfg(unix)]
-use program::{cache, dir, file};
-use program::{command, ends_with, finish};
+use crate::program::{self, cache, dir, file};
+use crate::program::{command, ends_with, finish};
 
 const COMMANDS: [&[&str]; 6] = [
     &["plan", "pattern ! blur ! null"],

@@ -4,13 +4,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-mod terminal;
-
 use std::path::Path;
 
-use program::{dir, ends_with, json, vramp};
-use terminal::{Ended, Terminal};
+use crate::program::{dir, ends_with, json, vramp};
+use crate::terminal::{self, Ended, Terminal};
 
 /// An endless run that does not keep a whole processor busy.
 const ENDLESS: &str = "pattern size=64x48 ! blur name=soft !{queue depth=3} invert ! null";

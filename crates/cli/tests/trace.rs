@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod program;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use program::{command, dir, ends_with, file, json, vramp, vramp_in};
+use crate::program::{command, dir, ends_with, file, json, vramp, vramp_in};
 use serde_json::Value;
 
 /// The events of a file, each by itself sane: spans of one thread lie one behind another.

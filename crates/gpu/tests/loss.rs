@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
 use std::sync::mpsc;
 
-use room::{PATIENCE, device, invert, lend, noise, owner, run, slow};
+use crate::room::{self, PATIENCE, device, invert, lend, noise, owner, run, slow};
 use vramp_gpu::{BufferError, Device, Event, LendError, PlayError, Player, PrepareError, ReadError, Recording};
 
 /// Runs something that might hang, and fails where it does.

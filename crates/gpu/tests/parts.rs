@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
-use room::{bring, device, lend};
+use crate::room::{bring, device, lend};
 use vramp_gpu::{Device, Kernel, PlayError, Player, RecordError, Recording};
 use vramp_plan::{Binding, Shader};
 

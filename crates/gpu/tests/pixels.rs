@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
 use std::sync::{Mutex, OnceLock};
 
+use crate::room::{PATIENCE, bring, device, invert, invert_in_place, inverted, lend, noise, open, params, run};
 use proptest::prelude::*;
-use room::{PATIENCE, bring, device, invert, invert_in_place, inverted, lend, noise, open, params, run};
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 
 #[test]

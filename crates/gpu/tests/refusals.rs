@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
 use std::time::Duration;
 
-use room::{bring, device, invert, inverted, lend, noise, open, owner, params, run, slow};
+use crate::room::{self, bring, device, invert, inverted, lend, noise, open, owner, params, run, slow};
 use vramp_gpu::{
     Backend, BufferError, Device, LendError, LimitSet, OpenError, PlayError, Player, PrepareError, Recording,
 };

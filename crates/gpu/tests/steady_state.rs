@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
-use room::{PATIENCE, device, invert, inverted, lend, noise, owner, run, slow};
+use crate::room::{self, PATIENCE, device, invert, inverted, lend, noise, owner, run, slow};
 use vramp_gpu::{Counters, Device, Kernel, Place, PlayError, Player, PoolRules, Recording};
 
 /// Frames until every buffer has met every dispatch that it will meet.

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
-use room::{bring, device, lend, noise};
+use crate::room::{bring, device, lend, noise};
 use vramp_gpu::{Device, PlayError, Player, RecordError, Recording, TexelFormat, TextureError, TexturesHeld};
 
 #[test]

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
-use room::{PATIENCE, add, lend, open, run, slow};
+use crate::room::{PATIENCE, add, lend, open, run, slow};
 use vramp_gpu::{Device, PartTime, Player, Recording, StampPlaces, Timed, Timing};
 
 /// What was told of one submission.

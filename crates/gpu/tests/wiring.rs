@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod room;
-
-use room::{PATIENCE, invert, lend, noise, open, run};
+use crate::room::{PATIENCE, invert, lend, noise, open, run};
 use vramp_gpu::{Backend, Device, Player, Recording};
 
 #[test]

@@ -8,12 +8,9 @@ use vramp_handlers::{ENTRIES, kinds};
 use vramp_plan::catalog::{Entry, Settings, Value};
 use vramp_plan::{Format, Policy, Rate, Size, Space};
 use vramp_runtime::{
-    Bell, Call, Clock, CountingAllocator, DropReason, Flow, Frame, FrameHandler, HandlerError, HostPool, Lane, Node,
-    NodeCounts, Setup, Stepped, Tally, Worker, Workplace, link,
+    Bell, Call, Clock, DropReason, Flow, Frame, FrameHandler, HandlerError, HostPool, Lane, Node, NodeCounts, Setup,
+    Stepped, Tally, Worker, Workplace, link,
 };
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
 
 fn entry(name: &str) -> &'static Entry {
     ENTRIES.into_iter().find(|e| e.name == name).expect("the handler exists")
@@ -226,7 +223,7 @@ fn probe_prints_one_line_per_frame_with_the_hash_that_xxhsum_prints() {
         }
         return;
     }
-    let name = "probe_prints_one_line_per_frame_with_the_hash_that_xxhsum_prints";
+    let name = "controls::probe_prints_one_line_per_frame_with_the_hash_that_xxhsum_prints";
     let child = Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", name, "--nocapture"])
         .env(CHILD, "1")

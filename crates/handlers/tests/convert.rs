@@ -1,9 +1,7 @@
 //! Conversions between pixel formats, against arithmetic in f64 written here, pixel by pixel, from the definitions:
 //! BT.601 and BT.709, limited and full range, chroma in the middle of the pixels it covers.
 
-mod files_rig;
-
-use files_rig::{Shot, size, through};
+use crate::files_rig::{Shot, size, through};
 use vramp_handlers::convert::convert::ENTRY;
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Matrix, Meta, Yuv};

@@ -2,9 +2,7 @@
 //!
 //! The formulas are written out once more here, from the catalogue's page, and share no code with the kernels.
 
-mod easel;
-
-use easel::{Asked, Made, Pixel, THIRTY, drawn, refusal, run, size};
+use crate::easel::{self, Asked, Made, Pixel, THIRTY, drawn, refusal, run, size};
 use vramp_plan::Size;
 
 const NTSC: (u32, u32) = (30_000, 1001);

@@ -1,10 +1,8 @@
 //! Sinks of files: what they write is read back unchanged, and what goes wrong leaves no half file behind.
 
-mod files_rig;
-
 use std::fs;
 
-use files_rig::{ENOUGH, Play, Shot, make, names, read, room, run, size, write};
+use crate::files_rig::{ENOUGH, Play, Shot, make, names, read, room, run, size, write};
 use vramp_handlers::{sink, source};
 use vramp_plan::catalog::Entry;
 use vramp_plan::{Format, OnError};

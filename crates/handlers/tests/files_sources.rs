@@ -2,12 +2,10 @@
 //!
 //! The files are small and lie in `data`, with the script that made them.
 
-mod files_rig;
-
 use std::fs;
 use std::path::Path;
 
-use files_rig::{ENOUGH, Shot, data, names, read, read_on, room, size, write};
+use crate::files_rig::{ENOUGH, Shot, data, names, read, read_on, room, size, write};
 use vramp_handlers::{sink, source};
 use vramp_plan::catalog::Entry;
 use vramp_plan::{Format, OnError};

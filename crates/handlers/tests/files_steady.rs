@@ -1,14 +1,9 @@
 //! Reading and writing uncompressed video allocates nothing once it runs.
 
-mod files_rig;
-
-use files_rig::{ENOUGH, Forget, Play, Shot, make, room, run, size, write};
+use crate::files_rig::{ENOUGH, Forget, Play, Shot, make, room, run, size, write};
 use vramp_handlers::{convert, sink, source};
 use vramp_plan::{Format, OnError};
-use vramp_runtime::{CountingAllocator, FrameHandler, is_counted};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
+use vramp_runtime::{FrameHandler, is_counted};
 
 /// Runs it and counts what is allocated after its first frames.
 fn later(handlers: Vec<Box<dyn FrameHandler>>) -> u64 {

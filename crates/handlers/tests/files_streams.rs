@@ -2,14 +2,12 @@
 //! the environment to do its inner half. It leaves what it found in a file and goes before the harness says a word.
 #![cfg(unix)]
 
-mod files_rig;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use files_rig::{Shot, data, names, read, room, size, write};
+use crate::files_rig::{Shot, data, names, read, room, size, write};
 use vramp_handlers::{FileProbe, sink, source};
 use vramp_plan::Format;
 use vramp_plan::catalog::{Probe, Settings, Value};
@@ -27,7 +25,7 @@ fn inner(work: impl FnOnce() -> String) {
 /// This test once more, as an inner process.
 fn again(test: &str, findings: &Path, shell: &str) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("{shell} exec \"$0\" --exact {test} --nocapture")]);
+    command.args(["-c", &format!("{shell} exec \"$0\" --exact files_streams::{test} --nocapture")]);
     command.arg(std::env::current_exe().expect("this test has a file")).env(INNER, findings);
     command
 }

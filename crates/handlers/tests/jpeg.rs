@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod files_rig;
-
 use std::fs;
 use std::path::Path;
 
-use files_rig::{Shot, data, make, names, room, size, write};
+use crate::files_rig::{Shot, data, make, names, room, size, write};
 use vramp_handlers::sink;
 use vramp_plan::Format;
 use vramp_plan::catalog::Entry;

@@ -1,11 +1,6 @@
 //! Text: where it comes out, how much of it, and that a frame's text costs no heap.
 
-mod easel;
-
-use easel::{Asked, Made, THIRTY, allocations, drawn, refusal, run, size};
-
-#[global_allocator]
-static HEAP: vramp_runtime::CountingAllocator = vramp_runtime::CountingAllocator;
+use crate::easel::{self, Asked, Made, THIRTY, allocations, drawn, refusal, run, size};
 
 /// White text on black at x 20, y 60.
 fn text(text: &str, size_px: u32) -> Made {

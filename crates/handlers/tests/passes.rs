@@ -2,16 +2,11 @@
 //!
 //! The formulas are written out once more here, from the catalogue's page, and share no code with the kernels.
 
-mod easel;
-
-use easel::{Asked, Made, Pixel, THIRTY, allocations, make, run, size};
+use crate::easel::{Asked, Made, Pixel, THIRTY, allocations, make, run, size};
 use vramp_handlers::ENTRIES;
 use vramp_plan::Size;
 use vramp_plan::catalog::{Entry, Settings, Value};
-use vramp_runtime::{CountingAllocator, Part, is_counted};
-
-#[global_allocator]
-static HEAP: CountingAllocator = CountingAllocator;
+use vramp_runtime::{Part, is_counted};
 
 /// Noise of a size, as it is and with a handler behind it.
 fn on_noise(at: Size, asked: Asked<'_>) -> (Made, Made) {

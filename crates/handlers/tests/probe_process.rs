@@ -51,7 +51,7 @@ fn a_missing_source_is_an_error_whatever_the_process_has() {
 /// What a process with this PATH and this on standard input finds.
 fn asked(question: &str, path: &str, input: &str) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
-        .args(["--exact", "a_missing_source_is_an_error_whatever_the_process_has", "--nocapture"])
+        .args(["--exact", "probe_process::a_missing_source_is_an_error_whatever_the_process_has", "--nocapture"])
         .env(ASKED, question)
         .env("PATH", path)
         .stdin(Stdio::piped())

@@ -1,11 +1,9 @@
 //! `boxblur` and `median` give what their definitions and `OpenCV` give, on every level and in any bands:
 //! `data/box/README.md` says where the pictures come from.
 
-mod heads_made;
-
 use std::path::PathBuf;
 
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::{boxblur, median3, median5};

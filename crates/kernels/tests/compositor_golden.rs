@@ -1,11 +1,9 @@
 //! Several pictures in one are what another library makes of each, put together: `data/compositor/README.md` says which,
 //! and how those pictures were made. And what holds for any sizes.
 
-mod heads_made;
-
 use std::path::PathBuf;
 
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::bilinear;
 use vramp_kernels::head::compositor::{COMPOSITOR, Cell, Layout, MOST_PICTURES, cells, pack, small};

@@ -1,10 +1,8 @@
 //! Conversions give what double precision gives: `data/format/README.md` says where those frames come from.
 
-mod format_made;
-
 use std::path::PathBuf;
 
-use format_made::{Converted, OTHERS, bare, made_up};
+use crate::format_made::{Converted, OTHERS, bare, made_up};
 use vramp_kernels::Level;
 use vramp_kernels::stored::Way;
 use vramp_plan::{Format, Siting, Size};

@@ -1,9 +1,7 @@
 //! Laws of formats, for any size and way: the whole-number definition holds to the bit at every level, bands join
 //! without a seam, and functions in between see pixels.
 
-mod format_made;
-
-use format_made::{Converted, OTHERS, bare, made_up};
+use crate::format_made::{Converted, OTHERS, bare, made_up};
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::Level;
 use vramp_kernels::head::flip;

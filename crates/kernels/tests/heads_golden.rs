@@ -1,11 +1,9 @@
 //! Heads give what the formulas and other libraries give: `data/heads/README.md` says where those pictures come from.
 
-mod heads_made;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use vramp_kernels::Pixel;
 use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, gradient, nearest, noise, solid};
 use vramp_plan::{Rate, Size};

@@ -1,8 +1,6 @@
 //! Laws of heads, for any size and setting: bands join without a seam, and functions in front see the source.
 
-mod heads_made;
-
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::resample::{self, axis::Filter};

@@ -1,11 +1,9 @@
 //! `luma` gives what its formula gives, however a source is gone over: `data/luma/README.md` says where those pictures
 //! come from.
 
-mod heads_made;
-
 use std::path::PathBuf;
 
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use vramp_kernels::head::luma::{self, LUMA};
 use vramp_kernels::{Frame, Level, Picture, Pixel, Recipe, Scratch};
 use vramp_plan::Size;

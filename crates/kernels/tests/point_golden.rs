@@ -1,12 +1,10 @@
 //! Colour tables, keys, cuts, turns and maps of the plane give what their formulas and `OpenCV` give:
 //! `data/point/README.md` says where those pictures come from.
 
-mod heads_made;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::{crop, rotate, warp};
 use vramp_kernels::pixel::{chromakey, cube};

@@ -1,10 +1,8 @@
 //! `resample` gives what `OpenCV` and the formulas give: `data/resample/README.md` says where those pictures come from.
 
-mod heads_made;
-
 use std::path::PathBuf;
 
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::Size;

@@ -1,10 +1,8 @@
 //! Sums over squares give what the formulas give: `data/squares/README.md` says where those pictures come from.
 
-mod heads_made;
-
 use std::path::PathBuf;
 
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use vramp_kernels::head::{convolve, edges};
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::Size;

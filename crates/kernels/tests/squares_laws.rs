@@ -1,8 +1,6 @@
 //! Laws of sums over squares, for any size and any weights.
 
-mod heads_made;
-
-use heads_made::{Made, source};
+use crate::heads_made::{Made, source};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::{convolve, edges};

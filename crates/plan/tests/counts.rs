@@ -1,9 +1,6 @@
 //! How many transfers a graph needs, and where they go: the counts every plan owes.
 
-#[expect(dead_code, reason = "each test file uses a part of it")]
-mod support;
-
-use support::{catalog, chain, check};
+use crate::support::{catalog, chain, check};
 use vramp_plan::catalog::{Direction, NoProbe};
 use vramp_plan::{CheckError, Format, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Rate, Space};
 

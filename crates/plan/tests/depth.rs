@@ -5,12 +5,9 @@
 //! and watermarks. A lane of the host stands still where a link it feeds is full; the lane of the device goes on with
 //! whatever is ready. Lanes go on in random order until none can, and then everything must have arrived.
 
-#[expect(dead_code, reason = "each test file uses a part of it")]
-mod support;
-
 use std::collections::VecDeque;
 
-use support::{Random, check, random_profile};
+use crate::support::{self, Random, check, random_profile};
 use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, NoPlan, Plan, Planner, Policy, Profile};
 
 /// Ticks per second: every rate used here divides it.

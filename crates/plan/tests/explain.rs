@@ -1,12 +1,9 @@
 //! When there is no plan, the error names who is in conflict, with the numbers and the way out; when a plan has a
 //! transfer that could go, the warning says whose doing it is.
 
-#[expect(dead_code, reason = "each test file uses a part of it")]
-mod support;
-
 use std::collections::BTreeSet;
 
-use support::{Random, chain, check, delayed, random_profile};
+use crate::support::{Random, chain, check, delayed, random_profile};
 use vramp_plan::{Conflict, GraphSpec, HandlerId, HandlerSpec, NoPlan, Planner, Profile, Space};
 
 fn profile() -> Profile {

@@ -1,9 +1,6 @@
 //! What the pools need: every frame that waits or is held is counted once, in the space where it is.
 
-#[expect(dead_code, reason = "each test file uses a part of it")]
-mod support;
-
-use support::{chain, check, delayed, diamond};
+use crate::support::{chain, check, delayed, diamond};
 use vramp_plan::{GraphSpec, HandlerSpec, Memory, NoPlan, Planner, Policy, Profile, Space};
 
 /// Bytes of the test sources' frame.

@@ -3,12 +3,9 @@
 //! Brute force pins every flexible handler, inserted converters included, to every combination of spaces and runs the
 //! whole planner on each, so it shares nothing with the cut but the planner's own price of a finished plan.
 
-#[expect(dead_code, reason = "each test file uses a part of it")]
-mod support;
-
 use std::collections::BTreeSet;
 
-use support::{Random, check, random_profile};
+use crate::support::{self, Random, check, random_profile};
 use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, Plan, Planner, Policy, Profile, Space};
 
 /// A random graph with fan-out, several inputs, format changes, fusible runs, transfers and rates.

@@ -1,7 +1,6 @@
 //! Texts that nobody would write: reading ends, with a bounded list of mistakes that can be shown.
 
-mod text_kinds;
-
+use crate::text_kinds;
 use vramp_plan::catalog::Catalog;
 use vramp_plan::{GraphSpec, Mistakes, Reading, Source, is_name, read_text, read_toml, write_text, write_toml};
 

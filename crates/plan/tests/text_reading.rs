@@ -1,7 +1,6 @@
 //! Reading pipelines: text in, text out.
 
-mod text_kinds;
-
+use crate::text_kinds;
 use vramp_plan::{Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
 
 fn shown(text: &str, reading: Reading) -> String {

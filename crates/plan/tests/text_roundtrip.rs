@@ -1,7 +1,6 @@
 //! What is printed reads back as the same graph, in both forms, for any graph there can be.
 
-mod text_kinds;
-
+use crate::text_kinds;
 use std::collections::BTreeSet;
 
 use proptest::collection::vec;

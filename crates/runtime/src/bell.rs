@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::sync::{Arc, AtomicU8, AtomicU32, Mutex, Thread};
+use super::sync::{Arc, AtomicU8, AtomicU32, Mutex, Thread};
 
 /// Nobody has rung, nobody sleeps.
 const QUIET: u8 = 0;
@@ -64,7 +64,7 @@ impl Bell {
     /// Waits until it rings, at most this long; says whether it rang. One thread waits.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self, most: Duration) -> bool {
-        use crate::sync::{YIELDS, current, sleep_while, yield_now};
+        use super::sync::{YIELDS, current, sleep_while, yield_now};
 
         let fewer = self.inner.fewer.load(Ordering::Relaxed);
         for _ in fewer..YIELDS {

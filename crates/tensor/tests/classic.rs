@@ -1,10 +1,7 @@
 //! The classic front: one of each in a process, and what goes up, is computed in batches, and comes back.
 
-mod classic_parts;
-mod sides;
-
-use classic_parts::{counts, heard, nothing};
-use sides::both;
+use crate::classic_parts::{counts, heard, nothing};
+use crate::sides::both;
 use vramp_gpu::Device;
 use vramp_tensor::classic::{
     ClassicError, Compute, DeviceManager, Devices, GpuCompute, MemoryUsage, Monitor, PerformanceMonitor,

@@ -1,10 +1,7 @@
 //! The classic front: a device by preference, by memory and by load, another one in the middle of work, and its loss.
 
-mod classic_parts;
-mod sides;
-
-use classic_parts::{heard, nothing};
-use sides::{device, on_device};
+use crate::classic_parts::{heard, nothing};
+use crate::sides::{device, on_device};
 use vramp_gpu::{Adapter, Backend, Device, Known, Reading};
 use vramp_tensor::classic::{ActiveDevice, Compute, Devices, FlagError, Flags, Wish};
 use vramp_tensor::{DType, TensorError};

@@ -1,12 +1,9 @@
 //! The classic front: operations by name, metrics, memory, and as much at once as there is memory for.
 
-mod classic_parts;
-mod sides;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use classic_parts::{counts, heard, nothing};
-use sides::{both, on_device};
+use crate::classic_parts::{counts, heard, nothing};
+use crate::sides::{both, on_device};
 use vramp_gpu::{Adapter, Device, Known, Reading};
 use vramp_tensor::classic::{Compute, Measured, Monitor, adaptive_batch, available_bytes, run_adaptive};
 use vramp_tensor::{Context, DType, HostPoolRules, TensorError};

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod sides;
-
-use sides::both;
+use crate::sides::both;
 use vramp_tensor::{Context, Expr, Tensor};
 
 /// Joins neighbours until one is left.

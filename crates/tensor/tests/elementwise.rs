@@ -4,10 +4,8 @@
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
 #![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
 
-mod sides;
-
+use crate::sides::{self, both, on_device};
 use half::f16;
-use sides::{both, on_device};
 use vramp_gpu::{Device, LimitSet};
 use vramp_tensor::{Binary, Context, DType, Element, Expr, Tensor, Unary};
 

@@ -362,7 +362,7 @@ fn check(folder: &Folder) {
 fn again(test: &str, folder: &Path, own: u8) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
-        .args([test, "--exact", "--nocapture"])
+        .args([&format!("folder::{test}"), "--exact", "--nocapture"])
         .env("VRAMP_TEST_FOLDER", folder)
         .env("VRAMP_TEST_OWN", own.to_string());
     child.stdout(Stdio::piped()).spawn().unwrap()

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod sides;
-
 use std::sync::Arc;
 
-use sides::{device, on_device};
+use crate::sides::{device, on_device};
 use vramp_gpu::{AdoptError, Device, TexelFormat, Texture, wgpu};
 use vramp_tensor::{Channels, Context, DType, Tensor, TensorError, TexPlace, TexShape};
 

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod guide;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use guide::{COSINE, DOT};
+use crate::guide::{COSINE, DOT};
 use vramp_gpu::{Buffer, Device, Player, Recording};
 use vramp_tensor::{DType, OwnShader, ParamValue};
 

@@ -1,8 +1,6 @@
 //! What a profile tells of ops, on both sides.
 
-mod sides;
-
-use sides::{both, on_device};
+use crate::sides::{both, on_device};
 use vramp_gpu::{Device, StampPlaces};
 use vramp_tensor::{Context, DType, RanOn, TensorError};
 

@@ -4,13 +4,10 @@
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
 #![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
 
-mod fixtures;
-mod sides;
-
 use std::collections::BTreeSet;
 
-use fixtures::{Case, Fixture, cases};
-use sides::both;
+use crate::fixtures::{Case, Fixture, cases};
+use crate::sides::both;
 use vramp_tensor::{Context, DType, Expr, Layout, Operand, Picture, Reduction, Resize, Tensor, TensorError, Unary};
 
 fn dtype(name: &str) -> DType {

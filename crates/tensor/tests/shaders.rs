@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-mod guide;
-mod sides;
-
-use guide::{COSINE, DOT};
-use sides::{device, on_device};
+use crate::guide::{COSINE, DOT};
+use crate::sides::{device, on_device};
 use vramp_tensor::{Context, DType, ParamValue, Shader, ShaderError, Tensor, TensorError};
 
 const F32: DType = DType::F32;

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod sides;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sides::{both, device, on_device};
+use crate::sides::{self, both, device, on_device};
 use vramp_tensor::{Context, DType, Direction, ErrorKind, LedgerError, Store, StoreError, Synced, TensorError, Unary};
 
 fn over(context: &Context) -> Store {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-mod sides;
-
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sides::{both, device, on_device};
+use crate::sides::{both, device, on_device};
 use vramp_gpu::Device;
 use vramp_tensor::{
     Context, DType, Direction, ErrorKind, FileError, Recovery, Store, StoreBuilder, StoreError, TensorFile,

@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::float_cmp, reason = "these values are exact")]
 
-mod sides;
-
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use sides::{both, on_device};
+use crate::sides::{both, on_device};
 use vramp_gpu::Device;
 use vramp_tensor::{Context, DType, Priority, Search, Store, StoreBuilder};
 

@@ -3,13 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::float_cmp, reason = "these values are exact")]
 
-mod sides;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use sides::{device, on_device};
+use crate::sides::{device, on_device};
 use vramp_tensor::{Context, Direction, LedgerError, Priority, Search, Store, StoreError};
 
 const THREADS: u64 = 8;

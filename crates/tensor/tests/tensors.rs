@@ -4,15 +4,13 @@
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
 #![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
 
-mod sides;
-
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, Wake, Waker};
 
+use crate::sides::{both, device, on_device};
 use half::f16;
-use sides::{both, device, on_device};
 use vramp_tensor::{Context, DType, ErrorKind, HostPoolRules, TensorError};
 
 #[test]

@@ -4,9 +4,7 @@
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
 #![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
 
-mod sides;
-
-use sides::on_device;
+use crate::sides::on_device;
 use vramp_tensor::{Context, DType, Expr, Layout, Picture, Reduction, Resize, Tensor};
 
 /// Small numbers that come out the same every time.

@@ -1,6 +1,6 @@
 //! A real terminal with the program in it: keys go in, and what a screen would show comes out.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "no test uses all of it; a failing unwrap is a failing test")]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 use std::io::{Read as _, Write as _};
 use std::num::NonZero;

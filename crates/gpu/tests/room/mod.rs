@@ -2,7 +2,7 @@
 //!
 //! A machine without any adapter fails these tests: a software driver is one package away.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! An easel: built-in handlers made from text settings, fused and run on the host, and the frames they leave.
 
-#![allow(dead_code, reason = "each test file uses its own part of it")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -49,12 +47,6 @@ impl Made {
     /// Coverage of white on black, summed up in pixels.
     pub fn amount(&self) -> f64 {
         self.pixels.iter().map(|pixel| f64::from(pixel[1]) / 255.0).sum()
-    }
-
-    pub fn save(&self, path: &str) {
-        let bytes = self.pixels.as_flattened().to_vec();
-        let image = image::RgbaImage::from_raw(self.size.width, self.size.height, bytes).expect("all pixels");
-        image.save(path).expect("the folder exists");
     }
 }
 

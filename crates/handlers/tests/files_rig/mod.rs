@@ -1,5 +1,4 @@
 //! Runs built-in handlers one behind another, from frames to frames or from files to files.
-#![allow(dead_code, reason = "each file of tests uses its own part of this")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

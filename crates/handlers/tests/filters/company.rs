@@ -2,8 +2,8 @@
 
 use vramp_runtime::is_counted;
 
-use crate::darkroom::{Temporary, allocations, group, pictures, try_run};
-use crate::tables::{bent, cube_text};
+use super::darkroom::{Temporary, allocations, group, pictures, try_run};
+use super::tables::{bent, cube_text};
 
 #[test]
 fn a_chain_in_one_kernel_equals_the_chain_one_by_one() {

@@ -2,7 +2,7 @@
 
 use vramp_plan::Size;
 
-use crate::darkroom::{Picture, Pixel, check, group, level, pictures, random, refusal, try_run};
+use super::darkroom::{Picture, Pixel, check, group, level, pictures, random, refusal, try_run};
 
 #[test]
 fn flip_h_swaps_left_and_right_and_v_top_and_bottom() {

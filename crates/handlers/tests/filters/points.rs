@@ -1,6 +1,6 @@
 //! Filters of one pixel at a time.
 
-use crate::darkroom::{Picture, check, gray, level, settings, try_make};
+use super::darkroom::{Picture, check, gray, level, settings, try_make};
 
 /// A function of one channel on red, green and blue.
 fn channels(f: impl Fn(f64) -> f64) -> impl Fn(&Picture) -> Picture {

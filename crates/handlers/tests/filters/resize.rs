@@ -3,7 +3,7 @@
 use vramp_plan::catalog::NoProbe;
 use vramp_plan::{Content, Graph, Planner, Profile, Size};
 
-use crate::darkroom::{Picture, check, group, level, make, random, refusal, try_run};
+use super::darkroom::{Picture, check, group, level, make, random, refusal, try_run};
 
 fn nearest(picture: &Picture, to: Size) -> Picture {
     let from = |at: i64, source: u32, made: u32| at * i64::from(source) / i64::from(made);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::darkroom::{Picture, Temporary, check, level, refusal};
+use super::darkroom::{Picture, Temporary, check, level, refusal};
 
 /// A bent cube as text, red fastest.
 pub fn cube_text(along: u32, f: impl Fn([f64; 3]) -> [f64; 3]) -> String {

@@ -1,6 +1,6 @@
 //! Filters that look at what is around a pixel.
 
-use crate::darkroom::{Picture, check, gray, level, settings, try_make};
+use super::darkroom::{Picture, check, gray, level, settings, try_make};
 
 /// The weights by their definition: outer taps first, what rounding leaves over goes to the next, the centre gets the
 /// rest of 256.

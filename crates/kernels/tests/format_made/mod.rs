@@ -1,6 +1,6 @@
 //! Makes frames with recipes that read or write other formats than rgba8, whole or in bands, for the tests of those.
 
-#![allow(dead_code, reason = "shared by several test files, none of which uses all of it")]
+#![allow(dead_code, reason = "tests/formats.rs of the facade shares it and uses a part")]
 
 use vramp_kernels::head::Head;
 use vramp_kernels::head::load_here::LOAD;

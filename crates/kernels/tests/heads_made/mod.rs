@@ -1,7 +1,5 @@
 //! Makes pictures with heads, whole or in bands, for the tests of heads.
 
-#![allow(dead_code, reason = "shared by several test files, none of which uses all of it")]
-
 use vramp_kernels::head::{Head, noise};
 use vramp_kernels::{Frame, Level, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::Size;

@@ -1,5 +1,4 @@
 //! What tests of the classic front have in common.
-#![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::sync::{Arc, Mutex};
 

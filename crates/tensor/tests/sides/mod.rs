@@ -1,5 +1,4 @@
 //! Contexts for tests: one on the host, one on the device, which has to be there.
-#![allow(dead_code, reason = "each test file uses some of it")]
 
 use vramp_gpu::Device;
 use vramp_tensor::Context;

@@ -10,6 +10,3 @@ mod points;
 mod resize;
 mod tables;
 mod windows;
-
-#[global_allocator]
-static HEAP: vramp_runtime::CountingAllocator = vramp_runtime::CountingAllocator;

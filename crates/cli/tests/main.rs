@@ -1,0 +1,28 @@
+//! The integration tests of vramp-cli, as one binary: its dependencies are linked once and not per file.
+//!
+//! `cargo test -p vramp-cli --test integration run::` runs one file.
+
+// What several files share.
+mod program;
+#[cfg(unix)]
+mod terminal;
+
+mod bench;
+mod calibrate;
+mod demo;
+mod devices;
+mod doctor;
+mod examples;
+mod files;
+mod fmt;
+mod input;
+mod inspect;
+mod memory;
+mod plan;
+mod recovery;
+mod run;
+mod run_verify;
+mod streams;
+mod top;
+mod trace;
+mod wgsl;

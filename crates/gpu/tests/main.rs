@@ -1,0 +1,19 @@
+//! The integration tests of vramp-gpu, as one binary: its dependencies are linked once and not per file.
+//!
+//! `cargo test -p vramp-gpu --test integration pixels::` runs one file.
+
+// What several files share.
+mod room;
+
+mod adopted;
+mod loss;
+mod one_place;
+mod parts;
+mod pixels;
+mod pool_laws;
+mod recording_text;
+mod refusals;
+mod steady_state;
+mod textures;
+mod timing;
+mod wiring;

@@ -1,0 +1,39 @@
+//! The integration tests of the facade, as one binary: its dependencies are linked once and not per file.
+//!
+//! `cargo test --test integration engine::` runs one file.
+
+#![recursion_limit = "256"]
+
+// What several files share.
+mod source;
+
+mod budgets;
+mod calibrate;
+mod choosing;
+mod compositor;
+mod endings;
+mod engine;
+mod faults;
+mod formats;
+mod glance;
+mod harness;
+mod lessons;
+mod pipeline;
+mod random;
+mod recovery;
+mod running;
+mod shipped;
+mod soak;
+mod tensor_frames;
+mod tidy;
+mod trace;
+mod twins;
+mod variants;
+mod verify;
+mod walls;
+mod wgsl;
+mod y4m;
+
+/// Counts what frames allocate.
+#[global_allocator]
+static HEAP: vramp::runtime::CountingAllocator = vramp::runtime::CountingAllocator;

@@ -17,6 +17,17 @@ pub(crate) fn spread<T: Send>(
     threads: usize,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
+    in_pieces(out, row, values, threads, &work);
+}
+
+/// The same for work that is called through a pointer: its loops are then compiled once, and not once more for threads.
+fn in_pieces<T: Send>(
+    out: &mut [T],
+    row: usize,
+    values: usize,
+    threads: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
     if row == 0 || out.is_empty() {
         return;
     }
@@ -25,7 +36,6 @@ pub(crate) fn spread<T: Send>(
     #[cfg(not(target_arch = "wasm32"))]
     if pieces > 1 {
         let each = rows.div_ceil(pieces);
-        let work = &work;
         rayon::scope(|scope| {
             for (piece, out) in out.chunks_mut(each * row).enumerate() {
                 scope.spawn(move |_| work(piece * each, out));

@@ -11,11 +11,11 @@ mod measure;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vramp::Pipeline;
 use vramp::gpu::{Device, Player, Recording, Timed};
 use vramp::kernels::head::gradient;
 use vramp::kernels::{Params, Recipe};
-use vramp::plan::{Graph, Size, Space};
-use vramp::{FileProbe, Session};
+use vramp::plan::{RunOptions, Size, Space};
 
 use measure::{cpu_ms, median};
 
@@ -90,14 +90,11 @@ fn loop_us(device: &Device, timed: Timed) -> f64 {
 }
 
 fn pipeline_us(device: &Device) -> f64 {
-    let kinds = vramp::kinds();
-    let text = format!("pattern kind=gradient size={SIZE} ! null");
-    let spec = vramp::read(&text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-    let session = Session::of(&graph, &kinds).place("pattern0", Space::Gpu).place("null0", Space::Cpu).frames(FRAMES);
-    let prepared = session.prepare_on(device).unwrap_or_else(|error| panic!("{error}"));
+    let options = RunOptions::new().place("pattern0", Space::Gpu).place("null0", Space::Cpu).frames(FRAMES);
+    let builder = Pipeline::parse(format!("pattern kind=gradient size={SIZE} ! null")).options(options).device(device);
+    let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{error}"));
     let start = cpu_ms();
-    let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
     let took = (cpu_ms() - start) * 1e3;
     let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((report.counters.dispatches, report.counters.downloads), (FRAMES, FRAMES));

@@ -12,12 +12,12 @@ mod measure;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vramp::Pipeline;
 use vramp::gpu::{Device, Player, Recording};
 use vramp::kernels::head::{Head, ball, load_here::LOAD};
 use vramp::kernels::pixel::{color, curve, glyphs, markers, matrix, table};
 use vramp::kernels::{Params, PixelFn, Recipe};
-use vramp::plan::{Binding, Graph, Rate, Size, Space};
-use vramp::{FileProbe, Session};
+use vramp::plan::{Binding, Rate, RunOptions, Size, Space};
 
 use measure::{cpu_ms, median};
 
@@ -68,13 +68,10 @@ fn main() {
 
 /// CPU time of one frame, run by vramp.
 fn pipeline(device: &Device, text: &str) -> f64 {
-    let kinds = vramp::kinds();
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-    let session = Session::of(&graph, &kinds).only(Space::Gpu).frames(FRAMES);
-    let prepared = session.prepare_on(device).unwrap_or_else(|error| panic!("{error}"));
+    let builder = Pipeline::parse(text).options(RunOptions::new().only(Space::Gpu).frames(FRAMES)).device(device);
+    let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{error}"));
     let start = cpu_ms();
-    let outcome = prepared.run(None);
+    let outcome = pipeline.outcome();
     let report = outcome.unwrap_or_else(|e| panic!("{e}")).into_result().unwrap_or_else(|e| panic!("{e}"));
     assert!(report.counters.dispatches >= FRAMES && report.backend != "cpu");
     (cpu_ms() - start) / FRAMES as f64

@@ -20,9 +20,9 @@ use std::time::Instant;
 
 use vramp::calibrate::{Calibration, Stopwatch};
 use vramp::gpu::Device;
-use vramp::plan::{Graph, Plan, Profile, Space};
-use vramp::runtime::Kinds;
-use vramp::{FileProbe, Session};
+use vramp::plan::{Graph, Plan, Profile, RunOptions, Space};
+use vramp::runtime::Registry;
+use vramp::{Pipeline, PipelineBuilder};
 
 use measure::median;
 
@@ -97,14 +97,14 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let device = Device::choose().open().unwrap_or_else(|error| panic!("needs an adapter: {error}"));
     println!("{}", device.adapter());
-    let (mut kinds, watch) = (vramp::kinds(), Stopwatch::default());
-    watch.add_to(&mut kinds).expect("nobody else has that name");
+    let (mut registry, watch) = (vramp::registry(), Stopwatch::default());
+    watch.add_to(&mut registry).expect("nobody else has that name");
     if words.iter().any(|word| word == "predict") {
-        return predict(&device, &kinds, &watch);
+        return predict(&device, &registry, &watch);
     }
     let times: Vec<u32> = words.iter().filter_map(|word| word.parse().ok()).collect();
     for times in if times.is_empty() { vec![1, 24] } else { times } {
-        place(&device, &kinds, &watch, times);
+        place(&device, &registry, &watch, times);
     }
 }
 
@@ -118,39 +118,52 @@ fn calibrate(device: &Device, times: u32) -> Profile {
     profile
 }
 
-fn graph(text: &str, size: &str, kinds: &Kinds) -> Graph {
+fn graph(text: &str, size: &str, registry: &Registry) -> Graph {
     let text = text.replace("SIZE", size).replace("LOGO", &logo()).replace("! null", "! stopwatch");
-    let spec = vramp::read(&text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{text}: {error}"))
+    let spec = vramp::read(&text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    registry.check(&spec).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// A picture to draw, made once.
 fn logo() -> String {
     let path = std::env::temp_dir().join("vramp-placement-logo.png");
     if !path.exists() {
-        let kinds = vramp::kinds();
         let text = format!("pattern kind=disc size=256x256 frames=1 ! png path={}", path.display());
-        let spec = vramp::read(&text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-        let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare().unwrap_or_else(|error| panic!("{error}"));
-        prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+        let builder = Pipeline::parse(text).options(RunOptions::new().only(Space::Cpu));
+        builder.build().and_then(|mut pipeline| pipeline.run()).unwrap_or_else(|error| panic!("{error}"));
     }
     path.display().to_string()
 }
 
+/// A pipeline and what is asked of its runs.
+struct Asked {
+    builder: PipelineBuilder,
+    options: RunOptions,
+}
+
+impl Asked {
+    fn new(graph: &Graph, registry: &Registry, profile: &Profile, options: RunOptions) -> Asked {
+        let builder = Pipeline::from_graph(graph.clone()).registry(registry).profile(profile.clone());
+        Asked { builder, options }
+    }
+
+    fn plan(&self) -> Plan {
+        self.builder.clone().options(self.options.clone()).plan().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
 /// Microseconds a frame of one run, once it is steady, in its quicker windows: machines are shared.
-fn run_us(session: &Session<'_>, device: &Device, watch: &Stopwatch, frames: u64) -> f64 {
-    let prepared = session.clone().frames(frames).prepare_on(device).unwrap_or_else(|error| panic!("{error}"));
-    let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
-    outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
+fn run_us(asked: &Asked, device: &Device, watch: &Stopwatch, frames: u64) -> f64 {
+    let builder = asked.builder.clone().options(asked.options.clone().frames(frames)).device(device);
+    builder.build().and_then(|mut pipeline| pipeline.run()).unwrap_or_else(|error| panic!("{error}"));
     watch.frame_ns().expect("there were enough frames") / 1e3
 }
 
 /// How many frames make a run long enough.
-fn frames_for(session: &Session<'_>, device: &Device, watch: &Stopwatch) -> u64 {
+fn frames_for(asked: &Asked, device: &Device, watch: &Stopwatch) -> u64 {
     let mut frames = 16_u64;
     loop {
-        let us = run_us(session, device, watch, frames) * frames as f64;
+        let us = run_us(asked, device, watch, frames) * frames as f64;
         if us >= RUN_MS * 1e3 / 2.0 || frames >= 20_000 {
             return frames;
         }
@@ -158,18 +171,18 @@ fn frames_for(session: &Session<'_>, device: &Device, watch: &Stopwatch) -> u64 
     }
 }
 
-fn predict(device: &Device, kinds: &Kinds, watch: &Stopwatch) {
+fn predict(device: &Device, registry: &Registry, watch: &Stopwatch) {
     let profile = calibrate(device, 1);
     println!("{:92} {:>9} {:>4} {:>11} {:>11} {:>6}", "", "", "", "predicted us", "measured us", "ratio");
     let (mut count, mut within, mut worst) = (0, 0, (1.0_f64, String::new()));
     for text in CATALOGUE {
         for size in ["320x240", "1280x720"] {
-            let graph = graph(text, size, kinds);
+            let graph = graph(text, size, registry);
             for space in [Space::Cpu, Space::Gpu] {
-                let session = Session::of(&graph, kinds).profile(profile.clone()).only(space);
-                let plan = session.plan().unwrap_or_else(|error| panic!("{error}"));
-                let frames = frames_for(&session, device, watch);
-                let measured = (0..5).map(|_| run_us(&session, device, watch, frames)).fold(f64::MAX, f64::min);
+                let asked = Asked::new(&graph, registry, &profile, RunOptions::new().only(space));
+                let plan = asked.plan();
+                let frames = frames_for(&asked, device, watch);
+                let measured = (0..5).map(|_| run_us(&asked, device, watch, frames)).fold(f64::MAX, f64::min);
                 let predicted = plan.cost_ns as f64 / 1e3;
                 let ratio = predicted / measured;
                 let off = ratio.max(1.0 / ratio);
@@ -191,7 +204,7 @@ fn decisions(plan: &Plan) -> (Vec<Space>, Vec<Option<usize>>) {
     (plan.handlers.iter().map(|h| h.space).collect(), plan.handlers.iter().map(|h| h.group).collect())
 }
 
-fn place(device: &Device, kinds: &Kinds, watch: &Stopwatch, times: u32) {
+fn place(device: &Device, registry: &Registry, watch: &Stopwatch, times: u32) {
     println!("\nkernels on the host computed {times} times");
     let profile = calibrate(device, times);
     let title = ["--cpu us", "--gpu us", "auto us", "auto/best"];
@@ -199,10 +212,12 @@ fn place(device: &Device, kinds: &Kinds, watch: &Stopwatch, times: u32) {
     let (mut count, mut within, mut best) = (0, 0, [0_usize; 3]);
     for text in PIPELINES {
         for size in ["160x120", "640x480", "1280x720"] {
-            let graph = graph(text, size, kinds);
-            let auto = Session::of(&graph, kinds).profile(profile.clone()).slowed(times);
-            let sessions = [auto.clone().only(Space::Cpu), auto.clone().only(Space::Gpu), auto];
-            let plans = sessions.each_ref().map(|one| one.plan().unwrap_or_else(|error| panic!("{error}")));
+            let graph = graph(text, size, registry);
+            let sessions = [Some(Space::Cpu), Some(Space::Gpu), None].map(|only| {
+                let options = RunOptions { only, ..RunOptions::new().slowed(times) };
+                Asked::new(&graph, registry, &profile, options)
+            });
+            let plans = sessions.each_ref().map(Asked::plan);
             let same = (0..2).find(|order| decisions(&plans[*order]) == decisions(&plans[2]));
             let frames = sessions.each_ref().map(|one| frames_for(one, device, watch));
             let mut us = [const { Vec::new() }; 3];

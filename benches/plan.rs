@@ -50,7 +50,8 @@ fn median(mut times: Vec<f64>) -> f64 {
 }
 
 fn main() {
-    let catalog = vramp::catalog();
+    let registry = vramp::registry();
+    let catalog = registry.catalog();
     let profile = Profile::shipped("integrated").expect("it ships");
     println!(
         "{:8} {:>9} {:>10} {:>10} {:>10} {:>10}",
@@ -70,11 +71,11 @@ fn main() {
                         ms
                     }
                 };
-                let spec = vramp::read(&text, &catalog).expect("the shape reads");
+                let spec = vramp::read(&text, catalog).expect("the shape reads");
                 times[0].push(lap());
-                let graph = Graph::check(&spec, &catalog, &vramp::plan::catalog::NoProbe).expect("the shape checks");
+                let graph = Graph::check(&spec, catalog, &vramp::plan::catalog::NoProbe).expect("the shape checks");
                 times[1].push(lap());
-                let plan = Planner::new(&graph, &profile).decide().expect("the shape plans");
+                let plan = Plan::decide(&graph, &profile, &RunOptions::new()).expect("the shape plans");
                 times[2].push(lap());
                 planned = plan.handlers.len();
                 std::hint::black_box(plan.to_text(false));

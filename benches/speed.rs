@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use vramp::bench::{Bench, Effort, WORKS, Work};
-use vramp::plan::{Size, Space};
+use vramp::plan::{RunOptions, Size, Space};
 
 const ROUNDS: usize = 3;
 const SIZE: Size = Size { width: 1920, height: 1080 };
@@ -30,7 +30,8 @@ fn main() {
     let mut others: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for _ in 0..ROUNDS {
         for work in &works {
-            let measured = bench.measure(work, SIZE, EFFORT, |session| session.only(Space::Cpu).threads(1));
+            let measured =
+                bench.measure(work, SIZE, EFFORT, &RunOptions::new().only(Space::Cpu).threads(1), |builder| builder);
             let measured = measured.unwrap_or_else(|error| panic!("{}: {error}", work.name));
             own.entry(work.name).or_default().push(measured.cpu_ms.unwrap_or(measured.ms_median));
         }

@@ -4,9 +4,7 @@
 
 use vramp::gpu::Device;
 use vramp::kernels::{FnArgs, PixelFn, RowArgs, Spans};
-use vramp::plan::catalog::{Fallback, Liveness, Setting, Status, ValueType};
 use vramp::prelude::*;
-use vramp::runtime::{Flow, Given, HandlerError, Kinds, Part, PixelHandler, PixelInfo, Worker};
 use vramp::verify::{Options, verify};
 
 /// Darkens every second row. Both sides see whole levels 0..=255 and one parameter, the brightness left in 1/256.
@@ -36,24 +34,24 @@ fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
     if y % 2 == 1 { Spans::all(args.size) } else { Spans::NONE }
 }
 
-/// What is known of it before there is one; a pixel function in both spaces is what a filter is unless it says so.
-pub static ENTRY: Entry = Entry {
-    name: "scanlines",
-    about: "darkens every second row",
-    example: "pattern ! scanlines amount=0.5 ! null",
-    settings: &[Setting {
-        name: "amount",
-        value: ValueType::Number { min: 0.0, max: 1.0 },
-        fallback: Fallback::Is("0.5"),
-        liveness: Liveness::Live,
-        about: "how much darker; 1 is black",
-    }],
-    bare: Some("amount"),
-    status: Status::Runs,
-    ..Entry::FILTER
-};
-
 struct Scanlines(u32);
+
+impl Scanlines {
+    /// What is known of it before there is one; a filter is a pixel function in both spaces by default.
+    pub const ENTRY: Entry = Entry {
+        name: "scanlines",
+        about: "darkens every second row",
+        example: "pattern ! scanlines amount=0.5 ! null",
+        settings: &[Setting::number("amount", 0.0..=1.0, "how much darker; 1 is black").default("0.5").live()],
+        bare: Some("amount"),
+        ..Entry::FILTER
+    };
+
+    fn new(setup: &Setup<'_>) -> Result<Scanlines, HandlerError> {
+        let amount = setup.settings.number("amount").unwrap_or(0.5);
+        Ok(Scanlines((256.0 * (1.0 - amount)).round() as u32))
+    }
+}
 
 impl PixelHandler for Scanlines {
     fn parts(&self) -> Vec<Part> {
@@ -66,25 +64,22 @@ impl PixelHandler for Scanlines {
     }
 }
 
-/// The built-in kinds, and this one.
-pub fn kinds() -> Result<Kinds, Box<dyn std::error::Error>> {
-    let mut kinds = vramp::kinds();
-    kinds.add(&ENTRY, |setup| {
-        let amount = setup.settings.number("amount").unwrap_or(0.5);
-        Ok(Worker::pixels(Scanlines((256.0 * (1.0 - amount)).round() as u32)))
-    })?;
-    Ok(kinds)
+/// The built-in handlers and this one.
+pub fn registry() -> Registry {
+    let mut registry = vramp::registry();
+    registry.add(&Scanlines::ENTRY, Scanlines::new).expect("no built-in handler is called scanlines");
+    registry
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let kinds = kinds()?;
+    let registry = registry();
     let text = "pattern kind=ball size=320x240 ! invert ! scanlines amount=0.4 ! gamma value=1.5 ! null";
-    let spec = vramp::read(text, kinds.catalog())?;
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
-    println!("{}", Session::of(&graph, &kinds).only(Space::Cpu).plan()?.to_text(false));
+    let builder = Pipeline::parse(text).registry(&registry).options(RunOptions::new().only(Space::Cpu));
+    println!("{}", builder.plan()?);
 
-    // The same frames, fused and one by one, on the cpu and, where there is one, on the device.
+    // The same frames, fused and one by one, on the cpu and, if there is one, on the device.
     let device = Device::choose().open().inspect_err(|why| println!("cpu only: {why}")).ok();
-    println!("{}", verify(&spec, &kinds, &Options { device, ..Options::default() })?);
+    let spec = vramp::read(text, registry.catalog())?;
+    println!("{}", verify(&spec, &registry, &Options { device, ..Options::default() })?);
     Ok(())
 }

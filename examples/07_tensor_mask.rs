@@ -5,21 +5,8 @@
 //! `cargo run --release --example 07_tensor_mask`
 
 use vramp::gpu::Recording;
-use vramp::plan::catalog::{KernelRule, Status};
 use vramp::prelude::*;
-use vramp::runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Worker};
 use vramp::tensor::{Context, DType, Layout, Picture, Tensor, TensorError};
-
-/// It has no kernel that could be fused, and runs wherever the frames are.
-pub static ENTRY: Entry = Entry {
-    name: "standout",
-    about: "makes alpha of how much a pixel stands out",
-    example: "pattern ! standout ! null",
-    spaces: &[Space::Gpu, Space::Cpu],
-    kernel: KernelRule::None,
-    status: Status::Runs,
-    ..Entry::FILTER
-};
 
 #[derive(Default)]
 struct Standout {
@@ -27,6 +14,18 @@ struct Standout {
     context: Option<Context>,
     /// How much each colour counts for brightness: sent to the device once, and kept there.
     weights: Option<Tensor>,
+}
+
+impl Standout {
+    /// It has no kernel that could be fused, and runs wherever the frames are.
+    pub const ENTRY: Entry = Entry {
+        name: "standout",
+        about: "makes alpha of how much a pixel stands out",
+        example: "pattern ! standout ! null",
+        spaces: &[Space::Gpu, Space::Cpu],
+        kernel: KernelRule::None,
+        ..Entry::FILTER
+    };
 }
 
 impl FrameHandler for Standout {
@@ -95,26 +94,23 @@ fn standing_out(frame: &Tensor, weights: &Tensor) -> Result<Tensor, TensorError>
     with_alpha.tensor_to_image(&Picture { channels: "rgba".to_owned(), ..picture }).run()
 }
 
-/// The built-in kinds and this one.
-pub fn kinds() -> Result<Kinds, Box<dyn std::error::Error>> {
-    let mut kinds = vramp::kinds();
-    kinds.add(&ENTRY, |_| Ok(Worker::frames(Standout::default())))?;
-    Ok(kinds)
+/// The built-in handlers and this one.
+pub fn registry() -> Registry {
+    let mut registry = vramp::registry();
+    registry.add(&Standout::ENTRY, |_| Ok(Standout::default())).expect("no built-in handler is called standout");
+    registry
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Error> {
     let path = std::env::temp_dir().join("vramp-standout.png");
     let text = format!(
         "pattern kind=ball size=320x240 frames=10 label=false name=cam ! blur sigma=12 ! mix mode=over amount=1 name=out ! \
          every n=9 ! png path={}; cam. ! standout ! out.b",
         path.display()
     );
-    let kinds = kinds()?;
-    let spec = vramp::read(&text, kinds.catalog())?;
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
-    let prepared = Session::of(&graph, &kinds).prepare()?;
-    println!("{}", prepared.plan.to_text(false));
-    let report = prepared.run(None)?.into_result()?;
+    let mut pipeline = Pipeline::parse(text).registry(&registry()).build()?;
+    println!("{}", pipeline.plan());
+    let report = pipeline.run()?;
     println!(
         "{} frames, {} transfers; {}",
         report.frames,

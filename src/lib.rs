@@ -1,7 +1,7 @@
 //! Real-time video and ML pipelines that stay on the GPU.
 //!
-//! Owns the one name people depend on: it gathers the rooms of the house, and adds what joins them: sessions that take a
-//! graph to a finished run, what is known of the machine and measured on it, benchmarks, a harness for people who write
+//! Owns the one name people depend on: it gathers the rooms of the house, and adds what joins them: [`Pipeline`], which
+//! takes a text or a graph to a finished run, what is known of the machine and measured on it, benchmarks, a harness for people who write
 //! handlers, and verifying.
 //! Does not plan, compute or talk to a device itself: the rooms do.
 //!
@@ -11,19 +11,16 @@
 //! ```
 //! use vramp::prelude::*;
 //!
-//! let kinds = vramp::kinds();
-//! let spec = vramp::read("pattern size=640x480 frames=30 ! blur sigma=2 ! text \"hello\" ! null", kinds.catalog())?;
-//! let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
-//!
-//! let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare()?;
-//! println!("{}", prepared.plan.to_text(false));
-//! assert_eq!(prepared.plan.ramps.len(), 0);
-//!
-//! let report = prepared.run(None)?.into_result()?;
+//! let mut pipeline = Pipeline::parse("pattern size=640x480 frames=30 ! blur sigma=2 ! text \"hello\" ! null").build()?;
+//! println!("{}", pipeline.plan());
+//! let report = pipeline.run()?;
 //! println!("{} frames, {:.0} a second", report.frames, report.fps);
 //! # assert_eq!(report.frames, 30);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), vramp::Error>(())
 //! ```
+//!
+//! The parts are modules of their own: [`plan`] (graphs, the planner), [`runtime`] (handlers, frames, reports),
+//! [`handlers`] (the built-in ones), [`kernels`], [`gpu`], [`tensor`].
 
 // Whether a session may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
 #![recursion_limit = "256"]
@@ -35,7 +32,7 @@ pub use vramp_plan as plan;
 pub use vramp_runtime as runtime;
 pub use vramp_tensor as tensor;
 
-pub use vramp_handlers::{FileProbe, catalog, kinds};
+pub use vramp_handlers::registry;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod bench;
@@ -46,23 +43,26 @@ pub mod harness;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod machine;
 #[cfg(not(target_arch = "wasm32"))]
-mod session;
+mod pipeline;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod verify;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use session::{Prepared, Session, SessionError};
+pub use pipeline::{Error, Pipeline, PipelineBuilder};
 
 use vramp_plan::catalog::Catalog;
 use vramp_plan::{GraphSpec, Mistakes, Source};
 
-/// What most programs need.
+/// What most programs need: pipelines, options, and what handlers are written with.
 pub mod prelude {
     #[cfg(not(target_arch = "wasm32"))]
-    pub use crate::session::Session;
-    pub use vramp_handlers::FileProbe;
-    pub use vramp_plan::catalog::{Catalog, Entry};
-    pub use vramp_plan::{Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Size, Space};
+    pub use crate::pipeline::{Error, Pipeline};
+    pub use vramp_plan::catalog::{Entry, KernelRule, Setting};
+    pub use vramp_plan::{Format, Graph, HandlerSpec, Plan, Policy, Profile, RunOptions, Size, Space};
+    pub use vramp_runtime::{
+        Call, Flow, Frame, FrameHandler, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Report, Setup,
+        Stepped,
+    };
 }
 
 /// Reads a pipeline in text form; every mistake in it comes back at once, each with its place.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use vramp::gpu::{Backend, Device, SIZE_CLASS_BYTES};
 use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType};
-use vramp::plan::{Format, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Size, Space, write_text};
+use vramp::plan::{Format, Graph, GraphSpec, HandlerSpec, Plan, Policy, Profile, RunOptions, Size, Space, write_text};
+use vramp::runtime::engine::{Engine, EngineParts};
 use vramp::runtime::{
-    Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Outcome, Pipeline, Report, RunError, Stepped, Worker,
+    Call, Flow, Frame, FrameHandler, HandlerError, Outcome, Registry, Report, RunError, Stepped, Worker,
 };
-use vramp::{FileProbe, Session, kinds};
+use vramp::{Pipeline, registry};
 
 const SIZE: Setting = Setting {
     name: "size",
@@ -101,30 +102,34 @@ impl FrameHandler for Keep {
 }
 
 /// The built-in kinds and those above; what `keep` keeps lies in the list.
-fn all_kinds(kept: &Arc<Mutex<Vec<Frame>>>) -> Kinds {
-    let (mut kinds, kept) = (kinds(), Arc::clone(kept));
+fn all_kinds(kept: &Arc<Mutex<Vec<Frame>>>) -> Registry {
+    let (mut registry, kept) = (registry(), Arc::clone(kept));
     let sizes: &[(u32, u32)] = &[(64, 64), (31, 90), (8, 8), (100, 33), (50, 50), (64, 63), (7, 300)];
-    kinds.add(&CHANGING, move |_| Ok(Worker::frames(Changing { sizes, every: 5 }))).expect("a good entry");
-    kinds.add(&KEEP, move |_| Ok(Worker::frames(Keep(Arc::clone(&kept))))).expect("a good entry");
+    registry.add(&CHANGING, move |_| Ok(Worker::frames(Changing { sizes, every: 5 }))).expect("a good entry");
+    registry.add(&KEEP, move |_| Ok(Worker::frames(Keep(Arc::clone(&kept))))).expect("a good entry");
     let feed = |setup: &vramp::runtime::Setup<'_>| {
         let size = setup.outputs[0].as_ref().and_then(|content| content.frame()).expect("it makes frames").size;
         Ok(Worker::frames(Feed { size }))
     };
-    kinds.add(&FEED, feed).expect("a good entry");
-    kinds
+    registry.add(&FEED, feed).expect("a good entry");
+    registry
 }
 
-fn read(text: &str, kinds: &Kinds) -> Graph {
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{text}: {error}"))
+fn read(text: &str, registry: &Registry) -> Graph {
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    registry.check(&spec).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// What comes of a run on a device of its own.
-fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> Outcome {
-    let kinds = all_kinds(&Arc::default());
-    let graph = read(text, &kinds);
-    let prepared = wishes(Session::of(&graph, &kinds)).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
-    prepared.run(None).unwrap_or_else(|error| panic!("{text}: {error}"))
+fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Outcome {
+    let registry = all_kinds(&Arc::default());
+    let graph = read(text, &registry);
+    let mut pipeline = Pipeline::from_graph(graph)
+        .registry(&registry)
+        .options(wishes(RunOptions::new()))
+        .build()
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    pipeline.outcome().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn ended(text: &str, outcome: Outcome) -> Report {
@@ -166,7 +171,7 @@ const PIPELINES: &[&str] = &[
 fn many_small_sources_are_planned_for() {
     let one = |seed: usize| format!("pattern size=1x1 seed={seed} ! null");
     let text = (0..64).map(one).collect::<Vec<_>>().join("; ");
-    let memory = ended(&text, run(&text, |session| session.only(Space::Gpu).frames(5))).memory;
+    let memory = ended(&text, run(&text, |options| options.only(Space::Gpu).frames(5))).memory;
     let ratio = memory.gpu_peak_bytes as f64 / memory.gpu_planned_bytes as f64;
     assert!((0.25..=1.25).contains(&ratio), "{memory:?}");
 }
@@ -177,7 +182,7 @@ fn pools_need_what_was_planned() {
         for (space, in_flight, batch) in
             [(Space::Cpu, 2, 1), (Space::Gpu, 1, 1), (Space::Gpu, 2, 1), (Space::Gpu, 3, 1), (Space::Gpu, 2, 4)]
         {
-            let outcome = run(text, |session| session.only(space).in_flight(in_flight).batch(batch).frames(200));
+            let outcome = run(text, |options| options.only(space).in_flight(in_flight).batch(batch).frames(200));
             let memory = ended(text, outcome).memory;
             let what = format!("{text} on the {space}, {in_flight} in flight, batches of {batch}: {memory:?}");
             let held = |peak: u64, planned: u64, least: f64| match planned {
@@ -197,7 +202,7 @@ fn pools_need_what_was_planned() {
 #[test]
 fn sizes_that_nobody_asks_for_any_more_make_room() {
     for space in [Space::Cpu, Space::Gpu] {
-        let memory = ended("changing", run("changing ! blur ! null", |session| session.only(space).frames(400))).memory;
+        let memory = ended("changing", run("changing ! blur ! null", |options| options.only(space).frames(400))).memory;
         assert!(memory.trimmed > 10, "{space}: {memory:?}");
     }
 }
@@ -275,7 +280,7 @@ fn small_data(plan: &Plan) -> u64 {
 /// A random pipeline with budgets, and what was planned for it.
 struct Trial {
     what: String,
-    pipeline: Pipeline,
+    pipeline: Engine,
     plan: Plan,
     /// Host and device.
     budgets: (u64, u64),
@@ -284,22 +289,22 @@ struct Trial {
 fn trial(seed: u64) -> Option<Trial> {
     let mut random = Random(seed);
     let spec = random_graph(&mut random);
-    let kinds = all_kinds(&Arc::default());
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let registry = all_kinds(&Arc::default());
+    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
     let profile = Profile::shipped(random.pick(&["discrete", "integrated"])).expect("it ships");
     let (in_flight, batch) = (1 + random.below(3), random.pick(&[1, 1, 1, 3]));
-    let planner = Planner::new(&graph, &profile).in_flight(in_flight as u32).batch(batch as u32);
-    let planner = match random.below(3) {
-        0 => planner.only(Space::Cpu),
-        1 => planner.only(Space::Gpu),
+    let options = RunOptions::new().in_flight(in_flight as u32).batch(batch as u32);
+    let options = match random.below(3) {
+        0 => options.only(Space::Cpu),
+        1 => options.only(Space::Gpu),
         _ => {
             let names: Vec<String> = graph.handlers().iter().map(|handler| handler.name.clone()).collect();
             let both = |name: &&String| ["invert", "blur", "flip", "mix"].iter().any(|kind| name.starts_with(kind));
-            names.iter().filter(both).fold(planner, |planner, name| planner.place(name, random.pick(&Space::RANKED)))
+            names.iter().filter(both).fold(options, |options, name| options.place(name, random.pick(&Space::RANKED)))
         }
     };
     // A depth that a diamond cannot have is refused, which is not what this is about.
-    let plan = planner.decide().ok()?;
+    let plan = Plan::decide(&graph, &profile, &options).ok()?;
     let mut budget = |planned: u64| match random.below(4) {
         0 => planned,
         1 => planned + FRAME * random.below(3) as u64,
@@ -312,15 +317,10 @@ fn trial(seed: u64) -> Option<Trial> {
         write_text(&spec),
         plan.to_text(false)
     );
-    let pipeline = Pipeline::of(&plan, &graph, &kinds)
-        .device(noop(budgets.1))
-        .budget_bytes(budgets.0)
-        .in_flight(in_flight)
-        .batch(batch)
-        .threads(2)
-        .frames(Some(FRAMES))
-        .prepare()
-        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let options = options.memory_bytes(Space::Cpu, budgets.0).threads(2).frames(FRAMES);
+    let parts = EngineParts::new(&plan, &graph, &registry, &options);
+    let pipeline = Engine::build(EngineParts { device: Some(noop(budgets.1)), ..parts });
+    let pipeline = pipeline.unwrap_or_else(|error| panic!("{what}: {error}"));
     Some(Trial { what, pipeline, plan, budgets })
 }
 
@@ -400,13 +400,16 @@ fn on_threads_every_budget_ends_in_all_frames_or_in_words() {
 
 /// Runs on the device without computing, with pools of these many bytes.
 fn run_within(text: &str, space: Space, cpu_bytes: u64, gpu_bytes: u64) -> (Plan, Outcome) {
-    let kinds = all_kinds(&Arc::default());
-    let graph = read(text, &kinds);
+    let registry = all_kinds(&Arc::default());
+    let graph = read(text, &registry);
     let profile = Profile::shipped("discrete").expect("it ships");
-    let plan = Planner::new(&graph, &profile).only(space).decide().unwrap_or_else(|error| panic!("{error}"));
-    let pipeline = Pipeline::of(&plan, &graph, &kinds).device(noop(gpu_bytes)).budget_bytes(cpu_bytes);
-    let pipeline = pipeline.frames(Some(FRAMES)).prepare().unwrap_or_else(|error| panic!("{error}"));
-    (plan, pipeline.run(None).unwrap_or_else(|error| panic!("{error}")))
+    let plan = Plan::decide(&graph, &profile, &RunOptions::new().only(space)).unwrap_or_else(|error| panic!("{error}"));
+    let options = RunOptions::new().memory_bytes(Space::Cpu, cpu_bytes).frames(FRAMES);
+    let parts = EngineParts::new(&plan, &graph, &registry, &options);
+    let pipeline = Engine::build(EngineParts { device: Some(noop(gpu_bytes)), ..parts });
+    let pipeline = pipeline.unwrap_or_else(|error| panic!("{error}"));
+    let outcome = pipeline.run(None);
+    (plan, outcome.unwrap_or_else(|error| panic!("{error}")))
 }
 
 #[test]
@@ -449,13 +452,14 @@ fn what_is_available_and_what_is_held_come_to_the_budget() {
     let text = "feed size=16x16 ! resize size=65536x1 filter=area ! null";
     let mut told = 0;
     for budget in (0..60).map(|at| 4096 + at * 32_768) {
-        let kinds = all_kinds(&Arc::default());
-        let graph = read(text, &kinds);
-        let session = Session::of(&graph, &kinds).profile(Profile::shipped("discrete").expect("it ships"));
+        let registry = all_kinds(&Arc::default());
+        let graph = read(text, &registry);
         // Planned without the budget, as if more were there.
-        let session = session.only(Space::Gpu).frames(3);
-        let prepared = session.prepare_on(&noop(budget)).unwrap_or_else(|error| panic!("{error}"));
-        let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+        let builder =
+            Pipeline::from_graph(graph).registry(&registry).options(RunOptions::new().only(Space::Gpu).frames(3));
+        let builder = builder.profile(Profile::shipped("discrete").expect("it ships")).device(&noop(budget));
+        let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{error}"));
+        let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
         let Some(RunError::Failed(failure)) = &outcome.error else { continue };
         let HandlerError::OutOfMemory(short) = &failure.error else { panic!("{failure}") };
         let held: u64 = short.holders.iter().map(|holder| holder.bytes).sum();
@@ -472,12 +476,12 @@ fn a_handler_that_keeps_frames_is_named_with_what_it_keeps() {
         [(Space::Cpu, "pattern size=16x16 ! keep name=hoard"), (Space::Gpu, "pattern size=16x16 ! keep name=hoard")]
     {
         let kept = Arc::default();
-        let kinds = all_kinds(&kept);
-        let graph = read(text, &kinds);
-        let session = Session::of(&graph, &kinds).profile(Profile::shipped("discrete").expect("it ships"));
-        let prepared =
-            session.only(space).frames(3).prepare_on(&noop(1 << 20)).unwrap_or_else(|error| panic!("{error}"));
-        let report = ended(text, prepared.run(None).unwrap_or_else(|error| panic!("{error}")));
+        let registry = all_kinds(&kept);
+        let graph = read(text, &registry);
+        let builder = Pipeline::from_graph(graph).registry(&registry).options(RunOptions::new().only(space).frames(3));
+        let builder = builder.profile(Profile::shipped("discrete").expect("it ships")).device(&noop(1 << 20));
+        let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{error}"));
+        let report = ended(text, pipeline.outcome().unwrap_or_else(|error| panic!("{error}")));
         assert_eq!((report.memory.leaked, report.memory.leaks.len()), (3, 3), "{:?}", report.memory);
         for (leak, frame) in report.memory.leaks.iter().zip(0..) {
             assert_eq!((leak.space, leak.owner.as_str(), leak.last.as_str()), (space.name(), "pattern0", "hoard"));

@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use vramp::Pipeline;
 use vramp::calibrate::{CalibrateError, Calibration, Progress};
 use vramp::gpu::Device;
 use vramp::plan::catalog::Class;
-use vramp::plan::{Graph, Origin, Profile, Space};
-use vramp::{FileProbe, Session};
+use vramp::plan::{Origin, Profile, RunOptions, Space};
 
 #[test]
 fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
@@ -37,15 +37,15 @@ fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
     let heard = heard.borrow();
     assert!(heard.iter().enumerate().all(|(at, progress)| progress.done == at && progress.of == heard.len() - 1));
 
-    let kinds = vramp::kinds();
+    let registry = vramp::registry();
     for text in ["pattern ! blur ! null", "pattern kind=ball ! markers ! waveform ! fps ! null"] {
-        let spec = vramp::read(text, kinds.catalog()).unwrap();
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
-        let session = Session::of(&graph, &kinds).profile(profile.clone());
-        let auto = session.plan().unwrap();
+        let spec = vramp::read(text, registry.catalog()).unwrap();
+        let graph = registry.check(&spec).unwrap();
+        let builder = Pipeline::from_graph(graph).profile(profile.clone());
+        let auto = builder.plan().unwrap();
         assert_eq!(auto.profile, profile.name());
         for space in [Space::Cpu, Space::Gpu] {
-            let order = session.clone().only(space).plan().unwrap();
+            let order = builder.clone().options(RunOptions::new().only(space)).plan().unwrap();
             assert!(auto.cost_ns <= order.cost_ns, "{text}: {} against {} on the {space}", auto.cost_ns, order.cost_ns);
         }
     }

@@ -4,7 +4,7 @@
 
 use vramp::gpu::{Known, OpenError, Reading, Unmet};
 use vramp::prelude::*;
-use vramp::{SessionError, machine};
+use vramp::{Error, machine};
 
 const GB: u64 = 1_000_000_000;
 const PIPELINE: &str = "pattern size=64x48 frames=3 ! blur ! null";
@@ -18,17 +18,11 @@ fn told() -> Reading {
     }
 }
 
-/// What a session with this choice runs on, and the warnings of its plan.
-fn prepared(choice: vramp::gpu::Choice, only: Option<Space>) -> Result<(bool, Vec<String>), SessionError> {
-    let kinds = vramp::kinds();
-    let spec = vramp::read(PIPELINE, kinds.catalog()).unwrap();
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
-    let mut session = Session::of(&graph, &kinds).choice(choice);
-    if let Some(space) = only {
-        session = session.only(space);
-    }
-    let prepared = session.prepare()?;
-    Ok((prepared.device.is_some(), prepared.plan.warnings))
+/// What a pipeline with this choice runs on, and the warnings of its plan.
+fn prepared(choice: vramp::gpu::Choice, only: Option<Space>) -> Result<(bool, Vec<String>), Error> {
+    let options = RunOptions { only, ..RunOptions::default() };
+    let pipeline = Pipeline::parse(PIPELINE).options(options).choice(choice).build()?;
+    Ok((pipeline.device().is_some(), pipeline.plan().warnings.clone()))
 }
 
 #[test]
@@ -39,7 +33,7 @@ fn an_unmet_wish_falls_back_to_the_cpu_with_numbers_and_is_an_error_where_the_gp
     let said = warnings.iter().find(|words| words.contains("has 2.0 GB, 8.0 GB were asked for"));
     assert!(said.is_some_and(|words| words.ends_with("everything runs on the cpu")), "{warnings:?}");
     let error = prepared(choice(), Some(Space::Gpu)).unwrap_err();
-    let SessionError::NoDevice(OpenError::Unmet { unmet }) = error else { panic!("{error}") };
+    let Error::NoDevice(OpenError::Unmet { unmet }) = error else { panic!("{error}") };
     let wanted = Unmet::Memory { has_bytes: 2 * GB, wanted_bytes: 8 * GB };
     assert!(!unmet.is_empty() && unmet.iter().all(|(_, unmet)| *unmet == wanted), "{unmet:?}");
 }

@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use vramp::gpu::{Device, LimitSet};
 use vramp::harness::{Harness, Rig, Stream};
-use vramp::plan::{Graph, Planner, Profile, Size, Space};
+use vramp::plan::{Plan, Profile, RunOptions, Size, Space};
 use vramp::verify::{Options, Outcome, Verified, What, verify};
-use vramp::{FileProbe, Session, kinds};
+use vramp::{Pipeline, registry};
 
 fn device() -> &'static Device {
     static DEVICE: OnceLock<Device> = OnceLock::new();
@@ -25,8 +25,8 @@ fn size(width: u32, height: u32) -> Size {
 }
 
 fn rig(text: &str, on: Space, inputs: &[(&str, Stream)]) -> Rig {
-    let kinds = kinds();
-    let harness = Harness::of(text, &kinds).on(on).device(device());
+    let registry = registry();
+    let harness = Harness::of(text, &registry).on(on).device(device());
     let harness = inputs.iter().fold(harness, |harness, (port, stream)| harness.input(*port, *stream));
     harness.build().unwrap_or_else(|error| panic!("{text} on the {on}: {error}"))
 }
@@ -159,10 +159,10 @@ fn many(count: usize, layout: &str) -> String {
 }
 
 fn verified(text: &str, device: &Device) -> Verified {
-    let kinds = kinds();
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"));
+    let registry = registry();
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"));
     let options = Options { frames: 2, device: Some(device.clone()), ..Options::default() };
-    let found = verify(&spec, &kinds, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let found = verify(&spec, &registry, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert!(found.is_equal(), "{text}\n{found}");
     found
 }
@@ -205,16 +205,19 @@ fn inputs_that_a_device_cannot_bind_stay_on_the_cpu_with_the_reason() {
 
 #[test]
 fn a_run_puts_what_does_not_fit_on_the_cpu_and_says_so() {
-    let (kinds, text) = (kinds(), many(8, "grid"));
-    let spec = vramp::read(&text, kinds.catalog()).expect("it reads");
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("a graph");
-    let session = Session::of(&graph, &kinds).limits(LimitSet::WebGpu).only(Space::Gpu).frames(5);
+    let (registry, text) = (registry(), many(8, "grid"));
+    let spec = vramp::read(&text, registry.catalog()).expect("it reads");
+    let graph = registry.check(&spec).expect("a graph");
+    let builder = Pipeline::from_graph(graph.clone())
+        .registry(&registry)
+        .options(RunOptions::new().only(Space::Gpu).frames(5))
+        .choice(vramp::machine::choose().limits(LimitSet::WebGpu));
     let figures = Profile::shipped("software").expect("it ships");
-    let prepared = session.profile(figures).prepare().expect("it is made ready");
+    let mut pipeline = builder.profile(figures).build().expect("it is made ready");
     let said = "all stays on the cpu: its kernel binds 10 storage buffers, the device allows 8";
-    assert!(prepared.plan.warnings.iter().any(|words| words == said), "{:?}", prepared.plan.warnings);
-    assert!(prepared.plan.handlers.iter().any(|handler| handler.name == "pattern0" && handler.space == Space::Gpu));
-    let report = prepared.run(None).expect("it runs").into_result().expect("to its end");
+    assert!(pipeline.plan().warnings.iter().any(|words| words == said), "{:?}", pipeline.plan().warnings);
+    assert!(pipeline.plan().handlers.iter().any(|handler| handler.name == "pattern0" && handler.space == Space::Gpu));
+    let report = pipeline.outcome().expect("it runs").into_result().expect("to its end");
     assert_eq!((report.frames_out, report.memory.leaked), (5, 0));
     assert!(report.counters.dispatches > 0 && report.counters.downloads > 0);
 }
@@ -222,11 +225,11 @@ fn a_run_puts_what_does_not_fit_on_the_cpu_and_says_so() {
 #[test]
 fn functions_behind_it_are_fused_and_those_in_front_only_of_a_single_picture() {
     let groups = |text: &str| {
-        let kinds = kinds();
-        let spec = vramp::read(text, kinds.catalog()).expect("it reads");
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("a graph");
+        let registry = registry();
+        let spec = vramp::read(text, registry.catalog()).expect("it reads");
+        let graph = registry.check(&spec).expect("a graph");
         let profile = Profile::shipped("integrated").expect("it ships");
-        let plan = Planner::new(&graph, &profile).only(Space::Gpu).decide().expect("a plan");
+        let plan = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Gpu)).expect("a plan");
         let names = |all: &[usize]| all.iter().map(|at| plan.handlers[*at].name.clone()).collect::<Vec<_>>().join("+");
         plan.groups.iter().map(|group| names(&group.handlers)).collect::<Vec<_>>().join(" ")
     };

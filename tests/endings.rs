@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use vramp::Pipeline;
 use vramp::gpu::Device;
 use vramp::kernels::{PixelFn, RowArgs, everywhere};
-use vramp::plan::catalog::{Entry, Fallback, Liveness, Setting, Status, ValueType};
-use vramp::plan::{Graph, GraphSpec, HandlerSpec, OnError, Space};
+use vramp::plan::catalog::{Entry, Fallback, Liveness, Setting, ValueType};
+use vramp::plan::{GraphSpec, HandlerSpec, OnError, RunOptions, Space};
 use vramp::runtime::{
-    Call, Event, Flow, FrameHandler, Given, HandlerError, Kinds, Part, PixelHandler, PixelInfo, RunError, Setup, Worker,
+    Call, Event, Flow, FrameHandler, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, RunError, Setup,
+    Worker,
 };
-use vramp::{FileProbe, Session};
 
 use crate::random::chance::Chance;
 
@@ -39,7 +40,6 @@ static STUMBLES: Entry = Entry {
         setting("from", WHOLE, "0"),
         setting("how", ValueType::Choice(&["fails", "panics", "filters", "fails-once"]), "fails"),
     ],
-    status: Status::Runs,
     ..Entry::FILTER
 };
 
@@ -51,18 +51,11 @@ static LAGS: Entry = Entry {
     spaces: &[Space::Cpu],
     // In a lane of its own, so that others run ahead of it.
     blocking: true,
-    status: Status::Runs,
     ..Entry::CONTROL
 };
 
-static KEEPS: Entry = Entry {
-    name: "keeps",
-    about: "keeps what it gets",
-    example: "pattern ! keeps",
-    blocking: false,
-    status: Status::Runs,
-    ..Entry::SINK
-};
+static KEEPS: Entry =
+    Entry { name: "keeps", about: "keeps what it gets", example: "pattern ! keeps", blocking: false, ..Entry::SINK };
 
 static ADD_RED: PixelFn = PixelFn {
     name: "add_red",
@@ -147,21 +140,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn kinds(kept: &Arc<Mutex<Kept>>) -> Kinds {
-    let mut kinds = vramp::kinds();
+fn registry(kept: &Arc<Mutex<Kept>>) -> Registry {
+    let mut registry = vramp::registry();
     let stumbles = |setup: &Setup<'_>| {
         let number = |key| setup.settings.int(key).unwrap_or(0).unsigned_abs();
         let how = setup.settings.word("how").unwrap_or("fails").to_owned();
         Ok(Worker::pixels(Stumbles { each: number("each"), from: number("from"), how, asked: 0, failed: None }))
     };
-    kinds.add(&STUMBLES, stumbles).expect("a good entry");
+    registry.add(&STUMBLES, stumbles).expect("a good entry");
     let lags =
         |setup: &Setup<'_>| Ok(Worker::frames(Lags(setup.settings.int("each").unwrap_or(1).unsigned_abs().max(1))));
-    kinds.add(&LAGS, lags).expect("a good entry");
+    registry.add(&LAGS, lags).expect("a good entry");
     let kept = Arc::clone(kept);
     let keeps = move |setup: &Setup<'_>| Ok(Worker::frames(Keeps(setup.name.to_owned(), Arc::clone(&kept))));
-    kinds.add(&KEEPS, keeps).expect("a good entry");
-    kinds
+    registry.add(&KEEPS, keeps).expect("a good entry");
+    registry
 }
 
 // ---- graphs and what they should do
@@ -353,10 +346,10 @@ struct Seen {
     error: Option<(String, u64)>,
 }
 
-fn run(drawn: &Drawn, fused: bool, threads: usize, device: Option<&Device>) -> Seen {
+fn run(drawn: &Drawn, fused: bool, threads: u32, device: Option<&Device>) -> Seen {
     let kept = Arc::default();
-    let kinds = kinds(&kept);
-    let graph = Graph::check(&drawn.spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+    let registry = registry(&kept);
+    let graph = registry.check(&drawn.spec).unwrap_or_else(|error| panic!("{error}"));
     let reported = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&reported);
     let listener = Arc::new(move |event: &Event| {
@@ -364,16 +357,17 @@ fn run(drawn: &Drawn, fused: bool, threads: usize, device: Option<&Device>) -> S
             lock(&heard).push((handler.clone(), *frame));
         }
     });
-    let session = Session::of(&graph, &kinds).nominal_time().fusion(fused).threads(threads).listener(listener);
-    let prepared = match device {
-        None => session.only(Space::Cpu).prepare(),
-        Some(device) => session.only(Space::Gpu).prepare_on(device),
+    let options = RunOptions::new().nominal_time().fusion(fused).threads(threads);
+    let builder = Pipeline::from_graph(graph).registry(&registry).listener(listener);
+    let pipeline = match device {
+        None => builder.options(options.only(Space::Cpu)).build(),
+        Some(device) => builder.options(options.only(Space::Gpu)).device(device).build(),
     };
-    let outcome =
-        prepared.unwrap_or_else(|error| panic!("{error}")).run(None).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = pipeline.and_then(|mut pipeline| pipeline.outcome()).unwrap_or_else(|error| panic!("{error}"));
     let report = &outcome.report;
     assert_eq!(report.memory.leaked, 0, "{:?}", report.memory.leaks);
-    let handler = |h: &vramp::runtime::HandlerTime| (h.name.clone(), [h.calls, h.errors, h.emitted, h.filtered]);
+    let handler =
+        |h: &vramp::runtime::observe::HandlerTime| (h.name.clone(), [h.calls, h.errors, h.emitted, h.filtered]);
     let mut counts: Vec<_> = report.handlers.iter().map(handler).collect();
     counts.sort();
     let error = outcome.error.map(|error| match error {
@@ -435,8 +429,8 @@ fn random_graphs_end_by_the_rule_and_fused_members_keep_their_policies() {
     let (mut stopped, mut failed) = (0, 0);
     for seed in seeds(0, 2000, 50_000) {
         let drawn = draw(seed);
-        let fused = run(&drawn, true, 1 + seed as usize % 3, None);
-        let unfused = run(&drawn, false, 1 + (seed as usize + 1) % 3, None);
+        let fused = run(&drawn, true, 1 + (seed % 3) as u32, None);
+        let unfused = run(&drawn, false, 1 + ((seed + 1) % 3) as u32, None);
         let wrong = wrong(&drawn, &fused, &unfused)
             .map(|why| format!("fused: {why}"))
             .or_else(|| wrong(&drawn, &unfused, &fused).map(|why| format!("unfused: {why}")));
@@ -478,8 +472,8 @@ fn a_join_ends_the_same_however_slow_its_inputs_are() {
     };
     for slow in ["", " ! lags each=1"] {
         let kept = Arc::default();
-        let kinds = kinds(&kept);
-        let spec = vramp::read(&text(slow), kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let registry = registry(&kept);
+        let spec = vramp::read(&text(slow), registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let drawn = Drawn { spec, about: About::Ends, expected: BTreeMap::new(), error: None };
         for fused in [true, false] {
             let frames: Vec<_> = (0..5).map(|_| run(&drawn, fused, 2, None).kept["k"].len()).collect();
@@ -500,8 +494,8 @@ fn one_member_s_until_does_not_end_its_group() {
                  pattern kind=bars size=8x8 frames=11 ! {long}.{port}; pattern kind=noise size=8x8 frames=3 ! {short}.{port}"
             );
             let kept = Arc::default();
-            let kinds = kinds(&kept);
-            let spec = vramp::read(&text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            let registry = registry(&kept);
+            let spec = vramp::read(&text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
             let drawn = Drawn { spec, about: About::Ends, expected: BTreeMap::new(), error: None };
             let frames = |fused| run(&drawn, fused, 2, None).kept["k"].len();
             assert_eq!((frames(true), frames(false)), (11, 11), "{text}");
@@ -512,7 +506,7 @@ fn one_member_s_until_does_not_end_its_group() {
 #[test]
 fn a_member_that_gets_pictures_of_two_sizes_is_the_one_that_is_blamed_and_skipped() {
     let kept = Arc::default();
-    let kinds = kinds(&kept);
+    let registry = registry(&kept);
     let folder = std::env::temp_dir().join(format!("vramp-endings-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     for (at, side) in [8_u32, 8, 6, 8].into_iter().enumerate() {
@@ -527,7 +521,7 @@ fn a_member_that_gets_pictures_of_two_sizes_is_the_one_that_is_blamed_and_skippe
             "image path=\"{}/*.png\" ! invert ! mix on-error={policy} ! keeps name=k; pattern size=8x8 ! mix0.b",
             folder.display()
         );
-        let spec = vramp::read(&text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let spec = vramp::read(&text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let drawn = Drawn { spec, about: About::Ends, expected: BTreeMap::new(), error: None };
         for fused in [true, false] {
             let seen = run(&drawn, fused, 1, None);

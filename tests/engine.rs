@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use vramp::plan::GraphSpec;
 use vramp::prelude::*;
 use vramp_plan::{Format, OnError, PlannedHandler};
-use vramp_runtime::{
-    Bell, Call, Clock, DropReason, Flow, FrameHandler, HandlerError, HostPool, Lane, Node, NodeCounts, Observed,
-    Stepped, Workplace, link,
-};
+use vramp_runtime::internals::{Bell, Lane, Node, Observed, Workplace, link};
+use vramp_runtime::observe::{DropReason, NodeCounts};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Stepped};
 
 struct Random(u64);
 
@@ -127,7 +127,7 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
             Node::new(handler.name.as_str(), kind, inputs, outputs).on_error(OnError::Skip)
         };
         let pass = |fails_every| Box::new(Pass { fails_every });
-        match handler.kind {
+        match handler.kind() {
             "pattern" => {
                 let rate = number(handler, "fps").unwrap_or(30).to_string().parse().expect("a rate");
                 node(Box::new(Make { left: FRAMES }), 0, 1).clock(Clock::free(rate))
@@ -231,11 +231,10 @@ fn random_graph(random: &mut Random, lossy: usize) -> GraphSpec {
 }
 
 fn planned(spec: &GraphSpec) -> Plan {
-    let catalog = vramp::catalog();
-    let graph = Graph::check(spec, &catalog, &FileProbe).unwrap_or_else(|e| panic!("{e}"));
+    let graph = vramp::registry().check(spec).unwrap_or_else(|e| panic!("{e}"));
     let profile = Profile::shipped("cpu").expect("it ships");
     // One kernel per handler: here every handler is a node of its own.
-    Planner::new(&graph, &profile).fusion(false).decide().unwrap_or_else(|e| panic!("{e}"))
+    Plan::decide(&graph, &profile, &RunOptions::new().fusion(false)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -298,9 +297,8 @@ fn on_one_thread_per_lane_every_plan_comes_to_its_end() {
 
 #[test]
 fn a_chain_without_loss_delivers_every_frame_once() {
-    let catalog = vramp::catalog();
     let text = "pattern size=16x16 ! identity !{lossless depth=2} identity ! delay 5 keep-times=true ! every 3 ! null";
-    let spec = vramp::read(text, &catalog).expect("it reads");
+    let spec = vramp::read(text, vramp::registry().catalog()).expect("it reads");
     let plan = planned(&spec);
     let mut machine = machine(&spec, &plan);
     while machine.lanes.iter_mut().any(|lane| matches!(lane.step(&|| Duration::ZERO), Stepped::Moved)) {}
@@ -311,8 +309,8 @@ fn a_chain_without_loss_delivers_every_frame_once() {
 
 #[test]
 fn a_stop_ends_every_lane_promptly_and_counts_what_was_left() {
-    let catalog = vramp::catalog();
-    let spec = vramp::read("pattern size=16x16 !{lossless} identity !{lossless} null", &catalog).expect("it reads");
+    let spec = vramp::read("pattern size=16x16 !{lossless} identity !{lossless} null", vramp::registry().catalog())
+        .expect("it reads");
     let plan = planned(&spec);
     let mut machine = machine(&spec, &plan);
     let stopped = AtomicBool::new(false);

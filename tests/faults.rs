@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use vramp::Pipeline;
 use vramp::plan::catalog::{Entry, Family, Work};
-use vramp::plan::{Graph, Space};
-use vramp::runtime::{Call, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, Report, RunError, Setup, Worker};
-use vramp::{FileProbe, Session};
+use vramp::plan::{RunOptions, Space};
+use vramp::runtime::{
+    Call, Event, Flow, FrameHandler, HandlerError, Outcome, Registry, Report, RunError, Setup, Worker,
+};
 
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
 static FLAKY: Entry =
@@ -45,23 +47,23 @@ fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
 }
 
 struct Bench {
-    kinds: Kinds,
+    registry: Registry,
     caught: Caught,
     hanging: Arc<AtomicBool>,
 }
 
 fn bench() -> Bench {
-    let mut kinds = vramp::kinds();
-    let add = |kinds: &mut Kinds, entry, make: fn(&Setup<'_>) -> Result<Worker, HandlerError>| {
-        kinds.add(entry, make).expect("a good entry");
+    let mut registry = vramp::registry();
+    let add = |registry: &mut Registry, entry, make: fn(&Setup<'_>) -> Result<Worker, HandlerError>| {
+        registry.add(entry, make).expect("a good entry");
     };
-    add(&mut kinds, &FLAKY, |_| {
+    add(&mut registry, &FLAKY, |_| {
         Ok(Worker::frames(By(|call: &mut Call<'_>| match call.now().number % 3 {
             2 => Err(HandlerError::failed("no luck")),
             _ => pass(call),
         })))
     });
-    add(&mut kinds, &ONCE, |_| {
+    add(&mut registry, &ONCE, |_| {
         let mut failed = None;
         Ok(Worker::frames(By(move |call: &mut Call<'_>| {
             if failed.replace(call.now().number) == Some(call.now().number) {
@@ -72,13 +74,13 @@ fn bench() -> Bench {
             Err(HandlerError::failed("at first"))
         })))
     });
-    add(&mut kinds, &PANICS, |_| {
+    add(&mut registry, &PANICS, |_| {
         Ok(Worker::frames(By(|call: &mut Call<'_>| {
             assert!(call.now().number != 5, "five is too much");
             pass(call)
         })))
     });
-    add(&mut kinds, &EDITS, |_| {
+    add(&mut registry, &EDITS, |_| {
         Ok(Worker::frames(By(|call: &mut Call<'_>| {
             let mut frame = call.take(0).expect("a lead frame");
             frame.edit(call.pool())?[0] = 77;
@@ -97,7 +99,7 @@ fn bench() -> Bench {
             pass(call)
         })))
     };
-    kinds.add(&HANGS, make).expect("a good entry");
+    registry.add(&HANGS, make).expect("a good entry");
     let caught = Caught::default();
     let keeps = Arc::clone(&caught);
     let make = move |setup: &Setup<'_>| {
@@ -109,31 +111,34 @@ fn bench() -> Bench {
             Ok(Flow::Produced)
         })))
     };
-    kinds.add(&CATCHES, make).expect("a good entry");
-    Bench { kinds, caught, hanging }
+    registry.add(&CATCHES, make).expect("a good entry");
+    Bench { registry, caught, hanging }
 }
 
 impl Bench {
     fn run(&self, text: &str) -> (Outcome, Vec<Event>) {
-        self.run_with(text, |session| session, |_| {})
+        self.run_with(text, |options| options, |_| {})
     }
 
     fn run_with(
         &self,
         text: &str,
-        wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>,
+        wishes: impl FnOnce(RunOptions) -> RunOptions,
         meanwhile: impl FnOnce(vramp::runtime::Stopper),
     ) -> (Outcome, Vec<Event>) {
-        let spec = vramp::read(text, self.kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let graph = Graph::check(&spec, self.kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+        let spec = vramp::read(text, self.registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let graph = self.registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
         let events = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&events);
-        let session = Session::of(&graph, &self.kinds).only(Space::Cpu).threads(2).listener(Arc::new(move |event| {
-            heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
-        }));
-        let prepared = wishes(session).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
-        meanwhile(prepared.pipeline.stopper());
-        let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+        let builder = Pipeline::from_graph(graph)
+            .registry(&self.registry)
+            .options(wishes(RunOptions::new().only(Space::Cpu).threads(2)))
+            .listener(Arc::new(move |event| {
+                heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+            }));
+        let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{text}: {error}"));
+        meanwhile(pipeline.stopper());
+        let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
         for link in &outcome.report.links {
             assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{text}: {link:?}");
         }
@@ -185,7 +190,7 @@ fn a_source_that_cannot_begin_ends_the_run_with_its_error() {
     let (done, over) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let gone = |_| std::fs::remove_file(&path).expect("it was there when the run was prepared");
-        done.send(bench().run_with(&text, |session| session, gone).0.error)
+        done.send(bench().run_with(&text, |options| options, gone).0.error)
     });
     let error = over.recv_timeout(Duration::from_secs(20)).expect("it ends");
     let Some(RunError::Failed(failure)) = error else { panic!("{error:?}") };
@@ -255,7 +260,7 @@ fn a_run_that_is_stopped_returns_at_once_and_accounts_for_every_frame() {
         let pace = "5".parse().expect("a rate");
         let paced = text.contains("fps=5");
         let bench = bench();
-        let wishes = wishes_of(move |session| if paced { session.pace(pace) } else { session });
+        let wishes = move |options: RunOptions| if paced { options.pace(pace) } else { options };
         let (outcome, _) = bench.run_with(text, wishes, |stopper| {
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(150));
@@ -273,11 +278,6 @@ fn a_run_that_is_stopped_returns_at_once_and_accounts_for_every_frame() {
     }
 }
 
-/// Closures over a session need its lifetime named once.
-fn wishes_of<F: for<'a> FnOnce(Session<'a>) -> Session<'a>>(wishes: F) -> F {
-    wishes
-}
-
 #[test]
 fn a_handler_that_does_not_come_back_is_named_and_left_behind() {
     let bench = bench();
@@ -285,7 +285,7 @@ fn a_handler_that_does_not_come_back_is_named_and_left_behind() {
     let text = "pattern size=8x8 frames=100 name=p ! hangs ! null ; p. !{latest} null";
     let (outcome, events) = bench.run_with(
         text,
-        |session| session,
+        |options| options,
         |stopper| {
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(50));
@@ -342,7 +342,7 @@ fn a_folder_of_pictures_of_many_sizes_just_works() {
         "image path={path}/in-*.png name=i ! blur ! invert ! resize scale=0.5 ! png path={path}/out-%d.png ; i. ! null"
     );
     for space in [Space::Cpu, Space::Gpu] {
-        let (outcome, events) = bench().run_with(&text, wishes_of(move |session| session.only(space)), |_| {});
+        let (outcome, events) = bench().run_with(&text, move |options| options.only(space), |_| {});
         let report = outcome.into_result().expect("sizes may change");
         assert_eq!((report.frames_in, report.frames_out, report.counters.replans), (5, 10, 3), "{space}");
         assert_eq!(events.iter().filter(|event| matches!(event, Event::Replanned { .. })).count(), 3);

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use format_made::{Converted, OTHERS, made_up};
+use vramp::plan::RunOptions;
 use vramp::runtime::Report;
 use vramp::verify::{Options, verify};
-use vramp::{FileProbe, Session, kinds};
+use vramp::{Pipeline, registry};
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::flip;
 use vramp_kernels::pixel::{gray, markers, table};
 use vramp_kernels::stored::{Way, of};
 use vramp_plan::catalog::Direction;
-use vramp_plan::{Format, Graph, Plan, Siting, Size, Space};
+use vramp_plan::{Format, Plan, Siting, Size, Space};
 
 /// Nothing waits this long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -124,18 +125,22 @@ fn formats_are_the_same_on_both_sides_around_functions_and_gathers_under_downlev
     }
 }
 
-fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> (Plan, Report) {
-    let kinds = kinds();
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-    let prepared = wishes(Session::of(&graph, &kinds)).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
-    let plan = prepared.plan.clone();
-    let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> (Plan, Report) {
+    let registry = registry();
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
+    let mut pipeline = Pipeline::from_graph(graph)
+        .registry(&registry)
+        .options(wishes(RunOptions::new()))
+        .build()
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    let plan = pipeline.plan().clone();
+    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
     (plan, outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
 /// What a piece of pipeline writes that ends in a raw file.
-fn written(text: &str, name: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> Vec<u8> {
+fn written(text: &str, name: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Vec<u8> {
     let path = std::env::temp_dir().join(format!("vramp-formats-{}-{name}", std::process::id()));
     run(&format!("{text} ! raw path={}", path.display()), wishes);
     let bytes = std::fs::read(&path).expect("it was written");
@@ -153,8 +158,8 @@ fn rows_that_are_spread_over_threads_give_the_same_bytes() {
         let text = format!(
             "pattern kind=noise size=331x457 frames=1 ! invert ! convert {into} ! convert rgba8 ! convert {into}"
         );
-        let one = written(&text, &format!("one-{into}"), |session| session.only(Space::Cpu).threads(1));
-        let many = written(&text, &format!("many-{into}"), |session| session.only(Space::Cpu).threads(5));
+        let one = written(&text, &format!("one-{into}"), |options| options.only(Space::Cpu).threads(1));
+        let many = written(&text, &format!("many-{into}"), |options| options.only(Space::Cpu).threads(5));
         assert!(one == many, "{into}");
     }
 }
@@ -163,7 +168,7 @@ fn rows_that_are_spread_over_threads_give_the_same_bytes() {
 fn what_crosses_to_the_device_is_what_was_read_and_converting_is_part_of_what_follows() {
     for (name, format) in [("i420", Format::I420), ("i422", Format::I422), ("gray8", Format::Gray8)] {
         let text = format!("y4m path={} ! upload ! invert ! markers ! null", y4m(name));
-        let (plan, report) = run(&text, |session| session.only(Space::Gpu));
+        let (plan, report) = run(&text, |options| options.only(Space::Gpu));
         let content = &plan.links[0].content;
         let size = content.frame().expect("frames").size;
         let up: Vec<u64> =
@@ -181,7 +186,7 @@ fn what_crosses_to_the_device_is_what_was_read_and_converting_is_part_of_what_fo
 #[test]
 fn from_one_format_through_functions_to_another_is_one_dispatch() {
     let text = format!("y4m path={} ! upload ! convert rgba8 ! invert ! convert nv12 ! download ! null", y4m("i420"));
-    let (plan, report) = run(&text, |session| session.only(Space::Gpu));
+    let (plan, report) = run(&text, |options| options.only(Space::Gpu));
     assert_eq!(plan.groups.len(), 1, "{plan:?}");
     assert_eq!(report.counters.dispatches, report.frames_in);
     let down: Vec<u64> =
@@ -194,8 +199,8 @@ fn from_one_format_through_functions_to_another_is_one_dispatch() {
 fn pipelines_of_every_pair_write_the_same_files_on_both_sides() {
     for (from, into) in OTHERS.into_iter().flat_map(|from| OTHERS.map(|into| (from, into))) {
         let text = format!("pattern kind=noise size=19x7 frames=2 ! convert {from} ! convert {into}");
-        let here = written(&text, &format!("here-{from}-{into}"), |session| session.only(Space::Cpu));
-        let there = written(&text, &format!("there-{from}-{into}"), |session| session.only(Space::Gpu));
+        let here = written(&text, &format!("here-{from}-{into}"), |options| options.only(Space::Cpu));
+        let there = written(&text, &format!("there-{from}-{into}"), |options| options.only(Space::Gpu));
         assert!(!here.is_empty() && here == there, "{from} to {into}");
     }
 }
@@ -208,10 +213,10 @@ fn graphs_with_other_formats_verify_as_equal_handler_by_handler() {
             "y4m path={} ! convert nv12 ! convert nv12 ! convert rgb8 ! invert ! convert i444 ! null",
             y4m(name)
         );
-        let kinds = kinds();
-        let spec = vramp::read(&text, kinds.catalog()).expect("it reads");
+        let registry = registry();
+        let spec = vramp::read(&text, registry.catalog()).expect("it reads");
         let options = Options { frames: 2, device: Some(device.clone()), ..Options::default() };
-        let verified = verify(&spec, &kinds, &options).expect("it runs");
+        let verified = verify(&spec, &registry, &options).expect("it runs");
         assert!(verified.is_equal(), "{verified}");
         // Fused on the cpu, five handlers and what was inserted on the device, and the whole there.
         assert!(verified.compared() == 8, "{verified}");
@@ -223,7 +228,7 @@ fn converting_allocates_nothing_once_it_is_steady() {
     let text = "pattern kind=noise size=64x48 frames=300 ! convert i420 ! convert nv12 ! convert rgba8 ! invert ! \
                 convert rgb8 ! convert i422 ! convert i444 ! null";
     for space in [Space::Cpu, Space::Gpu] {
-        let (_, report) = run(text, |session| session.only(space).threads(2));
+        let (_, report) = run(text, |options| options.only(space).threads(2));
         let steady = &report.steady;
         assert_eq!((steady.heap_allocs, steady.gpu_allocs, steady.bind_groups), (Some(0.0), 0.0, 0.0), "{report:?}");
     }

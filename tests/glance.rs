@@ -4,17 +4,22 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp::plan::{Graph, Space};
-use vramp::runtime::{Glance, Report};
-use vramp::{FileProbe, Session};
+use vramp::Pipeline;
+use vramp::plan::{RunOptions, Space};
+use vramp::runtime::Report;
+use vramp::runtime::observe::Glance;
 
 /// Runs a pipeline and looks at it all the time; what was seen, and what the report says.
 fn watched(pipeline: &str, space: Space) -> (Vec<Glance>, Glance, Report) {
-    let kinds = vramp::kinds();
-    let spec = vramp::read(pipeline, kinds.catalog()).expect("it is right");
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("it is right");
-    let prepared = Session::of(&graph, &kinds).only(space).prepare().expect("it can run here");
-    let (watch, over) = (prepared.pipeline.watch(), AtomicBool::new(false));
+    let registry = vramp::registry();
+    let spec = vramp::read(pipeline, registry.catalog()).expect("it is right");
+    let graph = registry.check(&spec).expect("it is right");
+    let mut pipeline = Pipeline::from_graph(graph.clone())
+        .registry(&registry)
+        .options(RunOptions::new().only(space))
+        .build()
+        .expect("it can run here");
+    let (watch, over) = (pipeline.watch(), AtomicBool::new(false));
     let (seen, report) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| {
             let mut seen = vec![watch.glance(Duration::ZERO)];
@@ -24,7 +29,7 @@ fn watched(pipeline: &str, space: Space) -> (Vec<Glance>, Glance, Report) {
             }
             seen
         });
-        let outcome = prepared.run(None).expect("it starts");
+        let outcome = pipeline.outcome().expect("it starts");
         over.store(true, Ordering::Relaxed);
         (looking.join().expect("looking does not fail"), outcome.into_result().expect("it runs"))
     });

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use vramp::gpu::Device;
 use vramp::harness::{Caught, Harness, HarnessError, Rig, Stream};
 use vramp::plan::{Format, Rate, Size, Space};
-use vramp::runtime::Kinds;
+use vramp::runtime::Registry;
 
 #[path = "../examples/02_own_handler.rs"]
 #[allow(dead_code, reason = "its main is the lesson's")]
@@ -19,9 +19,9 @@ mod own_pixel_function;
 
 const SIZES: [(u32, u32); 5] = [(1, 1), (1, 7), (9, 1), (17, 13), (64, 48)];
 
-fn kinds() -> &'static Kinds {
-    static KINDS: OnceLock<Kinds> = OnceLock::new();
-    KINDS.get_or_init(vramp::kinds)
+fn registry() -> &'static Registry {
+    static KINDS: OnceLock<Registry> = OnceLock::new();
+    KINDS.get_or_init(vramp::registry)
 }
 
 fn device() -> &'static Device {
@@ -49,7 +49,7 @@ fn picture(size: Size, seed: u64) -> Vec<u8> {
 
 fn rig(text: &str, on: Space, stream: impl Into<Stream>, inputs: &[&str]) -> Rig {
     let stream = stream.into();
-    let harness = Harness::of(text, kinds()).on(on).device(device());
+    let harness = Harness::of(text, registry()).on(on).device(device());
     let harness = inputs.iter().fold(harness, |harness, port| harness.input(*port, stream));
     harness.build().unwrap_or_else(|error| panic!("{text} on the {on}: {error}"))
 }
@@ -146,7 +146,8 @@ fn what_is_pushed_comes_out_one_frame_a_step_with_the_times_of_its_rate() {
 fn a_chain_is_fused_as_it_would_be_between_any_other_ends() {
     for on in [Space::Cpu, Space::Gpu] {
         let text = "invert ! gamma value=2 ! blur ! markers";
-        let alone = Harness::of(text, kinds()).on(on).device(device()).fusion(false).build().expect("it can be built");
+        let alone =
+            Harness::of(text, registry()).on(on).device(device()).fusion(false).build().expect("it can be built");
         assert_eq!(alone.plan().groups.len(), 4);
         let fused = rig(text, on, size(8, 8), &["video"]).plan().groups.len();
         // Whether what is in front of a blur joins it depends on what that costs there.
@@ -169,11 +170,11 @@ fn a_step_without_a_push_leaves_a_place_empty() {
 fn inputs_of_different_rates_meet_by_their_times() {
     let (of, text) = (size(1, 1), "mix mode=mix amount=1");
     let at = |rate| Stream::of(of).rate(Rate::new(rate, 1).expect("a rate"));
-    let uneven = Harness::of(text, kinds()).input("a", of).input("b", at(20)).build();
+    let uneven = Harness::of(text, registry()).input("a", of).input("b", at(20)).build();
     assert!(matches!(uneven, Err(HarnessError::Rates { .. })));
     for on in [Space::Cpu, Space::Gpu] {
         let slow = at(10);
-        let harness = Harness::of(text, kinds()).on(on).device(device());
+        let harness = Harness::of(text, registry()).on(on).device(device());
         let mut rig = harness.input("a", of).input("b", slow).build().expect("it can be built");
         for level in 0..6 {
             rig.push("a", &[level; 4]).expect("a frame");
@@ -257,7 +258,7 @@ fn other_formats_go_in_and_come_out_as_they_are() {
 
 #[test]
 fn a_mistake_is_answered_with_what_there_is() {
-    let built = |text: &'static str| Harness::of(text, kinds()).build();
+    let built = |text: &'static str| Harness::of(text, registry()).build();
     let problem = |text: &'static str| built(text).err().unwrap_or_else(|| panic!("{text} was built")).to_string();
     assert!(problem("blru").contains("blru"), "{}", problem("blru"));
     assert!(problem("blur sigma=-1").contains("sigma"));
@@ -267,16 +268,16 @@ fn a_mistake_is_answered_with_what_there_is() {
     assert_eq!(asked, "`video` is not one open input of the rig; it has mix0.a, mix0.b");
     let short = rig.push("a", &[0; 5]).expect_err("not a frame").to_string();
     assert_eq!(short, "mix0.a: 5 bytes were pushed, a frame of 64x48 in rgba8 has 12288");
-    let gpu = Harness::of("probe", kinds()).on(Space::Gpu).device(device()).build();
+    let gpu = Harness::of("probe", registry()).on(Space::Gpu).device(device()).build();
     assert!(matches!(gpu, Err(HarnessError::NotThere { .. })));
-    assert!(matches!(built("upload"), Err(HarnessError::Session(_))), "a transfer needs a device");
-    let unknown = Harness::of("blur", kinds()).input("alpha", size(1, 1)).build();
+    assert!(matches!(built("upload"), Err(HarnessError::Pipeline(_))), "a transfer needs a device");
+    let unknown = Harness::of("blur", registry()).input("alpha", size(1, 1)).build();
     assert!(matches!(unknown, Err(HarnessError::NoPort { .. })));
 }
 
 #[test]
 fn a_failing_handler_is_named_with_its_frame() {
-    let harness = Harness::of("mix", kinds()).input("a", size(2, 2)).input("b", size(2, 2));
+    let harness = Harness::of("mix", registry()).input("a", size(2, 2)).input("b", size(2, 2));
     let mut rig = harness.build().expect("it can be built");
     rig.push("a", &[0; 16]).expect("a frame");
     rig.push_sized("b", size(1, 1), &[0; 4]).expect("a frame");
@@ -288,8 +289,8 @@ fn a_failing_handler_is_named_with_its_frame() {
 
 #[test]
 fn the_trail_of_lesson_two_fades_from_frame_to_frame() {
-    let kinds = own_handler::kinds().expect("a new name");
-    let mut rig = Harness::of("trail fade=100", &kinds).input("video", size(1, 1)).build().expect("it can be built");
+    let registry = own_handler::registry();
+    let mut rig = Harness::of("trail fade=100", &registry).input("video", size(1, 1)).build().expect("it can be built");
     for level in [255, 10, 10, 10] {
         rig.push("video", &[level, 0, 200, 255]).expect("a frame");
     }
@@ -300,12 +301,12 @@ fn the_trail_of_lesson_two_fades_from_frame_to_frame() {
 
 #[test]
 fn the_scanlines_of_lesson_three_agree_with_the_formula_on_both_sides() {
-    let kinds = own_pixel_function::kinds().expect("a new name");
+    let registry = own_pixel_function::registry();
     for on in [Space::Cpu, Space::Gpu] {
         for (width, height) in SIZES {
             let of = size(width, height);
             let text = "invert ! scanlines amount=0.3 ! invert";
-            let harness = Harness::of(text, &kinds).input("video", of).on(on).device(device());
+            let harness = Harness::of(text, &registry).input("video", of).on(on).device(device());
             let mut rig = harness.build().expect("it can be built");
             rig.push("video", &picture(of, 1)).expect("a frame");
             rig.step().expect("it steps");

@@ -20,6 +20,7 @@ mod harness;
 mod lessons;
 mod pipeline;
 mod random;
+mod readme;
 mod recovery;
 mod running;
 mod shipped;

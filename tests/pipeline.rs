@@ -2,28 +2,32 @@
 //!
 //! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
 
-use vramp::Session;
-use vramp::plan::{Graph, Space};
+use vramp::Pipeline;
+use vramp::plan::{RunOptions, Space};
+use vramp::registry;
 use vramp::runtime::Report;
-use vramp::{FileProbe, kinds};
 
-fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> Report {
-    let kinds = kinds();
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-    let prepared = wishes(Session::of(&graph, &kinds)).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
-    let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Report {
+    let registry = registry();
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
+    let mut pipeline = Pipeline::from_graph(graph)
+        .registry(&registry)
+        .options(wishes(RunOptions::new()))
+        .build()
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
     let report = outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
     check(text, &report);
     report
 }
 
 fn on_cpu(text: &str) -> Report {
-    run(text, |session| session.only(Space::Cpu).threads(2))
+    run(text, |options| options.only(Space::Cpu).threads(2))
 }
 
 fn on_device(text: &str) -> Report {
-    let report = run(text, |session| session.only(Space::Gpu));
+    let report = run(text, |options| options.only(Space::Gpu));
     assert!(report.backend != "cpu" && report.counters.dispatches > 0, "{text}: it ran on {}", report.backend);
     report
 }
@@ -111,9 +115,9 @@ fn two_transfers_of_one_output_are_one() {
     assert_eq!((down.frames_out, down.counters.downloads), (200, 100));
     let up = "pattern size=64x48 frames=100 ! convert rgb8 ! convert rgba8 name=p ! upload ! blur ! null; \
               p. ! upload ! invert ! null; p. ! flip ! null";
-    let up = run(up, |session| {
+    let up = run(up, |options| {
         let on_cpu = ["pattern0", "convert0", "p"];
-        on_cpu.iter().fold(session.only(Space::Gpu), |session, name| session.place(*name, Space::Cpu))
+        on_cpu.iter().fold(options.only(Space::Gpu), |options, name| options.place(*name, Space::Cpu))
     });
     assert_eq!((up.frames_out, up.counters.uploads), (300, 100));
 }
@@ -121,9 +125,9 @@ fn two_transfers_of_one_output_are_one() {
 #[test]
 fn down_and_up_again_are_exactly_the_planned_ramps_and_segments() {
     let text = "pattern kind=gradient size=64x48 frames=1000 ! blur ! convert rgba8 ! invert ! null";
-    let report = run(text, |session| {
-        let session = session.place("pattern0", Space::Gpu).place("blur0", Space::Gpu).place("invert0", Space::Gpu);
-        session.place("convert0", Space::Cpu)
+    let report = run(text, |options| {
+        let options = options.place("pattern0", Space::Gpu).place("blur0", Space::Gpu).place("invert0", Space::Gpu);
+        options.place("convert0", Space::Cpu)
     });
     let steady = &report.steady;
     assert_eq!((steady.uploads, steady.downloads), (1.0, 1.0), "{report:?}");

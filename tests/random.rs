@@ -12,19 +12,20 @@ mod sketch;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use vramp::gpu::{Adapter, Device, LimitSet};
 use vramp::kernels::{PixelFn, RowArgs, everywhere};
-use vramp::plan::catalog::{Entry, Family, Status};
-use vramp::plan::{Graph, Profile, Space};
+use vramp::plan::catalog::{Entry, Family};
+use vramp::plan::{Graph, Profile, RunOptions, Space};
 use vramp::runtime::{
-    Call, Flow, FrameHandler, Given, HandlerError, Kinds, Part, PixelHandler, PixelInfo, Report, Worker,
+    Call, Flow, FrameHandler, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Report, Worker,
 };
 use vramp::verify::{Options, VerifyError, verify};
-use vramp::{FileProbe, Session, SessionError, machine};
+use vramp::{Error, Pipeline, machine};
 
 use files::Files;
 use sketch::{Drawing, Sketch};
@@ -38,17 +39,13 @@ const MOST_ON_CPU: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All kinds, of which none prints anything.
-fn quiet_kinds() -> Kinds {
-    let all = vramp::kinds();
-    let mut quiet = Kinds::of(all.catalog().clone());
-    for entry in all.catalog().entries() {
+fn quiet_kinds() -> Registry {
+    vramp::registry().remade(|entry, make| {
         if entry.family == Family::Control && entry.name == "probe" {
-            quiet.makes(entry, |_| Ok(Worker::frames(Pass)));
-        } else if let Some(make) = all.maker(entry).cloned() {
-            quiet.makes(entry, move |setup| make(setup));
+            return Some(Arc::new(|_| Ok(Worker::frames(Pass))));
         }
-    }
-    quiet
+        make.cloned()
+    })
 }
 
 /// Passes frames on.
@@ -71,26 +68,26 @@ fn seeds(from: u64, usual: u64, long: u64) -> Range<u64> {
 }
 
 /// What is wrong with a graph, in words; none where nothing is, or where it is no graph.
-fn wrong(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> Option<String> {
+fn wrong(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
     let (send, answer) = channel();
-    let (sketch, kinds, device) = (sketch.clone(), kinds.clone(), device.cloned());
+    let (sketch, registry, device) = (sketch.clone(), registry.clone(), device.cloned());
     // A thread that does not come back is left behind: the test has failed by then.
-    std::thread::spawn(move || send.send(wrong_within(&sketch, &kinds, device.as_ref())));
+    std::thread::spawn(move || send.send(wrong_within(&sketch, &registry, device.as_ref())));
     answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Some(format!("it has not come to its end within {PATIENCE:?}")))
 }
 
-fn wrong_within(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> Option<String> {
+fn wrong_within(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
     let tried = catch_unwind(AssertUnwindSafe(|| {
         let spec = sketch.spec();
         let options = Options { frames: FRAMES, device: device.cloned(), ..Options::default() };
-        match verify(&spec, kinds, &options) {
+        match verify(&spec, registry, &options) {
             Ok(found) if !found.is_equal() => return Some(found.to_string()),
             Ok(found) if found.compared() == 0 => return Some(format!("nothing was compared\n{found}")),
             Ok(_) => {}
-            Err(VerifyError::Graph(_) | VerifyError::Session(SessionError::NoPlan(_))) => return None,
+            Err(VerifyError::Graph(_) | VerifyError::Pipeline(Error::NoPlan(_))) => return None,
             Err(error) => return Some(error.to_string()),
         }
-        ran(sketch, kinds, device)
+        ran(sketch, registry, device)
     }));
     tried.unwrap_or_else(|panic| {
         let said =
@@ -100,34 +97,29 @@ fn wrong_within(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> Opti
 }
 
 /// What is wrong with the report of a run as anybody runs it.
-fn ran(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> Option<String> {
+fn ran(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
     let spec = sketch.spec();
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).ok()?;
-    let session = Session::of(&graph, kinds).frames(FRAMES).nominal_time().threads(2);
-    let prepared = match device {
-        None => session.only(Space::Cpu).prepare(),
-        Some(device) => mingled(session, &graph).profile(figures(device)).prepare_on(device),
+    let graph = registry.check(&spec).ok()?;
+    let options = RunOptions::new().frames(FRAMES).nominal_time().threads(2);
+    let builder = Pipeline::from_graph(graph.clone()).registry(registry);
+    let pipeline = match device {
+        None => builder.options(options.only(Space::Cpu)).build(),
+        Some(device) => builder.options(mingled(options, &graph)).profile(figures(device)).device(device).build(),
     };
-    if let Err(SessionError::NoPlan(_)) = prepared {
-        return None;
-    }
-    let report = match prepared.map(|prepared| prepared.run(None)) {
-        Ok(Ok(outcome)) => match outcome.into_result() {
-            Ok(report) => report,
-            Err(error) => return Some(error.to_string()),
-        },
-        Ok(Err(error)) => return Some(error.to_string()),
+    let report = match pipeline.and_then(|mut pipeline| pipeline.run()) {
+        Err(Error::NoPlan(_)) => return None,
         Err(error) => return Some(error.to_string()),
+        Ok(report) => report,
     };
     unaccounted(&report, sketch.ends_early())
 }
 
 /// Every third handler that can be on either side is on the cpu, so that frames go up and down.
-fn mingled<'a>(session: Session<'a>, graph: &Graph) -> Session<'a> {
+fn mingled(options: RunOptions, graph: &Graph) -> RunOptions {
     let both = graph.handlers().iter().filter(|h| h.entry.offers(Space::Cpu) && h.entry.offers(Space::Gpu));
-    both.enumerate().fold(session.only(Space::Gpu), |session, (at, handler)| match at % 3 {
-        1 => session.place(&handler.name, Space::Cpu),
-        _ => session,
+    both.enumerate().fold(options.only(Space::Gpu), |options, (at, handler)| match at % 3 {
+        1 => options.place(&handler.name, Space::Cpu),
+        _ => options,
     })
 }
 
@@ -157,12 +149,12 @@ fn unaccounted(report: &Report, ends_early: bool) -> Option<String> {
 
 /// Runs the graphs of these seeds, on these devices in turns, and says what is wrong with the first that fails, as small as
 /// it gets.
-fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, kinds: &Kinds, devices: &[Device]) {
+fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, registry: &Registry, devices: &[Device]) {
     for seed in seeds {
         let device = devices.get(seed as usize % devices.len().max(1));
         let sketch = drawing.sketch(seed);
-        if let Some(why) = wrong(&sketch, kinds, device) {
-            let (small, why_small) = smallest(&sketch, kinds, device);
+        if let Some(why) = wrong(&sketch, registry, device) {
+            let (small, why_small) = smallest(&sketch, registry, device);
             panic!(
                 "seed {seed}: {why}\n{}\n\nas small as it gets: {why_small}\n{}\n\nVRAMP_SEED={seed} cargo test --test \
                  integration random:: runs it alone",
@@ -173,17 +165,17 @@ fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, kinds: &Kinds, device
     }
 }
 
-fn smallest(sketch: &Sketch, kinds: &Kinds, device: Option<&Device>) -> (Sketch, String) {
-    let small = sketch.shrunk(|sketch| wrong(sketch, kinds, device).is_some());
-    let why = wrong(&small, kinds, device).unwrap_or_else(|| "it does not fail any more".to_owned());
+fn smallest(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> (Sketch, String) {
+    let small = sketch.shrunk(|sketch| wrong(sketch, registry, device).is_some());
+    let why = wrong(&small, registry, device).unwrap_or_else(|| "it does not fail any more".to_owned());
     (small, why)
 }
 
 #[test]
 fn random_pipelines_make_the_same_frames_fused_and_unfused() {
-    let (kinds, files) = (quiet_kinds(), Files::new());
-    let drawing = Drawing::of(&kinds, &files, Space::Cpu, MOST_ON_CPU);
-    all_are_right(seeds(0, 250, 2000), &drawing, &kinds, &[]);
+    let (registry, files) = (quiet_kinds(), Files::new());
+    let drawing = Drawing::of(&registry, &files, Space::Cpu, MOST_ON_CPU);
+    all_are_right(seeds(0, 250, 2000), &drawing, &registry, &[]);
 }
 
 #[test]
@@ -192,18 +184,18 @@ fn random_pipelines_make_the_same_frames_on_the_device() {
     let devices = [LimitSet::Adapter, LimitSet::Downlevel].map(|limits| {
         Device::choose().limits(limits).open().expect("an adapter; Mesa's software driver is one package away")
     });
-    let (kinds, files) = (quiet_kinds(), Files::new());
-    let drawing = Drawing::of(&kinds, &files, Space::Gpu, MOST_ON_DEVICE);
-    all_are_right(seeds(100_000, 40, 300), &drawing, &kinds, &devices);
+    let (registry, files) = (quiet_kinds(), Files::new());
+    let drawing = Drawing::of(&registry, &files, Space::Gpu, MOST_ON_DEVICE);
+    all_are_right(seeds(100_000, 40, 300), &drawing, &registry, &devices);
 }
 
 #[test]
 fn every_handler_that_runs_is_drawn() {
-    let (kinds, files) = (quiet_kinds(), Files::new());
+    let (registry, files) = (quiet_kinds(), Files::new());
     for (on, most, seeds) in [(Space::Cpu, MOST_ON_CPU, 0..250), (Space::Gpu, MOST_ON_DEVICE, 100_000..100_120)] {
-        let drawing = Drawing::of(&kinds, &files, on, most);
+        let drawing = Drawing::of(&registry, &files, on, most);
         let drawn: BTreeSet<String> =
-            seeds.flat_map(|seed| drawing.sketch(seed).kinds().map(str::to_owned).collect::<Vec<_>>()).collect();
+            seeds.flat_map(|seed| drawing.sketch(seed).registry().map(str::to_owned).collect::<Vec<_>>()).collect();
         let missing: Vec<_> =
             drawing.entries().iter().map(|entry| entry.name).filter(|name| !drawn.contains(*name)).collect();
         assert!(missing.is_empty(), "never drawn for the {on}: {missing:?}");
@@ -228,8 +220,7 @@ static ADD_RED: PixelFn = PixelFn {
     spans: everywhere,
 };
 
-static ENTRY: Entry =
-    Entry { name: "addred", about: "adds to red", example: "", status: Status::Runs, ..Entry::FILTER };
+static ENTRY: Entry = Entry { name: "addred", about: "adds to red", example: "", ..Entry::FILTER };
 
 /// Adds another number each time that it is made, so that no two runs agree.
 struct AddRed(u32);
@@ -248,20 +239,20 @@ impl PixelHandler for AddRed {
 #[test]
 fn a_handler_that_is_wrong_is_found_and_everything_else_left_out() {
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let (mut kinds, files) = (quiet_kinds(), Files::new());
+    let (mut registry, files) = (quiet_kinds(), Files::new());
     let make = |_: &vramp::runtime::Setup<'_>| Ok(Worker::pixels(AddRed(MADE.fetch_add(1, Ordering::Relaxed))));
-    kinds.add(&ENTRY, make).expect("a new name");
-    let drawing = Drawing::of(&kinds, &files, Space::Cpu, MOST_ON_CPU);
+    registry.add(&ENTRY, make).expect("a new name");
+    let drawing = Drawing::of(&registry, &files, Space::Cpu, MOST_ON_CPU);
     let mut found = 0;
     for seed in 0..200 {
         let sketch = drawing.sketch(seed);
-        let planted = sketch.kinds().any(|kind| kind == ENTRY.name);
-        if !planted || sketch.handlers() < 4 || wrong(&sketch, &kinds, None).is_none() {
+        let planted = sketch.registry().any(|kind| kind == ENTRY.name);
+        if !planted || sketch.handlers() < 4 || wrong(&sketch, &registry, None).is_none() {
             continue;
         }
-        let (small, why) = smallest(&sketch, &kinds, None);
-        let kinds: Vec<_> = small.kinds().collect();
-        assert!(kinds.len() == 2 && kinds[1] == ENTRY.name, "{}\n{}", sketch.text(), small.text());
+        let (small, why) = smallest(&sketch, &registry, None);
+        let registry: Vec<_> = small.registry().collect();
+        assert!(registry.len() == 2 && registry[1] == ENTRY.name, "{}\n{}", sketch.text(), small.text());
         assert!(why.contains("addred0"), "{why}");
         found += 1;
         if found == 3 {

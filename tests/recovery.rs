@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use vramp::gpu::{BufferError, Device, LendError, OpenError};
 use vramp::plan::catalog::{Entry, Family, Work};
-use vramp::plan::{Graph, Planner, Space};
+use vramp::plan::{Graph, OnLoss, Plan, RunOptions, Space};
+use vramp::runtime::engine::{Engine, EngineParts};
+use vramp::runtime::observe::GoesOn;
 use vramp::runtime::{
-    Call, DeviceError, Event, Flow, FrameHandler, GoesOn, HandlerError, Kinds, OnLoss, Outcome, Pipeline, Report,
-    RunError, Setup, Trouble, Worker,
+    Call, DeviceError, Event, Flow, FrameHandler, HandlerError, Outcome, Registry, Report, RunError, Setup, Trouble,
+    Worker,
 };
-use vramp::{FileProbe, Session, machine};
+use vramp::{Pipeline, machine};
 
 static KEEPS: Entry =
     Entry { name: "keeps", about: "keeps what it gets", example: "pattern ! keeps", blocking: false, ..Entry::SINK };
@@ -47,13 +48,13 @@ fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
 }
 
 struct Bench {
-    kinds: Kinds,
+    registry: Registry,
     kept: Arc<Mutex<Kept>>,
     events: Arc<Mutex<Vec<Event>>>,
 }
 
 fn bench() -> Bench {
-    let mut kinds = vramp::kinds();
+    let mut registry = vramp::registry();
     let kept = Arc::new(Mutex::new(Kept::new()));
     let keeps = Arc::clone(&kept);
     let make = move |setup: &Setup<'_>| {
@@ -69,8 +70,8 @@ fn bench() -> Bench {
             true,
         )))
     };
-    kinds.add(&KEEPS, make).expect("a good entry");
-    kinds.add(&THERE, |_: &Setup<'_>| Ok(Worker::frames(By(pass, false)))).expect("a good entry");
+    registry.add(&KEEPS, make).expect("a good entry");
+    registry.add(&THERE, |_: &Setup<'_>| Ok(Worker::frames(By(pass, false)))).expect("a good entry");
     let full = |_: &Setup<'_>| {
         let full = |call: &mut Call<'_>| match call.now().number {
             40 => {
@@ -82,8 +83,8 @@ fn bench() -> Bench {
         };
         Ok(Worker::frames(By(full, true)))
     };
-    kinds.add(&FULL, full).expect("a good entry");
-    Bench { kinds, kept, events: Arc::default() }
+    registry.add(&FULL, full).expect("a good entry");
+    Bench { registry, kept, events: Arc::default() }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -92,18 +93,21 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Bench {
     fn graph(&self, text: &str) -> Graph {
-        let spec = vramp::read(text, self.kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        Graph::check(&spec, self.kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"))
+        let spec = vramp::read(text, self.registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        self.registry.check(&spec).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn run(&self, text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> Outcome {
+    fn run(&self, text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Outcome {
         let graph = self.graph(text);
         let heard = Arc::clone(&self.events);
-        let session = Session::of(&graph, &self.kinds).nominal_time().threads(2).listener(Arc::new(move |event| {
-            lock(&heard).push(event.clone());
-        }));
-        let prepared = wishes(session).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
-        let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+        let builder = Pipeline::from_graph(graph)
+            .registry(&self.registry)
+            .options(wishes(RunOptions::new().nominal_time().threads(2)))
+            .listener(Arc::new(move |event| {
+                lock(&heard).push(event.clone());
+            }));
+        let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{text}: {error}"));
+        let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
         check(text, &outcome.report);
         outcome
     }
@@ -140,7 +144,7 @@ fn is_conserved(report: &Report) -> bool {
 /// What the CPU makes of it without any trouble.
 fn truth(text: &str) -> Kept {
     let bench = bench();
-    bench.run(text, |session| session.only(Space::Cpu)).into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
+    bench.run(text, |options| options.only(Space::Cpu)).into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
     bench.kept()
 }
 
@@ -162,7 +166,7 @@ const MOST_LOST: u64 = 2 + 5;
 #[test]
 fn a_device_that_is_lost_twice_is_opened_again_and_costs_only_what_was_on_it() {
     let bench = bench();
-    let outcome = bench.run(DELAYED, |session| session.only(Space::Gpu).lose_device_at(&[300, 700]));
+    let outcome = bench.run(DELAYED, |options| options.only(Space::Gpu).lose_device_at(&[300, 700]));
     let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
     let missing = is_right(DELAYED, &bench.kept(), &truth(DELAYED)) as u64;
     assert_eq!((report.frames_in, report.frames_out), (1000, 1000 - missing));
@@ -182,7 +186,7 @@ fn a_device_that_is_lost_twice_is_opened_again_and_costs_only_what_was_on_it() {
 #[test]
 fn the_cpu_goes_on_from_the_next_frame() {
     let bench = bench();
-    let outcome = bench.run(DELAYED, |session| session.only(Space::Gpu).on_loss(OnLoss::Cpu).lose_device_at(&[500]));
+    let outcome = bench.run(DELAYED, |options| options.only(Space::Gpu).on_loss(OnLoss::Cpu).lose_device_at(&[500]));
     let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
     let missing = is_right(DELAYED, &bench.kept(), &truth(DELAYED)) as u64;
     assert!((1..=MOST_LOST).contains(&missing), "{missing} frames were lost");
@@ -201,7 +205,7 @@ fn several_pictures_in_one_go_on_where_they_were() {
     assert_eq!(truth.len(), 600);
     for rule in [OnLoss::Reopen, OnLoss::Cpu] {
         let bench = bench();
-        let outcome = bench.run(text, |session| session.only(Space::Gpu).on_loss(rule).lose_device_at(&[300]));
+        let outcome = bench.run(text, |options| options.only(Space::Gpu).on_loss(rule).lose_device_at(&[300]));
         let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
         let missing = is_right(text, &bench.kept(), &truth) as u64;
         assert!((1..=MOST_LOST).contains(&missing), "{missing} frames were lost");
@@ -217,15 +221,15 @@ fn a_file_that_goes_through_a_device_that_is_lost_has_only_right_frames() {
     let path = |name: &str| folder.join(name).display().to_string();
     let bench = bench();
     let made = format!("pattern kind=noise size=32x24 frames=1000 label=false ! y4m path={}", path("in.y4m"));
-    bench.run(&made, |session| session.only(Space::Cpu)).into_result().expect("a file to begin with");
+    bench.run(&made, |options| options.only(Space::Cpu)).into_result().expect("a file to begin with");
     let through = |out: &str| {
         format!("y4m path={} ! blur sigma=1 ! delay 5 keep-times=true ! y4m path={}", path("in.y4m"), path(out))
     };
-    bench.run(&through("right.y4m"), |session| session.only(Space::Cpu)).into_result().expect("the right frames");
+    bench.run(&through("right.y4m"), |options| options.only(Space::Cpu)).into_result().expect("the right frames");
     let right = frames(&path("right.y4m"));
     for (rule, losses) in [(OnLoss::Reopen, &[300, 700][..]), (OnLoss::Cpu, &[500])] {
         let outcome =
-            bench.run(&through("out.y4m"), |session| session.only(Space::Gpu).on_loss(rule).lose_device_at(losses));
+            bench.run(&through("out.y4m"), |options| options.only(Space::Gpu).on_loss(rule).lose_device_at(losses));
         let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
         let (out, mut at) = (frames(&path("out.y4m")), right.iter());
         assert!(out.iter().all(|frame| at.any(|right| right == frame)), "every written frame is a right one, in order");
@@ -252,7 +256,8 @@ fn a_device_that_cannot_be_opened_at_once_is_used_again_once_it_can() {
     let text = "pattern kind=noise size=32x24 label=false ! blur sigma=1 ! keeps";
     let graph = bench.graph(text);
     let adapter = machine::list_adapters().into_iter().next().expect("an adapter");
-    let plan = Planner::new(&graph, &machine::figures_of(Some(&adapter))).only(Space::Gpu).decide().expect("a plan");
+    let plan = Plan::decide(&graph, &machine::figures_of(Some(&adapter)), &RunOptions::new().only(Space::Gpu))
+        .expect("a plan");
     let attempts = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&attempts);
     let reopen = move || {
@@ -263,19 +268,18 @@ fn a_device_that_cannot_be_opened_at_once_is_used_again_once_it_can() {
     };
     let back_at = Arc::new(AtomicU64::new(u64::MAX));
     let (heard, kept) = (Arc::clone(&back_at), Arc::clone(&bench.kept));
-    let pipeline = Pipeline::of(&plan, &graph, &bench.kinds)
-        .device(Device::choose().open().expect("a device"))
-        .nominal_time()
-        .reopen(Arc::new(reopen))
-        .away(Duration::from_millis(1))
-        .lose_device_at(&[100])
-        .listener(Arc::new(move |event| {
+    let options = RunOptions::new().nominal_time().away_ms(1).lose_device_at(&[100]);
+    let pipeline = Engine::build(EngineParts {
+        device: Some(Device::choose().open().expect("a device")),
+        reopen: Some(Arc::new(reopen)),
+        listener: Some(Arc::new(move |event| {
             if let Event::DeviceBack { .. } = event {
                 heard.store(lock(&kept).len() as u64, Ordering::Relaxed);
             }
-        }))
-        .prepare()
-        .expect("a pipeline");
+        })),
+        ..EngineParts::new(&plan, &graph, &bench.registry, &options)
+    });
+    let pipeline = pipeline.expect("a pipeline");
     let (stopper, watch) = (pipeline.stopper(), pipeline.watch());
     let (seen, kept) = (Arc::clone(&back_at), Arc::clone(&bench.kept));
     let ends = std::thread::spawn(move || {
@@ -303,7 +307,7 @@ fn a_device_that_cannot_be_opened_at_once_is_used_again_once_it_can() {
 #[test]
 fn a_handler_without_a_twin_ends_the_run_with_a_typed_error() {
     let text = "pattern size=16x12 frames=200 label=false ! blur ! there ! keeps";
-    let outcome = bench().run(text, |session| session.only(Space::Gpu).on_loss(OnLoss::Cpu).lose_device_at(&[50]));
+    let outcome = bench().run(text, |options| options.only(Space::Gpu).on_loss(OnLoss::Cpu).lose_device_at(&[50]));
     assert!(is_conserved(&outcome.report), "{:?}", outcome.report);
     let Some(RunError::Failed(failure)) = outcome.error else { panic!("it cannot go on") };
     assert_eq!(failure.handler, "there0");
@@ -313,13 +317,13 @@ fn a_handler_without_a_twin_ends_the_run_with_a_typed_error() {
         "there0, frame 50: it runs on the device only, and the device was lost (it was destroyed)"
     );
     // With a device to go on with, it does.
-    let report = bench().run(text, |session| session.only(Space::Gpu).lose_device_at(&[50])).into_result();
+    let report = bench().run(text, |options| options.only(Space::Gpu).lose_device_at(&[50])).into_result();
     assert_eq!(report.expect("it was opened again").frames_in, 200);
 }
 
 #[test]
 fn a_run_that_is_to_stop_at_a_loss_does_and_counts_what_was_on_the_device() {
-    let outcome = bench().run(DELAYED, |session| session.only(Space::Gpu).on_loss(OnLoss::Stop).lose_device_at(&[300]));
+    let outcome = bench().run(DELAYED, |options| options.only(Space::Gpu).on_loss(OnLoss::Stop).lose_device_at(&[300]));
     assert!(is_conserved(&outcome.report), "{:?}", outcome.report);
     let Some(RunError::Failed(failure)) = outcome.error else { panic!("it stops") };
     assert!(matches!(&failure.error, HandlerError::Device(_)), "{failure}");
@@ -331,7 +335,7 @@ fn a_device_without_memory_leaves_its_work_to_the_cpu() {
     let text = "pattern kind=noise size=16x12 frames=100 label=false ! blur ! full ! invert ! keeps";
     let plain = "pattern kind=noise size=16x12 frames=100 label=false ! blur ! invert ! keeps";
     let bench = bench();
-    let report = bench.run(text, |session| session.only(Space::Gpu)).into_result().expect("the cpu goes on");
+    let report = bench.run(text, |options| options.only(Space::Gpu)).into_result().expect("the cpu goes on");
     let missing = is_right(text, &bench.kept(), &truth(plain)) as u64;
     assert_eq!((missing, report.failed), (report.dropped.device_lost, 0));
     assert!((1..=3).contains(&missing), "{missing}");
@@ -343,7 +347,7 @@ fn a_device_without_memory_leaves_its_work_to_the_cpu() {
 fn a_device_that_is_lost_again_and_again_is_left_alone() {
     let text = "pattern kind=noise size=16x12 frames=300 label=false ! blur ! keeps";
     let bench = bench();
-    let report = bench.run(text, |session| session.only(Space::Gpu).lose_device_at(&[10, 20, 30, 40, 50, 60]));
+    let report = bench.run(text, |options| options.only(Space::Gpu).lose_device_at(&[10, 20, 30, 40, 50, 60]));
     let report = report.into_result().expect("the cpu goes on");
     let missing = is_right(text, &bench.kept(), &truth(text)) as u64;
     assert_eq!(missing, report.dropped.device_lost);
@@ -355,7 +359,7 @@ fn a_device_that_is_lost_again_and_again_is_left_alone() {
 fn a_picture_that_went_with_the_device_and_comes_no_more_ends_the_run_in_words() {
     let text = "pattern kind=noise size=16x12 frames=200 label=false ! mix name=m ! keeps; \
                 pattern kind=checker size=16x12 frames=1 label=false ! invert name=side ! blur ! m.b";
-    let outcome = bench().run(text, |session| session.only(Space::Gpu).lose_device_at(&[100]));
+    let outcome = bench().run(text, |options| options.only(Space::Gpu).lose_device_at(&[100]));
     let Some(RunError::Failed(failure)) = outcome.error else { panic!("frames without it would be wrong") };
     assert!(matches!(failure.error, HandlerError::SideLost { .. }), "{failure}");
 }
@@ -370,12 +374,18 @@ fn frames_that_wait_for_memory_when_the_device_is_lost_are_right_or_lost() {
     ] {
         let truth = truth(&text);
         let graph = bench().graph(&text);
-        let planned = Session::of(&graph, &bench().kinds).only(Space::Gpu).plan().expect("a plan").memory.gpu_bytes;
+        let planned = Pipeline::from_graph(graph.clone())
+            .registry(&bench().registry)
+            .options(RunOptions::new().only(Space::Gpu))
+            .plan()
+            .expect("a plan")
+            .memory
+            .gpu_bytes;
         for (rule, part) in [(OnLoss::Reopen, 10), (OnLoss::Reopen, 7), (OnLoss::Cpu, 7)] {
             let bench = bench();
             let most = planned * part / 10;
-            let outcome = bench.run(&text, |session| {
-                session
+            let outcome = bench.run(&text, |options| {
+                options
                     .only(Space::Gpu)
                     .on_loss(rule)
                     .memory_bytes(Space::Gpu, most + 4096)
@@ -396,7 +406,7 @@ fn an_input_that_has_lost_nothing_costs_no_frame() {
     let text = "pattern kind=noise size=16x12 frames=60 label=false name=a ! mix name=m ! keeps; \
                 a. ! delay 40 ! invert ! m.b";
     let bench = bench();
-    let report = bench.run(text, |session| session.only(Space::Gpu).lose_device_at(&[10])).into_result();
+    let report = bench.run(text, |options| options.only(Space::Gpu).lose_device_at(&[10])).into_result();
     let report = report.expect("it was opened again");
     is_right(text, &bench.kept(), &truth(text));
     assert!(report.dropped.device_lost > 0);
@@ -409,10 +419,10 @@ fn a_lost_picture_after_a_delay_is_not_replaced_by_an_older_one() {
     let truth = truth(text);
     for losses in [&[20, 40][..], &[7], &[31, 33, 50]] {
         let bench = bench();
-        let outcome = bench.run(text, |session| {
+        let outcome = bench.run(text, |options| {
             let placed = [("a", Space::Cpu), ("blur0", Space::Gpu), ("delay0", Space::Cpu), ("m", Space::Cpu)];
-            let session = placed.into_iter().fold(session, |session, (name, space)| session.place(name, space));
-            session.fusion(false).lose_device_at(losses)
+            let options = placed.into_iter().fold(options, |options, (name, space)| options.place(name, space));
+            options.fusion(false).lose_device_at(losses)
         });
         let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
         is_right(text, &bench.kept(), &truth);
@@ -459,7 +469,7 @@ fn whatever_the_graph_and_whenever_the_loss_no_wrong_frame_arrives() {
             let bench = bench();
             let in_flight = 1 + random(3) as u32;
             let outcome = bench
-                .run(text, |session| session.only(Space::Gpu).on_loss(rule).in_flight(in_flight).lose_device_at(&at));
+                .run(text, |options| options.only(Space::Gpu).on_loss(rule).in_flight(in_flight).lose_device_at(&at));
             let report = outcome.into_result().unwrap_or_else(|error| panic!("{text}, lost at {at:?}: {error}"));
             let missing = is_right(&format!("{text}, lost at {at:?}, {rule:?}"), &bench.kept(), &truth) as u64;
             // What is lost in front of a fork is missing behind both of its ways.

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use vramp::Pipeline;
 use vramp::plan::catalog::{Entry, Family, Work};
-use vramp::plan::{Graph, Space};
+use vramp::plan::{RunOptions, Space};
 use vramp::runtime::{
-    Call, Event, Flow, FrameHandler, HandlerError, Kinds, Outcome, PartialFile, Report, Setup, Stopper, Worker,
+    Call, Event, Flow, FrameHandler, HandlerError, Outcome, PartialFile, Registry, Report, Setup, Stopper, Worker,
 };
-use vramp::{FileProbe, Session};
 
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
 static COUNTED: Entry = Entry { name: "counted", about: "counts its life", example: "pattern ! counted ! null", ..OWN };
@@ -54,16 +54,20 @@ struct Bench {
     stops: Arc<AtomicU64>,
 }
 
+fn for_long(options: RunOptions, longest: Option<Duration>) -> RunOptions {
+    RunOptions { longest_ms: longest.map(|time| time.as_millis() as u64), ..options }
+}
+
 impl Bench {
-    fn kinds(&self) -> Kinds {
-        let mut kinds = vramp::kinds();
+    fn registry(&self) -> Registry {
+        let mut registry = vramp::registry();
         let both = || (Arc::clone(&self.starts), Arc::clone(&self.stops));
         let (starts, stops) = both();
         let counted = move |_: &Setup<'_>| {
             let (starts, stops) = (Arc::clone(&starts), Arc::clone(&stops));
             Ok(Worker::frames(Life { process: |_: &mut Call<'_>| {}, starts, stops }))
         };
-        kinds.add(&COUNTED, counted).expect("a good entry");
+        registry.add(&COUNTED, counted).expect("a good entry");
         // Two of them pass only together, so they have to be at work at the same time.
         let barrier = Arc::new(Barrier::new(2));
         let meets = move |_: &Setup<'_>| {
@@ -73,42 +77,45 @@ impl Bench {
             };
             Ok(Worker::frames(Life { process, starts: Arc::default(), stops: Arc::default() }))
         };
-        kinds.add(&MEETS, meets).expect("a good entry");
+        registry.add(&MEETS, meets).expect("a good entry");
         let sleeps = |_: &Setup<'_>| {
             let process = |_: &mut Call<'_>| std::thread::sleep(Duration::from_millis(30));
             Ok(Worker::frames(Life { process, starts: Arc::default(), stops: Arc::default() }))
         };
-        kinds.add(&SLEEPS, sleeps).expect("a good entry");
+        registry.add(&SLEEPS, sleeps).expect("a good entry");
         let allocates = |_: &Setup<'_>| {
             let process = |call: &mut Call<'_>| drop(std::hint::black_box(Box::new(call.now().number)));
             Ok(Worker::frames(Life { process, starts: Arc::default(), stops: Arc::default() }))
         };
-        kinds.add(&ALLOCATES, allocates).expect("a good entry");
-        kinds
+        registry.add(&ALLOCATES, allocates).expect("a good entry");
+        registry
     }
 
     fn run(
         &self,
         text: &str,
         longest: Option<Duration>,
-        wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>,
+        wishes: impl FnOnce(RunOptions) -> RunOptions,
     ) -> (Outcome, Vec<Event>) {
-        let kinds = self.kinds();
-        let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
+        let registry = self.registry();
+        let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
         let events = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&events);
-        let session = Session::of(&graph, &kinds).listener(Arc::new(move |event| {
-            heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
-        }));
-        let prepared = wishes(session).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
-        let outcome = prepared.run(longest).unwrap_or_else(|error| panic!("{error}"));
+        let builder = Pipeline::from_graph(graph)
+            .registry(&registry)
+            .options(for_long(wishes(RunOptions::new()), longest))
+            .listener(Arc::new(move |event| {
+                heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+            }));
+        let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{text}: {error}"));
+        let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
         let events = events.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (outcome, events)
     }
 
     fn on_cpu(&self, text: &str) -> Report {
-        let (outcome, _) = self.run(text, None, |session| session.only(Space::Cpu));
+        let (outcome, _) = self.run(text, None, |options| options.only(Space::Cpu));
         outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 }
@@ -135,7 +142,7 @@ fn a_source_ends_when_nobody_behind_it_takes_frames_any_more() {
     ] {
         let begun = Instant::now();
         let report = Bench::default().on_cpu(text);
-        let on_device = Bench::default().run(text, None, |session| session.only(Space::Gpu)).0;
+        let on_device = Bench::default().run(text, None, |options| options.only(Space::Gpu)).0;
         let on_device = on_device.into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
         assert!(begun.elapsed() < Duration::from_secs(20), "{text}");
         assert!(report.frames <= 6 && on_device.frames <= 6, "{text}: {report:?}");
@@ -149,7 +156,7 @@ fn whole_frames_that_a_source_sent_before_it_failed_arrive() {
     std::fs::write(&path, vec![7; 5 * 256 + 100]).expect("a file in the temporary folder");
     let text = format!("raw path={} size=8x8 ! blur ! delay frames=2 keep-times=true ! null", path.display());
     for _ in 0..5 {
-        let (outcome, _) = Bench::default().run(&text, None, |session| session.only(Space::Cpu));
+        let (outcome, _) = Bench::default().run(&text, None, |options| options.only(Space::Cpu));
         let error = outcome.error.expect("the sixth frame is cut").to_string();
         assert!(error.contains("raw0") && outcome.report.frames_out == 5, "{error}: {:?}", outcome.report);
     }
@@ -170,7 +177,7 @@ fn a_delay_tells_how_far_its_input_went_before_it_ends() {
 fn several_frames_share_a_submit_where_that_is_asked_for() {
     let bench = Bench::default();
     let text = "pattern size=16x16 frames=64 ! blur ! null";
-    let (outcome, _) = bench.run(text, None, |session| session.only(Space::Gpu).batch(4));
+    let (outcome, _) = bench.run(text, None, |options| options.only(Space::Gpu).batch(4));
     let report = outcome.into_result().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((report.frames, report.counters.submits, report.counters.dispatches), (64, 16, 192));
 }
@@ -180,13 +187,13 @@ fn frames_that_come_too_late_are_told_with_their_time() {
     let pace = "60".parse().expect("a rate");
     let bench = Bench::default();
     let text = "pattern size=8x8 frames=5 ! sleeps ! null";
-    let (_, events) = bench.run(text, None, |session| session.only(Space::Cpu).pace(pace));
+    let (_, events) = bench.run(text, None, |options| options.only(Space::Cpu).pace(pace));
     let slow = |event: &Event| {
         matches!(event, Event::Slow { handler, took, budget, .. }
             if handler == "sleeps0" && *took >= Duration::from_millis(30) && budget.as_millis() == 16)
     };
     assert!(events.iter().any(slow), "{events:?}");
-    let quick = bench.run("pattern size=8x8 frames=5 ! null", None, |session| session.only(Space::Cpu)).1;
+    let quick = bench.run("pattern size=8x8 frames=5 ! null", None, |options| options.only(Space::Cpu)).1;
     assert!(
         quick.iter().all(|event| !matches!(event, Event::Slow { .. })),
         "without a pace nothing is late: {quick:?}"
@@ -199,7 +206,7 @@ fn every_second_is_told_with_what_came_through() {
     let longest = Some(Duration::from_millis(2300));
     let bench = Bench::default();
     let (outcome, events) =
-        bench.run("pattern size=8x8 ! null", longest, |session| session.only(Space::Cpu).pace(pace));
+        bench.run("pattern size=8x8 ! null", longest, |options| options.only(Space::Cpu).pace(pace));
     let seconds: Vec<_> =
         events.iter().filter_map(|e| if let Event::Second(p) = e { Some(*p) } else { None }).collect();
     assert_eq!(seconds.len(), 2, "{events:?}");
@@ -220,7 +227,7 @@ fn two_runs_at_once_share_neither_pools_nor_counts() {
     let run = |frames: u64, space: Space| {
         let bench = Bench::default();
         let text = format!("pattern size=32x32 frames={frames} ! blur ! null");
-        bench.run(&text, None, |session| session.only(space)).0.into_result().expect("nothing fails")
+        bench.run(&text, None, |options| options.only(space)).0.into_result().expect("nothing fails")
     };
     let other = std::thread::spawn(move || run(150, Space::Gpu));
     let (one, other) = (run(60, Space::Gpu), other.join().expect("it does not panic"));
@@ -230,25 +237,31 @@ fn two_runs_at_once_share_neither_pools_nor_counts() {
 
 #[test]
 fn a_run_on_the_cpu_opens_no_device() {
-    let kinds = vramp::kinds();
-    let spec = vramp::read("pattern size=8x8 frames=1 ! blur ! null", kinds.catalog()).expect("a pipeline");
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("a graph");
-    let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare().expect("it needs nothing");
-    assert!(prepared.device.is_none());
+    let registry = vramp::registry();
+    let spec = vramp::read("pattern size=8x8 frames=1 ! blur ! null", registry.catalog()).expect("a pipeline");
+    let graph = registry.check(&spec).expect("a graph");
+    let pipeline = Pipeline::from_graph(graph.clone())
+        .registry(&registry)
+        .options(RunOptions::new().only(Space::Cpu))
+        .build()
+        .expect("it needs nothing");
+    assert!(pipeline.device().is_none());
 }
 
 #[test]
 fn a_graph_that_would_spoil_a_file_is_refused_before_anything_is_opened() {
-    let kinds = vramp::kinds();
+    let registry = vramp::registry();
     for (text, words) in [
         ("pattern name=p ! raw path=o.raw; p. ! y4m path=./o.raw", "raw0 and y4m0 would both write to"),
         ("pattern name=p ! png path=k%d.png; p. ! raw path=k12.png", "png0 and raw0 would both write to `k12.png`"),
         ("pattern name=p ! y4m path=-; p. ! raw path=-", "y4m0 and raw0 would both write to standard output"),
         ("pattern ! lut path=Cargo.toml ! raw path=src/../Cargo.toml", "raw0 would write over `Cargo.toml`"),
     ] {
-        let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-        let Err(vramp::SessionError::Files(clash)) = Session::of(&graph, &kinds).only(Space::Cpu).prepare() else {
+        let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
+        let Err(vramp::Error::Files(clash)) =
+            Pipeline::from_graph(graph.clone()).registry(&registry).options(RunOptions::new().only(Space::Cpu)).build()
+        else {
             panic!("{text} is refused for its files");
         };
         assert!(clash.to_string().contains(words) && clash.at.is_some(), "{clash}");
@@ -304,20 +317,24 @@ fn a_sink_is_stopped_early_exactly_if_its_stream_was_cut() {
 
 #[track_caller]
 fn check(text: &str, longest: Option<Duration>, meanwhile: &dyn Fn(Stopper), expected: &[&str]) {
-    let mut kinds = vramp::kinds();
+    let mut registry = vramp::registry();
     let ends = Arc::new(Mutex::new(Vec::new()));
     let given = Arc::clone(&ends);
-    kinds.add(&ENDS, move |_| Ok(Worker::frames(Ends(Arc::clone(&given))))).expect("a good entry");
+    registry.add(&ENDS, move |_| Ok(Worker::frames(Ends(Arc::clone(&given))))).expect("a good entry");
     let fails = |_: &Setup<'_>| {
         let process = |call: &mut Call<'_>| assert!(call.now().number < 3, "on purpose");
         Ok(Worker::frames(Life { process, starts: Arc::new(AtomicU64::new(0)), stops: Arc::default() }))
     };
-    kinds.add(&FAILS, fails).expect("a good entry");
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-    let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare().unwrap_or_else(|error| panic!("{error}"));
-    meanwhile(prepared.pipeline.stopper());
-    let outcome = prepared.run(longest).unwrap_or_else(|error| panic!("{error}"));
+    registry.add(&FAILS, fails).expect("a good entry");
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
+    let mut pipeline = Pipeline::from_graph(graph.clone())
+        .registry(&registry)
+        .options(for_long(RunOptions::new().only(Space::Cpu), longest))
+        .build()
+        .unwrap_or_else(|error| panic!("{error}"));
+    meanwhile(pipeline.stopper());
+    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
     let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner).clone();
     ends.sort_unstable();
     assert_eq!(ends, expected, "{text}");

@@ -42,15 +42,12 @@ pattern size=SIZE !{queue depth=8} blur ! png path=out.png
 
 /// Reads, checks and plans with orders; none where the order cannot be followed.
 fn cost(pipeline: &str, profile: &Profile, only: Option<Space>) -> Option<u64> {
-    let catalog = vramp::catalog();
-    let spec = vramp::read(pipeline, &catalog).unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
-    let graph =
-        Graph::check(&spec, &catalog, &vramp::plan::catalog::NoProbe).unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
-    let mut planner = Planner::new(&graph, profile);
-    if let Some(space) = only {
-        planner = planner.only(space);
-    }
-    planner.decide().ok().map(|plan| plan.cost_ns)
+    let registry = vramp::registry();
+    let spec = vramp::read(pipeline, registry.catalog()).unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
+    let graph = Graph::check(&spec, registry.catalog(), &vramp::plan::catalog::NoProbe)
+        .unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
+    let options = RunOptions { only, ..RunOptions::default() };
+    Plan::decide(&graph, profile, &options).ok().map(|plan| plan.cost_ns)
 }
 
 #[test]
@@ -81,11 +78,9 @@ fn auto_is_never_worse_than_all_cpu_or_all_gpu_on_any_shipped_profile() {
 }
 
 fn demo(size: &str, profile: &Profile) -> Space {
-    let catalog = vramp::catalog();
     let pipeline = format!("pattern kind=ball size={size} ! markers ! waveform ! fps ! null");
-    let spec = vramp::read(&pipeline, &catalog).expect("the demo reads");
-    let graph = Graph::check(&spec, &catalog, &FileProbe).expect("the demo checks");
-    let plan = Planner::new(&graph, profile).decide().expect("the demo plans");
+    let graph = Pipeline::parse(pipeline).check().expect("the demo reads and checks");
+    let plan = Plan::decide(&graph, profile, &RunOptions::new()).expect("the demo plans");
     let space = plan.handlers[0].space;
     assert!(plan.handlers.iter().all(|h| h.space == space), "the demo is not split");
     space

@@ -4,11 +4,11 @@
 
 use std::process::Command;
 
-use vramp::Session;
+use vramp::Pipeline;
 use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType};
-use vramp::plan::{Format, Graph, Size, Space};
-use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Report, Worker};
-use vramp::{FileProbe, kinds};
+use vramp::plan::{Format, RunOptions, Size, Space};
+use vramp::registry;
+use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Registry, Report, Worker};
 
 const SIZE: Setting = Setting {
     name: "size",
@@ -50,18 +50,19 @@ impl FrameHandler for Changing {
     }
 }
 
-fn all_kinds(every: u64) -> Kinds {
-    let mut kinds = kinds();
-    kinds.add(&CHANGING, move |_| Ok(Worker::frames(Changing { every }))).expect("a good entry");
-    kinds
+fn all_kinds(every: u64) -> Registry {
+    let mut registry = registry();
+    registry.add(&CHANGING, move |_| Ok(Worker::frames(Changing { every }))).expect("a good entry");
+    registry
 }
 
 fn run(text: &str, every: u64, frames: u64, space: Space) -> Report {
-    let kinds = all_kinds(every);
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-    let session = Session::of(&graph, &kinds).only(space).frames(frames);
-    let outcome = session.prepare().unwrap_or_else(|error| panic!("{error}")).run(None);
+    let registry = all_kinds(every);
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
+    let builder =
+        Pipeline::from_graph(graph.clone()).registry(&registry).options(RunOptions::new().only(space).frames(frames));
+    let outcome = builder.build().unwrap_or_else(|error| panic!("{error}")).outcome();
     outcome.unwrap_or_else(|error| panic!("{error}")).into_result().unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -7,7 +7,6 @@
 mod tensor_mask;
 
 use vramp::prelude::*;
-use vramp::runtime::Report;
 
 /// Runs the lesson's handler between a pattern and a sink, on one side.
 fn run(space: Space, sink: &str) -> Report {
@@ -15,10 +14,8 @@ fn run(space: Space, sink: &str) -> Report {
         "pattern kind=ball size=37x23 frames=12 label=false name=cam ! blur sigma=3 ! mix mode=over amount=1 name=out ! {sink}
          cam. ! standout ! out.b"
     );
-    let kinds = tensor_mask::kinds().unwrap();
-    let spec = vramp::read(&text, kinds.catalog()).unwrap();
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
-    Session::of(&graph, &kinds).only(space).prepare().unwrap().run(None).unwrap().into_result().unwrap()
+    let builder = Pipeline::parse(text).registry(&tensor_mask::registry());
+    builder.options(RunOptions::new().only(space)).build().unwrap().run().unwrap()
 }
 
 #[test]

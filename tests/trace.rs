@@ -8,13 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use vramp::Pipeline;
 use vramp::gpu::{Device, StampPlaces};
 use vramp::plan::catalog::{Entry, Fallback, Family, Liveness, Output, RateRule, Setting, SizeRule, ValueType, Work};
-use vramp::plan::{Format, Graph, Size, Space};
-use vramp::runtime::{
-    Act, Call, Event, Flow, FrameHandler, HandlerError, Kinds, Report, Setup, Span, Stepped, Trace, Worker,
-};
-use vramp::{FileProbe, Session};
+use vramp::plan::{Format, Graph, RunOptions, Size, Space};
+use vramp::runtime::observe::{Act, Span};
+use vramp::runtime::{Call, Event, Flow, FrameHandler, HandlerError, Registry, Report, Setup, Stepped, Trace, Worker};
 
 const fn setting(name: &'static str, value: ValueType, usual: &'static str) -> Setting {
     Setting { name, value, fallback: Fallback::Is(usual), liveness: Liveness::Fixed, about: "for tests" }
@@ -49,20 +48,20 @@ static KEEPS: Entry = Entry {
     ..Entry::SINK
 };
 
-fn graph(text: &str, kinds: &Kinds) -> Graph {
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"))
+fn graph(text: &str, registry: &Registry) -> Graph {
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    registry.check(&spec).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>, device: Option<&Device>) -> Report {
-    let kinds = vramp::kinds();
-    let graph = graph(text, &kinds);
-    let session = wishes(Session::of(&graph, &kinds));
-    let prepared = match device {
-        Some(device) => session.prepare_on(device),
-        None => session.prepare(),
-    };
-    let outcome = prepared.unwrap_or_else(|error| panic!("{text}: {error}")).run(None).expect("threads");
+fn run(text: &str, options: RunOptions, trace: Option<&Trace>, device: Option<&Device>) -> Report {
+    let mut builder = Pipeline::parse(text).options(options);
+    if let Some(device) = device {
+        builder = builder.device(device);
+    }
+    if let Some(trace) = trace {
+        builder = builder.trace(trace);
+    }
+    let outcome = builder.build().unwrap_or_else(|error| panic!("{text}: {error}")).outcome().expect("threads");
     outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -104,7 +103,7 @@ const CPU: &str = "pattern size=32x24 frames=50 ! blur ! invert ! delay frames=2
 #[test]
 fn every_call_of_every_node_is_a_span_with_its_frame() {
     let trace = Trace::default();
-    let report = run(CPU, |session| session.only(Space::Cpu).trace(&trace), None);
+    let report = run(CPU, RunOptions::new().only(Space::Cpu), Some(&trace), None);
     check(&trace, &report);
     let tracks = trace.tracks();
     let all: Vec<(String, Span)> = tracks.iter().flat_map(|track| track.spans.clone()).collect();
@@ -125,7 +124,7 @@ fn the_oldest_spans_make_way_and_a_traced_run_allocates_nothing_once_it_is_stead
     let trace = Trace::keeping(10);
     let text = "pattern size=32x24 frames=400 ! markers ! fps ! null";
     for space in [Space::Cpu, Space::Gpu] {
-        let report = run(text, |session| session.only(space).threads(1).trace(&trace), None);
+        let report = run(text, RunOptions::new().only(space).threads(1), Some(&trace), None);
         assert_eq!(report.steady.heap_allocs, Some(0.0), "{space}: {report:?}");
         assert_eq!((report.steady.gpu_allocs, report.steady.bind_groups), (0.0, 0.0), "{space}");
     }
@@ -141,7 +140,7 @@ fn spans_of_the_device_lie_inside_their_submission_and_name_every_kernel_of_ever
     for places in [StampPlaces::Acts, StampPlaces::Passes, StampPlaces::Nowhere] {
         let device = Device::choose().stamps(places).open().unwrap_or_else(|error| panic!("needs an adapter: {error}"));
         let trace = Trace::default();
-        let report = run(text, |session| session.only(Space::Gpu).fusion(false).trace(&trace), Some(&device));
+        let report = run(text, RunOptions::new().only(Space::Gpu).fusion(false), Some(&trace), Some(&device));
         check(&trace, &report);
         let stamped = device.stamps() != StampPlaces::Nowhere;
         assert_eq!(stamped, places != StampPlaces::Nowhere && device.adapter().has_timestamps);
@@ -180,7 +179,7 @@ fn an_ordinary_run_times_kernels_by_sample_and_keeps_one_pass() {
     let text = "pattern size=32x24 frames=64 ! blur ! null";
     for places in [StampPlaces::Acts, StampPlaces::Passes, StampPlaces::Nowhere] {
         let device = Device::choose().stamps(places).open().unwrap_or_else(|error| panic!("needs an adapter: {error}"));
-        let report = run(text, |session| session.only(Space::Gpu), Some(&device));
+        let report = run(text, RunOptions::new().only(Space::Gpu), None, Some(&device));
         assert_eq!((report.counters.passes, report.counters.submits), (64, 64), "{places:?}");
         assert!(report.gpu_ms.p50.is_some(), "{places:?}: {report:?}");
         let known = report.handlers.iter().filter(|handler| handler.p50_us.is_some()).count();
@@ -193,10 +192,14 @@ fn an_ordinary_run_times_kernels_by_sample_and_keeps_one_pass() {
 fn a_trace_is_json_that_a_viewer_opens_with_counters_drops_and_arrows() {
     let trace = Trace::default();
     let text = "pattern size=32x24 frames=200 name=p ! blur ! null; p. !{queue depth=1} takes_alone ! null";
-    let kinds = Clock::default().kinds();
-    let graph = graph(text, &kinds);
-    let prepared = Session::of(&graph, &kinds).only(Space::Cpu).trace(&trace).prepare();
-    let report = prepared.expect("a plan").run(None).expect("threads").into_result().expect("nothing fails");
+    let registry = Clock::default().registry();
+    let graph = graph(text, &registry);
+    let mut pipeline = Pipeline::from_graph(graph)
+        .registry(&registry)
+        .options(RunOptions::new().only(Space::Cpu))
+        .trace(&trace)
+        .build();
+    let report = pipeline.as_mut().expect("a plan").outcome().expect("threads").into_result().expect("nothing fails");
     check(&trace, &report);
     let mut bytes = Vec::new();
     Trace::write(&[("vramp", &trace)], &mut bytes).expect("memory takes everything");
@@ -228,7 +231,7 @@ fn a_full_disk_is_an_error_not_a_short_file() {
         }
     }
     let trace = Trace::default();
-    run(CPU, |session| session.only(Space::Cpu).trace(&trace), None);
+    run(CPU, RunOptions::new().only(Space::Cpu), Some(&trace), None);
     let error = Trace::write(&[("vramp", &trace)], &mut Full(500)).expect_err("there is no room");
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }
@@ -249,8 +252,8 @@ impl Clock {
     }
 
     /// The built-in kinds, and those whose every call moves this clock.
-    fn kinds(&self) -> Kinds {
-        let mut kinds = vramp::kinds();
+    fn registry(&self) -> Registry {
+        let mut registry = vramp::registry();
         for entry in [&TAKES, &TAKES_ALONE, &MAKES, &KEEPS] {
             let clock = self.clone();
             let make = move |setup: &Setup<'_>| {
@@ -259,26 +262,28 @@ impl Clock {
                 let size = size.filter(|_| setup.inputs.is_empty());
                 Ok(Worker::frames(Takes { clock: clock.clone(), each, size, sends: !setup.outputs.is_empty() }))
             };
-            kinds.add(entry, make).expect("a good entry");
+            registry.add(entry, make).expect("a good entry");
         }
-        kinds
+        registry
     }
 
     /// Steps a pipeline to its end, which keeps to 60 frames a second; `idle` is how far the clock moves with each step.
     /// Hands back who was blamed, with the time that it takes and may take, in milliseconds.
     fn blamed(&self, text: &str, space: Space, idle: Duration) -> Vec<(String, u128, u128)> {
-        let (kinds, heard) = (self.kinds(), Arc::new(Mutex::new(Vec::new())));
-        let (graph, told) = (graph(text, &kinds), Arc::clone(&heard));
+        let (registry, heard) = (self.registry(), Arc::new(Mutex::new(Vec::new())));
+        let (graph, told) = (graph(text, &registry), Arc::clone(&heard));
         let listener = move |event: &Event| {
             if let Event::Slow { handler, own, budget, .. } = event {
                 let told_now = (handler.clone(), own.as_millis(), budget.as_millis());
                 told.lock().unwrap_or_else(PoisonError::into_inner).push(told_now);
             }
         };
-        let session =
-            Session::of(&graph, &kinds).only(space).pace("60".parse().expect("a rate")).threads(1).frames(120);
-        let session = session.trace(&Trace::keeping(100)).listener(Arc::new(listener));
-        let mut pipeline = session.prepare().unwrap_or_else(|error| panic!("{text}: {error}")).pipeline;
+        let builder = Pipeline::from_graph(graph)
+            .registry(&registry)
+            .options(RunOptions::new().only(space).pace("60".parse().expect("a rate")).threads(1).frames(120));
+        let builder = builder.trace(&Trace::keeping(100)).listener(Arc::new(listener));
+        let pipeline = builder.build().unwrap_or_else(|error| panic!("{text}: {error}"));
+        let mut pipeline = pipeline.into_engine().expect("it has not run");
         pipeline.start().unwrap_or_else(|failure| panic!("{text}: {failure}"));
         loop {
             self.move_by(idle);

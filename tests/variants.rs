@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use vramp::gpu::Device;
 use vramp::plan::catalog::{Entry, Input};
-use vramp::plan::{Graph, Profile, Space, Variant, Variants};
-use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Setup, Worker};
-use vramp::{FileProbe, Session};
+use vramp::plan::{Profile, RunOptions, Space, Variant, Variants};
+use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Registry, Setup, Worker};
+use vramp::{Pipeline, PipelineBuilder};
 
 static CATCH: Entry = Entry {
     name: "catch",
@@ -45,17 +45,17 @@ impl FrameHandler for Catch {
     }
 }
 
-fn kinds(caught: &Caught) -> Kinds {
-    let (mut kinds, caught) = (vramp::kinds(), Arc::clone(caught));
-    kinds.add(&CATCH, move |_: &Setup<'_>| Ok(Worker::frames(Catch(Arc::clone(&caught))))).unwrap();
-    kinds
+fn registry(caught: &Caught) -> Registry {
+    let (mut registry, caught) = (vramp::registry(), Arc::clone(caught));
+    registry.add(&CATCH, move |_: &Setup<'_>| Ok(Worker::frames(Catch(Arc::clone(&caught))))).unwrap();
+    registry
 }
 
 #[test]
 fn every_variant_makes_the_pixels_of_the_cpu_at_every_size() {
     let device = Device::choose().open().unwrap();
     let caught = Caught::default();
-    let kinds = kinds(&caught);
+    let registry = registry(&caught);
     let mut profile = Profile::shipped("software").unwrap();
     let most = device.limits().invocations_per_workgroup;
     let odd = [(1, 1), (3, 5), (7, 16)]
@@ -64,18 +64,24 @@ fn every_variant_makes_the_pixels_of_the_cpu_at_every_size() {
     assert!(variants.len() > 4);
     for chain in CHAINS {
         for size in ["1x1", "5x3", "17x9", "67x41"] {
-            let spec = vramp::read(&chain.replace("SIZE", size), kinds.catalog()).unwrap();
-            let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
-            let run = |session: Session<'_>| {
-                session.prepare_on(&device).unwrap().run(None).unwrap().into_result().unwrap();
+            let spec = vramp::read(&chain.replace("SIZE", size), registry.catalog()).unwrap();
+            let graph = registry.check(&spec).unwrap();
+            let run = |builder: PipelineBuilder| {
+                builder.device(&device).build().unwrap().run().unwrap();
                 std::mem::take(&mut *caught.lock().unwrap())
             };
-            let truth = run(Session::of(&graph, &kinds).profile(profile.clone()).only(Space::Cpu).nominal_time());
+            let truth = run(Pipeline::from_graph(graph.clone())
+                .registry(&registry)
+                .options(RunOptions::new().only(Space::Cpu).nominal_time())
+                .profile(profile.clone()));
             assert_eq!(truth.len(), 2);
             for variant in &variants {
                 profile.gpu.as_mut().unwrap().variants = Variants::all(*variant);
-                let session = Session::of(&graph, &kinds).profile(profile.clone()).only(Space::Gpu).nominal_time();
-                assert_eq!(run(session), truth, "{chain} at {size} as {variant:?}");
+                let builder = Pipeline::from_graph(graph.clone())
+                    .registry(&registry)
+                    .options(RunOptions::new().only(Space::Gpu).nominal_time())
+                    .profile(profile.clone());
+                assert_eq!(run(builder), truth, "{chain} at {size} as {variant:?}");
             }
         }
     }
@@ -85,13 +91,19 @@ fn every_variant_makes_the_pixels_of_the_cpu_at_every_size() {
 fn a_workgroup_that_is_too_large_for_the_device_is_the_usual_one() {
     let device = Device::choose().open().unwrap();
     let caught = Caught::default();
-    let kinds = kinds(&caught);
+    let registry = registry(&caught);
     let mut profile = Profile::shipped("software").unwrap();
     let workgroup = device.limits().invocations_per_workgroup + 1;
     profile.gpu.as_mut().unwrap().variants = Variants::all(Variant { workgroup, pixels_per_invocation: 4 });
-    let spec = vramp::read("pattern kind=bars size=16x8 frames=1 ! catch", kinds.catalog()).unwrap();
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
-    let prepared = Session::of(&graph, &kinds).profile(profile).only(Space::Gpu).prepare_on(&device).unwrap();
-    prepared.run(None).unwrap().into_result().unwrap();
+    let spec = vramp::read("pattern kind=bars size=16x8 frames=1 ! catch", registry.catalog()).unwrap();
+    let graph = registry.check(&spec).unwrap();
+    let mut pipeline = Pipeline::from_graph(graph.clone())
+        .registry(&registry)
+        .options(RunOptions::new().only(Space::Gpu))
+        .profile(profile)
+        .device(&device)
+        .build()
+        .unwrap();
+    pipeline.outcome().unwrap().into_result().unwrap();
     assert_eq!(caught.lock().unwrap().len(), 1);
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use vramp::gpu::Device;
 use vramp::kernels::{PixelFn, RowArgs, everywhere};
-use vramp::plan::catalog::{Entry, Status};
-use vramp::runtime::{Flow, Given, HandlerError, Kinds, Part, PixelHandler, PixelInfo, Worker};
+use vramp::plan::catalog::Entry;
+use vramp::runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Worker};
 use vramp::verify::{Found, Options, Outcome, Verified, VerifyError, What, verify};
 
 /// One for all tests, which run side by side on it.
@@ -19,15 +19,15 @@ fn device() -> Device {
     DEVICE.get_or_init(open).clone()
 }
 
-fn verified(text: &str, kinds: &Kinds, frames: u64, device: Option<Device>) -> Result<Verified, VerifyError> {
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"));
-    verify(&spec, kinds, &Options { frames, device, ..Options::default() })
+fn verified(text: &str, registry: &Registry, frames: u64, device: Option<Device>) -> Result<Verified, VerifyError> {
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"));
+    verify(&spec, registry, &Options { frames, device, ..Options::default() })
 }
 
 /// Verifies with a device, finds nothing, and hands the comparisons back.
 #[track_caller]
 fn equal(text: &str) -> Verified {
-    let found = verified(text, &vramp::kinds(), 5, Some(device())).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let found = verified(text, &vramp::registry(), 5, Some(device())).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert!(found.is_equal(), "{text}\n{found}");
     assert!(found.checks.iter().any(|check| check.what == What::FusedOnCpu), "{text}\n{found}");
     found
@@ -169,25 +169,27 @@ fn files_are_read_once_and_nothing_is_written() {
     assert_eq!(folder.files(), before);
     std::fs::write(path("empty.y4m"), "YUV4MPEG2 W4 H4 F30:1 C420jpeg\n").expect("the folder is there");
     let text = format!("y4m path={} ! null", path("empty.y4m"));
-    let error = verified(&text, &vramp::kinds(), 3, None).expect_err("it has no frames").to_string();
+    let error = verified(&text, &vramp::registry(), 3, None).expect_err("it has no frames").to_string();
     assert!(error.starts_with("y4m0: it ended before its first frame"), "{error}");
 }
 
 fn run(text: &str) {
-    let kinds = vramp::kinds();
-    let spec = vramp::read(text, kinds.catalog()).expect("it reads");
-    let graph = vramp::plan::Graph::check(&spec, kinds.catalog(), &vramp::FileProbe).expect("it checks");
-    let session = vramp::Session::of(&graph, &kinds).only(vramp::plan::Space::Cpu);
-    session.prepare().expect("it is ready").run(None).expect("it runs").into_result().expect("it does not fail");
+    let registry = vramp::registry();
+    let spec = vramp::read(text, registry.catalog()).expect("it reads");
+    let graph = registry.check(&spec).expect("it checks");
+    let builder = vramp::Pipeline::from_graph(graph.clone())
+        .registry(&registry)
+        .options(vramp::plan::RunOptions::new().only(vramp::plan::Space::Cpu));
+    builder.build().expect("it is ready").run().expect("it does not fail");
 }
 
 #[test]
 fn big_frames_are_fewer_and_never_none() {
-    let kinds = vramp::kinds();
-    let spec = vramp::read("pattern kind=noise size=64x64 ! invert ! null", kinds.catalog()).expect("it reads");
+    let registry = vramp::registry();
+    let spec = vramp::read("pattern kind=noise size=64x64 ! invert ! null", registry.catalog()).expect("it reads");
     // Two outputs of 16 KiB, each kept twice.
     for (most_bytes, count) in [(64 << 10, 1), (0, 1), (3 * (64 << 10), 3), (u64::MAX, 8)] {
-        let found = verify(&spec, &kinds, &Options { most_bytes, ..Options::default() }).expect("it runs");
+        let found = verify(&spec, &registry, &Options { most_bytes, ..Options::default() }).expect("it runs");
         assert!(
             found.checks.iter().all(|check| check.result == Outcome::Equal { frames: count, levels: 0 }),
             "{most_bytes}: {found}"
@@ -209,7 +211,8 @@ fn a_level_that_others_may_amplify_is_not_compared_as_a_whole() {
 
 #[test]
 fn a_handler_that_cannot_run_ends_it_as_it_ends_a_run() {
-    let error = verified("camera size=64x48 ! null", &vramp::kinds(), 1, None).expect_err("it cannot run").to_string();
+    let error =
+        verified("camera size=64x48 ! null", &vramp::registry(), 1, None).expect_err("it cannot run").to_string();
     assert_eq!(error, "camera0: `camera` can be planned, but it cannot run yet; `vramp inspect` lists what runs");
 }
 
@@ -259,13 +262,12 @@ impl PixelHandler for AddRed {
     }
 }
 
-static ENTRY: Entry =
-    Entry { name: "addred", about: "adds to red", example: "", status: Status::Runs, ..Entry::FILTER };
+static ENTRY: Entry = Entry { name: "addred", about: "adds to red", example: "", ..Entry::FILTER };
 
-fn with(function: &'static PixelFn, amount: impl Fn() -> u32 + Send + Sync + 'static) -> Kinds {
-    let mut kinds = vramp::kinds();
-    kinds.add(&ENTRY, move |_| Ok(Worker::pixels(AddRed { function, amount: amount() }))).expect("a new name");
-    kinds
+fn with(function: &'static PixelFn, amount: impl Fn() -> u32 + Send + Sync + 'static) -> Registry {
+    let mut registry = vramp::registry();
+    registry.add(&ENTRY, move |_| Ok(Worker::pixels(AddRed { function, amount: amount() }))).expect("a new name");
+    registry
 }
 
 const OWN: &str = "pattern kind=gradient size=9x5 label=false ! invert ! addred ! blur ! null";
@@ -297,8 +299,8 @@ fn a_kernel_that_differs_from_its_twin_is_found_and_named() {
 fn a_mistake_that_only_a_fused_run_has_is_found() {
     // The first one that is made runs by itself, the second is fused.
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let kinds = with(&AGREES, || 20 + MADE.fetch_add(1, Ordering::Relaxed).min(1));
-    let found = verified(OWN, &kinds, 2, None).expect("it runs");
+    let registry = with(&AGREES, || 20 + MADE.fetch_add(1, Ordering::Relaxed).min(1));
+    let found = verified(OWN, &registry, 2, None).expect("it runs");
     let differences: Vec<_> = found.differences().collect();
     let [(check, difference)] = differences[..] else { panic!("one sink\n{found}") };
     assert_eq!((check.what, check.port.as_str()), (What::FusedOnCpu, "null0.video"));

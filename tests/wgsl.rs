@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 use vramp::gpu::Device;
 use vramp::harness::{Caught, Harness, Rig, Stream};
 use vramp::plan::{Size, Space};
-use vramp::runtime::Kinds;
+use vramp::runtime::Registry;
 
-fn kinds() -> &'static Kinds {
-    static KINDS: OnceLock<Kinds> = OnceLock::new();
-    KINDS.get_or_init(vramp::kinds)
+fn registry() -> &'static Registry {
+    static KINDS: OnceLock<Registry> = OnceLock::new();
+    KINDS.get_or_init(vramp::registry)
 }
 
 fn device() -> &'static Device {
@@ -21,7 +21,7 @@ fn device() -> &'static Device {
 }
 
 fn rig(text: &str, size: Size, fusion: bool) -> Rig {
-    let harness = Harness::of(text, kinds()).on(Space::Gpu).device(device()).fusion(fusion);
+    let harness = Harness::of(text, registry()).on(Space::Gpu).device(device()).fusion(fusion);
     harness.input("video", Stream::of(size)).build().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 

@@ -5,17 +5,21 @@
 
 use std::path::PathBuf;
 
-use vramp::plan::{Graph, Plan, Space};
+use vramp::plan::{Plan, RunOptions, Space};
 use vramp::runtime::Report;
-use vramp::{FileProbe, Session, kinds};
+use vramp::{Pipeline, registry};
 
-fn run(text: &str, wishes: impl for<'a> FnOnce(Session<'a>) -> Session<'a>) -> (Plan, Report) {
-    let kinds = kinds();
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap_or_else(|error| panic!("{error}"));
-    let prepared = wishes(Session::of(&graph, &kinds)).prepare().unwrap_or_else(|error| panic!("{text}: {error}"));
-    let plan = prepared.plan.clone();
-    let outcome = prepared.run(None).unwrap_or_else(|error| panic!("{error}"));
+fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> (Plan, Report) {
+    let registry = registry();
+    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
+    let mut pipeline = Pipeline::from_graph(graph)
+        .registry(&registry)
+        .options(wishes(RunOptions::new()))
+        .build()
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    let plan = pipeline.plan().clone();
+    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
     (plan, outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
@@ -63,7 +67,7 @@ fn left_of(name: &str, header: &str, between: &str) -> (String, Vec<String>) {
     let from = Scrap::holding(&format!("{name}-from"), &stream(header, &["FRAME"], 72));
     let to = Scrap::new(&format!("{name}-to"));
     let text = format!("y4m path={} {between} ! y4m path={}", from.0.display(), to.0.display());
-    let (plan, _) = run(&text, |session| session.only(Space::Cpu).threads(1));
+    let (plan, _) = run(&text, |options| options.only(Space::Cpu).threads(1));
     let written = to.bytes();
     let end = written.iter().position(|byte| *byte == b'\n').expect("a header ends");
     (String::from_utf8(written[..end].to_vec()).expect("these headers are text"), plan.notes)
@@ -88,7 +92,7 @@ fn a_pass_keeps_header_and_frames() {
         let to = Scrap::new(&format!("pass-{nth}-to"));
         for between in ["", " ! identity ! delay frames=0"] {
             let text = format!("y4m path={}{between} ! y4m path={}", from.0.display(), to.0.display());
-            let (plan, _) = run(&text, |session| session.only(Space::Cpu));
+            let (plan, _) = run(&text, |options| options.only(Space::Cpu));
             assert_eq!(plan.notes, Vec::<String>::new(), "{header}");
             assert!(to.bytes() == bytes, "{header}{between}: {}", to.bytes()[..60].escape_ascii());
         }
@@ -192,9 +196,9 @@ fn sitings_differ_and_convert_back_to_where_they_were_on_both_sides() {
         let mut sides = Vec::new();
         for space in [Space::Cpu, Space::Gpu] {
             let rgba = format!("y4m path={} ! convert rgba8 ! raw path={}", from.0.display(), raw.0.display());
-            run(&rgba, |session| session.only(space));
+            run(&rgba, |options| options.only(space));
             let back = format!("y4m path={} ! identity ! gamma 1 ! y4m path={}", from.0.display(), to.0.display());
-            run(&back, |session| session.only(space));
+            run(&back, |options| options.only(space));
             let written = to.bytes();
             let header = format!("YUV4MPEG2 W8 H6 C{word}\n");
             assert!(written.starts_with(header.as_bytes()), "{word}: {}", written[..30].escape_ascii());
@@ -217,13 +221,17 @@ fn sitings_differ_and_convert_back_to_where_they_were_on_both_sides() {
 fn a_header_that_changes_between_planning_and_running_is_refused() {
     let from = Scrap::holding("changed", &stream("YUV4MPEG2 W8 H6 It", &["FRAME"], 72));
     let to = Scrap::new("changed-to");
-    let kinds = kinds();
+    let registry = registry();
     let text = format!("y4m path={} ! y4m path={}", from.0.display(), to.0.display());
-    let spec = vramp::read(&text, kinds.catalog()).expect("it reads");
-    let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).expect("it is right");
-    let prepared = Session::of(&graph, &kinds).only(Space::Cpu).prepare().expect("it can be planned");
+    let spec = vramp::read(&text, registry.catalog()).expect("it reads");
+    let graph = registry.check(&spec).expect("it is right");
+    let mut pipeline = Pipeline::from_graph(graph.clone())
+        .registry(&registry)
+        .options(RunOptions::new().only(Space::Cpu))
+        .build()
+        .expect("it can be planned");
     std::fs::write(&from.0, stream("YUV4MPEG2 W8 H6 Ib", &["FRAME"], 72)).expect("it can be written");
-    let error = prepared.run(None).expect("it starts").into_result().unwrap_err().to_string();
+    let error = pipeline.outcome().expect("it starts").into_result().unwrap_err().to_string();
     assert!(error.contains("has changed since the run was planned; start the run again"), "{error}");
 }
 
@@ -235,7 +243,7 @@ fn tagged_streams_allocate_nothing_once_they_are_steady() {
         let to = Scrap::new(&format!("steady-{word}-to"));
         let text = format!("y4m path={} ! invert ! convert nv12 ! y4m path={}", from.0.display(), to.0.display());
         for space in [Space::Cpu, Space::Gpu] {
-            let (_, report) = run(&text, |session| session.only(space).threads(2));
+            let (_, report) = run(&text, |options| options.only(space).threads(2));
             let steady = &report.steady;
             assert_eq!((steady.heap_allocs, steady.gpu_allocs), (Some(0.0), 0.0), "{word} {space}: {report:?}");
         }

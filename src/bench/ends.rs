@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use vramp_handlers::control::probe::hash;
 use vramp_plan::catalog::{
-    Entry, EntryError, Fallback, FormatRule, Input, Liveness, Output, PortMedia, RateRule, Setting, SizeRule, Status,
+    Entry, EntryError, Fallback, FormatRule, Input, Liveness, Output, PortMedia, RateRule, Setting, SizeRule,
     ValueType, Work,
 };
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Setup, Worker};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Registry, Setup, Worker};
 
 use super::clock::cpu_time;
 
@@ -41,7 +41,6 @@ static STILL: Entry = Entry {
     bare: Some("size"),
     work: Work::NONE,
     blocking: false,
-    status: Status::Runs,
     ..Entry::SOURCE
 };
 
@@ -53,7 +52,6 @@ static KEEP: Entry = Entry {
     inputs: &[Input::ANY],
     work: Work::NONE,
     blocking: false,
-    status: Status::Runs,
     ..Entry::SINK
 };
 
@@ -105,10 +103,10 @@ impl Kept {
 }
 
 /// Adds both kinds; what arrives is found in `last`.
-pub(super) fn add_to(kinds: &mut Kinds, last: &Kept) -> Result<(), EntryError> {
+pub(super) fn add_to(registry: &mut Registry, last: &Kept) -> Result<(), EntryError> {
     let last = last.clone();
-    kinds.add(&STILL, |setup: &Setup<'_>| Ok(Worker::frames(Still::of(setup)?)))?;
-    kinds.add(&KEEP, move |_: &Setup<'_>| Ok(Worker::frames(Keep { last: last.clone() })))
+    registry.add(&STILL, |setup: &Setup<'_>| Ok(Worker::frames(Still::of(setup)?)))?;
+    registry.add(&KEEP, move |_: &Setup<'_>| Ok(Worker::frames(Keep { last: last.clone() })))
 }
 
 struct Still {

@@ -15,11 +15,10 @@ mod works;
 use std::time::Duration;
 
 use serde::Serialize;
-use vramp_handlers::FileProbe;
-use vramp_plan::{CheckError, Graph, Mistakes, Size, Space};
-use vramp_runtime::{Kinds, PrepareError, RunError};
+use vramp_plan::{RunOptions, Size, Space};
+use vramp_runtime::Registry;
 
-use crate::{Session, SessionError};
+use crate::{Error, Pipeline, PipelineBuilder};
 
 pub use clock::cpu_time;
 pub use tensor::{TENSOR_WORKS, TensorWork};
@@ -28,23 +27,11 @@ pub use works::{Suite, WORKS, Work};
 use ends::{Kept, Span};
 
 /// Why a work was not measured.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum BenchError {
-    /// Its text is no pipeline.
+    /// Its pipeline was not built as asked, or failed.
     #[error(transparent)]
-    Text(#[from] Mistakes),
-    /// Its pipeline cannot be at this size.
-    #[error(transparent)]
-    Check(#[from] CheckError),
-    /// It cannot be made ready as asked.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// It could not begin.
-    #[error(transparent)]
-    Prepare(#[from] PrepareError),
-    /// It failed.
-    #[error(transparent)]
-    Run(#[from] RunError),
+    Pipeline(#[from] Error),
     /// It did not bring its last frame.
     #[error("{work}: {frames} frames were asked for, and the last one did not arrive")]
     NoLastFrame {
@@ -68,6 +55,8 @@ pub enum BenchError {
         work: &'static str,
     },
 }
+
+vramp_plan::debug_as_display!(BenchError);
 
 /// What a work takes.
 #[derive(Debug, Clone, Serialize)]
@@ -113,29 +102,32 @@ impl Default for Effort {
 
 /// Runs works and keeps what they end in.
 pub struct Bench {
-    kinds: Kinds,
+    registry: Registry,
     last: Kept,
 }
 
 impl Bench {
     /// Ready to measure.
     pub fn new() -> Bench {
-        let (mut kinds, last) = (crate::kinds(), Kept::default());
-        ends::add_to(&mut kinds, &last).expect("tests add the two kinds");
-        Bench { kinds, last }
+        let (mut registry, last) = (crate::registry(), Kept::default());
+        ends::add_to(&mut registry, &last).expect("tests add the two kinds");
+        Bench { registry, last }
     }
 
-    /// Measures a work at a size, in sessions with these wishes.
+    /// Measures a work at a size, in runs with these options; `with` adds what a builder is given besides, such as the
+    /// choice of a device.
     pub fn measure(
         &self,
         work: &Work,
         size: Size,
         effort: Effort,
-        wishes: impl for<'a> Fn(Session<'a>) -> Session<'a>,
+        options: &RunOptions,
+        with: impl Fn(PipelineBuilder) -> PipelineBuilder,
     ) -> Result<Measurement, BenchError> {
+        let run = |frames: u64| self.run(work, size, frames, options, &with);
         // Drivers compile, and memory is touched first, in a run of its own.
         let mut frames = 4;
-        let mut one = self.run(work, size, frames, &wishes)?;
+        let mut one = run(frames)?;
         loop {
             let wanted = (effort.run.as_secs_f64() / one.frame_s().max(1e-7)) as u64;
             let enough = one.span.took >= effort.run / 4 || frames >= MOST_FRAMES;
@@ -143,11 +135,11 @@ impl Bench {
             if enough {
                 break;
             }
-            one = self.run(work, size, frames, &wishes)?;
+            one = run(frames)?;
         }
         let mut runs = Vec::new();
         for _ in 0..effort.runs.max(1) {
-            runs.push(self.run(work, size, frames, &wishes)?);
+            runs.push(run(frames)?);
         }
         runs.sort_by(|a, b| a.frame_s().total_cmp(&b.frame_s()));
         let mut cpu_s: Vec<f64> = runs.iter().filter_map(Run::cpu_frame_s).collect();
@@ -173,15 +165,16 @@ impl Bench {
         work: &Work,
         size: Size,
         frames: u64,
-        wishes: &impl for<'a> Fn(Session<'a>) -> Session<'a>,
+        options: &RunOptions,
+        with: &impl Fn(PipelineBuilder) -> PipelineBuilder,
     ) -> Result<Run, BenchError> {
-        let spec = crate::read(&work.text(size, frames), self.kinds.catalog())?;
-        let graph = Graph::check(&spec, self.kinds.catalog(), &FileProbe)?;
-        let prepared = wishes(Session::of(&graph, &self.kinds)).frames(frames).prepare()?;
-        let on_device = prepared.plan.handlers.iter().any(|handler| handler.space == Space::Gpu);
-        let threads = prepared.pipeline.threads();
+        let options = options.clone().frames(frames);
+        let builder = Pipeline::parse(work.text(size, frames)).registry(&self.registry).options(options);
+        let mut pipeline = with(builder).build()?;
+        let on_device = pipeline.plan().handlers.iter().any(|handler| handler.space == Space::Gpu);
+        let threads = pipeline.threads();
         self.last.forget();
-        let report = prepared.run(None)?.into_result()?;
+        let report = pipeline.run()?;
         let span = self.last.up_to(frames - 1).ok_or(BenchError::NoLastFrame { work: work.name, frames })?;
         let backend = if on_device { report.backend } else { "cpu".to_owned() };
         Ok(Run { frames: frames - 1, span, backend, threads })

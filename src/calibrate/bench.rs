@@ -6,17 +6,16 @@
 //! Always: what is timed and what is priced is the same plan of the same graph.
 
 use vramp_gpu::Device;
-use vramp_handlers::FileProbe;
-use vramp_plan::{Graph, Profile, Size, Space};
-use vramp_runtime::{Kinds, OnLoss};
+use vramp_plan::{OnLoss, Profile, RunOptions, Size, Space};
+use vramp_runtime::Registry;
 
 use super::stopwatch::Stopwatch;
 use super::{CalibrateError, Effort};
-use crate::Session;
+use crate::{Pipeline, PipelineBuilder};
 
 /// What every measurement shares.
 pub(super) struct Bench<'a> {
-    pub kinds: &'a Kinds,
+    pub registry: &'a Registry,
     pub device: Option<&'a Device>,
     pub effort: Effort,
     pub slowed: u32,
@@ -75,7 +74,7 @@ impl Bench<'_> {
         profile: &Profile,
         stopped: &dyn Fn() -> bool,
     ) -> Result<f64, CalibrateError> {
-        let graph = self.graph(piece, size)?;
+        let builder = self.builder(piece, size, profile);
         let wanted_ns = self.effort.run_ms * 1e6;
         let least = LEAST_FRAMES.min(piece.most_frames);
         let (mut frames, mut best, mut runs, mut warm) = (4.min(least), f64::MAX, 0, false);
@@ -83,12 +82,12 @@ impl Bench<'_> {
             if stopped() {
                 return Err(CalibrateError::Interrupted);
             }
-            let session = self.session(&graph, piece, profile).frames(frames);
-            let prepared = match (self.device, piece.space) {
-                (Some(device), Space::Gpu) => session.on_loss(OnLoss::Stop).prepare_on(device)?,
-                _ => session.prepare()?,
+            let builder = builder.clone().options(self.options(piece).frames(frames));
+            let mut pipeline = match (self.device, piece.space) {
+                (Some(device), Space::Gpu) => builder.device(device).build()?,
+                _ => builder.build()?,
             };
-            let report = prepared.run(None)?.into_result()?;
+            let report = pipeline.run()?;
             let whole_ns = report.seconds * 1e9 / frames as f64;
             let ns = if piece.is_watched() { self.stopwatch.frame_ns().unwrap_or(whole_ns) } else { whole_ns };
             let is_long = ns * frames as f64 >= wanted_ns / 2.0 || frames >= piece.most_frames.min(MOST_FRAMES);
@@ -108,22 +107,19 @@ impl Bench<'_> {
 
     /// What its plan costs under these figures, in nanoseconds.
     pub fn cost_ns(&self, piece: &Piece, size: Size, profile: &Profile) -> Result<f64, CalibrateError> {
-        let graph = self.graph(piece, size)?;
-        Ok(self.session(&graph, piece, profile).plan()?.cost_ns as f64)
+        Ok(self.builder(piece, size, profile).options(self.options(piece)).plan()?.cost_ns as f64)
     }
 
-    fn graph(&self, piece: &Piece, size: Size) -> Result<Graph, CalibrateError> {
+    fn builder(&self, piece: &Piece, size: Size, profile: &Profile) -> PipelineBuilder {
         let text = piece.text.replace("SIZE", &size.to_string()).replace("! null", "! stopwatch name=null0");
-        let spec = crate::read(&text, self.kinds.catalog())?;
-        Ok(Graph::check(&spec, self.kinds.catalog(), &FileProbe)?)
+        Pipeline::parse(text).registry(self.registry).profile(profile.clone())
     }
 
-    fn session<'g>(&'g self, graph: &'g Graph, piece: &Piece, profile: &Profile) -> Session<'g> {
-        let session = Session::of(graph, self.kinds).profile(profile.clone()).slowed(self.slowed);
-        let session = session.fusion(piece.fusion);
+    fn options(&self, piece: &Piece) -> RunOptions {
+        let options = RunOptions::new().slowed(self.slowed).fusion(piece.fusion).on_loss(OnLoss::Stop);
         if piece.pins.is_empty() {
-            return session.only(piece.space);
+            return options.only(piece.space);
         }
-        piece.pins.iter().fold(session, |session, (name, space)| session.place(*name, *space))
+        piece.pins.iter().fold(options, |options, (name, space)| options.place(*name, *space))
     }
 }

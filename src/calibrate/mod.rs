@@ -36,12 +36,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use vramp_gpu::Device;
-use vramp_plan::catalog::EntryError;
-use vramp_plan::{CheckError, Mistakes, NoPlan, Origin, Profile, Size};
-use vramp_runtime::{PrepareError, RunError};
+use vramp_plan::{Origin, Profile, Size};
 
+use crate::Error;
 use crate::machine;
-use crate::session::SessionError;
 use bench::Bench;
 use line::measured;
 
@@ -51,33 +49,17 @@ pub use stopwatch::Stopwatch;
 pub use tune::variants;
 
 /// Why there is no calibration.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum CalibrateError {
     /// It was interrupted.
     #[error("interrupted; nothing was kept, and plans go on with the figures they had")]
     Interrupted,
-    /// A pipeline that is measured could not be read.
+    /// A pipeline that is measured was not built, or failed.
     #[error(transparent)]
-    Text(#[from] Mistakes),
-    /// A pipeline that is measured is no graph.
-    #[error(transparent)]
-    Graph(#[from] CheckError),
-    /// A pipeline that is measured could not be planned.
-    #[error(transparent)]
-    NoPlan(#[from] NoPlan),
-    /// A pipeline that is measured could not be made ready.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// A pipeline that is measured could not be started.
-    #[error(transparent)]
-    Prepare(#[from] PrepareError),
-    /// The sink that takes the time could not be added.
-    #[error(transparent)]
-    Kind(#[from] EntryError),
-    /// A pipeline that is measured failed.
-    #[error(transparent)]
-    Run(#[from] RunError),
+    Pipeline(#[from] Error),
 }
+
+vramp_plan::debug_as_display!(CalibrateError);
 
 /// How far a calibration is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,10 +166,10 @@ impl<'a> Calibration<'a> {
         };
         profile.cpu.threads = measured(threads as f64, "asked of the system");
         inherit(&mut profile);
-        let (mut kinds, stopwatch) = (crate::kinds(), Stopwatch::default());
-        stopwatch.add_to(&mut kinds)?;
+        let (mut registry, stopwatch) = (crate::registry(), Stopwatch::default());
+        stopwatch.add_to(&mut registry).map_err(Error::Entry)?;
         let (device, effort, slowed) = (self.device, self.effort, self.slowed);
-        let mut bench = Bench { kinds: &kinds, device, effort, slowed, stopwatch: &stopwatch };
+        let mut bench = Bench { registry: &registry, device, effort, slowed, stopwatch: &stopwatch };
         let steps = steps::all(self.device.is_some());
         let of = steps.len();
         let folder = scratch::Folder::make();

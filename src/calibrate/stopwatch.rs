@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use vramp_plan::Space;
-use vramp_plan::catalog::{Entry, EntryError, Input, Status, Work};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Setup, Worker};
+use vramp_plan::catalog::{Entry, EntryError, Input, Work};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Registry, Setup, Worker};
 
 use super::kept::threads;
 use super::taken::Accounts;
@@ -25,7 +25,6 @@ static ENTRY: Entry = Entry {
     spaces: &[Space::Gpu, Space::Cpu],
     work: Work::NONE,
     blocking: false,
-    status: Status::Runs,
     ..Entry::SINK
 };
 
@@ -56,9 +55,9 @@ const READ_EVERY: Duration = Duration::from_millis(8);
 
 impl Stopwatch {
     /// Adds the kind `stopwatch`, whose notes these are.
-    pub fn add_to(&self, kinds: &mut Kinds) -> Result<(), EntryError> {
+    pub fn add_to(&self, registry: &mut Registry) -> Result<(), EntryError> {
         let notes = Arc::clone(&self.notes);
-        kinds.add(&ENTRY, move |_: &Setup<'_>| {
+        registry.add(&ENTRY, move |_: &Setup<'_>| {
             let notes = Arc::clone(&notes);
             let mut all = notes.lock().unwrap_or_else(PoisonError::into_inner);
             all.at.clear();

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vramp_plan::catalog::{
     Entry, EntryError, Fallback, FormatRule, Frames, Input, Liveness, Output, PortMedia, RateRule, Setting, SizeRule,
-    Status, ValueType, Work,
+    ValueType, Work,
 };
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Kinds, Meta, Worker, Yuv};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Meta, Registry, Worker, Yuv};
 
 /// A source that hands out what was pushed.
 pub(crate) static FEED: Entry = Entry {
@@ -36,7 +36,6 @@ pub(crate) static FEED: Entry = Entry {
     ],
     work: Work::NONE,
     blocking: false,
-    status: Status::Runs,
     ..Entry::SOURCE
 };
 
@@ -47,7 +46,6 @@ pub(crate) static CATCH: Entry = Entry {
     inputs: &[Input::ANY],
     work: Work::NONE,
     blocking: false,
-    status: Status::Runs,
     ..Entry::SINK
 };
 
@@ -57,7 +55,6 @@ pub(crate) static SLOWER: Entry = Entry {
     about: "lets one place in so many pass",
     settings: &[setting("n", ValueType::Int { min: 1, max: u32::MAX as i64 })],
     every: Frames::Setting("n"),
-    status: Status::Runs,
     ..Entry::CONTROL
 };
 
@@ -146,16 +143,16 @@ impl Trays {
 }
 
 /// Adds both ends to some kinds, with trays of their own.
-pub(crate) fn add_ends(kinds: &mut Kinds) -> Result<(Trays, Trays), EntryError> {
+pub(crate) fn add_ends(registry: &mut Registry) -> Result<(Trays, Trays), EntryError> {
     let (pushed, caught) = (Trays::default(), Trays::default());
     let from = pushed.clone();
-    kinds.add(&FEED, move |setup| {
+    registry.add(&FEED, move |setup| {
         let every = u64::try_from(setup.settings.int("every").unwrap_or(1)).unwrap_or(1).max(1);
         Ok(Worker::frames(Feed { name: setup.name.to_owned(), every, from: from.clone() }))
     })?;
-    kinds.add(&SLOWER, |_| Ok(Worker::frames(Carry)))?;
+    registry.add(&SLOWER, |_| Ok(Worker::frames(Carry)))?;
     let to = caught.clone();
-    kinds.add(&CATCH, move |setup| Ok(Worker::frames(Catch::new(setup.name, &to))))?;
+    registry.add(&CATCH, move |setup| Ok(Worker::frames(Catch::new(setup.name, &to))))?;
     Ok((pushed, caught))
 }
 

@@ -11,7 +11,7 @@
 //! use vramp::prelude::*;
 //!
 //! let size = Size::new(2, 1).expect("both sides are in range");
-//! let mut rig = Harness::of("invert", &vramp::kinds()).input("video", size).on(Space::Cpu).build()?;
+//! let mut rig = Harness::of("invert", &vramp::registry()).input("video", size).on(Space::Cpu).build()?;
 //! rig.push("video", &[0, 10, 20, 255, 255, 245, 235, 7])?;
 //! rig.step()?;
 //! let frame = rig.pull("video")?;
@@ -27,7 +27,7 @@
 //! # use vramp::harness::Harness;
 //! # use vramp::prelude::*;
 //! let size = Size::new(1, 1).expect("both sides are in range");
-//! let mut rig = Harness::of("blur ! mix amount=0.25", &vramp::kinds()).input("blur0.video", size).build()?;
+//! let mut rig = Harness::of("blur ! mix amount=0.25", &vramp::registry()).input("blur0.video", size).build()?;
 //! rig.push("video", &[100, 100, 100, 255])?;
 //! rig.push("b", &[200, 0, 200, 255])?;
 //! rig.step()?;
@@ -42,14 +42,14 @@ mod rig;
 use std::collections::BTreeSet;
 
 use vramp_gpu::{Device, OpenError};
-use vramp_handlers::FileProbe;
 use vramp_plan::catalog::{Catalog, Entry, EntryError};
 use vramp_plan::{
-    CheckError, End as LinkEnd, Format, Graph, GraphSpec, HandlerId, HandlerSpec, Mistakes, Rate, Size, Space,
+    CheckError, End as LinkEnd, Format, GraphSpec, HandlerId, HandlerSpec, Mistakes, OnLoss, Rate, RunOptions, Size,
+    Space,
 };
-use vramp_runtime::{Failure, Kinds, OnLoss};
+use vramp_runtime::{Failure, Registry};
 
-use crate::session::{Prepared, Session, SessionError};
+use crate::pipeline::{Error, Pipeline};
 use ends::{CATCH, FEED, SLOWER, add_ends};
 use on_device::figures;
 use rig::{End, PATIENCE, find};
@@ -58,7 +58,7 @@ pub use ends::Caught;
 pub use rig::Rig;
 
 /// Why a rig could not be built or used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum HarnessError {
     /// The text is wrong.
     #[error(transparent)]
@@ -71,7 +71,7 @@ pub enum HarnessError {
     Kind(#[from] EntryError),
     /// It could not be planned or made ready.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Pipeline(#[from] Error),
     /// There is no device to run on.
     #[error(transparent)]
     NoDevice(#[from] OpenError),
@@ -131,6 +131,8 @@ pub enum HarnessError {
     Overdue,
 }
 
+vramp_plan::debug_as_display!(HarnessError);
+
 fn listed(there: &[String]) -> String {
     if there.is_empty() { "none".to_owned() } else { there.join(", ") }
 }
@@ -176,7 +178,7 @@ impl From<Size> for Stream {
 #[derive(Clone)]
 pub struct Harness<'a> {
     text: &'a str,
-    kinds: &'a Kinds,
+    registry: &'a Registry,
     inputs: Vec<(String, Stream)>,
     space: Space,
     device: Option<Device>,
@@ -185,8 +187,8 @@ pub struct Harness<'a> {
 
 impl<'a> Harness<'a> {
     /// A rig for a handler, a chain or any piece of a pipeline, as text.
-    pub fn of(text: &'a str, kinds: &'a Kinds) -> Harness<'a> {
-        Harness { text, kinds, inputs: Vec::new(), space: Space::Cpu, device: None, fusion: true }
+    pub fn of(text: &'a str, registry: &'a Registry) -> Harness<'a> {
+        Harness { text, registry, inputs: Vec::new(), space: Space::Cpu, device: None, fusion: true }
     }
 
     /// Says what is pushed into an open input, by `port` or `handler.port`. Required inputs that are not named get what
@@ -220,30 +222,31 @@ impl<'a> Harness<'a> {
 
     /// Puts the ends on, plans, and starts every handler.
     pub fn build(self) -> Result<Rig, HarnessError> {
-        let mut kinds = self.kinds.clone();
-        let (pushed, caught) = add_ends(&mut kinds)?;
-        let spec = crate::read(self.text, kinds.catalog())?;
-        let Ends { spec, inputs, outputs, rate } = self.with_ends(&spec, kinds.catalog())?;
+        let mut registry = self.registry.clone();
+        let (pushed, caught) = add_ends(&mut registry)?;
+        let spec = crate::read(self.text, registry.catalog())?;
+        let Ends { spec, inputs, outputs, rate } = self.with_ends(&spec, registry.catalog())?;
         for (asked, _) in &self.inputs {
             find(&inputs, asked, "input")?;
         }
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe)?;
-        let session =
-            Session::of(&graph, &kinds).only(self.space).fusion(self.fusion).pace(rate).nominal_time().threads(1);
-        let prepared = match self.space {
-            Space::Cpu => session.prepare()?,
+        let graph = registry.check(&spec)?;
+        let options = RunOptions::new().only(self.space).fusion(self.fusion).pace(rate).nominal_time().threads(1);
+        let builder = Pipeline::from_graph(graph).registry(&registry).options(options.on_loss(OnLoss::Stop));
+        let pipeline = match self.space {
+            Space::Cpu => builder.build()?,
             Space::Gpu => {
                 let device = self.device.clone().map_or_else(|| Device::choose().open(), Ok)?;
-                session.on_loss(OnLoss::Stop).profile(figures(&device)).prepare_on(&device)?
+                builder.profile(figures(&device)).device(&device).build()?
             }
         };
-        let Prepared { plan, mut pipeline, .. } = prepared;
+        let plan = pipeline.plan().clone();
+        let mut engine = pipeline.into_engine()?;
         let ends = [FEED.name, SLOWER.name, CATCH.name];
-        if !plan.handlers.iter().any(|handler| handler.space == self.space && !ends.contains(&handler.kind)) {
+        if !plan.handlers.iter().any(|handler| handler.space == self.space && !ends.contains(&handler.kind())) {
             return Err(HarnessError::NotThere { text: self.text.to_owned(), space: self.space });
         }
-        pipeline.start()?;
-        Ok(Rig::new(pipeline, plan, (inputs, outputs), (pushed, caught), rate))
+        engine.start()?;
+        Ok(Rig::new(engine, plan, (inputs, outputs), (pushed, caught), rate))
     }
 
     /// The piece with a feed in front of every open input and a catch behind every open output.

@@ -1,6 +1,6 @@
 //! The rig itself: a started piece of a pipeline between its two ends.
 //!
-//! Owns the pipeline, the clock and the names of the open ports.
+//! Owns the engine, the clock and the names of the open ports.
 //! Does not put anything together: the harness does.
 //!
 //! Always: after a step nothing moves any more before the next one, whatever the device had to do for it.
@@ -8,7 +8,8 @@
 use std::time::{Duration, Instant};
 
 use vramp_plan::{Plan, Rate, Size};
-use vramp_runtime::{Clock, Pipeline, Report, Stepped, Yuv};
+use vramp_runtime::engine::Engine;
+use vramp_runtime::{Clock, Report, Stepped, Yuv};
 
 use super::ends::{Caught, Trays};
 use super::{HarnessError, Stream};
@@ -49,7 +50,7 @@ pub(super) fn find<'e>(ends: &'e [End], asked: &str, side: &'static str) -> Resu
 
 /// A piece of a pipeline with both ends put on, started.
 pub struct Rig {
-    pipeline: Pipeline,
+    engine: Engine,
     plan: Plan,
     inputs: Vec<End>,
     outputs: Vec<End>,
@@ -62,13 +63,13 @@ pub struct Rig {
 
 impl Rig {
     pub(super) fn new(
-        pipeline: Pipeline,
+        engine: Engine,
         plan: Plan,
         (inputs, outputs): (Vec<End>, Vec<End>),
         (pushed, caught): (Trays, Trays),
         rate: Rate,
     ) -> Rig {
-        Rig { pipeline, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO }
+        Rig { engine, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO }
     }
 
     /// Lays a frame in front of an input. It is handed out by the step at which it is due, one frame each.
@@ -131,9 +132,9 @@ impl Rig {
     /// still be pulled.
     pub fn finish(&mut self) -> Result<Report, HarnessError> {
         let ran = self.run();
-        self.pipeline.stopper().finish();
+        self.engine.stopper().finish();
         let settled = ran.and_then(|()| self.settle());
-        let (report, not_stopped) = self.pipeline.finish(self.now);
+        let (report, not_stopped) = self.engine.finish(self.now);
         settled?;
         not_stopped.map_or(Ok(report), |failure| Err(HarnessError::Failed(failure)))
     }
@@ -143,11 +144,11 @@ impl Rig {
         let now = self.now;
         let (mut moved, mut idle) = (Instant::now(), false);
         loop {
-            match self.pipeline.step(&|| now) {
+            match self.engine.step(&|| now) {
                 Stepped::Moved => (moved, idle) = (Instant::now(), false),
                 Stepped::Over => return Ok(()),
                 Stepped::Failed(failure) => return Err(HarnessError::Failed(failure)),
-                Stepped::Stuck | Stepped::Wait(_) if self.pipeline.wait_for_device(PATIENCE) => {
+                Stepped::Stuck | Stepped::Wait(_) if self.engine.wait_for_device(PATIENCE) => {
                     idle = false;
                     if moved.elapsed() >= PATIENCE {
                         return Err(HarnessError::Overdue);

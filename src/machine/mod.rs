@@ -140,13 +140,11 @@ mod tests {
         // Half of the memory in one delay, whatever the class says.
         let frames = (kib << 10) / 2 / (4096 * 2160 * 4);
         let text = format!("pattern size=4096x2160 ! delay {frames} ! null");
-        let kinds = crate::kinds();
-        let spec = crate::read(&text, kinds.catalog()).expect("it reads");
-        let graph = vramp_plan::Graph::check(&spec, kinds.catalog(), &crate::FileProbe).expect("it checks");
-        let session = crate::Session::of(&graph, &kinds).only(vramp_plan::Space::Cpu);
-        session.plan().expect("the machine has the memory");
+        let options = vramp_plan::RunOptions::new().only(vramp_plan::Space::Cpu);
+        let builder = crate::Pipeline::parse(text).options(options);
+        builder.plan().expect("the machine has the memory");
         if kib << 11 > shipped.cpu.memory_bytes.whole() * 4 {
-            assert!(session.profile(shipped).plan().is_err(), "figures that were given count as they are");
+            assert!(builder.profile(shipped).plan().is_err(), "figures that were given count as they are");
         }
     }
 

@@ -9,9 +9,9 @@
 //! ```
 //! use vramp::verify::{Options, verify};
 //!
-//! let kinds = vramp::kinds();
-//! let spec = vramp::read("pattern size=64x48 ! blur ! invert ! null", kinds.catalog())?;
-//! let verified = verify(&spec, &kinds, &Options { frames: 2, ..Options::default() })?;
+//! let registry = vramp::registry();
+//! let spec = vramp::read("pattern size=64x48 ! blur ! invert ! null", registry.catalog())?;
+//! let verified = verify(&spec, &registry, &Options { frames: 2, ..Options::default() })?;
 //! assert!(verified.is_equal(), "{verified}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -24,26 +24,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use vramp_gpu::Device;
-use vramp_handlers::FileProbe;
 use vramp_plan::catalog::{Entry, EntryError, KernelKind};
-use vramp_plan::{CheckError, Graph, GraphSpec, Handler, NoPlan, Planner, Profile, Space};
-use vramp_runtime::{Kinds, PrepareError, RunError};
+use vramp_plan::{CheckError, Graph, GraphSpec, Handler, NoPlan, Plan, Profile, RunOptions, Space};
+use vramp_runtime::{PrepareError, Registry, RunError};
 
 use crate::harness::Caught;
-use crate::session::SessionError;
+use crate::pipeline::Error;
 use trial::{On, Subject, Taps, Trial, Tried};
 
 pub use compare::{Difference, Found};
 
 /// Why a graph could not be verified.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum VerifyError {
     /// It is no graph.
     #[error(transparent)]
     Graph(#[from] CheckError),
     /// It cannot be planned, or not be made ready, as in any other run.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Pipeline(#[from] Error),
     /// A run of it failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -72,9 +71,11 @@ pub enum VerifyError {
     Kind(#[from] EntryError),
 }
 
+vramp_plan::debug_as_display!(VerifyError);
+
 impl From<NoPlan> for VerifyError {
     fn from(why: NoPlan) -> VerifyError {
-        VerifyError::Session(SessionError::NoPlan(why))
+        VerifyError::Pipeline(Error::NoPlan(why))
     }
 }
 
@@ -204,13 +205,13 @@ impl fmt::Display for Verified {
 }
 
 /// Compares a graph fused with unfused, and the device with the host, handler by handler and as a whole.
-pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Verified, VerifyError> {
-    let graph = Graph::check(spec, kinds.catalog(), &FileProbe)?;
-    check_all_run(&graph, kinds)?;
+pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Result<Verified, VerifyError> {
+    let graph = registry.check(spec)?;
+    check_all_run(&graph, registry)?;
     // Only how everything is linked is taken from this plan; every machine with a device links it so.
     let profile = Profile::shipped("integrated").expect("every class ships, tests/shipped.rs");
-    let plan = Planner::new(&graph, &profile).decide()?;
-    let subject = Subject::capture(spec, &graph, plan, kinds, options)?;
+    let plan = Plan::decide(&graph, &profile, &RunOptions::new())?;
+    let subject = Subject::capture(spec, &graph, plan, registry, options)?;
     let device = options.device.as_ref();
     let alone = Trial {
         up_to: None,
@@ -258,11 +259,11 @@ pub fn verify(spec: &GraphSpec, kinds: &Kinds, options: &Options) -> Result<Veri
 }
 
 /// Whoever cannot run is named before anything is read, with the words of a run.
-fn check_all_run(graph: &Graph, kinds: &Kinds) -> Result<(), VerifyError> {
-    let missing = graph.handlers().iter().find(|h| h.entry.transfer.is_none() && kinds.maker(h.entry).is_none());
+fn check_all_run(graph: &Graph, registry: &Registry) -> Result<(), VerifyError> {
+    let missing = graph.handlers().iter().find(|h| !registry.runs(h.entry));
     missing.map_or(Ok(()), |handler| {
         let (handler, kind) = (handler.name.clone(), handler.entry.name.to_owned());
-        Err(VerifyError::Session(SessionError::Prepare(PrepareError::NotBuilt {
+        Err(VerifyError::Pipeline(Error::Prepare(PrepareError::NotBuilt {
             handler,
             what: kind,
             instead: "`vramp inspect` lists what runs".to_owned(),

@@ -10,17 +10,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vramp_plan::catalog::{
-    Entry, EntryError, Fallback, FormatRule, Liveness, Output, PortMedia, RateRule, Setting, SizeRule, Status,
-    ValueType, Work,
+    Entry, EntryError, Fallback, FormatRule, Liveness, Output, PortMedia, RateRule, Setting, SizeRule, ValueType, Work,
 };
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Kinds, Make, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Make, Registry, Setup, Worker};
 
 use crate::harness::Caught;
 use crate::harness::ends::{CATCH, Carry, Catch, Trays};
 
 /// Stands in for a transfer where everything stays on the host.
-pub(super) static CARRY: Entry =
-    Entry { name: "verify-carry", about: "passes frames on", status: Status::Runs, ..Entry::CONTROL };
+pub(super) static CARRY: Entry = Entry { name: "verify-carry", about: "passes frames on", ..Entry::CONTROL };
 
 /// Stands in for a source that cannot be made to wait: which of its frames come would depend on how fast a trial is.
 pub(super) static REPLAY: Entry = Entry {
@@ -39,7 +37,6 @@ pub(super) static REPLAY: Entry = Entry {
         setting("fps", ValueType::Rate),
     ],
     work: Work::NONE,
-    status: Status::Runs,
     ..Entry::SOURCE
 };
 
@@ -53,31 +50,30 @@ pub(super) type Captured = Arc<BTreeMap<String, Arc<[Caught]>>>;
 /// The same kinds, made so that captured sources are replayed, sinks keep what they get, and nobody writes anything.
 /// `handlers` is how many the graph has as its user wrote it, which some of them show.
 pub(super) fn cut_off(
-    kinds: &Kinds,
+    registry: &Registry,
     handlers: usize,
     captured: &Captured,
     caught: &Trays,
-) -> Result<Kinds, EntryError> {
-    let mut own = Kinds::of(kinds.catalog().clone());
+) -> Result<Registry, EntryError> {
     let catch = |caught: &Trays| {
         let caught = caught.clone();
         move |setup: &Setup<'_>| Ok(Worker::frames(Catch::new(setup.name, &caught)))
     };
     let carry = |_: &Setup<'_>| Ok(Worker::frames(Carry));
-    for entry in kinds.catalog().entries() {
+    let mut own = registry.remade(|entry, make| -> Option<Make> {
         if entry.outputs.is_empty() {
-            own.makes(entry, catch(caught));
-        } else if std::ptr::eq(entry, &raw const vramp_handlers::control::probe::ENTRY) {
-            // It would print every frame of every trial.
-            own.makes(entry, carry);
-        } else if let Some(make) = kinds.maker(entry) {
-            let (make, captured): (Make, Captured) = (Arc::clone(make), Arc::clone(captured));
-            own.makes(entry, move |setup| match captured.get(setup.name) {
-                Some(frames) => Ok(Worker::frames(Replay { frames: Arc::clone(frames), next: 0 })),
-                None => make(&Setup { handlers, ..setup.clone() }),
-            });
+            return Some(Arc::new(catch(caught)));
         }
-    }
+        if entry == &vramp_handlers::control::probe::ENTRY {
+            // It would print every frame of every trial.
+            return Some(Arc::new(carry));
+        }
+        let (make, captured): (Make, Captured) = (Arc::clone(make?), Arc::clone(captured));
+        Some(Arc::new(move |setup| match captured.get(setup.name) {
+            Some(frames) => Ok(Worker::frames(Replay { frames: Arc::clone(frames), next: 0 })),
+            None => make(&Setup { handlers, ..setup.clone() }),
+        }))
+    });
     own.add(&CATCH, catch(caught))?;
     own.add(&CARRY, carry)?;
     let captured = Arc::clone(captured);

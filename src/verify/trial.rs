@@ -9,34 +9,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vramp_gpu::Device;
-use vramp_handlers::FileProbe;
 use vramp_plan::catalog::{DeclareError, Declared, Entry, KernelKind, Probe, ProbeError, Probed, Settings};
 use vramp_plan::{
-    Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Planner, Policy,
-    PortAt, Rate, Space,
+    Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, OnLoss, Plan, PlannedLink, Policy, PortAt,
+    Rate, RunOptions, Space,
 };
-use vramp_runtime::{Kinds, OnLoss, Report, Worker};
+use vramp_runtime::{Registry, Report};
 
 use crate::harness::Caught;
 use crate::harness::ends::{CATCH, Trays};
 use crate::harness::on_device::figures;
-use crate::session::{Prepared, Session, SessionError};
+use crate::pipeline::Pipeline;
 
 use super::stand_ins::{CARRY, Capture, Captured, REPLAY, cut_off};
 use super::{Options, VerifyError};
 
 /// What is known of the sources already: nothing is looked at twice.
-struct Known<'a>(&'a Graph);
+struct Known<'a> {
+    graph: &'a Graph,
+    registry: &'a Registry,
+}
 
 impl Probe for Known<'_> {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
-        let same = |handler: &&Handler| std::ptr::eq(handler.entry, entry) && handler.settings == *settings;
-        Ok(self.0.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
+        let same = |handler: &&Handler| handler.entry == entry && handler.settings == *settings;
+        Ok(self.graph.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
     }
 
     /// A shader's text is asked anew: its settings are typed by it.
     fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {
-        FileProbe.declared(entry, settings)
+        self.registry.declared(entry, settings)
     }
 }
 
@@ -47,7 +49,7 @@ pub(super) struct Subject<'a> {
     names: Vec<String>,
     /// How everything is linked, converters included.
     pub(super) plan: Plan,
-    kinds: Kinds,
+    registry: Registry,
     captured: Captured,
     caught: Trays,
     /// Who offers the device and does not fit this one, and why.
@@ -105,7 +107,7 @@ impl<'a> Subject<'a> {
         spec: &'a GraphSpec,
         graph: &'a Graph,
         plan: Plan,
-        kinds: &Kinds,
+        registry: &Registry,
         options: &Options,
     ) -> Result<Subject<'a>, VerifyError> {
         let outputs: BTreeSet<_> = plan.links.iter().map(|link| link.from).collect();
@@ -120,12 +122,12 @@ impl<'a> Subject<'a> {
             let most_bytes = options.most_bytes / 2 / sources.len() as u64;
             let written = names.iter().position(|name| *name == source.name).map(|at| &spec.handlers()[at]);
             let written = written.cloned().unwrap_or_else(|| HandlerSpec::new(source.entry.name));
-            captured.insert(source.name.clone(), read(graph, source, written, kinds, (frames, most_bytes))?.into());
+            captured.insert(source.name.clone(), read(graph, source, written, registry, (frames, most_bytes))?.into());
         }
         let (captured, caught) = (Arc::new(captured), Trays::default());
-        let kinds = cut_off(kinds, graph.handlers().len(), &captured, &caught)?;
+        let registry = cut_off(registry, graph.handlers().len(), &captured, &caught)?;
         let kept_off = options.device.as_ref().map_or_else(|| Ok(BTreeMap::new()), |device| kept_off(graph, device))?;
-        Ok(Subject { graph, spec, names, plan, kinds, captured, caught, kept_off, frames })
+        Ok(Subject { graph, spec, names, plan, registry, captured, caught, kept_off, frames })
     }
 
     /// The handler of this name; none for converters that the planner put there.
@@ -185,9 +187,9 @@ impl<'a> Subject<'a> {
     /// Runs the graph, or a part of it.
     pub(super) fn run(&self, trial: Trial<'_>) -> Result<Tried, VerifyError> {
         let (spec, taps) = self.written(&trial);
-        let graph = Graph::check(&spec, self.kinds.catalog(), &Known(self.graph))?;
-        let mut session = Session::of(&graph, &self.kinds).fusion(trial.fusion).frames(self.frames).nominal_time();
-        session = session.without_sinks();
+        let graph =
+            Graph::check(&spec, self.registry.catalog(), &Known { graph: self.graph, registry: &self.registry })?;
+        let mut options = RunOptions::new().fusion(trial.fusion).frames(self.frames).nominal_time();
         for handler in graph.handlers().iter().filter(|handler| handler.entry.transfer.is_none()) {
             let place = match trial.on {
                 // Frames are looked at on the host.
@@ -198,16 +200,19 @@ impl<'a> Subject<'a> {
                 On::Device => Space::Gpu,
             };
             if trial.device.is_some() && handler.entry.offers(place) {
-                session = session.place(&handler.name, place);
+                options = options.place(&handler.name, place);
             }
         }
-        let prepared = match trial.device {
-            None => session.only(Space::Cpu).prepare()?,
+        let builder = Pipeline::from_graph(graph).registry(&self.registry).without_sinks();
+        let mut pipeline = match trial.device {
+            None => builder.options(options.only(Space::Cpu)).build()?,
             // What the cpu would go on with is not what is to be compared.
-            Some(device) => session.on_loss(OnLoss::Stop).profile(figures(device)).prepare_on(device)?,
+            Some(device) => {
+                builder.options(options.on_loss(OnLoss::Stop)).profile(figures(device)).device(device).build()?
+            }
         };
-        let Prepared { plan, pipeline, .. } = prepared;
-        let outcome = pipeline.run(None).map_err(SessionError::Prepare)?.into_result();
+        let outcome = pipeline.outcome()?.into_result();
+        let plan = pipeline.plan().clone();
         let mut caught = self.caught.empty();
         let report = outcome?;
         let mut frames = BTreeMap::new();
@@ -226,7 +231,7 @@ impl<'a> Subject<'a> {
         for at in &kept {
             let planned = &self.plan.handlers[*at];
             let stand_in = self.stand_in(*at, transfers);
-            let same = stand_in.kind == planned.kind;
+            let same = stand_in.kind == planned.kind();
             ids.insert(*at, (spec.add(stand_in.named(&planned.name)), same));
         }
         // What stands in for another kind has one port, whatever the other calls its own.
@@ -269,7 +274,7 @@ impl<'a> Subject<'a> {
         let content = self.plan.links.iter().find(|link| link.from.handler == at).map(|link| &link.content);
         let Some(handler) = self.handler(&planned.name) else {
             let format = content.and_then(Content::frame).map_or(Format::Rgba8, |frame| frame.format);
-            return HandlerSpec::new(planned.kind).set("format", format);
+            return HandlerSpec::new(planned.kind()).set("format", format);
         };
         if handler.entry.transfer.is_some() && !transfers {
             return HandlerSpec::new(CARRY.name);
@@ -284,14 +289,14 @@ impl<'a> Subject<'a> {
             return rate.map_or(replay.clone(), |rate| replay.set("fps", rate));
         }
         let written = self.names.iter().position(|name| *name == planned.name);
-        written.map_or_else(|| HandlerSpec::new(planned.kind), |written| self.spec.handlers()[written].clone())
+        written.map_or_else(|| HandlerSpec::new(planned.kind()), |written| self.spec.handlers()[written].clone())
     }
 }
 
 /// Who offers the device and does not fit this one, by the plan that puts everybody there who does.
 fn kept_off(graph: &Graph, device: &Device) -> Result<BTreeMap<String, String>, VerifyError> {
     let figures = figures(device);
-    let plan = Planner::new(graph, &figures).only(Space::Gpu).fusion(false).decide()?;
+    let plan = Plan::decide(graph, &figures, &RunOptions::new().only(Space::Gpu).fusion(false))?;
     let said =
         |name: &str| plan.warnings.iter().find_map(|words| words.strip_prefix(&format!("{name} stays on the cpu: ")));
     Ok(plan
@@ -312,22 +317,22 @@ fn read(
     graph: &Graph,
     source: &Handler,
     written: HandlerSpec,
-    kinds: &Kinds,
+    registry: &Registry,
     (frames, most_bytes): (u64, u64),
 ) -> Result<Vec<Caught>, VerifyError> {
     if source.entry.outputs.len() > 1 {
         return Err(VerifyError::ManyOutputs { handler: source.name.clone(), outputs: source.entry.outputs.len() });
     }
-    let mut kinds = kinds.clone();
+    let mut registry = registry.clone();
     let caught = Trays::default();
     let to = caught.clone();
-    kinds.add(&CATCH, move |_| Ok(Worker::frames(Capture { to: to.clone(), left_bytes: most_bytes })))?;
+    registry.add(&CATCH, move |_| Ok(Capture { to: to.clone(), left_bytes: most_bytes }))?;
     let mut spec = GraphSpec::new();
     let (from, to) = (spec.add(written.named(&source.name)), spec.add(HandlerSpec::new(CATCH.name)));
     spec.connect(from, to).policy(Policy::Lossless);
-    let alone = Graph::check(&spec, kinds.catalog(), &Known(graph))?;
-    let session = Session::of(&alone, &kinds).only(Space::Cpu).frames(frames).nominal_time();
-    session.prepare()?.run(None).map_err(SessionError::Prepare)?.into_result()?;
+    let alone = Graph::check(&spec, registry.catalog(), &Known { graph, registry: &registry })?;
+    let options = RunOptions::new().only(Space::Cpu).frames(frames).nominal_time();
+    Pipeline::from_graph(alone).registry(&registry).options(options).build()?.outcome()?.into_result()?;
     let read = caught.empty().remove(Capture::TRAY).unwrap_or_default();
     if read.is_empty() { Err(VerifyError::NoFrames { handler: source.name.clone() }) } else { Ok(read) }
 }

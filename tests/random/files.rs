@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use vramp::plan::{Format, Graph, Size, Space};
-use vramp::runtime::Kinds;
-use vramp::{FileProbe, Session};
+use vramp::Pipeline;
+use vramp::plan::{Format, RunOptions, Size, Space};
+use vramp::runtime::Registry;
 
 use super::chance::Chance;
 
 pub struct Files {
     folder: PathBuf,
-    kinds: Kinds,
+    registry: Registry,
 }
 
 impl Drop for Files {
@@ -33,7 +33,7 @@ impl Files {
         let own = format!("vramp-random-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(own);
         std::fs::create_dir_all(&folder).expect("a folder for pictures");
-        Files { folder, kinds: vramp::kinds() }
+        Files { folder, registry: vramp::registry() }
     }
 
     /// What a handler of this kind would read.
@@ -93,9 +93,10 @@ impl Files {
     }
 
     fn write(&self, text: &str) {
-        let spec = vramp::read(text, self.kinds.catalog()).expect("it reads");
-        let graph = Graph::check(&spec, self.kinds.catalog(), &FileProbe).expect("a graph");
-        let session = Session::of(&graph, &self.kinds).only(Space::Cpu);
-        session.prepare().expect("it is ready").run(None).expect("it runs").into_result().expect("to its end");
+        let spec = vramp::read(text, self.registry.catalog()).expect("it reads");
+        let graph = self.registry.check(&spec).expect("a graph");
+        let builder =
+            Pipeline::from_graph(graph.clone()).registry(&self.registry).options(RunOptions::new().only(Space::Cpu));
+        builder.build().expect("it is ready").run().expect("to its end");
     }
 }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use vramp::FileProbe;
-use vramp::plan::catalog::{Entry, Family, SizeRule, Status};
+use vramp::plan::catalog::{Entry, Family, SizeRule};
 use vramp::plan::{
-    Content, Format, FrameDesc, Graph, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Planner, Profile, Space,
+    Content, Format, FrameDesc, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Profile, RunOptions, Space,
 };
-use vramp::runtime::{Kinds, Setup};
+use vramp::runtime::{Registry, Setup};
 
 use super::chance::Chance;
 use super::files::Files;
@@ -55,7 +54,7 @@ impl Sketch {
     }
 
     /// Which kinds are in it.
-    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+    pub fn registry(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| node.spec.kind.as_str())
     }
 
@@ -111,22 +110,22 @@ impl Sketch {
     }
 
     /// What each of its outputs carries; none where it is no graph, or one that would take long.
-    fn contents(&self, kinds: &Kinds, on: Space) -> Option<Vec<FrameDesc>> {
+    fn contents(&self, registry: &Registry, on: Space) -> Option<Vec<FrameDesc>> {
         // Whoever wants pictures of one size, or cuts a part out of them, cannot have such as change their size.
         let mixed =
             self.nodes.iter().any(|node| node.spec.settings.values().any(|value| value.value.contains("mixed")));
         let particular = |entry: &Entry| {
             entry.equal_sizes || entry.outputs.iter().any(|output| matches!(output.size, SizeRule::Cut(..)))
         };
-        let entry = |node: &Node| kinds.catalog().find(&node.spec.kind, !node.inputs.is_empty());
+        let entry = |node: &Node| registry.catalog().find(&node.spec.kind, !node.inputs.is_empty());
         if mixed && self.nodes.iter().filter_map(entry).any(particular) {
             return None;
         }
         let spec = self.spec();
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).ok()?;
+        let graph = registry.check(&spec).ok()?;
         let profile = Profile::shipped("integrated").expect("it ships");
-        let plan = Planner::new(&graph, &profile).fusion(false).decide().ok()?;
-        if !graph.handlers().iter().all(|handler| can_be_made(handler, &plan, kinds, on)) {
+        let plan = Plan::decide(&graph, &profile, &RunOptions::new().fusion(false)).ok()?;
+        if !graph.handlers().iter().all(|handler| can_be_made(handler, &plan, registry, on)) {
             return None;
         }
         let names = spec.names();
@@ -138,8 +137,8 @@ impl Sketch {
 }
 
 /// Whether a handler can be made from its settings: some refuse what fits one by one, or is not built yet.
-fn can_be_made(handler: &Handler, plan: &Plan, kinds: &Kinds, space: Space) -> bool {
-    let Some(make) = kinds.maker(handler.entry) else { return handler.entry.transfer.is_some() };
+fn can_be_made(handler: &Handler, plan: &Plan, registry: &Registry, space: Space) -> bool {
+    let Some(make) = registry.maker(handler.entry) else { return handler.entry.transfer.is_some() };
     let content = |port: &str, incoming: bool| {
         let end = |link: &PlannedLink| if incoming { link.to } else { link.from };
         let own = |link: &&PlannedLink| plan.handlers[end(link).handler].name == handler.name && end(link).port == port;
@@ -168,7 +167,7 @@ fn produced<'p>(plan: &'p Plan, link: &'p PlannedLink) -> Option<(&'p str, &'p F
 
 /// What graphs are drawn from.
 pub struct Drawing<'a> {
-    kinds: &'a Kinds,
+    registry: &'a Registry,
     files: &'a Files,
     entries: Vec<&'static Entry>,
     on: Space,
@@ -177,15 +176,15 @@ pub struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     /// Graphs of every handler that runs, there alone or there too, with so many at most.
-    pub fn of(kinds: &'a Kinds, files: &'a Files, on: Space, most: usize) -> Drawing<'a> {
+    pub fn of(registry: &'a Registry, files: &'a Files, on: Space, most: usize) -> Drawing<'a> {
         let families = [Family::Filter, Family::Draw, Family::Convert, Family::Control];
         let runs = |entry: &&&'static Entry| {
             let there = on == Space::Gpu || entry.offers(Space::Cpu);
-            entry.status == Status::Runs && families.contains(&entry.family) && there
+            registry.runs(entry) && families.contains(&entry.family) && there
         };
-        let all: Vec<&'static Entry> = kinds.catalog().entries().collect();
+        let all: Vec<&'static Entry> = registry.catalog().entries().collect();
         let entries = all.iter().filter(runs).copied().collect();
-        Drawing { kinds, files, entries, on, most }
+        Drawing { registry, files, entries, on, most }
     }
 
     /// The handlers that may be in it.
@@ -200,12 +199,12 @@ impl<'a> Drawing<'a> {
         for _ in 0..chance.pick(&[1, 1, 2, 3]) {
             sketch.nodes.push(self.source(&mut chance));
         }
-        let mut contents = sketch.contents(self.kinds, self.on).expect("sources are a graph by themselves");
+        let mut contents = sketch.contents(self.registry, self.on).expect("sources are a graph by themselves");
         for _ in 0..=chance.below(self.most) {
             // What does not fit, because of sizes or settings that make no sense together, is drawn anew.
             let drawn = (0..30).find_map(|_| {
                 let larger = self.larger(&sketch, &contents, &mut chance);
-                larger.contents(self.kinds, self.on).map(|contents| (larger, contents))
+                larger.contents(self.registry, self.on).map(|contents| (larger, contents))
             });
             (sketch, contents) = drawn.unwrap_or_else(|| panic!("nothing fits behind\n{}", sketch.text()));
         }

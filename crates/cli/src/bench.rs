@@ -10,24 +10,26 @@ use vramp::bench::{Bench, BenchError, Effort, Measurement, Suite, TENSOR_WORKS, 
 use vramp::gpu::AdapterKind;
 use vramp::plan::Profile;
 use vramp::tensor::Context;
-use vramp::{Session, SessionError, machine};
+use vramp::{Error, PipelineBuilder, machine};
 
 use crate::args::BenchArgs;
 use crate::failure::{Failure, chainless};
-use crate::{page, session};
+use crate::{page, request};
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     refuse(args)?;
     let bench = Bench::new();
-    let profile = args.wishes.profile.as_deref().map(session::find_profile).transpose()?;
+    let profile = args.flags.profile.as_deref().map(request::find_profile).transpose()?;
     let effort = Effort { run: args.seconds, ..Effort::default() };
     let works: Vec<&Work> = WORKS.iter().filter(|work| is_wanted(work, &args.what)).collect();
     if !args.json {
-        let threads = args.wishes.threads.map_or("all threads".to_owned(), |n| format!("{n} thread(s)"));
+        let threads = args.flags.threads.map_or("all threads".to_owned(), |n| format!("{n} thread(s)"));
         page::result(format!("{} on {threads}\n\n{}", args.size, HEADING).as_bytes())?;
     }
+    let options = request::options_for_all(&args.flags);
     for work in works {
-        let measured = bench.measure(work, args.size, effort, |session| wished(args, profile.as_ref(), session));
+        let measured =
+            bench.measure(work, args.size, effort, &options, |builder| wished(args, profile.as_ref(), builder));
         let measured = measured.map_err(failure)?;
         page::result(if args.json { json(&measured)? } else { row(&measured) }.as_bytes())?;
     }
@@ -45,13 +47,13 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
 
 /// Where tensors are measured: the device where one is asked for or there is hardware, otherwise the host.
 fn context(args: &BenchArgs) -> Result<Context, Failure> {
-    let wishes = &args.wishes;
+    let flags = &args.flags;
     let builder = Context::builder();
-    let builder = wishes.threads.map_or_else(Context::builder, |threads| builder.threads(threads as usize));
-    let choice = session::choice(wishes);
-    let insists = session::insists(wishes);
+    let builder = flags.threads.map_or_else(Context::builder, |threads| builder.threads(threads as usize));
+    let choice = request::choice(flags);
+    let insists = request::insists(flags);
     let is_hardware = || machine::adapter(&choice).is_ok_and(|adapter| adapter.kind != AdapterKind::Software);
-    if wishes.cpu || !insists && !is_hardware() {
+    if flags.cpu || !insists && !is_hardware() {
         return Ok(builder.on_host());
     }
     match choice.open() {
@@ -61,9 +63,12 @@ fn context(args: &BenchArgs) -> Result<Context, Failure> {
     }
 }
 
-fn wished<'a>(args: &BenchArgs, profile: Option<&Profile>, session: Session<'a>) -> Session<'a> {
-    let session = session::as_wished(&args.wishes, session);
-    profile.map_or(session.clone(), |profile| session.profile(profile.clone()))
+fn wished(args: &BenchArgs, profile: Option<&Profile>, builder: PipelineBuilder) -> PipelineBuilder {
+    let builder = builder.choice(request::choice(&args.flags));
+    match profile {
+        Some(profile) => builder.profile(profile.clone()),
+        None => builder,
+    }
 }
 
 const HEADING: &str = "work                       backend        ms      min   cpu ms       fps  hash\n";
@@ -78,13 +83,13 @@ fn is_wanted_tensor(work: &TensorWork, what: &[String]) -> bool {
 
 /// What means nothing here.
 fn refuse(args: &BenchArgs) -> Result<(), Failure> {
-    let wishes = &args.wishes;
-    wishes.refuse_verify("bench")?;
+    let flags = &args.flags;
+    flags.refuse_verify("bench")?;
     for (given, option) in [
-        (wishes.fps.is_some(), "--fps"),
-        (!wishes.place.is_empty(), "--place"),
-        (!wishes.budget.is_empty(), "--budget"),
-        (!wishes.lose_device_at.is_empty(), "--lose-device-at"),
+        (flags.fps.is_some(), "--fps"),
+        (!flags.place.is_empty(), "--place"),
+        (!flags.budget.is_empty(), "--budget"),
+        (!flags.lose_device_at.is_empty(), "--lose-device-at"),
     ] {
         if given {
             return Err(Failure::Wrong(anyhow!("bench has no use for {option}; `vramp run` has")));
@@ -95,7 +100,7 @@ fn refuse(args: &BenchArgs) -> Result<(), Failure> {
 
 fn failure(error: BenchError) -> Failure {
     match error {
-        BenchError::Session(error @ (SessionError::NoPlan(_) | SessionError::NoDevice(_))) => error.into(),
+        BenchError::Pipeline(error @ (Error::NoPlan(_) | Error::NoDevice(_))) => error.into(),
         error => Failure::Failed(chainless(&error)),
     }
 }

@@ -19,7 +19,7 @@ use vramp::plan::{Origin, Profile};
 
 use crate::args::CalibrateArgs;
 use crate::failure::Failure;
-use crate::{interrupt, page, session};
+use crate::{interrupt, page, request};
 
 pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), Failure> {
     let device = open(args)?;
@@ -85,7 +85,7 @@ fn open(args: &CalibrateArgs) -> Result<Option<Device>, Failure> {
     if args.cpu {
         return Ok(None);
     }
-    match session::named_choice(args.backend, args.device.as_ref()).open() {
+    match request::named_choice(args.backend, args.device.as_ref()).open() {
         Ok(device) => Ok(Some(device)),
         Err(why) if args.backend.is_some() || args.device.is_some() => Err(Failure::NoPlan(why.into())),
         Err(why) => {

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::process::ExitCode;
 
-use vramp::SessionError;
+use vramp::Error;
 use vramp::handlers::files::Clash;
 use vramp::plan::{Mistakes, NoPlan, Source};
 use vramp::runtime::PrepareError;
@@ -124,13 +124,16 @@ impl From<Clash> for Failure {
     }
 }
 
-impl From<SessionError> for Failure {
-    fn from(why: SessionError) -> Failure {
+impl From<Error> for Failure {
+    fn from(why: Error) -> Failure {
         match why {
-            SessionError::Files(clash) => clash.into(),
-            SessionError::NoPlan(why) => why.into(),
-            SessionError::NoDevice(why) => Failure::NoPlan(why.into()),
-            SessionError::Prepare(why) => why.into(),
+            Error::Files(clash) => clash.into(),
+            Error::NoPlan(why) => why.into(),
+            Error::NoDevice(why) => Failure::NoPlan(why.into()),
+            Error::Prepare(why) => why.into(),
+            Error::Mistakes(mistakes) => Failure::Mistakes(mistakes),
+            Error::Entry(_) => Failure::Wrong(why.into()),
+            Error::Sources(_) | Error::Run(_) | Error::HasRun => Failure::Failed(chainless(&why)).of(why.handler()),
         }
     }
 }
@@ -138,7 +141,7 @@ impl From<SessionError> for Failure {
 impl From<VerifyError> for Failure {
     fn from(why: VerifyError) -> Failure {
         match why {
-            VerifyError::Session(why) => why.into(),
+            VerifyError::Pipeline(why) => why.into(),
             _ => Failure::Failed(chainless(&why)),
         }
     }

@@ -7,19 +7,19 @@
 
 use std::ffi::OsStr;
 
-use vramp::handlers::catalog;
 use vramp::plan::{write_text, write_toml};
+use vramp::runtime::Registry;
 
 use crate::failure::Failure;
 use crate::input::{Given, Language, certain_mistakes};
 use crate::page;
 
-pub(crate) fn run(pipeline: &OsStr) -> Result<(), Failure> {
-    let catalog = catalog();
+pub(crate) fn run(pipeline: &OsStr, registry: &Registry) -> Result<(), Failure> {
+    let catalog = registry.catalog();
     let given = Given::find(pipeline)?;
-    let reading = given.read(&catalog);
+    let reading = given.read(catalog);
     let mut mistakes = reading.mistakes;
-    mistakes.extend(certain_mistakes(&reading.spec, &catalog));
+    mistakes.extend(certain_mistakes(&reading.spec, catalog));
     if !mistakes.is_empty() {
         return Err(given.mistakes(mistakes));
     }

@@ -12,12 +12,12 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use vramp::FileProbe;
 use vramp::handlers::files::{Clash, FileUse};
 use vramp::plan::catalog::{Catalog, Entry, NoProbe, Probe, ProbeError, Probed, Settings};
 use vramp::plan::{
     CheckError, Format, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Size, Source, read_text, read_toml,
 };
+use vramp::runtime::Registry;
 
 use crate::failure::Failure;
 
@@ -112,20 +112,20 @@ pub(crate) struct Written {
 
 impl Written {
     /// Reads and checks the graph that a command was given.
-    pub(crate) fn read(pipeline: &OsStr, catalog: &Catalog) -> Result<Written, Failure> {
-        Written::read_if(pipeline, catalog, |_, _| Ok(()))
+    pub(crate) fn read(pipeline: &OsStr, registry: &Registry) -> Result<Written, Failure> {
+        Written::read_if(pipeline, registry, |_, _| Ok(()))
     }
 
     /// As `read`, for a run, which writes files. `program` adds the files of the program itself, or refuses the graph; a
     /// run that would spoil a file is refused before any source is looked at.
     pub(crate) fn read_to_run(
         pipeline: &OsStr,
-        catalog: &Catalog,
+        registry: &Registry,
         program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, Failure>,
     ) -> Result<Written, Failure> {
-        Written::read_if(pipeline, catalog, |given, spec| {
+        Written::read_if(pipeline, registry, |given, spec| {
             // Mistakes are reported by the check that follows.
-            let Ok(graph) = Graph::check(spec, catalog, &Unopened) else { return Ok(()) };
+            let Ok(graph) = Graph::check(spec, registry.catalog(), &Unopened) else { return Ok(()) };
             let files = match &given.from {
                 Origin::Argument => FileUse::of(&graph),
                 Origin::StandardInput => FileUse::of(&graph).reads_standard_input("the pipeline"),
@@ -138,10 +138,10 @@ impl Written {
 
     fn read_if(
         pipeline: &OsStr,
-        catalog: &Catalog,
+        registry: &Registry,
         check: impl FnOnce(&Given, &GraphSpec) -> Result<(), Failure>,
     ) -> Result<Written, Failure> {
-        let given = Given::find(pipeline)?;
+        let (given, catalog) = (Given::find(pipeline)?, registry.catalog());
         let Reading { spec, mut mistakes } = given.read(catalog);
         if !mistakes.is_empty() {
             mistakes.extend(certain_mistakes(&spec, catalog));
@@ -154,7 +154,7 @@ impl Written {
             )));
         }
         check(&given, &spec)?;
-        match Graph::check(&spec, catalog, &FileProbe) {
+        match registry.check(&spec) {
             Ok(graph) => Ok(Written { source: given.source, spec, graph }),
             Err(CheckError::Mistakes(list)) => Err(given.mistakes(list)),
             Err(CheckError::Probe(failed)) => {

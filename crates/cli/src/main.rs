@@ -1,110 +1,11 @@
-//! The `vramp` program.
-//!
-//! Owns the command line: what people type, what is printed where, and the exit code.
-//! Does not decide or know anything about pipelines: the library does.
-//!
-//! Always: results go to standard output, words for people to standard error; an error is printed once.
+//! The `vramp` program: the command line over the built-in handlers.
 
-mod args;
-mod bench;
-mod calibrate;
-mod demo;
-mod devices;
-mod doctor;
-mod failure;
-mod fmt;
-mod input;
-mod inspect;
-mod interrupt;
-mod page;
-mod plan;
-mod run;
-mod screen;
-mod session;
-mod top;
-mod trace;
-
-use std::collections::BTreeSet;
 use std::process::ExitCode;
-
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, CommandFactory, Parser};
-
-use args::{Args, Command};
-use failure::Failure;
 
 /// Counts what frames allocate, for `allocs` in reports and budgets.
 #[global_allocator]
 static HEAP: vramp::runtime::CountingAllocator = vramp::runtime::CountingAllocator;
 
 fn main() -> ExitCode {
-    vramp::runtime::share_heap_if_limited();
-    quiet_panics_of_handlers();
-    let command = Args::parse().command;
-    #[cfg(target_os = "linux")]
-    hush_drivers(&command);
-    #[cfg(unix)]
-    interrupt::keep_large_files_from_ending_it();
-    let outcome = match command {
-        Command::Demo(args) => args.wishes.refuse_verify("demo").and_then(|()| demo::run(&args)),
-        Command::Run(args) => run::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Devices { json, measure } if measure.calibrate => calibrate::run(&measure, json),
-        Command::Devices { json, .. } => devices::run(json),
-        Command::Doctor { json } => doctor::run(json),
-        Command::Plan(args) => args.wishes.refuse_verify("plan").and_then(|()| plan::run(&args)),
-        Command::Inspect { handler, json } => inspect::run(handler.as_deref(), json),
-        Command::Fmt { pipeline } => fmt::run(&pipeline),
-        Command::Completions { shell } => completions(shell),
-    };
-    // A handler that did not come back may have left it changed.
-    screen::give_back();
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
-}
-
-/// A handler that panics fails on a frame, which is said like any other failure; Rust's own words would come on top.
-fn quiet_panics_of_handlers() {
-    let others = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !std::thread::current().name().is_some_and(|name| name.starts_with("vramp ")) {
-            screen::give_back();
-            others(panic);
-        }
-    }));
-}
-
-/// Mesa looks for a Wayland socket while it lists adapters and complains on standard error where `XDG_RUNTIME_DIR` is
-/// not set, as in containers and over ssh. A process cannot safely change its own environment, but it can start over
-/// in another one, which takes a millisecond; where that fails, the complaint is all that is lost.
-#[cfg(target_os = "linux")]
-fn hush_drivers(command: &Command) {
-    use std::os::unix::process::CommandExt as _;
-    let asks_drivers = match command {
-        Command::Demo(args) => !args.wishes.cpu,
-        Command::Run(args) | Command::Top(args) => !args.wishes.cpu,
-        Command::Bench(args) => !args.wishes.cpu,
-        Command::Devices { .. } | Command::Doctor { .. } => true,
-        Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
-    };
-    if !asks_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {
-        return;
-    }
-    let mut words = std::env::args_os();
-    let mut again = std::process::Command::new("/proc/self/exe");
-    again.arg0(words.next().unwrap_or_else(|| "vramp".into())).args(words);
-    let _ = again.env("XDG_RUNTIME_DIR", std::env::temp_dir()).exec();
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    // Only here: as a parser the list would answer a misspelt handler with all fifty names.
-    let names: BTreeSet<&'static str> = vramp::catalog().entries().map(|e| e.name).collect();
-    let handler = |arg: Arg| arg.value_parser(PossibleValuesParser::new(names));
-    let mut command = Args::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));
-    clap_complete::generate(shell, &mut command, "vramp", &mut script);
-    page::result(&script)
+    vramp_cli::main(&vramp::registry())
 }

@@ -9,26 +9,26 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use vramp::plan::{Plan, PlannedLink, PortAt, Profile, Ramp};
+use vramp::runtime::Registry;
 
 use crate::args::{Form, PlanArgs};
 use crate::failure::Failure;
 use crate::input::Written;
-use crate::{page, session};
+use crate::{page, request};
 
 /// The device class that is assumed where nothing is known.
 const ASSUMED: &str = "integrated";
 
-pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), Failure> {
     if args.json && args.format.is_some_and(|form| form != Form::Json) {
         return Err(Failure::Wrong(anyhow!("--json and --format ask for two forms; give one of the two")));
     }
     let (profile, warning) = figures(args)?;
-    let kinds = vramp::kinds();
-    let written = Written::read(&args.pipeline, kinds.catalog())?;
-    let planned = session::of(&args.wishes, &written.graph, &kinds)?.profile(profile).plan();
+    let written = Written::read(&args.pipeline, registry)?;
+    let planned = request::of(&args.flags, &written.graph, registry)?.profile(profile).plan();
     let mut plan = planned.map_err(|why| written.place(why.into()))?;
     plan.warnings.extend(warning);
-    if !args.wishes.budget.is_empty() {
+    if !args.flags.budget.is_empty() {
         plan.warnings.push("--budget has no effect on a plan; a run measures it".to_owned());
     }
     print(args, &plan)
@@ -36,21 +36,21 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
 
 /// The figures to plan with, and what there is to say about them.
 fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), Failure> {
-    let wishes = &args.wishes;
-    let wants = wishes.prefer.is_some() || wishes.min_memory.is_some() || wishes.max_load.is_some();
-    if let Some(word) = &wishes.profile {
-        let unread = match (wants, wishes.backend.is_some() || wishes.device.is_some()) {
+    let flags = &args.flags;
+    let wants = flags.prefer.is_some() || flags.min_memory.is_some() || flags.max_load.is_some();
+    if let Some(word) = &flags.profile {
+        let unread = match (wants, flags.backend.is_some() || flags.device.is_some()) {
             (true, _) => Some("--backend, --device, --prefer, --min-memory and --max-load"),
             (false, true) => Some("--backend and --device"),
             (false, false) => None,
         };
         let warning = unread.map(|options| format!("--profile describes the device: {options} change nothing"));
-        return Ok((session::find_profile(word)?, warning));
+        return Ok((request::find_profile(word)?, warning));
     }
-    if let Some(remembered) = session::remembered_figures(wishes)? {
+    if let Some(remembered) = request::remembered_figures(flags)? {
         return Ok(remembered);
     }
-    let profile = session::shipped(ASSUMED)?;
+    let profile = request::shipped(ASSUMED)?;
     let class = profile.name();
     let judged = if wants { "; --prefer, --min-memory and --max-load can be judged after that" } else { "" };
     let warning = format!(
@@ -62,7 +62,7 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), Failure> {
 
 fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
     let form = if args.json { Form::Json } else { args.format.unwrap_or(Form::Text) };
-    if args.wishes.verbose {
+    if args.flags.verbose {
         negotiated(plan);
     }
     let mut printed = match form {
@@ -79,7 +79,7 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
         printed.push('\n');
     }
     page::result(printed.as_bytes())?;
-    if !args.wishes.quiet {
+    if !args.flags.quiet {
         plan.warnings.iter().for_each(|warning| page::warning(warning));
         plan.notes.iter().for_each(|note| page::note(note));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::program::{self, dir, ends_with, vramp_in};
 use vramp::plan::Space;
-use vramp::plan::catalog::{Entry, Status};
+use vramp::plan::catalog::Entry;
 
 /// The files that examples name.
 fn with_files(name: &str) -> PathBuf {
@@ -29,7 +29,7 @@ fn with_files(name: &str) -> PathBuf {
 
 /// Those that run here: the terminal's example needs one, and `top.rs` has it.
 fn runs(entry: &Entry) -> bool {
-    entry.status == Status::Runs && entry.name != "terminal"
+    vramp::registry().runs(entry) && entry.name != "terminal"
 }
 
 fn run(dir: &Path, entry: &Entry, side: &str) {
@@ -43,7 +43,8 @@ fn run(dir: &Path, entry: &Entry, side: &str) {
 #[test]
 fn every_example_runs_on_the_cpu() {
     let dir = with_files("every_example_runs_on_the_cpu");
-    let catalog = vramp::catalog();
+    let registry = vramp::registry();
+    let catalog = registry.catalog();
     let on_cpu = catalog.entries().filter(|entry| runs(entry) && entry.offers(Space::Cpu) && entry.transfer.is_none());
     let ran = on_cpu.map(|entry| run(&dir, entry, "--cpu")).count();
     assert!(ran > 40, "only {ran}");
@@ -52,7 +53,8 @@ fn every_example_runs_on_the_cpu() {
 #[test]
 fn every_example_runs_on_the_device() {
     let dir = with_files("every_example_runs_on_the_device");
-    let catalog = vramp::catalog();
+    let registry = vramp::registry();
+    let catalog = registry.catalog();
     let ran = catalog.entries().filter(|entry| runs(entry)).map(|entry| run(&dir, entry, "--gpu")).count();
     assert!(ran > 40, "only {ran}");
 }

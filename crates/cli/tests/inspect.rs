@@ -8,13 +8,13 @@ use vramp::plan::catalog::Entry;
 
 /// Whether a run would refuse it.
 fn is_plan_only(entry: &Entry) -> bool {
-    entry.transfer.is_none() && vramp::kinds().maker(entry).is_none()
+    entry.transfer.is_none() && vramp::registry().maker(entry).is_none()
 }
 
 #[test]
 fn every_handler_is_listed_and_marked_while_it_can_only_be_planned() {
     let run = ends_with(0, vramp(&["inspect"]));
-    for entry in vramp::handlers::catalog().entries() {
+    for entry in vramp::registry().catalog().entries() {
         let listed = run.out.lines().any(|line| {
             let mut words = line.split_whitespace();
             line.starts_with("  ")
@@ -34,7 +34,7 @@ fn example_without_files(example: &str) -> bool {
 #[test]
 fn what_is_marked_as_plan_only_is_refused_and_the_rest_is_made() {
     let (mut refused, mut made) = (0, 0);
-    for entry in vramp::handlers::catalog().entries().filter(|entry| example_without_files(entry.example)) {
+    for entry in vramp::registry().catalog().entries().filter(|entry| example_without_files(entry.example)) {
         let run = vramp(&["run", entry.example, "--frames", "2", "--seconds", "1", "--json"]);
         if is_plan_only(entry) {
             let run = ends_with(3, run);
@@ -54,7 +54,7 @@ fn what_is_marked_as_plan_only_is_refused_and_the_rest_is_made() {
 
 #[test]
 fn one_handler_is_shown_with_its_ports_and_every_setting() {
-    for entry in vramp::handlers::catalog().entries() {
+    for entry in vramp::registry().catalog().entries() {
         let page = ends_with(0, vramp(&["inspect", entry.name])).out;
         assert!(page.contains(entry.example), "{page}");
         let ports = entry.inputs.iter().map(|p| p.name).chain(entry.outputs.iter().map(|p| p.name));
@@ -87,7 +87,7 @@ fn json_tells_a_program_the_same() {
     assert_eq!(run.out.lines().count(), 1);
     let all: Value = serde_json::from_str(&run.out).unwrap();
     let handlers = all["handlers"].as_array().unwrap();
-    assert_eq!(handlers.len(), vramp::handlers::catalog().entries().count());
+    assert_eq!(handlers.len(), vramp::registry().catalog().entries().count());
     let blur = handlers.iter().find(|h| h["name"] == "blur").unwrap();
     assert_eq!(blur["status"], "runs");
     assert_eq!(blur["spaces"], serde_json::json!(["gpu", "cpu"]));
@@ -135,7 +135,7 @@ fn help_names_every_option_exit_code_and_the_grammar() {
 
 #[test]
 fn every_example_in_the_help_and_in_the_catalogue_is_a_pipeline() {
-    for entry in vramp::handlers::catalog().entries() {
+    for entry in vramp::registry().catalog().entries() {
         ends_with(0, vramp(&["fmt", entry.example]));
     }
     for example in [

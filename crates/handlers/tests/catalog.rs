@@ -1,14 +1,14 @@
 //! What the built-in handlers declare, checked against lists written out by hand.
 
-use vramp_handlers::{ENTRIES, catalog};
+use vramp_handlers::registry;
 use vramp_plan::catalog::{
     Catalog, Direction, Entry, Fallback, Family, FormatRule, Frames, KernelKind, KernelRule, RateRule, Settings,
-    SizeRule, Status, Units, Value, ValueType, When,
+    SizeRule, Units, Value, ValueType, When,
 };
 use vramp_plan::{Format, Size, Space};
 
 fn entry(family: Family, name: &str) -> &'static Entry {
-    ENTRIES.into_iter().find(|e| e.family == family && e.name == name).expect("the handler exists")
+    registry().catalog().entries().find(|e| e.family == family && e.name == name).expect("the handler exists")
 }
 
 /// The settings a handler has when only its required ones are given.
@@ -41,10 +41,11 @@ fn units(entry: &Entry, settings: &Settings, size: Size) -> f64 {
 
 #[test]
 fn every_entry_registers_and_convert_is_the_converter() {
-    let catalog = catalog();
-    assert_eq!(catalog.entries().count(), ENTRIES.len());
+    let registry = registry();
+    let catalog = registry.catalog();
+    assert_eq!(catalog.entries().count(), 51);
     assert_eq!(catalog.converter().map(|e| e.name), Some("convert"));
-    for entry in ENTRIES {
+    for entry in catalog.entries() {
         assert!(Catalog::of([entry]).is_ok(), "{}", entry.name);
     }
 }
@@ -63,7 +64,8 @@ fn the_handlers_are_exactly_these() {
         (Family::Control, "delay every identity probe"),
         (Family::Sink, "jpeg null png raw terminal video window y4m"),
     ];
-    let catalog = catalog();
+    let registry = registry();
+    let catalog = registry.catalog();
     for (family, names) in expected {
         let found: Vec<_> = catalog.entries().filter(|e| e.family == family).map(|e| e.name).collect();
         assert_eq!(found.join(" "), names, "{}", family.name());
@@ -126,7 +128,7 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Sink, "window", "title=vramp fullscreen=false"),
         (Family::Sink, "terminal", ""),
     ];
-    assert_eq!(expected.len(), ENTRIES.len());
+    assert_eq!(expected.len(), registry().catalog().entries().count());
     for (family, name, settings) in expected {
         let found: Vec<String> = entry(family, name)
             .settings
@@ -175,8 +177,9 @@ fn the_setting_that_needs_no_key_is_exactly_this_one() {
         (Family::Sink, "png=path jpeg=path y4m=path raw=path video=path"),
     ];
     for (family, pairs) in expected {
-        let found: Vec<String> = ENTRIES
-            .into_iter()
+        let found: Vec<String> = registry()
+            .catalog()
+            .entries()
             .filter(|e| e.family == family)
             .filter_map(|e| e.bare.map(|bare| format!("{}={bare}", e.name)))
             .collect();
@@ -187,7 +190,7 @@ fn the_setting_that_needs_no_key_is_exactly_this_one() {
 /// Otherwise the next chain's first word would be swallowed: `window pattern ! null`.
 #[test]
 fn free_text_without_a_key_has_to_be_given() {
-    for entry in ENTRIES {
+    for entry in registry().catalog().entries() {
         let Some(setting) = entry.bare.and_then(|bare| entry.setting(bare)) else { continue };
         let free = matches!(setting.value, ValueType::Text | ValueType::Path(_));
         let needed =
@@ -199,7 +202,7 @@ fn free_text_without_a_key_has_to_be_given() {
 /// Otherwise a run could write over its own input unnoticed.
 #[test]
 fn paths_of_sinks_are_written_and_all_others_are_read() {
-    for entry in ENTRIES {
+    for entry in registry().catalog().entries() {
         for setting in entry.settings {
             if let ValueType::Path(path_use) = setting.value {
                 assert_eq!(path_use.writes(), entry.family == Family::Sink, "{} {}", entry.name, setting.name);
@@ -210,7 +213,7 @@ fn paths_of_sinks_are_written_and_all_others_are_read() {
 
 #[test]
 fn every_rule_refers_to_a_setting_of_a_fitting_type() {
-    for entry in ENTRIES {
+    for entry in registry().catalog().entries() {
         let is = |key: &str, fits: fn(&ValueType) -> bool| {
             let setting = entry.setting(key).unwrap_or_else(|| panic!("{}: no setting {key}", entry.name));
             assert!(fits(&setting.value), "{}: {key} is {:?}", entry.name, setting.value);
@@ -259,7 +262,7 @@ fn every_rule_refers_to_a_setting_of_a_fitting_type() {
 #[test]
 fn pixel_handlers_offer_both_spaces_and_the_outside_world_is_on_the_host() {
     let host_only = [(Family::Source, "image y4m video camera raw"), (Family::Sink, "png jpeg y4m raw video terminal")];
-    for entry in ENTRIES {
+    for entry in registry().catalog().entries() {
         let host = host_only.iter().any(|(f, names)| *f == entry.family && names.split(' ').any(|n| n == entry.name));
         let expected: &[Space] = match (host, entry.name) {
             (true, _) | (false, "probe") => &[Space::Cpu],
@@ -313,7 +316,7 @@ fn kernels_follow_from_settings() {
     assert_eq!(kind(Family::Convert, "upload", &[]), None);
     assert_eq!(kind(Family::Convert, "convert", &[("format", "nv12")]), Some((Gather, 1)));
     assert_eq!(kind(Family::Convert, "convert", &[("format", "rgba8")]), Some((Pointwise, 1)));
-    for entry in ENTRIES.into_iter().filter(|e| e.family == Family::Sink) {
+    for entry in registry().catalog().entries().filter(|e| e.family == Family::Sink) {
         assert!(entry.kernel.under(&defaults(entry)).is_none(), "{}", entry.name);
     }
 }
@@ -330,7 +333,7 @@ fn median_of_five_reads_twenty_five_pixels() {
 #[test]
 fn work_is_finite_and_drawing_touches_no_more_than_the_frame() {
     for size in ["1x1", "3x5", "640x480", "65536x65536"].map(|s| s.parse::<Size>().expect("a size")) {
-        for entry in ENTRIES {
+        for entry in registry().catalog().entries() {
             let n = units(entry, &defaults(entry), size);
             assert!(n.is_finite() && n >= 0.0, "{} at {size}: {n}", entry.name);
             // The luma waveform also reads the whole frame; by default it is the sine.
@@ -384,7 +387,7 @@ fn formats_at_the_edges_are_exactly_these() {
     ] {
         assert_eq!(formats(&entry(Family::Sink, name).inputs[0].media), expected, "{name}");
     }
-    for entry in ENTRIES.into_iter().filter(|e| matches!(e.family, Family::Filter | Family::Draw)) {
+    for entry in registry().catalog().entries().filter(|e| matches!(e.family, Family::Filter | Family::Draw)) {
         assert!(entry.inputs.iter().all(|input| formats(&input.media) == "rgba8"), "{}", entry.name);
     }
 }
@@ -406,7 +409,7 @@ fn inputs_of_mix_and_compositor_are_named_and_counted() {
 
 #[test]
 fn only_these_hold_thin_out_transfer_or_run_live() {
-    for entry in ENTRIES {
+    for entry in registry().catalog().entries() {
         assert_eq!(entry.stateful, entry.name == "delay", "{}", entry.name);
         assert_eq!(entry.live, entry.name == "camera", "{}", entry.name);
         assert_eq!(entry.delay != Frames::Fixed(0), entry.name == "delay", "{}", entry.name);
@@ -422,13 +425,14 @@ fn only_these_hold_thin_out_transfer_or_run_live() {
 }
 
 #[test]
-fn what_is_said_to_run_can_be_made_and_nothing_else_can() {
-    let kinds = vramp_handlers::kinds();
-    for entry in ENTRIES {
-        // Transfers are the runtime's own.
-        let made = entry.transfer.is_some() || kinds.maker(entry).is_some();
-        assert_eq!(entry.status == Status::Runs, made, "{}", entry.name);
-    }
+fn all_but_these_run() {
+    let registry = registry();
+    let only_planned = registry.catalog().entries().filter(|entry| !registry.runs(entry));
+    let names: Vec<_> = only_planned.map(|entry| (entry.family, entry.name)).collect();
+    assert_eq!(
+        names,
+        [(Family::Source, "camera"), (Family::Source, "video"), (Family::Sink, "video"), (Family::Sink, "window")]
+    );
 }
 
 #[test]
@@ -463,7 +467,7 @@ fn nonsense_is_refused_by_the_settings_themselves() {
 
 #[test]
 fn every_entry_explains_itself_and_shows_itself_in_use() {
-    for entry in ENTRIES {
+    for entry in registry().catalog().entries() {
         assert!(!entry.about.is_empty() && !entry.about.contains('\n'), "{}", entry.name);
         assert!(entry.example.split([' ', ';']).any(|word| word == entry.name), "{}: {}", entry.name, entry.example);
         for setting in entry.settings {
@@ -484,16 +488,17 @@ fn the_camera_is_described_by_its_settings() {
 
 #[test]
 fn settings_that_make_no_sense_together_are_refused() {
-    let catalog = vramp_handlers::catalog();
+    let registry = registry();
+    let catalog = registry.catalog();
     let huge = ["600000"; 20].join(",");
     for (handler, problem) in [
         ("convolve kernel=0,0,0,0,1,0,0,0,0 divisor=0".to_owned(), "divides nothing"),
         ("warp m=1,2,0,2,4,0".to_owned(), "onto a line"),
         (format!("colormatrix m={huge}"), "row 1 of m is too large"),
     ] {
-        let reading = vramp_plan::read_text(&format!("pattern ! {handler} ! null"), &catalog);
+        let reading = vramp_plan::read_text(&format!("pattern ! {handler} ! null"), catalog);
         assert!(reading.mistakes.is_empty(), "{handler}");
-        let error = vramp_plan::Graph::check(&reading.spec, &catalog, &vramp_plan::catalog::NoProbe).unwrap_err();
+        let error = vramp_plan::Graph::check(&reading.spec, catalog, &vramp_plan::catalog::NoProbe).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");
     }
 }

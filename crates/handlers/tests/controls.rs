@@ -4,23 +4,22 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use vramp_handlers::{ENTRIES, kinds};
+use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Settings, Value};
 use vramp_plan::{Format, Policy, Rate, Size, Space};
-use vramp_runtime::{
-    Bell, Call, Clock, DropReason, Flow, Frame, FrameHandler, HandlerError, HostPool, Lane, Node, NodeCounts, Setup,
-    Stepped, Tally, Worker, Workplace, link,
-};
+use vramp_runtime::internals::{Bell, Lane, Node, Tally, Workplace, link};
+use vramp_runtime::observe::{DropReason, NodeCounts};
+use vramp_runtime::{Call, Clock, Flow, Frame, FrameHandler, HandlerError, HostPool, Setup, Stepped, Worker};
 
 fn entry(name: &str) -> &'static Entry {
-    ENTRIES.into_iter().find(|e| e.name == name).expect("the handler exists")
+    registry().catalog().entries().find(|e| e.name == name).expect("the handler exists")
 }
 
 /// A node as a pipeline makes it: the handler from its maker, `delay` and `every` from its entry.
 fn node(name: &str, settings: &Settings) -> Node {
     let entry = entry(name);
-    let kinds = kinds();
-    let make = kinds.maker(entry).unwrap_or_else(|| panic!("{name} cannot be made"));
+    let registry = registry();
+    let make = registry.maker(entry).unwrap_or_else(|| panic!("{name} cannot be made"));
     let setup = Setup {
         name,
         settings,

@@ -1,6 +1,6 @@
 //! The examples that `inspect` and error messages show are pipelines that can be read and checked.
 
-use vramp_handlers::{ENTRIES, catalog};
+use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Probe, ProbeError, Probed, Settings};
 use vramp_plan::{Format, Graph, Rate, Size, read_text};
 
@@ -14,17 +14,18 @@ impl Probe for EveryFileIsThere {
 }
 
 fn mistakes_in(text: &str) -> String {
-    let catalog = catalog();
-    let reading = read_text(text, &catalog);
+    let registry = registry();
+    let catalog = registry.catalog();
+    let reading = read_text(text, catalog);
     if !reading.mistakes.is_empty() {
         return format!("{:?}", reading.mistakes);
     }
-    Graph::check(&reading.spec, &catalog, &EveryFileIsThere).err().map(|error| error.to_string()).unwrap_or_default()
+    Graph::check(&reading.spec, catalog, &EveryFileIsThere).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 #[test]
 fn every_example_is_a_pipeline_without_mistakes() {
-    for entry in ENTRIES {
+    for entry in registry().catalog().entries() {
         assert_eq!(mistakes_in(entry.example), "", "{}: {}", entry.name, entry.example);
     }
 }

@@ -3,7 +3,8 @@
 use crate::files_rig::{ENOUGH, Forget, Play, Shot, make, room, run, size, write};
 use vramp_handlers::{convert, sink, source};
 use vramp_plan::{Format, OnError};
-use vramp_runtime::{FrameHandler, is_counted};
+use vramp_runtime::FrameHandler;
+use vramp_runtime::internals::is_counted;
 
 /// Runs it and counts what is allocated after its first frames.
 fn later(handlers: Vec<Box<dyn FrameHandler>>) -> u64 {

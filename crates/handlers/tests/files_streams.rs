@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::files_rig::{Shot, data, names, read, room, size, write};
-use vramp_handlers::{FileProbe, sink, source};
+use vramp_handlers::registry;
+use vramp_handlers::{sink, source};
 use vramp_plan::Format;
 use vramp_plan::catalog::{Probe, Settings, Value};
 
@@ -39,8 +40,8 @@ fn a_y4m_stream_goes_on_where_probing_has_left_it() {
     inner(|| {
         let mut settings = Settings::default();
         settings.set("path", Value::Text("-".to_owned()));
-        let probed = FileProbe.probe(&source::y4m::ENTRY, &settings).expect("a header");
-        let again = FileProbe.probe(&source::y4m::ENTRY, &settings).expect("the header again");
+        let probed = registry().probe(&source::y4m::ENTRY, &settings).expect("a header");
+        let again = registry().probe(&source::y4m::ENTRY, &settings).expect("the header again");
         assert_eq!(probed, again);
         let (shots, end) = read(&source::y4m::ENTRY, &[("path", "-")]);
         format!(

@@ -249,7 +249,7 @@ fn fonts_that_were_damaged_do_no_harm() {
 
 #[test]
 fn text_that_changes_allocates_nothing() {
-    assert!(vramp_runtime::is_counted());
+    assert!(vramp_runtime::internals::is_counted());
     let black: Asked<'_> = ("pattern", &[("kind", "solid"), ("size", "320x200")]);
     let all: Asked<'_> = ("text", &[("text", "{fps} {frame}\n{time} {size} \u{5d0}{{")]);
     // 60 frames before and 60 after: the number gets one digit more in between, and another afterwards.

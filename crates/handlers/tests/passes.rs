@@ -3,10 +3,11 @@
 //! The formulas are written out once more here, from the catalogue's page, and share no code with the kernels.
 
 use crate::easel::{Asked, Made, Pixel, THIRTY, allocations, make, run, size};
-use vramp_handlers::ENTRIES;
+use vramp_handlers::registry;
 use vramp_plan::Size;
 use vramp_plan::catalog::{Entry, Settings, Value};
-use vramp_runtime::{Part, is_counted};
+use vramp_runtime::Part;
+use vramp_runtime::internals::is_counted;
 
 /// Noise of a size, as it is and with a handler behind it.
 fn on_noise(at: Size, asked: Asked<'_>) -> (Made, Made) {
@@ -116,7 +117,7 @@ fn what_the_plan_takes_for_two_passes_is_what_kernels_do() {
             Part::Head(head) => head.first.map(|first| first.over),
             _ => None,
         });
-        let entry: &Entry = ENTRIES.into_iter().find(|entry| entry.name == name).expect("it exists");
+        let entry: &Entry = registry().catalog().entries().find(|entry| entry.name == name).expect("it exists");
         let mut settings = Settings::default();
         for (key, word) in given {
             settings.set(*key, Value::Text((*word).to_owned()));

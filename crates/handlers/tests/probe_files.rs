@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use vramp_handlers::{FileProbe, sink, source};
+use vramp_handlers::registry;
+use vramp_handlers::{sink, source};
 use vramp_plan::catalog::{Entry, Probe, ProbeError, Probed, Settings, Value};
 use vramp_plan::{Format, Rate, Size, StreamTags};
 
@@ -20,7 +21,7 @@ fn room(test: &str) -> PathBuf {
 fn look(entry: &Entry, path: &str) -> Result<Probed, ProbeError> {
     let mut settings = Settings::default();
     settings.set("path", Value::Text(path.to_owned()));
-    FileProbe.probe(entry, &settings)
+    registry().probe(entry, &settings)
 }
 
 fn gif(width: u16, height: u16) -> Vec<u8> {

@@ -7,7 +7,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use vramp_handlers::{FileProbe, source};
+use vramp_handlers::registry;
+use vramp_handlers::source;
 use vramp_plan::Format;
 use vramp_plan::catalog::{Entry, Probe, Settings, Value};
 
@@ -19,7 +20,7 @@ const WITHOUT_TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 fn look(entry: &Entry, path: &str) -> String {
     let mut settings = Settings::default();
     settings.set("path", Value::Text(path.to_owned()));
-    match FileProbe.probe(entry, &settings) {
+    match registry().probe(entry, &settings) {
         Ok(found) => format!(
             "format {:?}, size {:?}, rate {:?}",
             found.format.map(Format::name),

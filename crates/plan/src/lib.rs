@@ -5,21 +5,27 @@
 //!
 //! Always: the same graph and the same device profile give the same plan, byte for byte.
 
+mod readable;
+
 pub mod catalog;
 mod decide;
 mod graph;
+mod options;
 mod plan;
 mod profile;
 mod render;
 mod text;
 mod words;
 
-pub use decide::{Claim, Conflict, NoPlan, Planner};
+pub use decide::{Claim, Conflict, NoPlan};
 pub use graph::{
-    CheckError, End, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkSpec, Place, SettingSpec, is_name,
+    CheckError, End, FromEnd, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkSpec, Place, SettingSpec,
+    ToEnd, is_name,
 };
+pub use options::{OnLoss, RunOptions};
 pub use plan::{
-    Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PooledFrames, PortAt, Ramp,
+    Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PooledFrames, PortAt, Ramp, Ring,
+    Unit,
 };
 pub use profile::{
     CpuProfile, Figure, GpuProfile, LEAST_BAND_PIXELS, Limits, Origin, Profile, ProfileError, Rates, Variants,

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Direction, Family};
+use crate::catalog::{Direction, Entry, Settings};
 use crate::words::{Content, Policy, Space, StreamTags};
 
 /// Everything that was decided about a graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The graph's handlers and the converters put between them, each after the ones that feed it.
     pub handlers: Vec<PlannedHandler>,
@@ -23,6 +23,10 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// Every lane, with its handlers in order.
     pub lanes: Vec<Lane>,
+    /// What becomes a node each: handlers by group, then inserted transfers.
+    pub units: Vec<Unit>,
+    /// Every queue between units.
+    pub rings: Vec<Ring>,
     /// Bytes that the pools need.
     pub memory: Memory,
     /// How many times a frame enters the device; 0 where none does.
@@ -40,14 +44,16 @@ pub struct Plan {
 }
 
 /// A handler and where it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlannedHandler {
     /// Its name.
     pub name: String,
-    /// Its kind.
-    pub kind: &'static str,
-    /// Its family.
-    pub family: Family,
+    /// What it is.
+    pub entry: &'static Entry,
+    /// Its settings: the graph's, or the planner's if it is inserted.
+    pub settings: Settings,
+    /// Index of the input whose frames it follows.
+    pub lead: usize,
     /// Whether the planner put it there.
     pub inserted: bool,
     /// Where it runs.
@@ -92,6 +98,8 @@ pub struct PlannedLink {
     pub depth: u32,
     /// Index of the ramp it crosses.
     pub ramp: Option<usize>,
+    /// Indices of the rings that its frames pass: two around an inserted transfer, none inside a unit.
+    pub rings: Vec<usize>,
 }
 
 /// A transfer between spaces, shared by every consumer behind it.
@@ -131,6 +139,48 @@ pub struct Lane {
     pub device: bool,
     /// Its handlers in order.
     pub handlers: Vec<usize>,
+    /// Its units by what runs in one go, in running order. A lane of the host has one segment; each segment of the
+    /// device's is submitted by itself.
+    pub segments: Vec<Vec<usize>>,
+}
+
+/// What becomes one node: a handler, handlers that are fused into one kernel, or an inserted transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// Its handlers in order; none for an inserted transfer.
+    pub handlers: Vec<usize>,
+    /// Which lane runs it.
+    pub lane: usize,
+    /// The inputs that are fed from outside, as handler and port; empty for an inserted transfer, which has one.
+    pub inputs: Vec<(usize, usize)>,
+    /// Index of the ramp that it carries: an inserted one, or that of the user's own `upload` or `download`.
+    pub ramp: Option<usize>,
+}
+
+impl Unit {
+    /// Whether it is a transfer that the planner inserted.
+    pub fn is_inserted(&self) -> bool {
+        self.handlers.is_empty()
+    }
+}
+
+/// A queue between two units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ring {
+    /// The unit that fills it.
+    pub from: usize,
+    /// Which of its outputs.
+    pub output: usize,
+    /// The unit that it feeds.
+    pub to: usize,
+    /// Which of its inputs.
+    pub input: usize,
+    /// How it delivers.
+    pub policy: Policy,
+    /// How many frames it can hold; 0 if both ends run in one go.
+    pub depth: u32,
+    /// How the whole link delivers, which tells its consumer whether more can come.
+    pub link_policy: Policy,
 }
 
 /// Bytes in the pools of each space.
@@ -173,6 +223,13 @@ pub struct Negotiated<'a> {
     pub content: &'a Content,
 }
 
+impl PlannedHandler {
+    /// Its kind, as written in a pipeline.
+    pub fn kind(&self) -> &'static str {
+        self.entry.name
+    }
+}
+
 impl Plan {
     /// The handler of this name.
     pub fn handler(&self, name: &str) -> Option<&PlannedHandler> {
@@ -194,6 +251,12 @@ impl Plan {
     /// A port as `handler.port`.
     pub fn port_name(&self, at: PortAt) -> String {
         format!("{}.{}", self.handlers[at.handler].name, at.port)
+    }
+
+    /// The inserted transfer that a link's frames pass, as a unit.
+    pub fn inserted_ramp(&self, link: &PlannedLink) -> Option<usize> {
+        let [before, _] = link.rings[..] else { return None };
+        Some(self.rings[before].to).filter(|unit| self.units[*unit].is_inserted())
     }
 
     fn is(&self, at: PortAt, handler: &str, port: &str) -> bool {

@@ -2,14 +2,14 @@
 
 use crate::support::{catalog, chain, check};
 use vramp_plan::catalog::{Direction, NoProbe};
-use vramp_plan::{CheckError, Format, Graph, GraphSpec, HandlerSpec, Plan, Planner, Policy, Profile, Rate, Space};
+use vramp_plan::{CheckError, Format, Graph, GraphSpec, HandlerSpec, Plan, Policy, Profile, Rate, RunOptions, Space};
 
 fn profile() -> Profile {
     Profile::shipped("discrete").expect("it ships")
 }
 
 fn plan(spec: &GraphSpec) -> Plan {
-    Planner::new(&check(spec), &profile()).decide().unwrap_or_else(|e| panic!("{e}"))
+    Plan::decide(&check(spec), &profile(), &RunOptions::new()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn directions(plan: &Plan) -> Vec<Direction> {
@@ -69,7 +69,7 @@ fn the_gpu_is_preferred_where_both_cost_the_same() {
     let free = free.replace("submit_us = { value = 50", "submit_us = { value = 1e-9");
     let free = Profile::read("free", &free).unwrap();
     let spec = chain(&["src-gpu", "pass", "pass", "sink-gpu"]);
-    let plan = Planner::new(&check(&spec), &free).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &free, &RunOptions::new()).unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Gpu));
 }
 
@@ -176,7 +176,7 @@ fn handlers_show_their_ports_and_links_go_between_named_ones() {
 #[test]
 fn pixel_functions_fuse_and_fan_out_a_reduction_or_a_queue_ends_the_group() {
     let groups = |spec: &GraphSpec| -> Vec<Vec<String>> {
-        let plan = Planner::new(&check(spec), &profile()).only(Space::Gpu).decide().unwrap();
+        let plan = Plan::decide(&check(spec), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
         let name = |h: &usize| plan.handlers[*h].name.clone();
         plan.groups.iter().map(|g| g.handlers.iter().map(name).collect()).collect()
     };
@@ -199,10 +199,12 @@ fn pixel_functions_fuse_and_fan_out_a_reduction_or_a_queue_ends_the_group() {
 
 #[test]
 fn a_run_of_pixel_functions_joins_the_gather_behind_it() {
-    let plan = Planner::new(&check(&chain(&["src-cpu", "point", "gather", "point", "sink"])), &profile())
-        .only(Space::Gpu)
-        .decide()
-        .unwrap();
+    let plan = Plan::decide(
+        &check(&chain(&["src-cpu", "point", "gather", "point", "sink"])),
+        &profile(),
+        &RunOptions::new().only(Space::Gpu),
+    )
+    .unwrap();
     let group = &plan.groups[plan.handler("gather0").unwrap().group.unwrap()];
     assert_eq!(group.handlers.len(), 3);
     assert_eq!(group.dispatches, 1);
@@ -213,8 +215,8 @@ fn without_fusion_every_kernel_stands_alone_and_the_plan_costs_more() {
     let spec = chain(&["src", "point", "point", "sink"]);
     let graph = check(&spec);
     let profile = profile();
-    let fused = Planner::new(&graph, &profile).only(Space::Gpu).decide().unwrap();
-    let alone = Planner::new(&graph, &profile).only(Space::Gpu).fusion(false).decide().unwrap();
+    let fused = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Gpu)).unwrap();
+    let alone = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Gpu).fusion(false)).unwrap();
     assert_eq!((fused.groups.len(), alone.groups.len()), (1, 3));
     assert!(fused.cost_ns < alone.cost_ns);
 }
@@ -234,7 +236,7 @@ fn a_group_that_binds_too_many_buffers_is_split() {
     let sink = spec.add(HandlerSpec::new("sink"));
     spec.connect(before, sink);
     let sizes = |only: Space| -> Vec<usize> {
-        let plan = Planner::new(&check(&spec), &profile()).only(only).decide().unwrap();
+        let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(only)).unwrap();
         plan.groups.iter().filter(|g| g.handlers[0] != 0).map(|g| g.handlers.len()).collect()
     };
     // Eight buffers hold the output and seven pictures; the second group also reads what the first one wrote.
@@ -247,14 +249,18 @@ fn small_data_of_a_group_share_one_buffer() {
     let mut kinds = vec!["src"];
     kinds.extend(["tabled"; 20]);
     kinds.push("sink");
-    let plan = Planner::new(&check(&chain(&kinds)), &profile()).only(Space::Gpu).decide().unwrap();
+    let plan = Plan::decide(&check(&chain(&kinds)), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
     assert_eq!(plan.groups.len(), 1);
 }
 
 #[test]
 fn blocking_handlers_get_lanes_of_their_own_and_a_lane_links_inline() {
-    let plan =
-        Planner::new(&check(&chain(&["src", "point", "pass", "file"])), &profile()).only(Space::Cpu).decide().unwrap();
+    let plan = Plan::decide(
+        &check(&chain(&["src", "point", "pass", "file"])),
+        &profile(),
+        &RunOptions::new().only(Space::Cpu),
+    )
+    .unwrap();
     let lanes: Vec<Vec<&str>> =
         plan.lanes.iter().map(|l| l.handlers.iter().map(|h| plan.handlers[*h].name.as_str()).collect()).collect();
     assert_eq!(lanes, [vec!["src0", "point0", "pass0", "convert0"], vec!["file0"]]);

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::support::{self, Random, check, random_profile};
-use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, NoPlan, Plan, Planner, Policy, Profile};
+use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, NoPlan, Plan, Policy, Profile, RunOptions};
 
 /// Ticks per second: every rate used here divides it.
 const SECOND: i64 = 3600;
@@ -301,7 +301,7 @@ fn machine<'r>(spec: &GraphSpec, plan: &Plan, random: &'r mut Random, frames: i6
     let node = |(at, handler): (usize, &vramp_plan::PlannedHandler)| {
         let written = &spec.handlers()[names.iter().position(|n| *n == handler.name).expect("nothing is inserted")];
         let number = |key: &str| written.settings.get(key).map_or(1, |s| s.value.parse::<u64>().expect("a number"));
-        let does = match handler.kind {
+        let does = match handler.kind() {
             "src" => Does::Make { period: SECOND / number("fps").cast_signed() },
             "delay" => Does::Hold { frames: number("frames") as usize },
             "every" => Does::Keep { one_in: number("n") },
@@ -377,7 +377,7 @@ fn no_plan_deadlocks_whatever_skips_fails_or_runs_first() {
         let lossy = random.pick(&[0, 0, 15]);
         let spec = random_graph(&mut random, lossy);
         let profile = random_profile(&mut random);
-        let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
+        let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
         deep += usize::from(plan.links.iter().any(|l| l.depth > 3));
         for _ in 0..2 {
             let mut machine = machine(&spec, &plan, &mut random, 150, 0);
@@ -421,7 +421,7 @@ fn a_diamond_is_as_deep_as_its_latency_and_rate_ask_and_one_slot_less_deadlocks(
     let profile = Profile::shipped("cpu").unwrap();
     for (frames, one_in) in [(5, 1), (9, 1), (5, 3), (2, 10)] {
         let spec = diamond(frames, one_in);
-        let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
+        let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
         assert_eq!(depth_of(&plan, "join0.b"), frames * one_in + 1);
         let mut random = Random::new(7);
         assert!(machine(&spec, &plan, &mut random, 400, 0).run().is_empty());
@@ -441,7 +441,7 @@ fn a_lossless_link_beside_a_lossy_one_is_deep_enough_too() {
     spec.connect(delay, join.port("a"));
     spec.connect(source, join.port("b"));
     spec.connect(join, sink);
-    let plan = Planner::new(&check(&spec), &Profile::shipped("cpu").unwrap()).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &Profile::shipped("cpu").unwrap(), &RunOptions::new()).unwrap();
     assert_eq!(depth_of(&plan, "join0.b"), 11);
     assert!(machine(&spec, &plan, &mut Random::new(3), 400, 0).run().is_empty());
 }
@@ -456,7 +456,7 @@ fn inputs_that_tick_to_different_clocks_are_not_in_one_tick() {
     spec.connect(fast, join.port("a"));
     spec.connect(slow, join.port("b"));
     spec.connect(join, sink);
-    let plan = Planner::new(&check(&spec), &Profile::shipped("cpu").unwrap()).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &Profile::shipped("cpu").unwrap(), &RunOptions::new()).unwrap();
     assert!(depth_of(&plan, "join0.b") > 0);
     assert_ne!(plan.handler("src1").unwrap().lane, plan.handler("join0").unwrap().lane);
 }
@@ -473,7 +473,7 @@ fn a_depth_that_is_too_small_for_its_diamond_is_refused_with_the_numbers() {
     spec.connect(source, join.port("b")).policy(Policy::Lossless).depth(4);
     spec.connect(join, sink);
     let profile = Profile::shipped("cpu").unwrap();
-    let error = Planner::new(&check(&spec), &profile).decide().unwrap_err();
+    let error = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap_err();
     assert_eq!(error, NoPlan::Depth { link: "src0.video -> join0.b".to_owned(), given: 4, needed: 6, held: 5 });
 }
 
@@ -489,14 +489,14 @@ fn branches_that_share_no_cycle_are_not_made_deep() {
     spec.connect(delay, join.port("a"));
     spec.connect(two, join.port("b"));
     spec.connect(join, sink);
-    let plan = Planner::new(&check(&spec), &Profile::shipped("cpu").unwrap()).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &Profile::shipped("cpu").unwrap(), &RunOptions::new()).unwrap();
     assert!(depth_of(&plan, "join0.b") <= 3);
 }
 
 #[test]
 fn memory_for_a_diamond_too_deep_is_refused_with_the_numbers() {
     let spec = support::diamond(HandlerSpec::new("src").set("size", "7680x4320"), 1000);
-    let error = Planner::new(&check(&spec), &Profile::shipped("cpu").unwrap()).decide().unwrap_err();
+    let error = Plan::decide(&check(&spec), &Profile::shipped("cpu").unwrap(), &RunOptions::new()).unwrap_err();
     match error {
         NoPlan::Memory { needed, available, most, .. } => {
             assert!(needed > 1000 * 7680 * 4320 * 4 && available == 8_000_000_000 && most <= needed);

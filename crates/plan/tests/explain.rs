@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use crate::support::{Random, chain, check, delayed, random_profile};
-use vramp_plan::{Conflict, GraphSpec, HandlerId, HandlerSpec, NoPlan, Planner, Profile, Space};
+use vramp_plan::{Conflict, GraphSpec, HandlerId, HandlerSpec, NoPlan, Plan, Profile, RunOptions, Space};
 
 fn profile() -> Profile {
     Profile::shipped("discrete").expect("it ships")
 }
 
 fn strict(spec: &GraphSpec) -> Result<(), Conflict> {
-    match Planner::new(&check(spec), &profile()).strict(true).decide() {
+    match Plan::decide(&check(spec), &profile(), &RunOptions::new().strict(true)) {
         Ok(plan) => {
             assert!(plan.ramps.iter().all(|r| r.explicit));
             Ok(())
@@ -45,7 +45,7 @@ fn the_edit_that_strict_suggests_really_helps() {
 #[test]
 fn strict_takes_the_cheapest_plan_that_needs_no_transfer() {
     let spec = chain(&["src", "point", "sink-gpu"]);
-    let plan = Planner::new(&check(&spec), &profile()).strict(true).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().strict(true)).unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Gpu));
 }
 
@@ -93,17 +93,18 @@ fn a_strict_conflict_has_no_port_too_many() {
 #[test]
 fn a_pin_that_cannot_hold_says_what_the_handler_offers() {
     let spec = chain(&["src", "point-cpu", "sink"]);
-    let error = Planner::new(&check(&spec), &profile()).place("point-cpu0", Space::Gpu).decide().unwrap_err();
+    let error =
+        Plan::decide(&check(&spec), &profile(), &RunOptions::new().place("point-cpu0", Space::Gpu)).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("point-cpu0 offers cpu") && text.contains("--place pins it to the gpu"), "{text}");
-    let error = Planner::new(&check(&spec), &profile()).place("point-cpu", Space::Gpu).decide().unwrap_err();
+    let error = Plan::decide(&check(&spec), &profile(), &RunOptions::new().place("point-cpu", Space::Gpu)).unwrap_err();
     assert_eq!(error.to_string(), "--place point-cpu: no handler has this name\nway out: did you mean `point-cpu0`?");
 }
 
 #[test]
 fn cpu_only_refuses_device_handlers_and_transfers_by_name() {
     for kinds in [&["src", "point-gpu", "sink"][..], &["src", "upload", "sink"]] {
-        let error = Planner::new(&check(&chain(kinds)), &profile()).only(Space::Cpu).decide().unwrap_err();
+        let error = Plan::decide(&check(&chain(kinds)), &profile(), &RunOptions::new().only(Space::Cpu)).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("--cpu keeps it on the cpu") && text.contains("way out"), "{text}");
     }
@@ -113,16 +114,16 @@ fn cpu_only_refuses_device_handlers_and_transfers_by_name() {
 fn gpu_without_a_device_is_refused_and_device_handlers_are_too() {
     let cpu = Profile::shipped("cpu").unwrap();
     let spec = chain(&["src", "point-gpu", "sink"]);
-    let error = Planner::new(&check(&spec), &cpu).only(Space::Gpu).decide().unwrap_err();
+    let error = Plan::decide(&check(&spec), &cpu, &RunOptions::new().only(Space::Gpu)).unwrap_err();
     assert_eq!(error, NoPlan::NoDevice { profile: "shipped:cpu".to_owned() });
-    let error = Planner::new(&check(&spec), &cpu).decide().unwrap_err().to_string();
+    let error = Plan::decide(&check(&spec), &cpu, &RunOptions::new()).unwrap_err().to_string();
     assert!(error.contains("point-gpu0 offers gpu, but profile shipped:cpu has no device"), "{error}");
 }
 
 #[test]
 fn gpu_puts_everything_there_that_can_be_there_and_leaves_the_rest() {
     let spec = chain(&["src-cpu", "point", "pass", "sink-cpu"]);
-    let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
     let on_gpu: Vec<_> = plan.handlers.iter().filter(|h| h.space == Space::Gpu).map(|h| h.name.as_str()).collect();
     assert_eq!(on_gpu, ["point0", "pass0"]);
 }
@@ -137,7 +138,7 @@ fn frames_of_different_sizes_that_must_be_equal_name_all_three_ports_and_the_res
     spec.connect(one, mix.port("a"));
     spec.connect(two, mix.port("b"));
     spec.connect(mix, sink);
-    let error = Planner::new(&check(&spec), &profile()).decide().unwrap_err();
+    let error = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap_err();
     let NoPlan::Conflict(conflict) = error else { panic!("{error}") };
     let ports: Vec<_> = conflict.claims.iter().map(|c| c.port.as_str()).collect();
     assert_eq!(ports, ["src0.video", "src1.video", "mix0.b"]);
@@ -153,11 +154,12 @@ fn frames_beyond_a_binding_stay_on_the_cpu_with_a_warning_or_are_refused_with_th
     spec.connect(source, point);
     spec.connect(point, sink);
     let profile = profile();
-    let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));
     let needed = 8192 * 8192 * 4;
     assert!(plan.warnings.iter().any(|w| w.contains(&needed.to_string()) && w.contains("134217728")));
-    let error = Planner::new(&check(&spec), &profile).place("point0", Space::Gpu).decide().unwrap_err().to_string();
+    let error =
+        Plan::decide(&check(&spec), &profile, &RunOptions::new().place("point0", Space::Gpu)).unwrap_err().to_string();
     assert!(error.contains(&needed.to_string()) && error.contains("134217728"), "{error}");
 }
 
@@ -167,14 +169,14 @@ fn costs_beyond_counting_are_refused() {
     let source = spec.add(HandlerSpec::new("src").set("size", "8192x8192").set("work", 1e9));
     let sink = spec.add(HandlerSpec::new("sink"));
     spec.connect(source, sink);
-    let error = Planner::new(&check(&spec), &profile()).decide().unwrap_err();
+    let error = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap_err();
     assert!(matches!(error, NoPlan::Cost { ref handler, .. } if handler == "src0"), "{error}");
 }
 
 #[test]
 fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
     let spec = chain(&["src-gpu", "point-gpu", "point-cpu", "point-gpu", "sink-gpu"]);
-    let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap();
     assert_eq!(plan.ramps.len(), 2);
     for warning in &plan.warnings {
         for part in [
@@ -190,7 +192,7 @@ fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
         }
     }
     let spec = chain(&["src-gpu", "point", "point-gpu", "sink-gpu"]);
-    let plan = Planner::new(&check(&spec), &profile()).place("point0", Space::Cpu).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().place("point0", Space::Cpu)).unwrap();
     assert!(plan.warnings[0].contains("dropping --place point0=cpu would save"), "{:?}", plan.warnings);
 }
 
@@ -198,8 +200,8 @@ fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
 fn what_a_warning_says_is_saved_is_what_planning_again_saves() {
     let spec = chain(&["src-gpu", "point", "point-gpu", "sink-gpu"]);
     let (graph, profile) = (check(&spec), profile());
-    let pinned = Planner::new(&graph, &profile).place("point0", Space::Cpu).decide().unwrap();
-    let free = Planner::new(&graph, &profile).decide().unwrap();
+    let pinned = Plan::decide(&graph, &profile, &RunOptions::new().place("point0", Space::Cpu)).unwrap();
+    let free = Plan::decide(&graph, &profile, &RunOptions::new()).unwrap();
     let saved = format!("would save {:.2} ms", (pinned.cost_ns - free.cost_ns) as f64 / 1e6);
     assert!(pinned.warnings[0].contains(&saved), "{saved} is not in {:?}", pinned.warnings);
 }
@@ -217,7 +219,7 @@ fn the_same_graph_gives_the_same_plan_however_it_was_put_together() {
                 spec.connect(HandlerId(from), to);
             }
             let profile = random_profile(&mut Random::new(seed));
-            Planner::new(&check(&spec), &profile).decide().unwrap().to_json()
+            Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap().to_json()
         };
         let mut order = Random::new(seed + 1000);
         let first = make(&mut order);
@@ -230,19 +232,20 @@ fn the_same_graph_gives_the_same_plan_however_it_was_put_together() {
 #[test]
 fn a_pace_the_plan_cannot_keep_is_a_warning() {
     let spec = chain(&["src", "point", "sink"]);
-    let plan = Planner::new(&check(&spec), &profile()).pace("1000000000".parse().unwrap()).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().pace("1000000000".parse().unwrap())).unwrap();
     assert!(plan.warnings.iter().any(|w| w.contains("1000000000 fps leave 0.00 ms")));
 }
 
 #[test]
 fn cpu_means_no_device_even_with_a_pin_and_a_transfer_cannot_be_pinned_to_the_host() {
     let spec = chain(&["src", "point", "sink"]);
-    let error = Planner::new(&check(&spec), &profile()).only(Space::Cpu).place("point0", Space::Gpu).decide();
+    let error =
+        Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Cpu).place("point0", Space::Gpu));
     assert!(matches!(error, Err(NoPlan::Nowhere { ref handler, .. }) if handler == "point0"), "{error:?}");
     let spec = chain(&["src", "upload", "sink"]);
-    let error = Planner::new(&check(&spec), &profile()).place("upload0", Space::Cpu).decide();
+    let error = Plan::decide(&check(&spec), &profile(), &RunOptions::new().place("upload0", Space::Cpu));
     assert!(matches!(error, Err(NoPlan::Nowhere { ref handler, .. }) if handler == "upload0"), "{error:?}");
-    assert!(Planner::new(&check(&spec), &profile()).place("upload0", Space::Gpu).decide().is_ok());
+    assert!(Plan::decide(&check(&spec), &profile(), &RunOptions::new().place("upload0", Space::Gpu)).is_ok());
 }
 
 #[test]
@@ -257,7 +260,7 @@ fn a_profile_with_absurd_figures_is_refused_and_never_wraps() {
         assert_ne!(doctored, text);
         let absurd = Profile::read("absurd", &doctored).unwrap();
         for only in Space::RANKED {
-            let result = Planner::new(&check(&spec), &absurd).only(only).decide();
+            let result = Plan::decide(&check(&spec), &absurd, &RunOptions::new().only(only));
             assert!(matches!(result, Err(NoPlan::Cost { .. })), "{result:?}");
         }
     }
@@ -265,15 +268,15 @@ fn a_profile_with_absurd_figures_is_refused_and_never_wraps() {
     let slow = text.replace("pixel = { value = 100000", "pixel = { value = 1e-300");
     assert_ne!(slow, text);
     let slow = Profile::read("slow", &slow).unwrap();
-    assert!(Planner::new(&check(&chain(&["src-cpu", "point-cpu", "sink-cpu"])), &slow).decide().is_ok());
+    assert!(Plan::decide(&check(&chain(&["src-cpu", "point-cpu", "sink-cpu"])), &slow, &RunOptions::new()).is_ok());
 }
 
 #[test]
 fn an_order_that_causes_transfers_is_named_with_what_dropping_it_saves() {
     let spec = chain(&["src-cpu", "point", "point", "sink-cpu"]);
     let (graph, profile) = (check(&spec), profile());
-    let ordered = Planner::new(&graph, &profile).only(Space::Gpu).decide().unwrap();
-    let free = Planner::new(&graph, &profile).decide().unwrap();
+    let ordered = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Gpu)).unwrap();
+    let free = Plan::decide(&graph, &profile, &RunOptions::new()).unwrap();
     assert_eq!((ordered.ramps.len(), free.ramps.len()), (2, 0));
     let saved = format!("dropping --gpu would save {:.2} ms", (ordered.cost_ns - free.cost_ns) as f64 / 1e6);
     assert!(ordered.warnings.iter().any(|w| w.contains(&saved)), "{saved} is not in {:?}", ordered.warnings);
@@ -282,7 +285,7 @@ fn an_order_that_causes_transfers_is_named_with_what_dropping_it_saves() {
 #[test]
 fn neighbours_that_share_the_blame_are_named_together() {
     let spec = chain(&["src-gpu", "point-cpu", "point-cpu", "sink-gpu"]);
-    let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap();
     let both = "a gpu version of point-cpu0 and a gpu version of point-cpu1 would save";
     assert!(plan.warnings.iter().any(|w| w.contains(both)), "{:?}", plan.warnings);
 }
@@ -298,7 +301,7 @@ fn data_beside_frames_needs_no_transfer_and_no_segment() {
     spec.connect(detect.port("found"), outline.port("found"));
     spec.connect(detect, outline);
     spec.connect(outline, sink);
-    let plan = Planner::new(&check(&spec), &profile()).only(Space::Gpu).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
     assert_eq!((plan.ramps.len(), plan.segments), (0, 1));
     assert_eq!(plan.input("outline0", "found").unwrap().space, Space::Cpu);
 }
@@ -307,14 +310,14 @@ fn data_beside_frames_needs_no_transfer_and_no_segment() {
 fn a_pin_under_an_order_is_not_promised_to_save_what_the_order_would_take_back() {
     let spec = chain(&["src-cpu", "point", "sink-cpu"]);
     let (graph, profile) = (check(&spec), profile());
-    let both = Planner::new(&graph, &profile).only(Space::Gpu).place("point0", Space::Gpu);
-    let warnings = both.decide().unwrap().warnings;
+    let both = RunOptions::new().only(Space::Gpu).place("point0", Space::Gpu);
+    let warnings = Plan::decide(&graph, &profile, &both).unwrap().warnings;
     assert!(warnings.iter().all(|w| !w.contains("dropping --place")), "{warnings:?}");
 }
 
 #[test]
 fn alternatives_that_have_no_plan_have_no_price() {
     let spec = delayed(HandlerSpec::new("src").set("size", "3840x2160"), 200);
-    let plan = Planner::new(&check(&spec), &profile()).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap();
     assert!(plan.alternatives.cpu_ns.is_some() && plan.alternatives.gpu_ns.is_none());
 }

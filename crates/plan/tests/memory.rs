@@ -1,7 +1,7 @@
 //! What the pools need: every frame that waits or is held is counted once, in the space where it is.
 
 use crate::support::{chain, check, delayed, diamond};
-use vramp_plan::{GraphSpec, HandlerSpec, Memory, NoPlan, Planner, Policy, Profile, Space};
+use vramp_plan::{GraphSpec, HandlerSpec, Memory, NoPlan, Plan, Policy, Profile, RunOptions, Space};
 
 /// Bytes of the test sources' frame.
 const FRAME: u64 = 64 * 48 * 4;
@@ -11,7 +11,7 @@ const IN_FLIGHT: u64 = 2;
 
 fn memory(spec: &GraphSpec, only: Space) -> Memory {
     let profile = Profile::shipped("discrete").expect("it ships");
-    Planner::new(&check(spec), &profile).only(only).decide().unwrap_or_else(|e| panic!("{e}")).memory
+    Plan::decide(&check(spec), &profile, &RunOptions::new().only(only)).unwrap_or_else(|e| panic!("{e}")).memory
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn pointwise_kernels_on_the_host_write_over_what_they_read() {
     let plain = memory(&chain(&["src", "sink"]), Space::Cpu).cpu_bytes;
     let profile = Profile::shipped("discrete").expect("it ships");
     let graph = check(&chain(&["src", "point", "point", "sink"]));
-    let unfused = Planner::new(&graph, &profile).only(Space::Cpu).fusion(false).decide().unwrap();
+    let unfused = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Cpu).fusion(false)).unwrap();
     assert_eq!(unfused.memory.cpu_bytes, plain);
 }
 
@@ -48,14 +48,15 @@ fn the_hosts_frames_are_listed_by_size_and_are_all_there_are() {
 fn a_budget_replaces_the_figure_of_the_profile_and_a_tight_one_says_that_frames_wait() {
     let profile = Profile::shipped("discrete").expect("it ships");
     let graph = check(&chain(&["src", "point", "opaque", "sink"]));
-    let planner = |bytes: u64| Planner::new(&graph, &profile).only(Space::Gpu).budget(Space::Gpu, bytes);
-    assert!(planner(4 * FRAME).decide().unwrap().warnings.is_empty());
-    let tight = planner(3 * FRAME).decide().unwrap();
+    let limited = |bytes: u64| RunOptions::new().only(Space::Gpu).memory_bytes(Space::Gpu, bytes);
+    let plan = |bytes: u64| Plan::decide(&graph, &profile, &limited(bytes));
+    assert!(plan(4 * FRAME).unwrap().warnings.is_empty());
+    let tight = plan(3 * FRAME).unwrap();
     let words = format!("needs {} bytes of gpu memory and the budget is {}: frames will wait", 4 * FRAME, 3 * FRAME);
     assert!(tight.warnings.iter().any(|warning| warning.contains(&words)), "{:?}", tight.warnings);
     assert_eq!(tight.memory.gpu_bytes, 4 * FRAME);
     // Two frames are there at once however long it waits.
-    let error = planner(FRAME).decide().unwrap_err();
+    let error = plan(FRAME).unwrap_err();
     assert!(
         error
             .to_string()
@@ -64,7 +65,7 @@ fn a_budget_replaces_the_figure_of_the_profile_and_a_tight_one_says_that_frames_
     );
     // Where the other side has room, that is better than waiting.
     let graph = check(&delayed(HandlerSpec::new("src").set("size", "3840x2160"), 9));
-    let free = Planner::new(&graph, &profile).budget(Space::Gpu, FRAME).decide().unwrap();
+    let free = Plan::decide(&graph, &profile, &RunOptions::new().memory_bytes(Space::Gpu, FRAME)).unwrap();
     assert!(free.handlers.iter().all(|handler| handler.space == Space::Cpu));
     assert!(free.warnings.iter().any(|warning| warning.ends_with("this one fits")), "{:?}", free.warnings);
 }
@@ -113,8 +114,8 @@ fn what_does_not_fit_one_binding_between_two_passes_stays_on_the_host() {
         spec.connect(filter, sink);
         check(&spec)
     };
-    assert!(Planner::new(&spec("opaque"), &profile).place("opaque0", Space::Gpu).decide().is_ok());
-    let error = Planner::new(&spec("stencil"), &profile).place("stencil0", Space::Gpu).decide().unwrap_err();
+    assert!(Plan::decide(&spec("opaque"), &profile, &RunOptions::new().place("opaque0", Space::Gpu)).is_ok());
+    let error = Plan::decide(&spec("stencil"), &profile, &RunOptions::new().place("stencil0", Space::Gpu)).unwrap_err();
     let kept = 16_384 * u64::from(height) * 8;
     let words = format!("the {kept} bytes between its two passes exceed the {most} of one binding");
     assert!(error.to_string().contains(&words), "{error}");
@@ -138,7 +139,7 @@ fn frames_that_a_delay_holds_are_counted_and_too_many_are_refused() {
         assert_eq!(gpu_bytes + cpu_bytes, if only == Space::Gpu { 100 + IN_FLIGHT } else { 101 } * FRAME);
     }
     let profile = Profile::shipped("discrete").unwrap();
-    let error = Planner::new(&check(&delayed(1000, "7680x4320")), &profile).decide().unwrap_err();
+    let error = Plan::decide(&check(&delayed(1000, "7680x4320")), &profile, &RunOptions::new()).unwrap_err();
     let NoPlan::Memory { space, needed, most, .. } = error else { panic!("{error}") };
     assert!(needed >= 1000 * 7680 * 4320 * 4 && most <= needed, "{space} {needed} {most}");
 }
@@ -215,7 +216,8 @@ fn consumers_nobody_waits_for_may_each_look_at_another_frame() {
 fn a_batch_never_needs_less_for_holding_more() {
     let profile = Profile::shipped("discrete").unwrap();
     let bytes = |kinds: &[&str], batch: u32| {
-        let plan = Planner::new(&check(&chain(kinds)), &profile).only(Space::Gpu).batch(batch).decide().unwrap();
+        let plan =
+            Plan::decide(&check(&chain(kinds)), &profile, &RunOptions::new().only(Space::Gpu).batch(batch)).unwrap();
         plan.memory.gpu_bytes + plan.memory.cpu_bytes
     };
     for batch in [1, 2, 16] {
@@ -228,8 +230,8 @@ fn a_batch_never_needs_less_for_holding_more() {
 fn what_does_not_fit_the_device_is_planned_on_the_host_with_a_warning() {
     let spec = delayed(HandlerSpec::new("src").set("size", "3840x2160"), 200);
     let profile = Profile::shipped("discrete").unwrap();
-    let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
+    let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));
     assert!(plan.warnings.iter().any(|w| w.contains("bytes of gpu memory and there are 6000000000: this one fits")));
-    assert!(Planner::new(&check(&spec), &profile).only(Space::Gpu).decide().is_err());
+    assert!(Plan::decide(&check(&spec), &profile, &RunOptions::new().only(Space::Gpu)).is_err());
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::support::{self, Random, check, random_profile};
-use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, Plan, Planner, Policy, Profile, Space};
+use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, Plan, Policy, Profile, RunOptions, Space};
 
 /// A random graph with fan-out, several inputs, format changes, fusible runs, transfers and rates.
 fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
@@ -128,15 +128,16 @@ fn compare(seed: u64) -> Option<usize> {
     let fusion = random.chance(85);
     let batch = if random.chance(10) { 4 } else { 1 };
     let strict = random.chance(10);
-    let mut planner = Planner::new(&graph, &profile).fusion(fusion).batch(batch).strict(strict);
+    let mut options = RunOptions::new().fusion(fusion).batch(batch).strict(strict);
+    let decide = |options: &RunOptions| Plan::decide(&graph, &profile, options);
     let mut free: Vec<String> = Vec::new();
-    let Ok(plan) = planner.decide() else {
+    let Ok(plan) = decide(&options) else {
         assert!(strict, "seed {seed}: only --strict leaves a random graph without a plan");
         return None;
     };
     for handler in &plan.handlers {
         let both =
-            support::ENTRIES.iter().any(|e| e.name == handler.kind && e.spaces.len() == 2 && e.transfer.is_none());
+            support::ENTRIES.iter().any(|e| e.name == handler.kind() && e.spaces.len() == 2 && e.transfer.is_none());
         if both {
             free.push(handler.name.clone());
         }
@@ -146,21 +147,21 @@ fn compare(seed: u64) -> Option<usize> {
     }
     if random.chance(25) && !free.is_empty() {
         let pinned = free.remove(random.below(free.len()));
-        let pinned_plan = planner.clone().place(pinned.as_str(), random.pick(&Space::RANKED));
-        if pinned_plan.decide().is_ok() {
-            planner = pinned_plan;
+        let with_pin = options.clone().place(pinned.as_str(), random.pick(&Space::RANKED));
+        if decide(&with_pin).is_ok() {
+            options = with_pin;
         }
     }
-    let auto = planner.decide().expect("it was planned a moment ago");
+    let auto = decide(&options).expect("it was planned a moment ago");
     let mut least = u64::MAX;
     let mut least_cpu: Option<BTreeSet<String>> = None;
     for choice in 0..1u32 << free.len() {
-        let mut pinned = planner.clone();
+        let mut pinned = options.clone();
         for (bit, name) in free.iter().enumerate() {
             let space = if choice >> bit & 1 == 1 { Space::Gpu } else { Space::Cpu };
             pinned = pinned.place(name.as_str(), space);
         }
-        let Ok(plan) = pinned.decide() else { continue };
+        let Ok(plan) = decide(&pinned) else { continue };
         if plan.cost_ns < least {
             least = plan.cost_ns;
             least_cpu = Some(cpu_side(&plan));
@@ -197,7 +198,7 @@ fn random_graphs_really_land_on_both_sides() {
         let mut random = Random::new(seed);
         let spec = random_graph(&mut random, 6);
         let profile: Profile = random_profile(&mut random);
-        let plan = Planner::new(&check(&spec), &profile).decide().unwrap();
+        let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
         let on_cpu = plan.handlers.iter().filter(|h| h.space == Space::Cpu).count();
         match on_cpu {
             0 => gpu += 1,

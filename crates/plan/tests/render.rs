@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vramp_plan::catalog::{Direction, Family};
+use vramp_plan::catalog::{Direction, Entry, Family, Settings};
 use vramp_plan::{
     Alternatives, Content, Format, FrameDesc, Group, Lane, Memory, Plan, PlannedHandler, PlannedLink, Policy, PortAt,
     Ramp, Size, Space,
@@ -16,16 +16,29 @@ use vramp_plan::{
 const FULL_HD: u64 = 8_294_400;
 
 fn handler(name: &str, space: Space, lane: usize, group: Option<usize>, cost_ns: u64) -> PlannedHandler {
-    let (kind, family) = match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "pattern" => ("pattern", Family::Source),
-        "y4m" => ("y4m", Family::Source),
-        "png" => ("png", Family::Sink),
-        "null" => ("null", Family::Sink),
-        "convert" => ("convert", Family::Convert),
-        "blur" => ("blur", Family::Filter),
-        _ => ("invert", Family::Filter),
+    static PATTERN: Entry = Entry { name: "pattern", ..Entry::SOURCE };
+    static Y4M: Entry = Entry { name: "y4m", ..Entry::SOURCE };
+    static PNG: Entry = Entry { name: "png", ..Entry::SINK };
+    static NULL: Entry = Entry { name: "null", ..Entry::SINK };
+    static CONVERT: Entry = Entry { name: "convert", family: Family::Convert, ..Entry::FILTER };
+    static BLUR: Entry = Entry { name: "blur", ..Entry::FILTER };
+    static INVERT: Entry = Entry { name: "invert", ..Entry::FILTER };
+    let entry = match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "pattern" => &PATTERN,
+        "y4m" => &Y4M,
+        "png" => &PNG,
+        "null" => &NULL,
+        "convert" => &CONVERT,
+        "blur" => &BLUR,
+        _ => &INVERT,
     };
-    PlannedHandler { name: name.to_owned(), kind, family, inserted: false, space, lane, group, cost_ns, small_bytes: 0 }
+    let (settings, lead) = (Settings::default(), 0);
+    let name = name.to_owned();
+    PlannedHandler { name, entry, settings, lead, inserted: false, space, lane, group, cost_ns, small_bytes: 0 }
+}
+
+fn lane(device: bool, handlers: Vec<usize>) -> Lane {
+    Lane { device, handlers, segments: Vec::new() }
 }
 
 fn at(handler: usize, port: &'static str) -> PortAt {
@@ -44,6 +57,7 @@ fn link(from: usize, to: usize, from_space: Space, space: Space, depth: u32, ram
         policy: Policy::Lossless,
         depth,
         ramp,
+        rings: Vec::new(),
     }
 }
 
@@ -70,7 +84,9 @@ fn linear() -> Plan {
             Group { space: Gpu, handlers: vec![0, 1], dispatches: 1, pass_ns: 5_000 },
             Group { space: Gpu, handlers: vec![2], dispatches: 2, pass_ns: 100_000 },
         ],
-        lanes: vec![Lane { device: true, handlers: vec![0, 1, 2] }, Lane { device: false, handlers: vec![3] }],
+        lanes: vec![lane(true, vec![0, 1, 2]), lane(false, vec![3])],
+        units: vec![],
+        rings: vec![],
         memory: Memory { gpu_bytes: 2 * FULL_HD, cpu_bytes: FULL_HD, ..Memory::default() },
         segments: 1,
         profile: "shipped:integrated".to_owned(),
@@ -124,11 +140,9 @@ fn diamond() -> Plan {
             Group { space: Gpu, handlers: vec![3], dispatches: 1, pass_ns: 0 },
             Group { space: Gpu, handlers: vec![4, 5], dispatches: 1, pass_ns: 0 },
         ],
-        lanes: vec![
-            Lane { device: false, handlers: vec![0] },
-            Lane { device: false, handlers: vec![1] },
-            Lane { device: true, handlers: vec![2, 3, 4, 5, 6] },
-        ],
+        lanes: vec![lane(false, vec![0]), lane(false, vec![1]), lane(true, vec![2, 3, 4, 5, 6])],
+        units: vec![],
+        rings: vec![],
         memory: Memory { gpu_bytes: 4 * FULL_HD, cpu_bytes: 3 * FULL_HD, ..Memory::default() },
         segments: 1,
         profile: "lab.toml".to_owned(),
@@ -155,7 +169,9 @@ fn long(n: usize) -> Plan {
         links: (0..n - 1).map(|i| link(i, i + 1, space(i), space(i + 1), 2, Some(i))).collect(),
         ramps: (0..n - 1).map(ramp).collect(),
         groups: (0..n).map(|i| Group { space: space(i), handlers: vec![i], dispatches: 1, pass_ns: 1 }).collect(),
-        lanes: (0..2).map(|l| Lane { device: l == 0, handlers: (0..n).filter(|i| i % 2 == l).collect() }).collect(),
+        lanes: (0..2).map(|l| lane(l == 0, (0..n).filter(|i| i % 2 == l).collect())).collect(),
+        units: vec![],
+        rings: vec![],
         memory: Memory::default(),
         segments: 5000,
         profile: "shipped:software".to_owned(),

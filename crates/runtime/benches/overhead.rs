@@ -17,9 +17,8 @@
 use std::time::{Duration, Instant};
 
 use vramp_plan::{Format, Policy, Rate, Size};
-use vramp_runtime::{
-    Bell, Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Lane, Node, Stepped, Workplace, link,
-};
+use vramp_runtime::internals::{Bell, Lane, Node, Workplace, link};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Stepped};
 
 const SIZE: Size = Size { width: 64, height: 64 };
 const IDENTITY_LIMIT_US: f64 = 0.12;

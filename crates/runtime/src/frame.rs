@@ -145,6 +145,11 @@ impl Frame {
         Frame { meta, payload: Payload::Device(buffer) }
     }
 
+    /// Its width and height.
+    pub fn size(&self) -> Size {
+        self.meta.size
+    }
+
     /// What is known of it.
     pub fn meta(&self) -> &Meta {
         &self.meta

@@ -9,8 +9,8 @@
 
 mod recovery;
 
+pub use recovery::Reopen;
 pub(crate) use recovery::{MakePlayer, Recovery};
-pub use recovery::{OnLoss, Reopen};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -189,7 +189,7 @@ impl Lane {
 
     /// Whether it is the device's, and goes on without it where need be.
     pub(crate) fn may_leave(&self) -> bool {
-        self.recovery.as_ref().is_some_and(|recovery| recovery.rule != OnLoss::Stop)
+        self.recovery.as_ref().is_some_and(|recovery| recovery.rule != vramp_plan::OnLoss::Stop)
     }
 
     /// What wakes it: ring it after asking it to stop.

@@ -16,6 +16,7 @@ mod blame;
 mod clock;
 mod device_time;
 mod devices;
+pub mod engine;
 mod failure;
 mod frame;
 mod group;
@@ -25,7 +26,6 @@ mod holding;
 mod host_memory;
 mod inputs;
 mod joined;
-mod kind;
 mod lane;
 mod link;
 mod milestones;
@@ -34,9 +34,9 @@ mod no_memory;
 mod node;
 mod pace;
 mod passed;
-mod pipeline;
 mod playing;
 mod pool;
+mod registry;
 #[cfg(not(target_arch = "wasm32"))]
 mod renewing;
 mod report;
@@ -48,35 +48,46 @@ mod trace;
 mod transfer;
 mod workplace;
 
-pub use bell::Bell;
-pub use clock::{Clock, Paced, Tick};
-pub use failure::{Failure, Member};
+pub use clock::Clock;
+pub use engine::{Outcome, PrepareError, RunError, Stopper, Watch};
+pub use failure::Failure;
 pub use frame::{Birth, EditError, Frame, Matrix, Meta, Yuv};
-pub use group::{Group, Ports, Side};
 pub use handler::{
     Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PartialFile, PixelHandler, PixelInfo,
     Trouble,
 };
-pub use heap::{CountingAllocator, Tally, counted, foreign, is_counted, share_heap_if_limited};
-pub use host_memory::HostMemory;
-pub use kind::{Kinds, Make, Setup, Worker};
-pub use lane::{Busy, Lane, OnLoss, Reopen, Stepped};
-pub use link::{Input, Observed, Output, link};
-pub use monitor::{Event, GoesOn, Histogram, NodeCounts, NodeStats, Progress};
+pub use heap::{CountingAllocator, foreign, share_heap_if_limited};
+pub use lane::Stepped;
+pub use monitor::{Event, Progress};
 pub use no_memory::NoMemory;
-pub use node::{Fired, Node, Replan};
-pub use pipeline::{
-    DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance, Outcome, Pipeline, PipelineBuilder, PrepareError,
-    RunError, Stopper, Watch,
-};
-pub use playing::Playing;
-pub use pool::{HeldFrame, HostPool, Owner, PoolError, PoolStats};
-pub use report::{
-    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse, MemoryUse, PerFrame, Recovered,
-    Report, Times,
-};
-pub use ring::{BEFORE_ALL, Counts, DropReason, Ring, Sent, Slot};
-pub use shortage::{Holder, OutOfMemory, Shortage};
-pub use trace::{Act, Span, Trace, TrackView};
-pub use transfer::{Download, Upload};
-pub use workplace::{Desk, Listener, Sending, Workplace};
+pub use pool::{HostPool, PoolError};
+pub use registry::{IntoWorker, Kind, Make, Registry, Setup, Worker};
+pub use report::Report;
+pub use trace::Trace;
+pub use workplace::Listener;
+
+/// What can be read of a run besides its [`Report`]: the parts of a report, glances while it runs, timelines.
+pub mod observe {
+    pub use crate::engine::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
+    pub use crate::monitor::{GoesOn, NodeCounts};
+    pub use crate::report::{
+        Counted, Dropped, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse, MemoryUse, PerFrame, Recovered,
+        Times,
+    };
+    pub use crate::ring::DropReason;
+    pub use crate::shortage::{Holder, OutOfMemory};
+    pub use crate::trace::{Act, Span, TrackView};
+}
+
+/// The parts of the engine, for this workspace's own tests and benchmarks. Anything here may change at any time.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::bell::Bell;
+    pub use crate::group::{Group, Ports, Side};
+    pub use crate::heap::{Tally, is_counted};
+    pub use crate::lane::Lane;
+    pub use crate::link::{Observed, link};
+    pub use crate::node::Node;
+    pub use crate::ring::{Ring, Sent, Slot};
+    pub use crate::workplace::Workplace;
+}

@@ -12,12 +12,12 @@ use std::time::Duration;
 use vramp_gpu::{Buffer, Device, HostBytes, Recording};
 use vramp_plan::Space;
 
+use crate::engine::Stopper;
 use crate::frame::{Frame, Meta};
 use crate::handler::DeviceError;
 use crate::heap::Tally;
 use crate::monitor::Event;
 use crate::passed::Passed;
-use crate::pipeline::Stopper;
 use crate::pool::{HostPool, Owner, PoolError};
 use crate::trace::{Act, Span, Track};
 

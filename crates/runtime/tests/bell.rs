@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vramp_runtime::Bell;
+use vramp_runtime::internals::Bell;
 
 #[test]
 fn a_ring_before_the_wait_ends_it() {

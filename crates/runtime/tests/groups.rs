@@ -6,9 +6,9 @@ use std::time::Duration;
 use vramp_kernels::head::{flip, noise};
 use vramp_kernels::pixel::{color, gray, markers, mix, table};
 use vramp_plan::{Policy, Rate, Size};
+use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Side, Workplace, link};
 use vramp_runtime::{
-    Bell, Call, Clock, Flow, FrameHandler, Given, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler,
-    PixelInfo, Ports, Side, Stepped, Workplace, link,
+    Call, Clock, Flow, FrameHandler, Given, HandlerError, HostPool, Part, PixelHandler, PixelInfo, Stepped,
 };
 
 const SIZE: Size = Size { width: 37, height: 21 };

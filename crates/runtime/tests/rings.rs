@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use vramp_plan::{Format, Policy, Size};
-use vramp_runtime::{Bell, DropReason, HostPool, Meta, Ring, Sent, Slot, link};
+use vramp_runtime::internals::{Bell, Ring, Sent, Slot, link};
+use vramp_runtime::observe::DropReason;
+use vramp_runtime::{HostPool, Meta};
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -265,8 +267,8 @@ fn a_pool_that_is_gone_leaves_its_frames_alone() {
 
 #[test]
 fn frames_cross_threads_without_loss_in_order() {
-    let (producer, consumer) = (vramp_runtime::Bell::new(), vramp_runtime::Bell::new());
-    let (output, input) = vramp_runtime::link(Policy::Lossless, 3, &producer, &consumer);
+    let (producer, consumer) = (vramp_runtime::internals::Bell::new(), vramp_runtime::internals::Bell::new());
+    let (output, input) = vramp_runtime::internals::link(Policy::Lossless, 3, &producer, &consumer);
     let pool = HostPool::new(1 << 20);
     let far = std::time::Duration::from_secs(60);
     let total = 20_000u64;
@@ -284,7 +286,7 @@ fn frames_cross_threads_without_loss_in_order() {
         (output, pool)
     });
     let mut next = 0u64;
-    while !input.look(vramp_runtime::Ring::is_over) {
+    while !input.look(vramp_runtime::internals::Ring::is_over) {
         match input.take() {
             Some(Slot::Frame { frame, .. }) => {
                 assert_eq!(frame.bytes()[..8], next.to_le_bytes());

@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::shape::Shape;
 
 /// Why something cannot be done with tensors.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum TensorError {
     /// Two shapes that an op cannot join.
     #[error("{op}: dimension mismatch: {one} and {two} are neither equal nor 1 along each axis")]
@@ -187,6 +187,8 @@ pub enum TensorError {
         problem: String,
     },
 }
+
+vramp_plan::debug_as_display!(TensorError);
 
 /// The axes that there are, in words.
 fn axes_of(shape: &Shape) -> String {

@@ -5,7 +5,7 @@
 //!
 //! Always: a name is one of the report's or `drops`; a limit is a number from 0 up.
 
-use vramp::runtime::PerFrame;
+use vramp::runtime::observe::PerFrame;
 
 /// Frames that links dropped, over the whole run.
 pub(crate) const DROPS: &str = "drops";

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use vramp::gpu::Backend;
 
 use super::DeviceWord;
-use super::wishes::{APIS, backend, device};
+use super::flags::{APIS, backend, device};
 
 /// Whether to measure, and what.
 #[derive(clap::Args)]

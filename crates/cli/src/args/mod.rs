@@ -7,14 +7,14 @@ mod bench;
 mod budget;
 mod bytes;
 mod calibrate;
+mod flags;
 mod memory;
-mod wishes;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use budget::{Budget, DROPS};
 pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use flags::{DeviceWord, Flags};
 pub(crate) use memory::MemoryBudget;
-pub(crate) use wishes::{DeviceWord, Wishes};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -280,7 +280,7 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) flags: Flags,
 }
 
 #[derive(clap::Args)]
@@ -307,7 +307,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) flags: Flags,
 }
 
 #[derive(clap::Args)]
@@ -325,7 +325,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) flags: Flags,
 }
 
 /// The printed forms of a plan.

@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use serde::Serialize;
 use vramp::handlers::files::FileUse;
-use vramp::plan::{Graph, GraphSpec, HandlerSpec, Plan, Space};
-use vramp::runtime::{Kinds, OnLoss, Report, RunError, Trace};
-use vramp::{FileProbe, SessionError, machine};
+use vramp::plan::{Graph, GraphSpec, HandlerSpec, OnLoss, Plan, RunOptions, Space};
+use vramp::runtime::{Registry, Report, RunError, Trace};
+use vramp::{Error, machine};
 
-use crate::args::{DemoArgs, Wishes};
+use crate::args::{DemoArgs, Flags};
 use crate::failure::{Failure, chainless};
 use crate::interrupt::Interrupts;
-use crate::run::{Live, Total, check_budget};
+use crate::run::{Live, Total, check_budget, whole_ms};
 use crate::trace::TraceFile;
-use crate::{devices, page, session};
+use crate::{devices, page, request};
 
 /// The sizes it runs at.
 const SIZES: [&str; 2] = ["640x480", LARGEST];
@@ -46,9 +46,8 @@ struct All<'a> {
     runs: &'a [Ran],
 }
 
-pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
-    let kinds = vramp::kinds();
     let mut files = FileUse::default().writes("--output", &args.output);
     if let Some(trace) = &args.trace {
         files = files.writes("--trace", trace);
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     files.check()?;
     let output = Output::find(&args.output)?;
-    let spaces = spaces(&args.wishes);
+    let spaces = spaces(&args.flags);
     say(args, "Five handlers: a moving ball, markers in the corners, a waveform, the frame rate, a sink.");
     let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         SIZES.iter().flat_map(|size| spaces.iter().map(move |space| (size, space))).try_for_each(|(size, space)| {
             let trace = file.as_ref().map(|_| Trace::default());
             traces.extend(trace.clone().map(|trace| (format!("{size} on the {space}"), trace)));
-            runs.extend(measure(args, &kinds, size, *space, trace.as_ref(), &interrupts)?);
+            runs.extend(measure(args, registry, size, *space, trace.as_ref(), &interrupts)?);
             Ok(())
         });
     // What was drawn until it failed is worth as much as the rest.
@@ -77,25 +76,25 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     if runs.is_empty() {
         return Err(Failure::NoPlan(anyhow!("no device could be opened; {}", devices::what_to_install())));
     }
-    picture(args, &kinds, &output, &runs, &interrupts)?;
-    let graph = graph(&kinds, LARGEST, HandlerSpec::new("null"), None)?;
-    let plan = session::on_this_machine(&args.wishes, &graph, &kinds)?.plan()?;
+    picture(args, registry, &output, &runs, &interrupts)?;
+    let graph = graph(registry, LARGEST, HandlerSpec::new("null"), None)?;
+    let plan = request::on_this_machine(&args.flags, &graph, registry)?.plan()?;
     page_of(args, &plan, &runs)?;
-    let broken = runs.iter().map(|ran| check_budget(&args.wishes, &ran.report));
+    let broken = runs.iter().map(|ran| check_budget(&args.flags, &ran.report));
     broken.collect()
 }
 
 /// Where it runs: both sides, as far as they are there and wanted.
-fn spaces(wishes: &Wishes) -> Vec<Space> {
-    if wishes.cpu {
+fn spaces(flags: &Flags) -> Vec<Space> {
+    if flags.cpu {
         return vec![Space::Cpu];
     }
-    if wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() {
+    if flags.gpu || flags.backend.is_some() || flags.device.is_some() {
         return vec![Space::Gpu];
     }
     let adapters = machine::known_adapters().unwrap_or_else(machine::list_adapters);
     if adapters.is_empty() {
-        if !wishes.quiet {
+        if !flags.quiet {
             page::words(&format!(
                 "This machine has no graphics adapter that answers, so that everything runs on the cpu.\nFor a gpu, {}.\n",
                 devices::what_to_install()
@@ -109,38 +108,43 @@ fn spaces(wishes: &Wishes) -> Vec<Space> {
 /// Runs it once at a size, on one side. None where the device that was to run it cannot be opened and nobody insists.
 fn measure(
     args: &DemoArgs,
-    kinds: &Kinds,
+    registry: &Registry,
     size: &'static str,
     space: Space,
     trace: Option<&Trace>,
     interrupts: &Interrupts,
 ) -> Result<Option<Ran>, Failure> {
-    let wishes = &args.wishes;
-    let graph = graph(kinds, size, HandlerSpec::new("null"), None)?;
-    let live = Live::new(wishes.quiet, Total::Time(args.seconds), false);
-    let mut session = session::on_this_machine(wishes, &graph, kinds)?.only(space).listener(live.listener());
-    // A row of the table is of one side: where the device is lost, there is no row.
-    session = session.on_loss(wishes.on_loss.unwrap_or(OnLoss::Stop));
+    let flags = &args.flags;
+    let graph = graph(registry, size, HandlerSpec::new("null"), None)?;
+    let live = Live::new(flags.quiet, Total::Time(args.seconds), false);
+    let options = RunOptions {
+        only: Some(space),
+        // A row of the table is of one side: if the device is lost, there is no row.
+        on_loss: flags.on_loss.unwrap_or(OnLoss::Stop),
+        longest_ms: Some(whole_ms(args.seconds)),
+        ..request::options(flags)?
+    };
+    let mut builder = request::on_this_machine(flags, &graph, registry)?.options(options).listener(live.listener());
     if let Some(trace) = trace {
-        session = session.trace(trace);
+        builder = builder.trace(trace);
     }
-    let prepared = match session.prepare() {
-        Err(SessionError::NoDevice(why)) if !wishes.gpu => {
-            if !wishes.quiet {
+    let mut pipeline = match builder.build() {
+        Err(Error::NoDevice(why)) if !flags.gpu => {
+            if !flags.quiet {
                 page::warning(&format!("{why}; the demo goes on without it"));
             }
             return Ok(None);
         }
         answer => answer?,
     };
-    let on = match &prepared.device {
+    let on = match pipeline.device() {
         None => "the cpu".to_owned(),
         Some(device) => format!("{} ({})", device.adapter().name, device.adapter().backend),
     };
     say(args, &format!("  {size:>9} on {on} ..."));
-    interrupts.stop_instead(prepared.pipeline.stopper());
+    interrupts.stop_instead(pipeline.stopper());
     live.begin();
-    let outcome = prepared.run(Some(args.seconds));
+    let outcome = pipeline.outcome();
     live.end();
     let report = finished(outcome?, interrupts)?;
     say(args, &format!("            {} frames, {:.0} fps", report.frames, report.fps));
@@ -150,7 +154,7 @@ fn measure(
 /// Writes the picture, on the side that was fastest at its size.
 fn picture(
     args: &DemoArgs,
-    kinds: &Kinds,
+    registry: &Registry,
     output: &Output,
     runs: &[Ran],
     interrupts: &Interrupts,
@@ -158,14 +162,15 @@ fn picture(
     let (space, fps) = fastest(runs);
     let frame = (fps as u64).clamp(1, PICTURED);
     let sink = HandlerSpec::new("png").set("path", output.pattern());
-    let graph = graph(kinds, LARGEST, sink, Some(frame))?;
+    let graph = graph(registry, LARGEST, sink, Some(frame))?;
     // It is no measurement: it need not keep a pace.
-    let wishes = Wishes { fps: None, ..args.wishes.clone() };
-    let session = session::on_this_machine(&wishes, &graph, kinds)?;
+    let flags = Flags { fps: None, ..args.flags.clone() };
+    let options = request::options(&flags)?.only(space);
+    let builder = request::on_this_machine(&flags, &graph, registry)?.options(options);
     let written = (|| {
-        let prepared = session.only(space).prepare()?;
-        interrupts.stop_instead(prepared.pipeline.stopper());
-        finished(prepared.run(None)?, interrupts)?;
+        let mut pipeline = builder.build()?;
+        interrupts.stop_instead(pipeline.stopper());
+        finished(pipeline.outcome()?, interrupts)?;
         output.keep(frame)
     })();
     output.clean(frame);
@@ -190,7 +195,7 @@ fn finished(outcome: vramp::runtime::Outcome, interrupts: &Interrupts) -> Result
 }
 
 /// The demo with a sink; with a last frame, it ends there.
-fn graph(kinds: &Kinds, size: &str, sink: HandlerSpec, last_frame: Option<u64>) -> Result<Graph, Failure> {
+fn graph(registry: &Registry, size: &str, sink: HandlerSpec, last_frame: Option<u64>) -> Result<Graph, Failure> {
     let mut spec = GraphSpec::new();
     let mut source = HandlerSpec::new("pattern").set("kind", "ball").set("size", size);
     if let Some(frame) = last_frame {
@@ -203,7 +208,7 @@ fn graph(kinds: &Kinds, size: &str, sink: HandlerSpec, last_frame: Option<u64>) 
         spec.connect(last, next);
         last = next;
     }
-    Graph::check(&spec, kinds.catalog(), &FileProbe).map_err(|error| Failure::Failed(error.into()))
+    registry.check(&spec).map_err(|error| Failure::Failed(error.into()))
 }
 
 /// What it ends with.
@@ -236,7 +241,7 @@ fn verdict(plan: &Plan, runs: &[Ran]) -> String {
 }
 
 fn say(args: &DemoArgs, words: &str) {
-    if !args.wishes.quiet {
+    if !args.flags.quiet {
         page::words(words);
     }
 }

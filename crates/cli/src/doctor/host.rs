@@ -60,11 +60,11 @@ pub(super) fn ffmpeg(fixes: &Fixes) -> Check {
     if missing.is_empty() {
         return Check::ok("ffmpeg", "ffmpeg and ffprobe are there");
     }
-    let kinds = vramp::kinds();
-    let wanting: Vec<&str> = kinds
+    let registry = vramp::registry();
+    let wanting: Vec<&str> = registry
         .catalog()
         .entries()
-        .filter(|entry| ["video", "camera"].contains(&entry.name) && kinds.maker(entry).is_some())
+        .filter(|entry| ["video", "camera"].contains(&entry.name) && registry.maker(entry).is_some())
         .map(|entry| entry.name)
         .collect();
     let missing = if let [one] = missing[..] { format!("no {one}") } else { "neither ffmpeg nor ffprobe".to_owned() };

@@ -38,10 +38,10 @@ pub(super) fn checks(has_adapters: bool) -> Vec<Check> {
 }
 
 fn tried(device: Option<&Device>) -> Result<Verified, String> {
-    let kinds = vramp::kinds();
-    let spec = vramp::read(PIPELINE, kinds.catalog()).map_err(|mistakes| mistakes.render(false))?;
+    let registry = vramp::registry();
+    let spec = vramp::read(PIPELINE, registry.catalog()).map_err(|mistakes| mistakes.render(false))?;
     let options = Options { frames: 2, device: device.cloned(), ..Options::default() };
-    verify(&spec, &kinds, &options).map_err(|error| error.to_string())
+    verify(&spec, &registry, &options).map_err(|error| error.to_string())
 }
 
 /// What came of the comparisons of one kind.

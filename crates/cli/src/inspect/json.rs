@@ -5,12 +5,12 @@
 
 use serde::Serialize;
 use vramp::plan::catalog::Entry;
-use vramp::runtime::Kinds;
+use vramp::runtime::Registry;
 
 use super::facts::{self, Shown};
 
-pub(super) fn line(entries: &[&Entry], kinds: &Kinds) -> String {
-    let handlers: Vec<Handler> = entries.iter().map(|e| Handler::of(e, kinds)).collect();
+pub(super) fn line(entries: &[&Entry], registry: &Registry) -> String {
+    let handlers: Vec<Handler> = entries.iter().map(|e| Handler::of(e, registry)).collect();
     serde_json::to_string(&All { handlers }).expect("strings and truth values can be written as JSON")
 }
 
@@ -80,7 +80,7 @@ impl From<Shown> for Setting {
 }
 
 impl Handler {
-    fn of(entry: &Entry, kinds: &Kinds) -> Handler {
+    fn of(entry: &Entry, registry: &Registry) -> Handler {
         let inputs = entry.inputs.iter().map(|port| Input {
             name: port.name,
             kind: facts::port_type(&port.media),
@@ -96,7 +96,7 @@ impl Handler {
         Handler {
             name: entry.name,
             family: entry.family.name(),
-            status: facts::status(entry, kinds),
+            status: facts::status(entry, registry),
             about: entry.about,
             example: entry.example,
             spaces: facts::spaces(entry),

@@ -9,13 +9,13 @@ mod text;
 
 use anyhow::anyhow;
 use vramp::plan::catalog::Entry;
+use vramp::runtime::Registry;
 
 use crate::failure::Failure;
 use crate::page;
 
-pub(crate) fn run(handler: Option<&str>, json: bool) -> Result<(), Failure> {
-    let kinds = vramp::kinds();
-    let catalog = kinds.catalog();
+pub(crate) fn run(handler: Option<&str>, json: bool, registry: &Registry) -> Result<(), Failure> {
+    let catalog = registry.catalog();
     let entries: Vec<&'static Entry> = match handler {
         None => catalog.entries().collect(),
         Some(name) => catalog.named(name).collect(),
@@ -29,9 +29,9 @@ pub(crate) fn run(handler: Option<&str>, json: bool) -> Result<(), Failure> {
     }
     let colour = page::colour_on_stdout();
     let mut shown = match (json, handler) {
-        (true, _) => json::line(&entries, &kinds),
-        (false, None) => text::table(&entries, &kinds, colour),
-        (false, Some(_)) => entries.iter().map(|e| text::detail(e, &kinds, colour)).collect::<Vec<_>>().join("\n"),
+        (true, _) => json::line(&entries, registry),
+        (false, None) => text::table(&entries, registry, colour),
+        (false, Some(_)) => entries.iter().map(|e| text::detail(e, registry, colour)).collect::<Vec<_>>().join("\n"),
     };
     if !shown.ends_with('\n') {
         shown.push('\n');

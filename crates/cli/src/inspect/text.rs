@@ -8,12 +8,12 @@
 use std::fmt::Write as _;
 
 use vramp::plan::catalog::{Entry, Family};
-use vramp::runtime::Kinds;
+use vramp::runtime::Registry;
 
 use super::facts::{self, Shown};
 
 /// One line for each handler, by family.
-pub(super) fn table(entries: &[&Entry], kinds: &Kinds, colour: bool) -> String {
+pub(super) fn table(entries: &[&Entry], registry: &Registry, colour: bool) -> String {
     let rows: Vec<(Family, [String; 5])> = entries
         .iter()
         .map(|e| {
@@ -21,7 +21,7 @@ pub(super) fn table(entries: &[&Entry], kinds: &Kinds, colour: bool) -> String {
                 e.name.to_owned(),
                 facts::spaces(e).join(" "),
                 facts::kernels(e).join("/"),
-                facts::status(e, kinds).to_owned(),
+                facts::status(e, registry).to_owned(),
                 e.about.to_owned(),
             ];
             (e.family, cells)
@@ -40,7 +40,7 @@ pub(super) fn table(entries: &[&Entry], kinds: &Kinds, colour: bool) -> String {
         }
         out.push('\n');
     }
-    if entries.iter().any(|e| facts::status(e, kinds) == "plan only") {
+    if entries.iter().any(|e| facts::status(e, registry) == "plan only") {
         out.push_str("plan only: can be planned, but has no implementation yet\n");
     }
     out.push_str("vramp inspect HANDLER shows one of them with its ports and settings\n");
@@ -48,10 +48,10 @@ pub(super) fn table(entries: &[&Entry], kinds: &Kinds, colour: bool) -> String {
 }
 
 /// All about one handler.
-pub(super) fn detail(entry: &Entry, kinds: &Kinds, colour: bool) -> String {
+pub(super) fn detail(entry: &Entry, registry: &Registry, colour: bool) -> String {
     let mut out = String::new();
     let head = bold(entry.name, colour);
-    let _ = writeln!(out, "{head} ({}, {}): {}\n", entry.family.name(), facts::status(entry, kinds), entry.about);
+    let _ = writeln!(out, "{head} ({}, {}): {}\n", entry.family.name(), facts::status(entry, registry), entry.about);
     let mut fact = |label: &str, value: &str| {
         let _ = writeln!(out, "  {label:9}{value}");
     };

@@ -6,9 +6,10 @@
 //! Always: steady state is judged where there is one; a run without one is judged as a whole, and that is said; a run
 //! without a single frame keeps no budget.
 
-use vramp::runtime::{Counted, PerFrame, Report};
+use vramp::runtime::Report;
+use vramp::runtime::observe::{Counted, PerFrame};
 
-use crate::args::{DROPS, Wishes};
+use crate::args::{DROPS, Flags};
 use crate::failure::Failure;
 use crate::page;
 
@@ -16,8 +17,8 @@ use crate::page;
 const ROUNDING: f64 = 1e-9;
 
 /// Compares a report with every budget that was given.
-pub(crate) fn check(wishes: &Wishes, report: &Report) -> Result<(), Failure> {
-    let limits: Vec<(&'static str, f64)> = wishes.budget.iter().flat_map(|budget| budget.limits.clone()).collect();
+pub(crate) fn check(flags: &Flags, report: &Report) -> Result<(), Failure> {
+    let limits: Vec<(&'static str, f64)> = flags.budget.iter().flat_map(|budget| budget.limits.clone()).collect();
     if limits.is_empty() {
         return Ok(());
     }
@@ -27,7 +28,7 @@ pub(crate) fn check(wishes: &Wishes, report: &Report) -> Result<(), Failure> {
         ]));
     }
     let steady = report.steady.frames > 0;
-    if !steady && !wishes.quiet {
+    if !steady && !flags.quiet {
         page::warning(&format!(
             "{} frames are too few for a steady state: the budget is judged over the whole run, its start included",
             report.frames

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vramp::plan::catalog::Family;
 use vramp::plan::{Graph, OnError};
-use vramp::runtime::{Event, GoesOn, Listener, Progress};
+use vramp::runtime::observe::GoesOn;
+use vramp::runtime::{Event, Listener, Progress};
 
 use super::held::Held;
 use super::words::counted;
@@ -216,9 +217,7 @@ mod tests {
     use super::*;
 
     fn total(text: &str, frames: Option<u64>) -> Total {
-        let catalog = vramp::catalog();
-        let spec = vramp::read(text, &catalog).unwrap();
-        Total::of(&Graph::check(&spec, &catalog, &vramp::FileProbe).unwrap(), frames, None)
+        Total::of(&vramp::Pipeline::parse(text).check().unwrap(), frames, None)
     }
 
     #[test]

@@ -24,48 +24,48 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::Serialize;
-use vramp::Prepared;
+use vramp::Pipeline;
 use vramp::handlers::files::FileUse;
-use vramp::plan::Graph;
-use vramp::runtime::{KeptPartial, Kinds, Listener, Outcome, RunError, Trace};
+use vramp::plan::{Graph, RunOptions};
+use vramp::runtime::observe::KeptPartial;
+use vramp::runtime::{Listener, Outcome, Registry, RunError, Trace};
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, chainless};
 use crate::input::Written;
 use crate::interrupt::Interrupts;
 use crate::trace::TraceFile;
-use crate::{page, plan, session};
+use crate::{page, plan, request};
 
 use words::{leaks, memory_used, plan_line, summary};
 
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
-    let kinds = vramp::kinds();
-    let written = if args.wishes.verify {
-        Written::read(&args.pipeline, kinds.catalog())?
+    let written = if args.flags.verify {
+        Written::read(&args.pipeline, registry)?
     } else {
-        Written::read_to_run(&args.pipeline, kinds.catalog(), |graph, files| own_files(args, graph, files))?
+        Written::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?
     };
-    play(args, &written, &kinds, &interrupts).map_err(|why| written.place(why))
+    play(args, &written, registry, &interrupts).map_err(|why| written.place(why))
 }
 
-fn play(args: &RunArgs, written: &Written, kinds: &Kinds, interrupts: &Interrupts) -> Result<(), Failure> {
+fn play(args: &RunArgs, written: &Written, registry: &Registry, interrupts: &Interrupts) -> Result<(), Failure> {
     let Written { spec, graph, .. } = written;
-    let wishes = &args.wishes;
+    let flags = &args.flags;
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
-    if wishes.verify {
+    if flags.verify {
         if args.trace.is_some() {
             return Err(Failure::Wrong(anyhow!("--trace: --verify compares instead of running; drop one of the two")));
         }
-        return verify::run(args, spec, graph, kinds);
+        return verify::run(args, spec, graph, registry);
     }
     streams.refuse_drawing_elsewhere()?;
-    let live = Live::new(wishes.quiet, Total::of(graph, args.frames, args.seconds), streams.draws());
-    let Ready { prepared, timeline } = Ready::make(args, graph, kinds, live.listener())?;
-    interrupts.stop_instead(prepared.pipeline.stopper());
+    let live = Live::new(flags.quiet, Total::of(graph, args.frames, args.seconds), streams.draws());
+    let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, live.listener())?;
+    interrupts.stop_instead(pipeline.stopper());
     live.begin();
-    let outcome = prepared.run(args.seconds);
+    let outcome = pipeline.outcome();
     live.end();
     conclude(args, outcome?, timeline, interrupts.were_there())
 }
@@ -77,7 +77,7 @@ pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Re
     for drawer in streams.drawers() {
         files = files.writes_standard_output(drawer);
     }
-    if let Some(profile) = args.wishes.profile.as_deref().and_then(session::profile_file) {
+    if let Some(profile) = args.flags.profile.as_deref().and_then(request::profile_file) {
         files = files.reads("the profile", profile);
     }
     if let Some(trace) = &args.trace {
@@ -88,7 +88,7 @@ pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Re
 
 /// A run that can begin, and where its timeline goes.
 pub(crate) struct Ready {
-    pub(crate) prepared: Prepared,
+    pub(crate) pipeline: Pipeline,
     pub(crate) timeline: Timeline,
 }
 
@@ -97,40 +97,51 @@ pub(crate) struct Timeline(Option<(TraceFile, Trace)>);
 
 impl Ready {
     /// Plans a graph as asked, makes everything ready, and says what was decided.
-    pub(crate) fn make(args: &RunArgs, graph: &Graph, kinds: &Kinds, listener: Listener) -> Result<Ready, Failure> {
-        let wishes = &args.wishes;
+    pub(crate) fn make(
+        args: &RunArgs,
+        graph: &Graph,
+        registry: &Registry,
+        listener: Listener,
+    ) -> Result<Ready, Failure> {
+        let flags = &args.flags;
         let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
         let timeline = Timeline(file.map(|file| (file, Trace::default())));
-        let mut session = session::on_this_machine(wishes, graph, kinds)?;
+        let options = RunOptions {
+            frames: args.frames,
+            longest_ms: args.seconds.map(whole_ms),
+            watch: args.watch,
+            time_limit_ms: args.time_limit,
+            ..request::options(flags)?
+        };
+        let mut builder = request::on_this_machine(flags, graph, registry)?.options(options).listener(listener);
         if let Some((_, trace)) = &timeline.0 {
-            session = session.trace(trace);
+            builder = builder.trace(trace);
         }
-        if let Some(frames) = args.frames {
-            session = session.frames(frames);
-        }
-        session = session.watch(args.watch);
-        if let Some(limit_ms) = args.time_limit {
-            session = session.time_limit(Duration::from_millis(limit_ms));
-        }
-        let prepared = session.listener(listener).prepare()?;
-        if !wishes.quiet {
-            prepared.plan.warnings.iter().for_each(|warning| page::warning(warning));
-            prepared.plan.notes.iter().for_each(|note| page::note(note));
-            if wishes.verbose {
-                page::words(&prepared.plan.to_text(page::colour_on_stderr()));
-                plan::negotiated(&prepared.plan);
+        let pipeline = builder.build()?;
+        if !flags.quiet {
+            let plan = pipeline.plan();
+            plan.warnings.iter().for_each(|warning| page::warning(warning));
+            plan.notes.iter().for_each(|note| page::note(note));
+            if flags.verbose {
+                page::words(&plan.to_text(page::colour_on_stderr()));
+                plan::negotiated(plan);
             }
-            page::words(&plan_line(&prepared));
+            page::words(&plan_line(&pipeline));
         }
-        Ok(Ready { prepared, timeline })
+        Ok(Ready { pipeline, timeline })
     }
+}
+
+/// A time in whole milliseconds, at least one.
+pub(crate) fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 /// Writes the timeline and says how it ended, in the order of what matters most: a failure, an interruption, a budget.
 pub(crate) fn conclude(args: &RunArgs, outcome: Outcome, timeline: Timeline, interrupted: bool) -> Result<(), Failure> {
     let drawn = timeline.0.map_or(Ok(()), |(file, trace)| file.write(&[("vramp", &trace)]));
     let Outcome { report, error, .. } = outcome;
-    if !args.wishes.quiet {
+    if !args.flags.quiet {
         for leak in leaks(&report.memory) {
             page::warning(&leak);
         }
@@ -151,7 +162,7 @@ pub(crate) fn conclude(args: &RunArgs, outcome: Outcome, timeline: Timeline, int
         }
         Some(error) => Err(Failure::Failed(chainless(&error)).of(error.handler())),
         None if interrupted => Err(Failure::Interrupted),
-        None => check_budget(&args.wishes, &report),
+        None => check_budget(&args.flags, &report),
     };
     let printed = if args.json { print(&report) } else { Ok(()) };
     ended.and(printed).and(drawn)

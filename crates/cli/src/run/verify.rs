@@ -8,21 +8,21 @@
 use serde::Serialize;
 use vramp::gpu::Device;
 use vramp::plan::{Graph, GraphSpec};
-use vramp::runtime::Kinds;
+use vramp::runtime::Registry;
 use vramp::verify::{Check, Found, Options, Outcome, Verified, What};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::{page, session};
+use crate::{page, request};
 
 use super::words::{counted, device_line};
 
-pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, kinds: &Kinds) -> Result<(), Failure> {
-    let wishes = &args.wishes;
+pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, registry: &Registry) -> Result<(), Failure> {
+    let flags = &args.flags;
     // Trials are placed as they must be, but what cannot be planned as asked could not be run either.
-    session::on_this_machine(wishes, graph, kinds)?.plan()?;
-    let device = session::open_device(wishes)?;
-    if !wishes.quiet {
+    request::on_this_machine(flags, graph, registry)?.plan()?;
+    let device = request::open_device(flags)?;
+    if !flags.quiet {
         warn(args);
         page::words(&match &device {
             Ok(device) => device_line(device),
@@ -35,9 +35,9 @@ pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, kinds: &Kinds
     }
     let usual = Options::default();
     let frames = args.frames.unwrap_or(usual.frames);
-    let verified = vramp::verify::verify(spec, kinds, &Options { frames, device: device.clone(), ..usual })?;
-    if !wishes.quiet {
-        page::words(&told(wishes.verbose, &verified));
+    let verified = vramp::verify::verify(spec, registry, &Options { frames, device: device.clone(), ..usual })?;
+    if !flags.quiet {
+        page::words(&told(flags.verbose, &verified));
     }
     let ended = judge(&verified);
     let printed = if args.json { super::print(&Json::of(&verified, device.as_ref())) } else { Ok(()) };
@@ -52,7 +52,7 @@ fn warn(args: &RunArgs) {
     if args.watch {
         page::warning("--watch has no effect on a verification; a run follows files");
     }
-    if !args.wishes.budget.is_empty() {
+    if !args.flags.budget.is_empty() {
         page::warning("--budget has no effect on a verification; a run measures it");
     }
 }

@@ -3,18 +3,19 @@
 //! Owns their wording.
 //! Does not print: the streams' owner does.
 
-use vramp::Prepared;
+use vramp::Pipeline;
 use vramp::gpu::Device;
 use vramp::plan::{Plan, Space, bytes_in_words};
-use vramp::runtime::{Dropped, Leak, MemoryUse, Report};
+use vramp::runtime::Report;
+use vramp::runtime::observe::{Dropped, Leak, MemoryUse};
 
 /// What was decided, and what it runs on.
-pub(super) fn plan_line(prepared: &Prepared) -> String {
-    let device = match &prepared.device {
+pub(super) fn plan_line(pipeline: &Pipeline) -> String {
+    let device = match pipeline.device() {
         None => String::new(),
         Some(device) => format!("\n{}", device_line(device)),
     };
-    format!("plan: {}\n{}{device}", size_of_plan(&prepared.plan), memory_planned(&prepared.plan))
+    format!("plan: {}\n{}{device}", size_of_plan(pipeline.plan()), memory_planned(pipeline.plan()))
 }
 
 /// What the pools need by the plan.

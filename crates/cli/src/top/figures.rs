@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use vramp::plan::{Plan, Policy, Space, bytes_in_words};
-use vramp::runtime::{Glance, MemoryGlance, Times};
+use vramp::runtime::observe::{Glance, MemoryGlance, Times};
 
 use crate::run::{counted, reasons, size_of_plan};
 
@@ -168,7 +168,7 @@ fn transfer(now: &Glance, at: usize) -> String {
 }
 
 fn link_rows(setting: &Setting, now: &Glance) -> Vec<[String; 7]> {
-    let row = |link: &vramp::runtime::LinkGlance| {
+    let row = |link: &vramp::runtime::observe::LinkGlance| {
         let carried = &link.carried;
         let held = match setting.links.get(&(carried.from.clone(), carried.to.clone())) {
             Some((_, 0)) => "inline".to_owned(),
@@ -210,9 +210,9 @@ fn in_ms(us: f64) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use vramp::plan::Graph;
-    use vramp::runtime::{Dropped, LinkGlance, LinkUse, NodeCounts, NodeGlance};
-    use vramp::{FileProbe, Session};
+    use vramp::Pipeline;
+    use vramp::plan::RunOptions;
+    use vramp::runtime::observe::{Dropped, LinkGlance, LinkUse, NodeCounts, NodeGlance};
 
     use super::*;
 
@@ -273,11 +273,10 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn setting() -> Setting {
-        let kinds = vramp::kinds();
-        let spec = vramp::read("pattern ! invert ! blur !{queue depth=4} null", kinds.catalog()).unwrap();
-        let graph = Graph::check(&spec, kinds.catalog(), &FileProbe).unwrap();
         let profile = vramp::plan::Profile::shipped("cpu").unwrap();
-        Setting::of(&Session::of(&graph, &kinds).only(Space::Cpu).profile(profile).plan().unwrap())
+        let builder = Pipeline::parse("pattern ! invert ! blur !{queue depth=4} null");
+        let options = RunOptions::new().only(Space::Cpu);
+        Setting::of(&builder.options(options).profile(profile).plan().unwrap())
     }
 
     fn sheet(glances: &[(u64, u64)]) -> Sheet {

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use ratatui::crossterm::event::Event;
-use vramp::runtime::{Kinds, Outcome, PrepareError, Stopper, Watch};
+use vramp::Error;
+use vramp::runtime::{Outcome, Registry, Stopper, Watch};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -37,14 +38,13 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How soon the end of the run is noticed.
 const NOTICE: Duration = Duration::from_millis(50);
 
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    args.wishes.refuse_verify("top")?;
-    let kinds = vramp::kinds();
-    let written = Written::read_to_run(&args.pipeline, kinds.catalog(), |graph, files| own_files(args, graph, files))?;
-    play(args, &written, &kinds).map_err(|why| written.place(why))
+pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
+    args.flags.refuse_verify("top")?;
+    let written = Written::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?;
+    play(args, &written, registry).map_err(|why| written.place(why))
 }
 
-fn play(args: &RunArgs, written: &Written, kinds: &Kinds) -> Result<(), Failure> {
+fn play(args: &RunArgs, written: &Written, registry: &Registry) -> Result<(), Failure> {
     let graph = &written.graph;
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
@@ -57,13 +57,12 @@ fn play(args: &RunArgs, written: &Written, kinds: &Kinds) -> Result<(), Failure>
     streams.refuse_under("top")?;
     let interrupts = Interrupts::listen()?;
     let held = Held::new();
-    let Ready { prepared, timeline } = Ready::make(args, graph, kinds, held.listener())?;
-    let (watch, stopper) = (prepared.pipeline.watch(), prepared.pipeline.stopper());
+    let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, held.listener())?;
+    let (watch, stopper) = (pipeline.watch(), pipeline.stopper());
     interrupts.stop_instead(stopper.clone());
-    let setting = Setting::of(&prepared.plan);
+    let setting = Setting::of(pipeline.plan());
     let screen = Screen::take()?;
-    let longest = args.seconds;
-    let running = thread::Builder::new().name("run".to_owned()).spawn(move || prepared.run(longest));
+    let running = thread::Builder::new().name("run".to_owned()).spawn(move || pipeline.outcome());
     let running = running.context("the run has no thread").map_err(Failure::Failed)?;
     let shown =
         show(screen, &Run { running: &running, watch, stopper: &stopper, interrupts: &interrupts }, &setting, &held);
@@ -71,7 +70,7 @@ fn play(args: &RunArgs, written: &Written, kinds: &Kinds) -> Result<(), Failure>
         stopper.stop();
     }
     let outcome = running.join().unwrap_or_else(|panic| resume_unwind(panic));
-    if !args.wishes.quiet {
+    if !args.flags.quiet {
         held.print();
     }
     conclude(args, outcome?, timeline, interrupts.were_there()).and(shown)
@@ -79,7 +78,7 @@ fn play(args: &RunArgs, written: &Written, kinds: &Kinds) -> Result<(), Failure>
 
 /// What is looked at, and what keys act on.
 struct Run<'a> {
-    running: &'a JoinHandle<Result<Outcome, PrepareError>>,
+    running: &'a JoinHandle<Result<Outcome, Error>>,
     watch: Watch,
     stopper: &'a Stopper,
     interrupts: &'a Interrupts,

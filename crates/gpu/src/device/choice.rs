@@ -33,7 +33,7 @@ pub enum LimitSet {
 }
 
 /// Why no device was opened.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
     /// There is no adapter at all.
     #[error(
@@ -79,6 +79,8 @@ pub enum OpenError {
         problem: String,
     },
 }
+
+vramp_plan::debug_as_display!(OpenError);
 
 /// What a choice comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,10 +5,8 @@
 //! Always: what leaves for frame n is the picture of frame n - N, with the number and time of frame n, and nothing leaves
 //! for the first N. With `keep-times` every frame leaves, N frames later, under its own number and time.
 
-use vramp_plan::catalog::{Entry, Frames, Liveness, Status, ValueType, When};
+use vramp_plan::catalog::{Entry, Frames, Setting, When};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, int, required};
 
 use super::pass_on;
 
@@ -19,20 +17,13 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! delay frames=5 ! null",
     // Every held frame is memory in a pool: two minutes at 30 frames a second are more than any machine has at 1080p.
     settings: &[
-        required("frames", int(0, 3600), Liveness::Fixed, "how many frames ago"),
-        defaults(
-            "keep-times",
-            ValueType::Bool,
-            "false",
-            Liveness::Fixed,
-            "frames keep their own times and leave that many frames later",
-        ),
+        Setting::int("frames", 0..=3600, "how many frames ago"),
+        Setting::bool("keep-times", "frames keep their own times and leave that many frames later").default("false"),
     ],
     bare: Some("frames"),
     delay: Frames::Setting("frames"),
     keeps_times: When::Setting("keep-times"),
     stateful: true,
-    status: Status::Runs,
     ..Entry::CONTROL
 };
 

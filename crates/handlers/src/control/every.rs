@@ -5,10 +5,8 @@
 //!
 //! Always: the first frame passes.
 
-use vramp_plan::catalog::{Entry, Frames, Liveness, Status};
+use vramp_plan::catalog::{Entry, Frames, Setting};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
-
-use crate::declare::{int, required};
 
 use super::pass_on;
 
@@ -17,10 +15,9 @@ pub static ENTRY: Entry = Entry {
     name: "every",
     about: "lets the first frame pass and then one in n",
     example: "pattern ! every n=10 ! null",
-    settings: &[required("n", int(1, 1_000_000), Liveness::Fixed, "one frame in how many")],
+    settings: &[Setting::int("n", 1..=1_000_000, "one frame in how many")],
     bare: Some("n"),
     every: Frames::Setting("n"),
-    status: Status::Runs,
     ..Entry::CONTROL
 };
 

@@ -5,7 +5,7 @@
 //!
 //! Always: the frame that leaves is the one that came.
 
-use vramp_plan::catalog::{Entry, Status};
+use vramp_plan::catalog::Entry;
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use super::pass_on;
@@ -15,7 +15,6 @@ pub static ENTRY: Entry = Entry {
     name: "identity",
     about: "passes frames on as they are",
     example: "pattern ! identity name=here ! null",
-    status: Status::Runs,
     ..Entry::CONTROL
 };
 

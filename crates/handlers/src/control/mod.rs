@@ -12,14 +12,16 @@ pub mod probe;
 
 mod xxh64;
 
-use vramp_runtime::{Call, Flow, Kinds};
+use vramp_runtime::{Call, Flow, Kind};
 
-/// Says how the handlers of this family are made.
-pub(crate) fn register(kinds: &mut Kinds) {
-    kinds.makes(&identity::ENTRY, identity::make);
-    kinds.makes(&delay::ENTRY, delay::make);
-    kinds.makes(&every::ENTRY, every::make);
-    kinds.makes(&probe::ENTRY, probe::make);
+/// Every handler of this family: a line each.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![
+        Kind::new(&identity::ENTRY, identity::make),
+        Kind::new(&delay::ENTRY, delay::make),
+        Kind::new(&every::ENTRY, every::make),
+        Kind::new(&probe::ENTRY, probe::make),
+    ]
 }
 
 /// Sends on what came.

@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use vramp_plan::catalog::{Class, Entry, Status, Units, Work};
+use vramp_plan::catalog::{Class, Entry, Units, Work};
 use vramp_plan::{Format, Plane, Size, Space};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Now, Setup, Worker};
 
@@ -26,7 +26,6 @@ pub static ENTRY: Entry = Entry {
     example: "pattern frames=3 ! probe ! null",
     spaces: &[Space::Cpu],
     work: Work { class: Class::Reduce, units: Units::PerPixel(1.0) },
-    status: Status::Runs,
     ..Entry::CONTROL
 };
 

@@ -9,16 +9,13 @@
 //! it. Interlaced material is converted as progressive; the plan notes that. Between two formats that are not rgba8 the way leads through rgba8.
 
 use vramp_kernels::stored::{self, Stored, Way};
-use vramp_plan::catalog::{
-    Class, Entry, Family, FormatRule, Input, Kernel, KernelRule, Liveness, Output, Status, Units, ValueType, Work,
-};
+use vramp_plan::catalog::{Class, Entry, Family, FormatRule, Input, Kernel, KernelRule, Output, Setting, Units, Work};
 use vramp_plan::{Content, Format, Size};
 use vramp_runtime::{
     Call, Flow, FrameHandler, Given, HandlerError, Matrix, Part, PixelHandler, PixelInfo, Setup, Worker, Yuv,
 };
 
 use crate::control::pass_on;
-use crate::declare::required;
 
 /// What `convert` declares.
 pub static ENTRY: Entry = Entry {
@@ -28,7 +25,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x64 ! convert format=i420 ! null",
     inputs: &[Input::ANY],
     outputs: &[Output { format: FormatRule::Setting("format"), ..Output::SAME }],
-    settings: &[required("format", ValueType::Format, Liveness::Fixed, "the format to convert to")],
+    settings: &[Setting::format("format", "the format to convert to")],
     bare: Some("format"),
     // To rgba8, each pixel is read once in its place, and whatever follows may be joined. From it, pixels are stored in
     // blocks: what is in front may be joined and is computed once a pixel, and nothing can follow.
@@ -36,7 +33,6 @@ pub static ENTRY: Entry = Entry {
     // A matrix and the chroma samples: about two pixel functions.
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
     keeps_lines: |_, _| true,
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

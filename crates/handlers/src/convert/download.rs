@@ -6,7 +6,7 @@
 //! Always: pixels are the same on both sides.
 
 use vramp_plan::Space;
-use vramp_plan::catalog::{Direction, Entry, Family, Status};
+use vramp_plan::catalog::{Direction, Entry, Family};
 
 /// What `download` declares.
 pub static ENTRY: Entry = Entry {
@@ -16,6 +16,5 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! blur ! download ! null",
     transfer: Some(Direction::Down),
     spaces: &[Space::Gpu],
-    status: Status::Runs,
     ..Entry::CONTROL
 };

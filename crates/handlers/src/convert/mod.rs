@@ -8,9 +8,9 @@ pub mod convert;
 pub mod download;
 pub mod upload;
 
-use vramp_runtime::Kinds;
+use vramp_runtime::Kind;
 
-/// Says how the handlers of this family are made.
-pub(crate) fn register(kinds: &mut Kinds) {
-    kinds.makes(&convert::ENTRY, convert::make);
+/// Every handler of this family: a line each.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![Kind::new(&convert::ENTRY, convert::make), Kind::planned(&upload::ENTRY), Kind::planned(&download::ENTRY)]
 }

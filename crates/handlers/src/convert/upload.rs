@@ -6,7 +6,7 @@
 //! Always: pixels are the same on both sides.
 
 use vramp_plan::Space;
-use vramp_plan::catalog::{Direction, Entry, Family, Status};
+use vramp_plan::catalog::{Direction, Entry, Family};
 
 /// What `upload` declares.
 pub static ENTRY: Entry = Entry {
@@ -16,6 +16,5 @@ pub static ENTRY: Entry = Entry {
     example: "image path=photo.png ! upload ! blur ! null",
     transfer: Some(Direction::Up),
     spaces: &[Space::Gpu],
-    status: Status::Runs,
     ..Entry::CONTROL
 };

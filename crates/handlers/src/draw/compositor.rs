@@ -10,18 +10,13 @@
 
 use vramp_kernels::head::compositor::{self, COMPOSITOR, Layout};
 use vramp_plan::Size;
-use vramp_plan::catalog::{
-    Class, Entry, Family, Input, Kernel, KernelRule, Liveness, Output, SizeRule, Status, Units, ValueType, Work,
-};
+use vramp_plan::catalog::{Class, Entry, Family, Input, Kernel, KernelRule, Output, Setting, SizeRule, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::{defaults, optional};
 
 /// What `compositor` declares.
 pub static ENTRY: Entry = Entry {
     name: "compositor",
     family: Family::Draw,
-    status: Status::Runs,
     about: "puts up to eight pictures into one",
     example: "pattern size=64x48 ! compositor size=96x54 name=all ! null; pattern kind=bars size=32x32 ! all.in1",
     inputs: &[
@@ -37,14 +32,14 @@ pub static ENTRY: Entry = Entry {
     outputs: &[Output { size: SizeRule::SettingOrInput("size"), ..Output::VIDEO }],
     settings: &[
         // The cells are worked out on the host and reach the kernel as parameters.
-        defaults(
+        Setting::choice(
             "layout",
-            ValueType::Choice(&["grid", "row", "column", "pip"]),
-            "grid",
-            Liveness::Live,
+            &["grid", "row", "column", "pip"],
             "where the inputs go; pip puts all but the first over it, from the lower right corner to the left",
-        ),
-        optional("size", ValueType::Size, Liveness::Fixed, "size of the whole; that of the lead input if not given"),
+        )
+        .default("grid")
+        .live(),
+        Setting::size("size", "size of the whole; that of the lead input if not given").optional(),
     ],
     bare: Some("layout"),
     kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),

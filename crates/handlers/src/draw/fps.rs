@@ -8,7 +8,7 @@
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Family, Status, Units, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::letters::{Fonts, Piece, Place, Template, Value, Values, Writing, coverage_bytes};
@@ -19,7 +19,6 @@ use super::line;
 pub static ENTRY: Entry = Entry {
     name: "fps",
     family: Family::Draw,
-    status: Status::Runs,
     about: "writes frame rate, frame time and number of handlers",
     example: "pattern ! fps ! null",
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },

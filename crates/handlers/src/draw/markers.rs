@@ -7,10 +7,8 @@
 
 use vramp_kernels::pixel::markers::{self, MARKERS};
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::{defaults, int};
 
 use super::{boxed, flag, seconds, whole};
 
@@ -21,12 +19,11 @@ const BORDER: u32 = 5;
 pub static ENTRY: Entry = Entry {
     name: "markers",
     family: Family::Draw,
-    status: Status::Runs,
     about: "draws squares in the corners and a border around the picture",
     example: "pattern ! markers size=40 ! null",
     settings: &[
-        defaults("size", int(0, 65_536), "30", Liveness::Live, "side of the squares in pixels"),
-        defaults("pulse", ValueType::Bool, "true", Liveness::Live, "whether the colours change with time"),
+        Setting::int("size", 0..=65_536, "side of the squares in pixels").default("30").live(),
+        Setting::bool("pulse", "whether the colours change with time").default("true").live(),
     ],
     bare: Some("size"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },

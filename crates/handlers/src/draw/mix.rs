@@ -6,28 +6,25 @@
 //! Always: amount 0 gives the first picture.
 
 use vramp_kernels::pixel::mix::{self, MIX, Mode};
-use vramp_plan::catalog::{Entry, Family, Input, Liveness, Status, ValueType};
+use vramp_plan::catalog::{Entry, Family, Input, Setting};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 /// What `mix` declares.
 pub static ENTRY: Entry = Entry {
     name: "mix",
     family: Family::Draw,
-    status: Status::Runs,
     about: "blends two pictures of one size",
     example: "pattern ! mix amount=0.3 name=both ! null; pattern kind=bars ! both.b",
     inputs: &[Input { name: "a", ..Input::VIDEO }, Input { name: "b", ..Input::VIDEO }],
     settings: &[
-        defaults("amount", number(0.0, 1.0), "0.5", Liveness::Live, "how much of the second; 0 is the first alone"),
-        defaults(
+        Setting::number("amount", 0.0..=1.0, "how much of the second; 0 is the first alone").default("0.5").live(),
+        Setting::choice(
             "mode",
-            ValueType::Choice(&["mix", "over", "add", "multiply", "screen", "difference"]),
-            "mix",
-            Liveness::Rebuild,
+            &["mix", "over", "add", "multiply", "screen", "difference"],
             "how two pixels become one",
-        ),
+        )
+        .default("mix")
+        .rebuild(),
     ],
     bare: Some("amount"),
     equal_sizes: true,

@@ -11,10 +11,17 @@ pub mod overlay;
 pub mod text;
 pub mod waveform;
 
+use std::ops::RangeInclusive;
+
 use vramp_kernels::Pixel;
 use vramp_plan::Size;
 use vramp_plan::catalog::Value;
-use vramp_runtime::{Clock, Kinds, PixelInfo, Setup};
+use vramp_runtime::{Clock, Kind, PixelInfo, Setup};
+
+use crate::probe;
+
+/// A place along one side of a picture, or beyond either end of it.
+const OFFSET: RangeInclusive<i64> = -65_536..=65_536;
 
 /// Pixels of a box, as far as it fits into the frame.
 fn boxed(width: f64, height: f64, frame: Size) -> f64 {
@@ -57,13 +64,15 @@ fn color(setup: &Setup<'_>, key: &str, otherwise: Pixel) -> Pixel {
     }
 }
 
-/// Says how the handlers of this family are made.
-pub(crate) fn register(kinds: &mut Kinds) {
-    kinds.makes(&compositor::ENTRY, compositor::make);
-    kinds.makes(&fps::ENTRY, fps::make);
-    kinds.makes(&markers::ENTRY, markers::make);
-    kinds.makes(&mix::ENTRY, mix::make);
-    kinds.makes(&overlay::ENTRY, overlay::make);
-    kinds.makes(&text::ENTRY, text::make);
-    kinds.makes(&waveform::ENTRY, waveform::make);
+/// Every handler of this family: a line each.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![
+        Kind::new(&compositor::ENTRY, compositor::make),
+        Kind::new(&fps::ENTRY, fps::make),
+        Kind::new(&markers::ENTRY, markers::make),
+        Kind::new(&mix::ENTRY, mix::make),
+        Kind::new(&overlay::ENTRY, overlay::make).small_bytes(probe::overlay_bytes),
+        Kind::new(&text::ENTRY, text::make),
+        Kind::new(&waveform::ENTRY, waveform::make),
+    ]
 }

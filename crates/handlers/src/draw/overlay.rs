@@ -11,26 +11,25 @@ use std::path::Path;
 use image::ImageReader;
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, PathUse, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, NoMemory, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::declare::{OFFSET, defaults, number, required};
 use crate::open_regular;
 
+use super::OFFSET;
 use super::{boxed, whole};
 
 /// What `overlay` declares.
 pub static ENTRY: Entry = Entry {
     name: "overlay",
     family: Family::Draw,
-    status: Status::Runs,
     about: "draws a picture file over every frame",
     example: "pattern ! overlay path=logo.png x=-20 y=20 alpha=0.8 ! null",
     settings: &[
-        required("path", ValueType::Path(PathUse::Read), Liveness::Fixed, "the picture file"),
-        defaults("x", OFFSET, "0", Liveness::Live, "left edge; negative counts from the right"),
-        defaults("y", OFFSET, "0", Liveness::Live, "top edge; negative counts from the bottom"),
-        defaults("alpha", number(0.0, 1.0), "1", Liveness::Live, "opacity, on top of the picture's own"),
+        Setting::path("path", PathUse::Read, "the picture file"),
+        Setting::int("x", OFFSET, "left edge; negative counts from the right").default("0").live(),
+        Setting::int("y", OFFSET, "top edge; negative counts from the bottom").default("0").live(),
+        Setting::number("alpha", 0.0..=1.0, "opacity, on top of the picture's own").default("1").live(),
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },

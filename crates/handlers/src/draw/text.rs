@@ -10,33 +10,27 @@
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Family, Liveness, PathUse, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::declare::{OFFSET, defaults, int, optional, required};
 use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes, guarded};
 
+use super::OFFSET;
 use super::{color, line, whole};
 
 /// What `text` declares.
 pub static ENTRY: Entry = Entry {
     name: "text",
     family: Family::Draw,
-    status: Status::Runs,
     about: "writes text; {fps}, {frame}, {time} and {size} are filled in",
     example: "pattern ! text \"{fps} fps\" size=32 ! null",
     settings: &[
-        required("text", ValueType::Text, Liveness::Live, "the text, in one or several lines"),
-        defaults("x", OFFSET, "20", Liveness::Live, "left end of the first baseline"),
-        defaults("y", OFFSET, "40", Liveness::Live, "height of the first baseline, from the top"),
-        defaults("size", int(1, 1024), "24", Liveness::Rebuild, "size of the letters in pixels"),
-        defaults("color", ValueType::Color, "ffffff", Liveness::Live, "colour of the letters"),
-        optional(
-            "font",
-            ValueType::Path(PathUse::Read),
-            Liveness::Fixed,
-            "a font file; the embedded font if not given",
-        ),
+        Setting::text("text", "the text, in one or several lines").live(),
+        Setting::int("x", OFFSET, "left end of the first baseline").default("20").live(),
+        Setting::int("y", OFFSET, "height of the first baseline, from the top").default("40").live(),
+        Setting::int("size", 1..=1024, "size of the letters in pixels").default("24").rebuild(),
+        Setting::color("color", "colour of the letters").default("ffffff").live(),
+        Setting::path("font", PathUse::Read, "a font file; the embedded font if not given").optional(),
     ],
     bare: Some("text"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },

@@ -8,10 +8,8 @@
 
 use vramp_kernels::head::luma::LUMA;
 use vramp_kernels::pixel::curve::{self, CURVE};
-use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::defaults;
 
 use super::{boxed, seconds};
 
@@ -19,16 +17,11 @@ use super::{boxed, seconds};
 pub static ENTRY: Entry = Entry {
     name: "waveform",
     family: Family::Draw,
-    status: Status::Runs,
     about: "draws a sine wave, or the mean brightness of each column",
     example: "pattern size=64x64 ! waveform kind=luma ! null",
-    settings: &[defaults(
-        "kind",
-        ValueType::Choice(&["sine", "luma"]),
-        "sine",
-        Liveness::Rebuild,
-        "a running sine, or the picture's own brightness",
-    )],
+    settings: &[Setting::choice("kind", &["sine", "luma"], "a running sine, or the picture's own brightness")
+        .default("sine")
+        .rebuild()],
     bare: Some("kind"),
     small: Some(|_, _, size| 4 * u64::from(size.width)),
     kernel: KernelRule::By { setting: "kind", cases: &[("luma", Kernel::REDUCTION)], otherwise: Kernel::POINTWISE },

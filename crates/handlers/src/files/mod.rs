@@ -31,7 +31,7 @@ use vramp_plan::catalog::{Family, PathUse, ValueType};
 use identity::{Found, Identity, Kind};
 
 /// Two uses of one file in a run that would spoil it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {help}")]
 pub struct Clash {
     /// The handler to change and its setting; none if neither use is a handler's.
@@ -41,6 +41,8 @@ pub struct Clash {
     /// What to do about it.
     pub help: String,
 }
+
+vramp_plan::debug_as_display!(Clash);
 
 /// The files that a run reads and writes; [`FileUse::check`] ends it.
 #[derive(Debug, Clone, Default)]

@@ -6,10 +6,8 @@
 //! Always: the number of taps is odd; pixels beyond the border repeat the outermost ones.
 
 use vramp_kernels::head::blur;
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::number_of;
 
@@ -19,20 +17,19 @@ pub static ENTRY: Entry = Entry {
     about: "blurs with a Gaussian",
     example: "pattern size=64x64 ! blur sigma=2 ! null",
     settings: &[
-        defaults("sigma", number(0.01, 100.0), "2", Liveness::Rebuild, "how wide, in pixels"),
-        defaults(
+        Setting::number("sigma", 0.01..=100.0, "how wide, in pixels").default("2").rebuild(),
+        Setting::of(
             "size",
             ValueType::Odd { max: 1023, zero: true },
-            "0",
-            Liveness::Rebuild,
             "taps in a row; 0 takes six sigma and one, made odd",
-        ),
+        )
+        .default("0")
+        .rebuild(),
     ],
     bare: Some("sigma"),
     kernel: KernelRule::Reading(Kernel::separable(13), taps),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * taps(settings))) },
     small: Some(|_, _, _| blur::MOST_SMALL_BYTES),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

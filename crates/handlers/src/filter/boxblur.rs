@@ -7,27 +7,24 @@
 
 use vramp_kernels::head::boxblur;
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::defaults;
 
 /// What `boxblur` declares.
 pub static ENTRY: Entry = Entry {
     name: "boxblur",
     about: "blurs with the mean of a square",
     example: "pattern size=64x64 ! boxblur size=9 ! null",
-    settings: &[defaults(
+    settings: &[Setting::of(
         "size",
         ValueType::Odd { max: boxblur::MOST_SIDE as i64, zero: false },
-        "9",
-        Liveness::Rebuild,
         "side of the square in pixels",
-    )],
+    )
+    .default("9")
+    .rebuild()],
     bare: Some("size"),
     kernel: KernelRule::Reading(Kernel::separable(9), side),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * side(settings))) },
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -6,10 +6,8 @@
 //! Always: a function of one channel, so it becomes a table of 256 values.
 
 use vramp_kernels::pixel::{color, table};
-use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::fixed;
 use super::number_of;
@@ -19,16 +17,11 @@ pub static ENTRY: Entry = Entry {
     name: "brightness",
     about: "adds a constant to red, green and blue",
     example: "pattern ! brightness amount=0.1 ! null",
-    settings: &[defaults(
-        "amount",
-        number(-8.0, 8.0),
-        "0",
-        Liveness::Live,
-        "what to add; 1 is the whole range, 0 changes nothing",
-    )],
+    settings: &[Setting::number("amount", -8.0..=8.0, "what to add; 1 is the whole range, 0 changes nothing")
+        .default("0")
+        .live()],
     bare: Some("amount"),
     folds: true,
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

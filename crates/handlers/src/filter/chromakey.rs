@@ -6,10 +6,8 @@
 //! Always: alpha never grows; a hard edge is decided in integers, so equally in both spaces.
 
 use vramp_kernels::pixel::chromakey;
-use vramp_plan::catalog::{Class, Entry, Liveness, Status, Units, Value, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Setting, Units, Value, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::{fixed, missing, number_of};
 
@@ -19,14 +17,13 @@ pub static ENTRY: Entry = Entry {
     about: "makes pixels transparent whose colour is near the key",
     example: "pattern size=64x64 ! chromakey color=00ff00 similarity=0.25 ! null",
     settings: &[
-        defaults("color", ValueType::Color, "00ff00", Liveness::Live, "the key colour"),
+        Setting::color("color", "the key colour").default("00ff00").live(),
         // Two chroma pairs are at most the diagonal of a unit square apart, 1.42.
-        defaults("similarity", number(0.0, 1.5), "0.3", Liveness::Live, "the chroma distance up to which all is gone"),
-        defaults("smooth", number(0.0, 1.5), "0.1", Liveness::Live, "how much further until nothing is gone"),
+        Setting::number("similarity", 0.0..=1.5, "the chroma distance up to which all is gone").default("0.3").live(),
+        Setting::number("smooth", 0.0..=1.5, "how much further until nothing is gone").default("0.1").live(),
     ],
     bare: Some("color"),
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

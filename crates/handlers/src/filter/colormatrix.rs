@@ -6,28 +6,25 @@
 //! Always: fixed point with the same fraction bits in both spaces.
 
 use vramp_kernels::pixel::{color, matrix};
-use vramp_plan::catalog::{Entry, Liveness, Status, ValueType};
+use vramp_plan::catalog::{Entry, Setting, ValueType};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
-
-use crate::declare::required;
 
 /// What `colormatrix` declares.
 pub static ENTRY: Entry = Entry {
     name: "colormatrix",
     about: "makes each channel a sum of all channels and a constant",
     example: "pattern ! colormatrix m=0,0,1,0,0,0,1,0,0,0,1,0,0,0,0,0,0,0,1,0 ! null",
-    settings: &[required(
+    settings: &[Setting::of(
         "m",
         ValueType::Numbers { counts: &[20] },
-        Liveness::Live,
         "four rows (r, g, b, a) of five factors (of r, g, b, a and of full)",
-    )],
+    )
+    .live()],
     bare: Some("m"),
     // What may be left out is found out by the parser; what is there has to fit.
     check: |settings| settings.numbers("m").map_or(Ok(()), |m| words(m).map(drop)),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -6,10 +6,8 @@
 //! Always: a function of one channel, so it becomes a table of 256 values.
 
 use vramp_kernels::pixel::{color, table};
-use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::fixed;
 use super::number_of;
@@ -20,12 +18,11 @@ pub static ENTRY: Entry = Entry {
     about: "multiplies red, green and blue around a pivot",
     example: "pattern ! contrast amount=1.2 pivot=0.5 ! null",
     settings: &[
-        defaults("amount", number(-100.0, 100.0), "1", Liveness::Live, "the factor; 1 changes nothing"),
-        defaults("pivot", number(0.0, 1.0), "0", Liveness::Live, "the value that stays as it is; 1 is full"),
+        Setting::number("amount", -100.0..=100.0, "the factor; 1 changes nothing").default("1").live(),
+        Setting::number("pivot", 0.0..=1.0, "the value that stays as it is; 1 is full").default("0").live(),
     ],
     bare: Some("amount"),
     folds: true,
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

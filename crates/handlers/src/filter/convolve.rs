@@ -6,10 +6,8 @@
 //! Always: the square is 3, 5 or 7 wide; pixels beyond the border repeat the outermost ones; weights of 0 cost nothing.
 
 use vramp_kernels::head::convolve;
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::{defaults, number, optional, required};
 
 use super::missing;
 
@@ -19,19 +17,16 @@ pub static ENTRY: Entry = Entry {
     about: "weighs the pixels of a square with a kernel of your own",
     example: "pattern size=64x64 ! convolve kernel=-2,-1,0,-1,1,1,0,1,2 ! null",
     settings: &[
-        required(
-            "kernel",
-            ValueType::Numbers { counts: &[9, 25, 49] },
-            Liveness::Rebuild,
-            "the weights, row by row: 3x3, 5x5 or 7x7",
-        ),
-        optional(
+        Setting::of("kernel", ValueType::Numbers { counts: &[9, 25, 49] }, "the weights, row by row: 3x3, 5x5 or 7x7")
+            .rebuild(),
+        Setting::number(
             "divisor",
-            number(-1e9, 1e9),
-            Liveness::Live,
+            -1e9..=1e9,
             "what the sum is divided by; the sum of the weights if not given, or 1 where that is 0",
-        ),
-        defaults("bias", number(-65_536.0, 65_536.0), "0", Liveness::Live, "added at the end, in levels of 255"),
+        )
+        .optional()
+        .live(),
+        Setting::number("bias", -65_536.0..=65_536.0, "added at the end, in levels of 255").default("0").live(),
     ],
     bare: Some("kernel"),
     kernel: KernelRule::Reading(Kernel::stencil(9), taps),
@@ -39,7 +34,6 @@ pub static ENTRY: Entry = Entry {
     small: Some(|settings, _, _| 8 * settings.numbers("kernel").map_or(0, |weights| weights.len() as u64)),
     // What may be left out is found out by the parser; what is there has to fit.
     check: |settings| Settings::read(settings).map_or(Ok(()), |settings| settings.weights().map(drop)),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

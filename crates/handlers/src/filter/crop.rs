@@ -7,10 +7,8 @@
 
 use vramp_kernels::head::crop;
 use vramp_plan::Size;
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Output, SizeRule, Status, ValueType};
+use vramp_plan::catalog::{Entry, Kernel, KernelRule, Output, Setting, SizeRule};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::{defaults, int, required};
 
 use super::missing;
 
@@ -21,13 +19,12 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x64 ! crop x=10 y=5 size=32x24 ! null",
     outputs: &[Output { size: SizeRule::Cut("x", "y", "size"), ..Output::VIDEO }],
     settings: &[
-        defaults("x", int(0, 65_535), "0", Liveness::Live, "left edge of the rectangle"),
-        defaults("y", int(0, 65_535), "0", Liveness::Live, "top edge of the rectangle"),
-        required("size", ValueType::Size, Liveness::Fixed, "width and height of the rectangle"),
+        Setting::int("x", 0..=65_535, "left edge of the rectangle").default("0").live(),
+        Setting::int("y", 0..=65_535, "top edge of the rectangle").default("0").live(),
+        Setting::size("size", "width and height of the rectangle"),
     ],
     bare: Some("size"),
     kernel: KernelRule::Always(Kernel::GATHER),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

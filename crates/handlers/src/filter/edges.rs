@@ -6,7 +6,7 @@
 //! Always: red, green and blue leave equal; the border mirrors without repeating the outermost pixel.
 
 use vramp_kernels::head::edges;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Status, Units, Work};
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
@@ -19,7 +19,6 @@ pub static ENTRY: Entry = Entry {
     kernel: KernelRule::Always(Kernel::stencil(9)),
     // Two gradients of six weights that are not zero.
     work: Work { class: Class::Tap, units: Units::PerPixel(12.0) },
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

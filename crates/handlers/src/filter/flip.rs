@@ -6,10 +6,8 @@
 //! Always: pixels are copied as they are; twice along one axis gives the picture back.
 
 use vramp_kernels::head::flip;
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Status, ValueType};
+use vramp_plan::catalog::{Entry, Kernel, KernelRule, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::defaults;
 
 use super::fixed;
 use super::word_of;
@@ -19,17 +17,12 @@ pub static ENTRY: Entry = Entry {
     name: "flip",
     about: "mirrors the picture",
     example: "pattern ! flip axis=h ! null",
-    settings: &[defaults(
-        "axis",
-        ValueType::Choice(&["h", "v", "both"]),
-        "h",
-        Liveness::Rebuild,
-        "h swaps left and right, v top and bottom",
-    )],
+    settings: &[Setting::choice("axis", &["h", "v", "both"], "h swaps left and right, v top and bottom")
+        .default("h")
+        .rebuild()],
     bare: Some("axis"),
     kernel: KernelRule::Always(Kernel::GATHER),
     keeps_lines: |settings, _| settings.word("axis") == Some("h"),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

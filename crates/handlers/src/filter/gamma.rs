@@ -6,10 +6,8 @@
 //! Always: a function of one channel, so it becomes a table of 256 values.
 
 use vramp_kernels::pixel::{color, table};
-use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::fixed;
 use super::number_of;
@@ -19,10 +17,9 @@ pub static ENTRY: Entry = Entry {
     name: "gamma",
     about: "brightens (above 1) or darkens (below 1) the middle tones",
     example: "pattern ! gamma value=2.2 ! null",
-    settings: &[defaults("value", number(0.01, 100.0), "1", Liveness::Live, "the gamma; 1 changes nothing")],
+    settings: &[Setting::number("value", 0.01..=100.0, "the gamma; 1 changes nothing").default("1").live()],
     bare: Some("value"),
     folds: true,
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -6,7 +6,7 @@
 //! Always: red, green and blue leave equal.
 
 use vramp_kernels::pixel::gray;
-use vramp_plan::catalog::{Entry, Status};
+use vramp_plan::catalog::Entry;
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
@@ -16,7 +16,6 @@ pub static ENTRY: Entry = Entry {
     name: "grayscale",
     about: "replaces red, green and blue by their weighted mean",
     example: "pattern ! grayscale ! null",
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -6,10 +6,8 @@
 //! Always: one 3x3 matrix, worked out from the angle on the host.
 
 use vramp_kernels::pixel::{color, matrix};
-use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::colormatrix::packed;
 use super::fixed;
@@ -20,9 +18,8 @@ pub static ENTRY: Entry = Entry {
     name: "hue",
     about: "turns all colours around the colour circle",
     example: "pattern ! hue degrees=120 ! null",
-    settings: &[defaults("degrees", number(-3600.0, 3600.0), "0", Liveness::Live, "how far to turn")],
+    settings: &[Setting::number("degrees", -3600.0..=3600.0, "how far to turn").default("0").live()],
     bare: Some("degrees"),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

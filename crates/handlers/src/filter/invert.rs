@@ -6,7 +6,7 @@
 //! Always: twice is once too many: the picture is back.
 
 use vramp_kernels::pixel::{color, table};
-use vramp_plan::catalog::{Entry, Status};
+use vramp_plan::catalog::Entry;
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
@@ -17,7 +17,6 @@ pub static ENTRY: Entry = Entry {
     about: "turns red, green and blue into their negative",
     example: "pattern ! invert ! null",
     folds: true,
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -12,10 +12,8 @@ use vramp_kernels::PixelFn;
 use vramp_kernels::pixel::channels::{self, CHANNELS};
 use vramp_kernels::pixel::cube::{self, CUBE};
 use vramp_kernels::pixel::table::{self, TABLE, table_of};
-use vramp_plan::catalog::{Class, Entry, Liveness, PathUse, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::required;
 
 use super::missing;
 use cube_file::CubeFile;
@@ -25,17 +23,11 @@ pub static ENTRY: Entry = Entry {
     name: "lut",
     about: "applies the colour table of a .cube file",
     example: "pattern size=64x64 ! lut path=film.cube ! null",
-    settings: &[required(
-        "path",
-        ValueType::Path(PathUse::Read),
-        Liveness::Fixed,
-        "a .cube file with a 1-D or 3-D table",
-    )],
+    settings: &[Setting::path("path", PathUse::Read, "a .cube file with a 1-D or 3-D table")],
     bare: Some("path"),
     // Four corners of a tetrahedron are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     small: Some(|_, _, _| cube::small_bytes(cube::MOST_ALONG)),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

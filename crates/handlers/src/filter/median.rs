@@ -6,10 +6,8 @@
 //! Always: every value that leaves was one in the square; pixels beyond the border repeat the outermost ones.
 
 use vramp_kernels::head::{median3, median5};
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::defaults;
 
 use super::{fixed, word_of};
 
@@ -18,17 +16,10 @@ pub static ENTRY: Entry = Entry {
     name: "median",
     about: "replaces each value by the middle one around it; removes specks",
     example: "pattern size=64x64 ! median size=3 ! null",
-    settings: &[defaults(
-        "size",
-        ValueType::Choice(&["3", "5"]),
-        "3",
-        Liveness::Rebuild,
-        "side of the square in pixels",
-    )],
+    settings: &[Setting::choice("size", &["3", "5"], "side of the square in pixels").default("3").rebuild()],
     bare: Some("size"),
     kernel: KernelRule::By { setting: "size", cases: &[("3", Kernel::stencil(9))], otherwise: Kernel::stencil(25) },
     work: Work { class: Class::Sort, units: Units::PerPixelBy(exchanges) },
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

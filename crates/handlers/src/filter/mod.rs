@@ -30,33 +30,37 @@ pub mod threshold;
 pub mod warp;
 pub mod wgsl;
 
-use vramp_runtime::{HandlerError, Kinds, Setup};
+use vramp_runtime::{HandlerError, Kind, Setup};
 
-/// Says how the handlers of this family are made.
-pub(crate) fn register(kinds: &mut Kinds) {
-    kinds.makes(&brightness::ENTRY, brightness::make);
-    kinds.makes(&contrast::ENTRY, contrast::make);
-    kinds.makes(&gamma::ENTRY, gamma::make);
-    kinds.makes(&saturation::ENTRY, saturation::make);
-    kinds.makes(&hue::ENTRY, hue::make);
-    kinds.makes(&invert::ENTRY, invert::make);
-    kinds.makes(&grayscale::ENTRY, grayscale::make);
-    kinds.makes(&threshold::ENTRY, threshold::make);
-    kinds.makes(&colormatrix::ENTRY, colormatrix::make);
-    kinds.makes(&lut::ENTRY, lut::make);
-    kinds.makes(&chromakey::ENTRY, chromakey::make);
-    kinds.makes(&blur::ENTRY, blur::make);
-    kinds.makes(&boxblur::ENTRY, boxblur::make);
-    kinds.makes(&median::ENTRY, median::make);
-    kinds.makes(&sharpen::ENTRY, sharpen::make);
-    kinds.makes(&convolve::ENTRY, convolve::make);
-    kinds.makes(&edges::ENTRY, edges::make);
-    kinds.makes(&resize::ENTRY, resize::make);
-    kinds.makes(&crop::ENTRY, crop::make);
-    kinds.makes(&flip::ENTRY, flip::make);
-    kinds.makes(&rotate::ENTRY, rotate::make);
-    kinds.makes(&warp::ENTRY, warp::make);
-    kinds.makes(&wgsl::ENTRY, wgsl::make);
+use crate::probe;
+
+/// Every handler of this family: a line each.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![
+        Kind::new(&brightness::ENTRY, brightness::make),
+        Kind::new(&contrast::ENTRY, contrast::make),
+        Kind::new(&gamma::ENTRY, gamma::make),
+        Kind::new(&saturation::ENTRY, saturation::make),
+        Kind::new(&hue::ENTRY, hue::make),
+        Kind::new(&invert::ENTRY, invert::make),
+        Kind::new(&grayscale::ENTRY, grayscale::make),
+        Kind::new(&threshold::ENTRY, threshold::make),
+        Kind::new(&colormatrix::ENTRY, colormatrix::make),
+        Kind::new(&lut::ENTRY, lut::make).small_bytes(probe::lut_bytes),
+        Kind::new(&chromakey::ENTRY, chromakey::make),
+        Kind::new(&blur::ENTRY, blur::make),
+        Kind::new(&boxblur::ENTRY, boxblur::make),
+        Kind::new(&median::ENTRY, median::make),
+        Kind::new(&sharpen::ENTRY, sharpen::make),
+        Kind::new(&convolve::ENTRY, convolve::make),
+        Kind::new(&edges::ENTRY, edges::make),
+        Kind::new(&resize::ENTRY, resize::make),
+        Kind::new(&crop::ENTRY, crop::make),
+        Kind::new(&flip::ENTRY, flip::make),
+        Kind::new(&rotate::ENTRY, rotate::make),
+        Kind::new(&warp::ENTRY, warp::make),
+        Kind::new(&wgsl::ENTRY, wgsl::make).declared(wgsl::declared),
+    ]
 }
 
 /// A number that the entry gives a default.

@@ -8,12 +8,8 @@
 
 use vramp_kernels::head::{Head, bilinear, nearest, resample};
 use vramp_plan::Size;
-use vramp_plan::catalog::{
-    self, Class, Entry, Kernel, KernelRule, Liveness, Output, SizeRule, Status, Units, ValueType, Work,
-};
+use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Output, Setting, SizeRule, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::{defaults, number, optional};
 
 use super::word_of;
 
@@ -24,15 +20,15 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x48 ! resize size=40x30 filter=area ! null",
     outputs: &[Output { size: SizeRule::SettingOrScaled("size", "scale"), ..Output::VIDEO }],
     settings: &[
-        optional("size", ValueType::Size, Liveness::Fixed, "the new width and height"),
-        optional("scale", number(0.000_1, 1000.0), Liveness::Fixed, "the factor for both sides"),
-        defaults(
+        Setting::size("size", "the new width and height").optional(),
+        Setting::number("scale", 0.000_1..=1000.0, "the factor for both sides").optional(),
+        Setting::choice(
             "filter",
-            ValueType::Choice(&["nearest", "bilinear", "area", "lanczos"]),
-            "bilinear",
-            Liveness::Rebuild,
+            &["nearest", "bilinear", "area", "lanczos"],
             "how pixels are found: quick, smooth, exact means, sharpest",
-        ),
+        )
+        .default("bilinear")
+        .rebuild(),
     ],
     bare: Some("size"),
     one_of: &[&["size", "scale"]],
@@ -43,7 +39,6 @@ pub static ENTRY: Entry = Entry {
     },
     work: Work { class: Class::Sample, units: Units::PerFrameBy(samples) },
     small: Some(small_bytes),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

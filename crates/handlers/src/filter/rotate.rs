@@ -7,10 +7,8 @@
 
 use vramp_kernels::head::rotate;
 use vramp_plan::Size;
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Liveness, Output, SizeRule, Status, ValueType};
+use vramp_plan::catalog::{Entry, Kernel, KernelRule, Output, Setting, SizeRule};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::defaults;
 
 use super::word_of;
 
@@ -20,16 +18,9 @@ pub static ENTRY: Entry = Entry {
     about: "turns the picture clockwise by quarter turns",
     example: "pattern size=64x48 ! rotate degrees=90 ! null",
     outputs: &[Output { size: SizeRule::Turned("degrees"), ..Output::VIDEO }],
-    settings: &[defaults(
-        "degrees",
-        ValueType::Choice(&["90", "180", "270"]),
-        "90",
-        Liveness::Fixed,
-        "how far to turn, clockwise",
-    )],
+    settings: &[Setting::choice("degrees", &["90", "180", "270"], "how far to turn, clockwise").default("90")],
     bare: Some("degrees"),
     kernel: KernelRule::Always(Kernel::GATHER),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -6,10 +6,8 @@
 //! Always: a matrix with the same fraction bits in both spaces.
 
 use vramp_kernels::pixel::{color, matrix};
-use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::colormatrix::packed;
 use super::fixed;
@@ -20,15 +18,10 @@ pub static ENTRY: Entry = Entry {
     name: "saturation",
     about: "makes colours stronger (above 1) or grayer (below 1)",
     example: "pattern ! saturation amount=0.7 ! null",
-    settings: &[defaults(
-        "amount",
-        number(-16.0, 16.0),
-        "1",
-        Liveness::Live,
-        "how much colour; 0 is gray, 1 changes nothing",
-    )],
+    settings: &[Setting::number("amount", -16.0..=16.0, "how much colour; 0 is gray, 1 changes nothing")
+        .default("1")
+        .live()],
     bare: Some("amount"),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -5,10 +5,8 @@
 //!
 //! Always: alpha is kept; pixels beyond the border repeat the outermost ones; an amount of 0 changes nothing.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Status, Units, Work};
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::{convolve, number_of};
 
@@ -17,18 +15,13 @@ pub static ENTRY: Entry = Entry {
     name: "sharpen",
     about: "strengthens the difference between neighbouring pixels",
     example: "pattern size=64x64 ! sharpen amount=0.5 ! null",
-    settings: &[defaults(
-        "amount",
-        number(-16.0, 16.0),
-        "1",
-        Liveness::Live,
-        "how strongly; 0 changes nothing, below 0 softens",
-    )],
+    settings: &[Setting::number("amount", -16.0..=16.0, "how strongly; 0 changes nothing, below 0 softens")
+        .default("1")
+        .live()],
     bare: Some("amount"),
     kernel: KernelRule::Always(Kernel::stencil(5)),
     work: Work { class: Class::Tap, units: Units::PerPixel(5.0) },
     small: Some(|_, _, _| 8 * 5),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -6,10 +6,8 @@
 //! Always: decided in integers, so equally in both spaces.
 
 use vramp_kernels::pixel::threshold;
-use vramp_plan::catalog::{Entry, Liveness, Status};
+use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
-
-use crate::declare::{defaults, number};
 
 use super::fixed;
 use super::number_of;
@@ -19,9 +17,8 @@ pub static ENTRY: Entry = Entry {
     name: "threshold",
     about: "makes what is brighter than a level white, the rest black",
     example: "pattern ! threshold level=0.4 ! null",
-    settings: &[defaults("level", number(0.0, 1.0), "0.5", Liveness::Live, "the level; 1 is full brightness")],
+    settings: &[Setting::number("level", 0.0..=1.0, "the level; 1 is full brightness").default("0.5").live()],
     bare: Some("level"),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

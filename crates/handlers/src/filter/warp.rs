@@ -7,10 +7,8 @@
 
 use vramp_kernels::head::warp::{self, Map};
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::required;
 
 use super::missing;
 
@@ -19,19 +17,18 @@ pub static ENTRY: Entry = Entry {
     name: "warp",
     about: "moves, turns, scales and shears the picture by a 2x3 matrix",
     example: "pattern size=64x64 ! warp m=0.9,-0.2,10,0.2,0.9,-5 ! null",
-    settings: &[required(
+    settings: &[Setting::of(
         "m",
         ValueType::Numbers { counts: &[6] },
-        Liveness::Live,
         "two rows of three: factor of x, factor of y, offset in pixels",
-    )],
+    )
+    .live()],
     bare: Some("m"),
     // What may be left out is found out by the parser; what is there has to have a way back.
     check: |settings| settings.numbers("m").map_or(Ok(()), |m| back(m).map(drop)),
     kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     small: Some(|_, _, size| 8 * u64::from(size.width) + 16 * u64::from(size.height)),
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -13,10 +13,8 @@ use std::sync::Arc;
 
 use vramp_kernels::own::Own;
 use vramp_plan::Space;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Liveness, PathUse, Status, Units, Value, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, PathUse, Setting, Units, Value, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
-
-use crate::declare::optional;
 
 pub(crate) use declare::declared;
 use follow::Following;
@@ -27,8 +25,8 @@ pub static ENTRY: Entry = Entry {
     about: "runs your own WGSL pixel function or kernel",
     example: "pattern ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return vec4f(1 - c.rgb, c.a); }\" ! null",
     settings: &[
-        optional("path", ValueType::Path(PathUse::Read), Liveness::Rebuild, "a file with the shader"),
-        optional("code", ValueType::Text, Liveness::Fixed, "the shader itself"),
+        Setting::path("path", PathUse::Read, "a file with the shader").optional().rebuild(),
+        Setting::text("code", "the shader itself").optional(),
     ],
     bare: Some("path"),
     one_of: &[&["path", "code"]],
@@ -38,7 +36,6 @@ pub static ENTRY: Entry = Entry {
     kernel: KernelRule::Always(Kernel::OPAQUE),
     // What it computes is not known here; a handful of pixel functions is a middling guess.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
-    status: Status::Runs,
     ..Entry::FILTER
 };
 

@@ -22,37 +22,34 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use vramp_plan::catalog::{DeclareError, Declared, Entry, Family, Probe, ProbeError, Probed, Settings};
+use vramp_plan::catalog::{ProbeError, Probed, Settings};
 
-use crate::filter::wgsl;
 use crate::open_regular;
 
-/// Answers from the files, streams and tools of this machine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FileProbe;
+pub(crate) use small::{lut_bytes, overlay_bytes};
 
-impl Probe for FileProbe {
-    fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
-        if entry.family != Family::Source {
-            return Ok(Probed::default());
-        }
-        let path = settings.text("path").unwrap_or("-");
-        match entry.name {
-            "image" => image::probe(path),
-            "y4m" => y4m::probe(path),
-            "raw" => raw::probe(path),
-            "video" => video::probe(path),
-            _ => Ok(Probed::default()),
-        }
-    }
+/// What the first picture of a source of pictures tells.
+pub(crate) fn image(settings: &Settings) -> Result<Probed, ProbeError> {
+    image::probe(path(settings))
+}
 
-    fn small_bytes(&self, entry: &Entry, settings: &Settings) -> Option<u64> {
-        small::bytes(entry, settings)
-    }
+/// What the header of a y4m stream tells.
+pub(crate) fn y4m(settings: &Settings) -> Result<Probed, ProbeError> {
+    y4m::probe(path(settings))
+}
 
-    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {
-        if entry.name == wgsl::ENTRY.name { wgsl::declared(settings).map(Some) } else { Ok(None) }
-    }
+/// Whether there is something to read.
+pub(crate) fn raw(settings: &Settings) -> Result<Probed, ProbeError> {
+    raw::probe(path(settings))
+}
+
+/// What ffprobe tells of a video.
+pub(crate) fn video(settings: &Settings) -> Result<Probed, ProbeError> {
+    video::probe(path(settings))
+}
+
+fn path(settings: &Settings) -> &str {
+    settings.text("path").unwrap_or("-")
 }
 
 /// An error with its way out.

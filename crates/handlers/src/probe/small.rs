@@ -8,28 +8,28 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use vramp_kernels::pixel::cube;
-use vramp_plan::catalog::{Entry, Settings};
+use vramp_plan::catalog::Settings;
 
 use crate::draw::overlay;
-use crate::filter::lut;
 
 /// The line that tells the size of a cube stands before its entries; a header is not longer than this.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
 
-pub(super) fn bytes(entry: &Entry, settings: &Settings) -> Option<u64> {
+/// Of the picture that is laid over frames.
+pub(crate) fn overlay_bytes(settings: &Settings) -> Option<u64> {
+    let size = imagesize::size(file(settings)?).ok()?;
+    let pixels = (size.width as u64).checked_mul(size.height as u64)?;
+    (pixels <= overlay::MOST_PIXELS).then_some(4 * pixels)
+}
+
+/// Of a cube of colours.
+pub(crate) fn lut_bytes(settings: &Settings) -> Option<u64> {
+    cube_bytes(file(settings)?)
+}
+
+fn file(settings: &Settings) -> Option<&Path> {
     let path = Path::new(settings.text("path")?);
-    if !path.metadata().ok()?.is_file() {
-        return None;
-    }
-    match entry.name {
-        name if name == overlay::ENTRY.name => {
-            let size = imagesize::size(path).ok()?;
-            let pixels = (size.width as u64).checked_mul(size.height as u64)?;
-            (pixels <= overlay::MOST_PIXELS).then_some(4 * pixels)
-        }
-        name if name == lut::ENTRY.name => cube_bytes(path),
-        _ => None,
-    }
+    path.metadata().ok()?.is_file().then_some(path)
 }
 
 /// Of a .cube file: none of its small data if it has curves only.

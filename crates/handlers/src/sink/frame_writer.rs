@@ -8,24 +8,22 @@
 
 use std::io::{self, Write};
 
-use vramp_plan::catalog::{Liveness, Setting, Settings, ValueType};
+use vramp_plan::catalog::{Setting, Settings};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Meta, PartialFile, Yuv};
 
 use super::outlet::{Outlet, OutletError, remedy};
-use crate::declare::defaults;
 
 /// Rows and lines shorter than this are gathered, so that they are not written one by one.
 const GATHER_BYTES: usize = 256 << 10;
 
 /// The setting of what becomes of an older file when a run fails or is interrupted.
-pub(super) const PARTIAL: Setting = defaults(
+pub(super) const PARTIAL: Setting = Setting::choice(
     "partial",
-    ValueType::Choice(&["beside", REPLACE]),
-    "beside",
-    Liveness::Fixed,
+    &["beside", REPLACE],
     "what happens to an unfinished file if an older one exists: kept beside the older one, or it replaces that",
-);
+)
+.default("beside");
 
 const REPLACE: &str = "replace";
 

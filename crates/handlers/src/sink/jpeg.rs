@@ -7,12 +7,11 @@
 //! brightness, from there on all of it.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
-use vramp_plan::catalog::{Class, Entry, Input, Liveness, PathUse, PortMedia, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
 
 use super::pictures::{Encoded, Pictures};
-use crate::declare::{defaults, int, required};
 
 /// What `jpeg` declares.
 pub static ENTRY: Entry = Entry {
@@ -21,18 +20,12 @@ pub static ENTRY: Entry = Entry {
     example: "pattern frames=3 ! jpeg path=out-%04d.jpg quality=85",
     inputs: &[Input { media: PortMedia::video(&[Format::Rgba8, Format::Rgb8]), ..Input::VIDEO }],
     settings: &[
-        required(
-            "path",
-            ValueType::Path(PathUse::WriteNumbered),
-            Liveness::Fixed,
-            "the file; %04d in it stands for the frame number",
-        ),
-        defaults("quality", int(1, 100), "90", Liveness::Fixed, "from 1 (smallest file) to 100 (least loss)"),
+        Setting::path("path", PathUse::WriteNumbered, "the file; %04d in it stands for the frame number"),
+        Setting::int("quality", 1..=100, "from 1 (smallest file) to 100 (least loss)").default("90"),
     ],
     bare: Some("path"),
     check: |settings| Pictures::check("jpeg", settings.text("path").unwrap_or_default()),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
-    status: Status::Runs,
     ..Entry::SINK
 };
 

@@ -16,14 +16,18 @@ mod frame_writer;
 mod outlet;
 mod pictures;
 
-use vramp_runtime::Kinds;
+use vramp_runtime::Kind;
 
-/// Says how the handlers of this family are made.
-pub(crate) fn register(kinds: &mut Kinds) {
-    kinds.makes(&null::ENTRY, null::make);
-    kinds.makes(&png::ENTRY, png::make);
-    kinds.makes(&jpeg::ENTRY, jpeg::make);
-    kinds.makes(&y4m::ENTRY, y4m::make);
-    kinds.makes(&raw::ENTRY, raw::make);
-    kinds.makes(&terminal::ENTRY, terminal::make);
+/// Every handler of this family: a line each.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![
+        Kind::new(&null::ENTRY, null::make),
+        Kind::new(&png::ENTRY, png::make),
+        Kind::new(&jpeg::ENTRY, jpeg::make),
+        Kind::new(&y4m::ENTRY, y4m::make),
+        Kind::new(&raw::ENTRY, raw::make),
+        Kind::new(&terminal::ENTRY, terminal::make),
+        Kind::planned(&video::ENTRY),
+        Kind::planned(&window::ENTRY),
+    ]
 }

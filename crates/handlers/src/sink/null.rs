@@ -6,7 +6,7 @@
 //! Always: a frame it counts has been written completely.
 
 use vramp_plan::Space;
-use vramp_plan::catalog::{Entry, Input, Status, Work};
+use vramp_plan::catalog::{Entry, Input, Work};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 /// What `null` declares.
@@ -18,7 +18,6 @@ pub static ENTRY: Entry = Entry {
     spaces: &[Space::Gpu, Space::Cpu],
     work: Work::NONE,
     blocking: false,
-    status: Status::Runs,
     ..Entry::SINK
 };
 

@@ -9,11 +9,10 @@ use std::io::Write as _;
 
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Liveness, PathUse, Status, Units, ValueType, Work};
+use vramp_plan::catalog::{Class, Entry, PathUse, Setting, Units, Work};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
 
 use super::pictures::{Encoded, Pictures};
-use crate::declare::{int, optional, required};
 
 /// What `png` declares.
 pub static ENTRY: Entry = Entry {
@@ -21,23 +20,12 @@ pub static ENTRY: Entry = Entry {
     about: "writes PNG files, one per frame",
     example: "pattern frames=3 ! png path=out-%04d.png",
     settings: &[
-        required(
-            "path",
-            ValueType::Path(PathUse::WriteNumbered),
-            Liveness::Fixed,
-            "the file; %04d in it stands for the frame number",
-        ),
-        optional(
-            "quality",
-            int(0, 100),
-            Liveness::Fixed,
-            "from 0 (quick) to 100 (smallest file); the picture is the same",
-        ),
+        Setting::path("path", PathUse::WriteNumbered, "the file; %04d in it stands for the frame number"),
+        Setting::int("quality", 0..=100, "from 0 (quick) to 100 (smallest file); the picture is the same").optional(),
     ],
     bare: Some("path"),
     check: |settings| Pictures::check("png", settings.text("path").unwrap_or_default()),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
-    status: Status::Runs,
     ..Entry::SINK
 };
 

@@ -6,12 +6,11 @@
 //! Always: rows and planes are written without padding, whatever they have in memory; a file has its final name only
 //! once the stream has ended, and then holds whole frames, also after an error.
 
-use vramp_plan::catalog::{Entry, Input, Liveness, PathUse, Status, ValueType};
+use vramp_plan::catalog::{Entry, Input, PathUse, Setting};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, PartialFile, Setup, Worker};
 
 use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
-use crate::declare::required;
 
 /// What the sink `raw` declares.
 pub static ENTRY: Entry = Entry {
@@ -19,12 +18,8 @@ pub static ENTRY: Entry = Entry {
     about: "writes headerless frames to a file or standard output",
     example: "pattern size=64x64 frames=1 ! raw path=out.rgba",
     inputs: &[Input::ANY],
-    settings: &[
-        required("path", ValueType::Path(PathUse::Write), Liveness::Fixed, "a file, or - for standard output"),
-        PARTIAL,
-    ],
+    settings: &[Setting::path("path", PathUse::Write, "a file, or - for standard output"), PARTIAL],
     bare: Some("path"),
-    status: Status::Runs,
     ..Entry::SINK
 };
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use vramp_plan::Size;
-use vramp_plan::catalog::{Entry, Status};
+use vramp_plan::catalog::Entry;
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use crate::Unhurried;
@@ -29,7 +29,6 @@ pub static ENTRY: Entry = Entry {
     name: "terminal",
     about: "shows the frames in the terminal, two pixels to a character",
     example: "pattern size=160x90 ! terminal",
-    status: Status::Runs,
     ..Entry::SINK
 };
 

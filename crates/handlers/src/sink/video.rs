@@ -6,9 +6,7 @@
 //! Always: the file is playable also when the run was interrupted.
 
 use vramp_plan::Format;
-use vramp_plan::catalog::{Class, Entry, Input, Liveness, PathUse, PortMedia, Units, ValueType, Work};
-
-use crate::declare::{int, optional, required};
+use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};
 
 /// What the sink `video` declares.
 pub static ENTRY: Entry = Entry {
@@ -18,19 +16,9 @@ pub static ENTRY: Entry = Entry {
     // 4:2:0 is what most codecs store and 1.5 bytes a pixel through the pipe; gif wants the colours themselves.
     inputs: &[Input { media: PortMedia::video(&[Format::I420, Format::Rgba8]), ..Input::VIDEO }],
     settings: &[
-        required(
-            "path",
-            ValueType::Path(PathUse::Write),
-            Liveness::Fixed,
-            "the file; its ending chooses the container",
-        ),
-        optional("codec", ValueType::Text, Liveness::Fixed, "ffmpeg's encoder; the container's usual one if not given"),
-        optional(
-            "crf",
-            int(0, 63),
-            Liveness::Fixed,
-            "constant quality, lower is better; the encoder's own if not given",
-        ),
+        Setting::path("path", PathUse::Write, "the file; its ending chooses the container"),
+        Setting::text("codec", "ffmpeg's encoder; the container's usual one if not given").optional(),
+        Setting::int("crf", 0..=63, "constant quality, lower is better; the encoder's own if not given").optional(),
     ],
     bare: Some("path"),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },

@@ -6,9 +6,7 @@
 //! Always: the newest frame is the one that is shown.
 
 use vramp_plan::Space;
-use vramp_plan::catalog::{Entry, Liveness, ValueType};
-
-use crate::declare::defaults;
+use vramp_plan::catalog::{Entry, Setting};
 
 /// What `window` declares.
 pub static ENTRY: Entry = Entry {
@@ -16,8 +14,8 @@ pub static ENTRY: Entry = Entry {
     about: "shows the frames in a window",
     example: "pattern ! window title=ball",
     settings: &[
-        defaults("title", ValueType::Text, "vramp", Liveness::Fixed, "what the window is called"),
-        defaults("fullscreen", ValueType::Bool, "false", Liveness::Fixed, "whether it covers the screen"),
+        Setting::text("title", "what the window is called").default("vramp"),
+        Setting::bool("fullscreen", "whether it covers the screen").default("false"),
     ],
     spaces: &[Space::Gpu, Space::Cpu],
     ..Entry::SINK

@@ -7,13 +7,12 @@
 //! known of the stream, and of a stream that was read from such a header nothing else; a file has its
 //! final name only once the stream has ended, and then holds whole frames, also after an error.
 
-use vramp_plan::catalog::{Entry, Input, Liveness, PathUse, PortMedia, Status, ValueType};
+use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Meta, PartialFile, Setup, Worker};
 
 use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
-use crate::declare::required;
 use crate::probe::{INTERLACING, LONGEST, chroma_word};
 
 /// What the sink `y4m` declares.
@@ -25,13 +24,9 @@ pub static ENTRY: Entry = Entry {
         media: PortMedia::video(&[Format::I420, Format::I422, Format::I444, Format::Gray8]),
         ..Input::VIDEO
     }],
-    settings: &[
-        required("path", ValueType::Path(PathUse::Write), Liveness::Fixed, "a file, or - for standard output"),
-        PARTIAL,
-    ],
+    settings: &[Setting::path("path", PathUse::Write, "a file, or - for standard output"), PARTIAL],
     bare: Some("path"),
     writes_tags: true,
-    status: Status::Runs,
     ..Entry::SINK
 };
 

@@ -6,9 +6,7 @@
 //! Always: it cannot be made to wait, so links behind it prefer the newest frame.
 
 use vramp_plan::Format;
-use vramp_plan::catalog::{Class, Entry, Liveness, Output, PortMedia, RateRule, SizeRule, Units, ValueType, Work};
-
-use crate::declare::{defaults, optional};
+use vramp_plan::catalog::{Class, Entry, Output, PortMedia, RateRule, Setting, SizeRule, Units, Work};
 
 /// What `camera` declares.
 pub static ENTRY: Entry = Entry {
@@ -22,9 +20,9 @@ pub static ENTRY: Entry = Entry {
         ..Output::VIDEO
     }],
     settings: &[
-        defaults("device", ValueType::Text, "0", Liveness::Fixed, "its number, or its path or name on this system"),
-        optional("size", ValueType::Size, Liveness::Fixed, "one of the sizes the camera can deliver"),
-        optional("fps", ValueType::Rate, Liveness::Fixed, "one of the rates the camera can deliver"),
+        Setting::text("device", "its number, or its path or name on this system").default("0"),
+        Setting::size("size", "one of the sizes the camera can deliver").optional(),
+        Setting::rate("fps", "one of the rates the camera can deliver").optional(),
     ],
     // High-definition cameras send JPEG pictures over USB, which ffmpeg decodes.
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },

@@ -11,14 +11,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
-use vramp_plan::catalog::{
-    Class, Entry, Liveness, Output, PathUse, RateRule, SizeRule, Status, Units, Value, ValueType, Work,
-};
+use vramp_plan::catalog::{Class, Entry, Output, PathUse, RateRule, Setting, SizeRule, Units, Value, Work};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
 
 use super::picture_file::{Gif, PictureError, Still, kind};
-use crate::declare::{defaults, required};
 use crate::files::{ListError, matching};
 use crate::open_regular;
 
@@ -29,18 +26,16 @@ pub static ENTRY: Entry = Entry {
     example: "image path=photos/*.jpg ! resize size=640x480 ! null",
     outputs: &[Output { size: SizeRule::Probed(None), rate: RateRule::Setting("fps"), ..Output::VIDEO }],
     settings: &[
-        required(
+        Setting::path(
             "path",
-            ValueType::Path(PathUse::ReadMatching),
-            Liveness::Fixed,
+            PathUse::ReadMatching,
             "a file, or a pattern such as photos/*.png, in natural order: 2 before 10",
         ),
-        defaults("loop", ValueType::Bool, "false", Liveness::Fixed, "whether to begin again after the last picture"),
-        defaults("fps", ValueType::Rate, "30", Liveness::Fixed, "pictures per second"),
+        Setting::bool("loop", "whether to begin again after the last picture").default("false"),
+        Setting::rate("fps", "pictures per second").default("30"),
     ],
     bare: Some("path"),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
-    status: Status::Runs,
     ..Entry::SOURCE
 };
 

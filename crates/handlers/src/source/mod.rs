@@ -13,12 +13,18 @@ pub mod y4m;
 mod frame_reader;
 mod picture_file;
 
-use vramp_runtime::Kinds;
+use vramp_runtime::Kind;
 
-/// Says how the handlers of this family are made.
-pub(crate) fn register(kinds: &mut Kinds) {
-    kinds.makes(&pattern::ENTRY, pattern::make);
-    kinds.makes(&image::ENTRY, image::make);
-    kinds.makes(&y4m::ENTRY, y4m::make);
-    kinds.makes(&raw::ENTRY, raw::make);
+use crate::probe;
+
+/// Every handler of this family: a line each.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![
+        Kind::new(&pattern::ENTRY, pattern::make),
+        Kind::new(&image::ENTRY, image::make).probed(probe::image),
+        Kind::new(&y4m::ENTRY, y4m::make).probed(probe::y4m),
+        Kind::new(&raw::ENTRY, raw::make).probed(probe::raw),
+        Kind::planned(&camera::ENTRY),
+        Kind::planned(&video::ENTRY).probed(probe::video),
+    ]
 }

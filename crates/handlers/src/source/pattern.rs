@@ -8,44 +8,33 @@
 use vramp_kernels::head::{Head, ball, bars, checker, disc, gradient, noise, solid};
 use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::catalog::{
-    self, Class, Entry, Family, Kernel, KernelRule, Liveness, Output, RateRule, SizeRule, Status, Units, Value,
-    ValueType, Work,
+    self, Class, Entry, Family, Kernel, KernelRule, Output, RateRule, Setting, SizeRule, Units, Value, Work,
 };
 use vramp_plan::{Rate, Size};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::declare::{defaults, int, optional};
 use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes};
 
 /// What `pattern` declares.
 pub static ENTRY: Entry = Entry {
     name: "pattern",
     family: Family::Source,
-    status: Status::Runs,
     about: "makes test pictures: a moving ball, colour bars, gradients, noise",
     example: "pattern kind=ball size=640x480 frames=60 ! null",
     inputs: &[],
     outputs: &[Output { size: SizeRule::Setting("size"), rate: RateRule::Setting("fps"), ..Output::VIDEO }],
     settings: &[
-        defaults(
-            "kind",
-            ValueType::Choice(&["ball", "bars", "gradient", "checker", "noise", "solid", "disc"]),
-            "ball",
-            Liveness::Rebuild,
-            "which picture",
-        ),
-        defaults("size", ValueType::Size, "1280x720", Liveness::Fixed, "width and height"),
-        defaults("fps", ValueType::Rate, "30", Liveness::Fixed, "frames per second, which also sets the motion"),
-        optional("frames", int(1, i64::MAX), Liveness::Fixed, "how many frames to make; endless if not given"),
-        defaults(
-            "color",
-            ValueType::Color,
-            "000000",
-            Liveness::Live,
-            "the colour of kind=solid; patterns are opaque, so its alpha does not count",
-        ),
-        defaults("seed", int(0, u32::MAX as i64), "0", Liveness::Live, "where the noise of kind=noise starts"),
-        defaults("label", ValueType::Bool, "true", Liveness::Rebuild, "whether kind=ball shows the frame number"),
+        Setting::choice("kind", &["ball", "bars", "gradient", "checker", "noise", "solid", "disc"], "which picture")
+            .default("ball")
+            .rebuild(),
+        Setting::size("size", "width and height").default("1280x720"),
+        Setting::rate("fps", "frames per second, which also sets the motion").default("30"),
+        Setting::int("frames", 1..=i64::MAX, "how many frames to make; endless if not given").optional(),
+        Setting::color("color", "the colour of kind=solid; patterns are opaque, so its alpha does not count")
+            .default("000000")
+            .live(),
+        Setting::int("seed", 0..=u32::MAX as i64, "where the noise of kind=noise starts").default("0").live(),
+        Setting::bool("label", "whether kind=ball shows the frame number").default("true").rebuild(),
     ],
     bare: Some("kind"),
     kernel: KernelRule::Always(Kernel::GENERATOR),

@@ -7,12 +7,11 @@
 
 use std::io::{self, IsTerminal};
 
-use vramp_plan::catalog::{Entry, FormatRule, Liveness, Output, PathUse, RateRule, SizeRule, Status, ValueType};
+use vramp_plan::catalog::{Entry, FormatRule, Output, PathUse, RateRule, Setting, SizeRule};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, Yuv};
 
 use super::frame_reader::{FrameReader, Lead, Origin};
-use crate::declare::{defaults, required};
 
 /// What the source `raw` declares.
 pub static ENTRY: Entry = Entry {
@@ -26,12 +25,11 @@ pub static ENTRY: Entry = Entry {
         ..Output::SAME
     }],
     settings: &[
-        defaults("path", ValueType::Path(PathUse::Read), "-", Liveness::Fixed, "a file, or - for standard input"),
-        required("size", ValueType::Size, Liveness::Fixed, "width and height of every frame"),
-        defaults("format", ValueType::Format, "rgba8", Liveness::Fixed, "how the frames are stored"),
-        defaults("fps", ValueType::Rate, "30", Liveness::Fixed, "frames per second"),
+        Setting::path("path", PathUse::Read, "a file, or - for standard input").default("-"),
+        Setting::size("size", "width and height of every frame"),
+        Setting::format("format", "how the frames are stored").default("rgba8"),
+        Setting::rate("fps", "frames per second").default("30"),
     ],
-    status: Status::Runs,
     ..Entry::SOURCE
 };
 

@@ -6,11 +6,7 @@
 //! Always: frames arrive as 4:2:0, the form nearly all video has inside.
 
 use vramp_plan::Format;
-use vramp_plan::catalog::{
-    Class, Entry, Liveness, Output, PathUse, PortMedia, RateRule, SizeRule, Units, ValueType, Work,
-};
-
-use crate::declare::{defaults, number, optional, required};
+use vramp_plan::catalog::{Class, Entry, Output, PathUse, PortMedia, RateRule, Setting, SizeRule, Units, Work};
 
 /// The longest moment that can be named: a year, in seconds.
 const YEAR_S: f64 = 366.0 * 24.0 * 3600.0;
@@ -27,12 +23,12 @@ pub static ENTRY: Entry = Entry {
         ..Output::VIDEO
     }],
     settings: &[
-        required("path", ValueType::Path(PathUse::Read), Liveness::Fixed, "a file or an address that ffmpeg can open"),
-        optional("start", number(0.0, YEAR_S), Liveness::Fixed, "seconds to skip at the beginning"),
-        optional("duration", number(0.001, YEAR_S), Liveness::Fixed, "seconds to read; to the end if not given"),
-        defaults(
+        Setting::path("path", PathUse::Read, "a file or an address that ffmpeg can open"),
+        Setting::number("start", 0.0..=YEAR_S, "seconds to skip at the beginning").optional(),
+        Setting::number("duration", 0.001..=YEAR_S, "seconds to read; to the end if not given").optional(),
+        Setting::choice(
             "hwaccel",
-            ValueType::Choice(&[
+            &[
                 "none",
                 "auto",
                 "vaapi",
@@ -46,11 +42,10 @@ pub static ENTRY: Entry = Entry {
                 "vdpau",
                 "drm",
                 "mediacodec",
-            ]),
-            "none",
-            Liveness::Fixed,
+            ],
             "ffmpeg's hardware decoder to use",
-        ),
+        )
+        .default("none"),
     ],
     bare: Some("path"),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },

@@ -6,15 +6,13 @@
 //! Always: eight bits a sample; the header is read where probing reads it, so that both agree.
 
 use vramp_plan::catalog::{
-    Entry, FormatRule, Liveness, Output, PathUse, PortMedia, Probe, RateRule, Settings as Given, SizeRule, Status,
-    ValueType,
+    Entry, FormatRule, Output, PathUse, PortMedia, RateRule, Setting, Settings as Given, SizeRule,
 };
 use vramp_plan::{Content, Format, Size, StreamTags};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use super::frame_reader::{FrameReader, Lead, Origin};
-use crate::declare::required;
-use crate::probe::{FileProbe, first_line, standard_input_header, yuv_of};
+use crate::probe::{self, first_line, standard_input_header, yuv_of};
 
 /// What the source `y4m` declares.
 pub static ENTRY: Entry = Entry {
@@ -28,9 +26,8 @@ pub static ENTRY: Entry = Entry {
         rate: RateRule::Probed(None),
         ..Output::VIDEO
     }],
-    settings: &[required("path", ValueType::Path(PathUse::Read), Liveness::Fixed, "a file, or - for standard input")],
+    settings: &[Setting::path("path", PathUse::Read, "a file, or - for standard input")],
     bare: Some("path"),
-    status: Status::Runs,
     ..Entry::SOURCE
 };
 
@@ -58,7 +55,7 @@ impl FrameHandler for Y4m {
     fn start(&mut self) -> Result<(), HandlerError> {
         let Settings { given, path, planned, tags } = &self.settings;
         // Of standard input, probing remembers the header it has read; of a file, it reads it again.
-        let probed = FileProbe.probe(&ENTRY, given).map_err(|error| HandlerError::failed(error.to_string()))?;
+        let probed = probe::y4m(given).map_err(|error| HandlerError::failed(error.to_string()))?;
         let found = probed.tags.as_deref().cloned().unwrap_or_default();
         let Some((format, size)) = probed.format.zip(probed.size) else {
             return Err(HandlerError::failed(format!("`{path}` has no format or size in its header; make it again")));

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use vramp_handlers::{ENTRIES, kinds};
+use vramp_handlers::registry;
 use vramp_plan::catalog::{Fallback, Settings};
 use vramp_plan::{Policy, Rate, Size, Space};
+use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Side, Tally, Workplace, link};
 use vramp_runtime::{
-    Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, Part, PixelHandler, Ports, Setup,
-    Side, Stepped, Tally, Worker, Workplace, link,
+    Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Part, PixelHandler, Setup, Stepped, Worker,
 };
 
 pub type Pixel = [u8; 4];
@@ -56,7 +56,7 @@ pub fn size(width: u32, height: u32) -> Size {
 
 /// Makes a handler; its settings are read from text as a graph would.
 pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
-    let entry = ENTRIES.into_iter().find(|entry| entry.name == name).expect("the handler exists");
+    let entry = registry().catalog().entries().find(|entry| entry.name == name).expect("the handler exists");
     let mut settings = Settings::default();
     for setting in entry.settings {
         if let Fallback::Is(default) = setting.fallback {
@@ -67,8 +67,8 @@ pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
         let setting = entry.setting(key).expect("the setting exists");
         settings.set(*key, setting.value.read(text).expect("the value fits"));
     }
-    let kinds = kinds();
-    let maker = kinds.maker(entry).expect("it can be made");
+    let registry = registry();
+    let maker = registry.maker(entry).expect("it can be made");
     let setup = Setup {
         name,
         settings: &settings,

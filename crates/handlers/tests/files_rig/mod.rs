@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use vramp_handlers::kinds;
+use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Fallback, Settings};
 use vramp_plan::{Content, Format, FrameDesc, OnError, Policy, Rate, Size, Space};
-use vramp_runtime::{
-    Bell, Call, Clock, DropReason, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Meta, Node, Ports, Setup,
-    Stepped, Tally, Worker, Workplace, link,
-};
+use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Tally, Workplace, link};
+use vramp_runtime::observe::DropReason;
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Meta, Setup, Stepped, Worker};
 
 /// A frame as it came out, or as it is to go in.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,8 +85,8 @@ pub fn make(
         declared: None,
         watch: false,
     };
-    let kinds = kinds();
-    let maker = kinds.maker(entry).unwrap_or_else(|| panic!("{} can be made", entry.name));
+    let registry = registry();
+    let maker = registry.maker(entry).unwrap_or_else(|| panic!("{} can be made", entry.name));
     match maker(&setup).map_err(|error| error.to_string())? {
         Worker::Frames(handler) => Ok(handler),
         Worker::Pixels(handler) => {

@@ -1,6 +1,6 @@
 //! Filters in company: chains in one kernel, and streams that have run for a while.
 
-use vramp_runtime::is_counted;
+use vramp_runtime::internals::is_counted;
 
 use super::darkroom::{Temporary, allocations, group, pictures, try_run};
 use super::tables::{bent, cube_text};

@@ -4,13 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use vramp_handlers::{ENTRIES, kinds};
+use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Fallback, Family, Settings};
 use vramp_plan::{Format, Policy, Rate, Size, Space};
-use vramp_runtime::{
-    Bell, Call, Clock, Flow, FrameHandler, Group, HandlerError, HostPool, Lane, Node, PixelHandler, Ports, Setup,
-    Stepped, Tally, Worker, Workplace, link,
-};
+use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Tally, Workplace, link};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, PixelHandler, Setup, Stepped, Worker};
 
 pub type Pixel = [u8; 4];
 
@@ -73,7 +71,11 @@ pub fn pictures() -> Vec<Picture> {
 pub fn settings(text: &str) -> (&'static Entry, Settings) {
     let mut words = text.split(' ');
     let name = words.next().expect("a name");
-    let entry = ENTRIES.into_iter().find(|e| e.family == Family::Filter && e.name == name).expect("the filter exists");
+    let entry = registry()
+        .catalog()
+        .entries()
+        .find(|e| e.family == Family::Filter && e.name == name)
+        .expect("the filter exists");
     let mut settings = Settings::default();
     for setting in entry.settings {
         if let Fallback::Is(default) = setting.fallback {
@@ -89,8 +91,8 @@ pub fn settings(text: &str) -> (&'static Entry, Settings) {
 
 pub fn try_make(text: &str) -> Result<Box<dyn PixelHandler>, HandlerError> {
     let (entry, settings) = settings(text);
-    let kinds = kinds();
-    let make = kinds.maker(entry).unwrap_or_else(|| panic!("{text} cannot be made"));
+    let registry = registry();
+    let make = registry.maker(entry).unwrap_or_else(|| panic!("{text} cannot be made"));
     let setup = Setup {
         name: entry.name,
         settings: &settings,

@@ -1,7 +1,7 @@
 //! Resizing: sizes, factors and both simple filters.
 
 use vramp_plan::catalog::NoProbe;
-use vramp_plan::{Content, Graph, Planner, Profile, Size};
+use vramp_plan::{Content, Graph, Plan, Profile, RunOptions, Size};
 
 use super::darkroom::{Picture, check, group, level, make, random, refusal, try_run};
 
@@ -64,15 +64,16 @@ fn resize_by_a_factor_rounds_each_side_half_up_to_at_least_one() {
 
 #[test]
 fn resize_makes_the_size_that_was_planned() {
-    let catalog = vramp_handlers::catalog();
+    let registry = vramp_handlers::registry();
+    let catalog = registry.catalog();
     let profile = Profile::shipped("cpu").expect("it ships");
     for scale in ["0.5", "0.333", "0.1", "0.0005", "1.7", "2.5", "3"] {
         for from in [(1, 1), (3, 5), (101, 33), (639, 479)].map(|(width, height)| Size { width, height }) {
             let text = format!("pattern size={from} ! resize scale={scale} ! null");
-            let reading = vramp_plan::read_text(&text, &catalog);
-            let graph = Graph::check(&reading.spec, &catalog, &NoProbe).unwrap_or_else(|e| panic!("{e}"));
-            let plan = Planner::new(&graph, &profile).decide().unwrap_or_else(|e| panic!("{e}"));
-            let to_null = plan.links.iter().find(|link| plan.handlers[link.to.handler].kind == "null");
+            let reading = vramp_plan::read_text(&text, catalog);
+            let graph = Graph::check(&reading.spec, catalog, &NoProbe).unwrap_or_else(|e| panic!("{e}"));
+            let plan = Plan::decide(&graph, &profile, &RunOptions::new()).unwrap_or_else(|e| panic!("{e}"));
+            let to_null = plan.links.iter().find(|link| plan.handlers[link.to.handler].kind() == "null");
             let Content::Video(planned) = to_null.expect("it is linked").content else { panic!("{text}: no pictures") };
             assert_eq!(make(&format!("resize scale={scale}")).size(from), planned.size, "{text}");
         }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::words::{ANY_SIDE, DType, Format, Size, Space, Span};
 
-use super::{Over, Setting, Settings, Value};
+use super::{Kernel, KernelRule, Setting, Settings, Value};
 
 /// What a handler is, readable without an instance.
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +71,13 @@ pub struct Entry {
     pub writes_tags: bool,
     /// Whether it is an explicit transfer, and which way.
     pub transfer: Option<Direction>,
-    /// How far it is built.
-    pub status: Status,
+}
+
+/// Entries are compared by identity: there is one of each handler.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 /// At most how many bytes of small data there are under these settings for frames of the second size that are made from
@@ -112,15 +117,6 @@ impl Family {
             Family::Sink => "sink",
         }
     }
-}
-
-/// How far a handler is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// It can be planned, not yet run.
-    PlanOnly,
-    /// It runs.
-    Runs,
 }
 
 /// Which way a transfer goes.
@@ -318,126 +314,6 @@ impl When {
     }
 }
 
-/// What a kernel is like, which decides what it can be fused with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KernelKind {
-    /// Makes pixels from nothing.
-    Generator,
-    /// One pixel in, one out, at the same place.
-    Pointwise,
-    /// One read per output pixel, from somewhere else; may change size.
-    Gather,
-    /// Several reads around a place.
-    Stencil,
-    /// Needs the whole frame before its first result.
-    Reduction,
-    /// Unknown inside.
-    Opaque,
-}
-
-impl KernelKind {
-    /// The word used in text.
-    pub const fn name(self) -> &'static str {
-        match self {
-            KernelKind::Generator => "generator",
-            KernelKind::Pointwise => "pointwise",
-            KernelKind::Gather => "gather",
-            KernelKind::Stencil => "stencil",
-            KernelKind::Reduction => "reduction",
-            KernelKind::Opaque => "opaque",
-        }
-    }
-}
-
-/// A kernel as the planner sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kernel {
-    /// What it is like.
-    pub kind: KernelKind,
-    /// How many dispatches it takes by itself.
-    pub dispatches: u32,
-    /// What it keeps elements of between its two dispatches.
-    pub keeps: Option<Over>,
-    /// How often a run of pixel functions joined in front of it is evaluated per output pixel.
-    pub reads_per_pixel: u32,
-}
-
-impl Kernel {
-    const ONE: Kernel = Kernel { kind: KernelKind::Opaque, dispatches: 1, keeps: None, reads_per_pixel: 1 };
-    /// Makes pixels.
-    pub const GENERATOR: Kernel = Kernel { kind: KernelKind::Generator, ..Kernel::ONE };
-    /// One pixel in, one out.
-    pub const POINTWISE: Kernel = Kernel { kind: KernelKind::Pointwise, ..Kernel::ONE };
-    /// One read per pixel, from elsewhere.
-    pub const GATHER: Kernel = Kernel { kind: KernelKind::Gather, ..Kernel::ONE };
-    /// Unknown inside.
-    pub const OPAQUE: Kernel = Kernel::ONE;
-    /// Whole columns first, then a pass that uses what they came to and changes pixels in their places.
-    pub const REDUCTION: Kernel =
-        Kernel { kind: KernelKind::Reduction, dispatches: 2, keeps: Some(Over::Columns), ..Kernel::ONE };
-
-    /// A neighbourhood of this many reads in one dispatch.
-    pub const fn stencil(reads_per_pixel: u32) -> Kernel {
-        Kernel { kind: KernelKind::Stencil, reads_per_pixel, ..Kernel::ONE }
-    }
-
-    /// A horizontal and a vertical pass with a 16-bit intermediate, of about this many reads each.
-    pub const fn separable(reads_per_pixel: u32) -> Kernel {
-        Kernel { kind: KernelKind::Stencil, dispatches: 2, keeps: Some(Over::Source), reads_per_pixel }
-    }
-
-    /// As [`Kernel::separable`], for a picture of another size.
-    pub const fn resampling(reads_per_pixel: u32) -> Kernel {
-        Kernel { keeps: Some(Over::Across), ..Kernel::separable(reads_per_pixel) }
-    }
-
-    /// Bytes that lie between its dispatches.
-    pub fn kept_bytes(&self, source: Size, made: Size) -> u64 {
-        self.keeps.map_or(0, |over| over.bytes(source, made))
-    }
-
-    /// Whether every pixel that it makes depends on the one in its place, and else on nothing but whole-frame results:
-    /// the host can then write it over what is read.
-    pub fn works_in_place(&self) -> bool {
-        self.kind == KernelKind::Pointwise || self.keeps == Some(Over::Columns)
-    }
-}
-
-/// Which kernel a handler has under given settings.
-#[derive(Debug, Clone, Copy)]
-pub enum KernelRule {
-    /// None: it moves, holds, reads or writes frames.
-    None,
-    /// Always this one.
-    Always(Kernel),
-    /// This one, with as many reads per pixel as the settings say.
-    Reading(Kernel, fn(&Settings) -> u32),
-    /// The one that belongs to the word this setting has.
-    By {
-        /// The setting.
-        setting: &'static str,
-        /// Words with a kernel of their own.
-        cases: &'static [(&'static str, Kernel)],
-        /// For every other word.
-        otherwise: Kernel,
-    },
-}
-
-impl KernelRule {
-    /// The kernel under these settings.
-    pub fn under(&self, settings: &Settings) -> Option<Kernel> {
-        match self {
-            KernelRule::None => None,
-            KernelRule::Always(kernel) => Some(*kernel),
-            KernelRule::Reading(kernel, reads) => Some(Kernel { reads_per_pixel: reads(settings).max(1), ..*kernel }),
-            KernelRule::By { setting, cases, otherwise } => {
-                let word = settings.word(setting);
-                Some(cases.iter().find(|(w, _)| Some(*w) == word).map_or(*otherwise, |(_, k)| *k))
-            }
-        }
-    }
-}
-
 /// What sort of work a handler does: a device profile has one rate for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -536,7 +412,6 @@ impl Entry {
         keeps_lines: |_, kernel| kernel.is_none_or(|kernel| kernel.works_in_place()),
         writes_tags: false,
         transfer: None,
-        status: Status::PlanOnly,
     };
 
     /// A source that reads from outside into host memory.

@@ -19,7 +19,7 @@ pub struct Catalog {
 }
 
 /// Why an entry was not taken into the catalogue.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("handler `{entry}`: {problem}")]
 pub struct EntryError {
     /// The entry's name.
@@ -27,6 +27,8 @@ pub struct EntryError {
     /// What is wrong with it and what would be right.
     pub problem: String,
 }
+
+crate::debug_as_display!(EntryError);
 
 impl Catalog {
     /// A catalogue with nothing in it.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::words::{Format, Rate, Size};
 
@@ -23,6 +24,99 @@ pub struct Setting {
     pub liveness: Liveness,
     /// What it does, in one line.
     pub about: &'static str,
+}
+
+/// Declares a setting in one line: its type, then what differs from a required setting that is read at the start.
+///
+/// ```
+/// use vramp_plan::catalog::Setting;
+///
+/// static SETTINGS: &[Setting] = &[
+///     Setting::int("fade", 1..=255, "levels that a pixel loses from frame to frame").default("8"),
+///     Setting::number("amount", 0.0..=1.0, "how much darker; 1 is black").default("0.5").live(),
+///     Setting::choice("axis", &["h", "v"], "which way"),
+/// ];
+/// # assert_eq!(SETTINGS.len(), 3);
+/// ```
+impl Setting {
+    /// A setting with values of this type. It has to be given, and is read when the pipeline starts.
+    pub const fn of(name: &'static str, value: ValueType, about: &'static str) -> Setting {
+        Setting { name, value, fallback: Fallback::Required, liveness: Liveness::Fixed, about }
+    }
+
+    /// A whole number in this range.
+    pub const fn int(name: &'static str, range: RangeInclusive<i64>, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Int { min: *range.start(), max: *range.end() }, about)
+    }
+
+    /// A number in this range.
+    pub const fn number(name: &'static str, range: RangeInclusive<f64>, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Number { min: *range.start(), max: *range.end() }, about)
+    }
+
+    /// `true` or `false`.
+    pub const fn bool(name: &'static str, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Bool, about)
+    }
+
+    /// Any text.
+    pub const fn text(name: &'static str, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Text, about)
+    }
+
+    /// One of these words.
+    pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Choice(words), about)
+    }
+
+    /// A file, and what becomes of it.
+    pub const fn path(name: &'static str, used: PathUse, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Path(used), about)
+    }
+
+    /// A picture size.
+    pub const fn size(name: &'static str, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Size, about)
+    }
+
+    /// Frames per second.
+    pub const fn rate(name: &'static str, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Rate, about)
+    }
+
+    /// A colour.
+    pub const fn color(name: &'static str, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Color, about)
+    }
+
+    /// A pixel format.
+    pub const fn format(name: &'static str, about: &'static str) -> Setting {
+        Setting::of(name, ValueType::Format, about)
+    }
+
+    /// It has this value, in its text form, if it is not given.
+    #[must_use]
+    pub const fn default(self, text: &'static str) -> Setting {
+        Setting { fallback: Fallback::Is(text), ..self }
+    }
+
+    /// It may be left out and then has no value.
+    #[must_use]
+    pub const fn optional(self) -> Setting {
+        Setting { fallback: Fallback::Unset, ..self }
+    }
+
+    /// A change takes effect between two frames.
+    #[must_use]
+    pub const fn live(self) -> Setting {
+        Setting { liveness: Liveness::Live, ..self }
+    }
+
+    /// A change is compiled in the background, then takes effect between two frames.
+    #[must_use]
+    pub const fn rebuild(self) -> Setting {
+        Setting { liveness: Liveness::Rebuild, ..self }
+    }
 }
 
 /// The type and range of a setting.

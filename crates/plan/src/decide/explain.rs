@@ -60,7 +60,7 @@ impl fmt::Display for Conflict {
 }
 
 /// Why a graph has no plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
     /// Ports that cannot all be satisfied.
     #[error("{0}")]
@@ -159,6 +159,8 @@ pub enum NoPlan {
         limit: u64,
     },
 }
+
+crate::debug_as_display!(NoPlan);
 
 impl NoPlan {
     /// The one handler that it is about, where it is about one.

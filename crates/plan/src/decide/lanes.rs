@@ -29,6 +29,9 @@ pub(super) struct Lanes {
     pub segments: u32,
     /// Units in running order: a fusion group, or a node by itself.
     pub units: Vec<Vec<usize>>,
+    pub unit_of: Vec<usize>,
+    /// For each unit the first unit of those that run in one go with it; on the device, what is submitted together.
+    pub segment_of: Vec<usize>,
 }
 
 /// Where a unit runs.
@@ -74,12 +77,17 @@ pub(super) fn lanes(net: &Net<'_>, spaces: &[Space], layout: &Layout, depths: &D
         let link = &net.wires[wire];
         inline(wire) && stage[unit_of[link.from]] == stage[unit_of[link.to]]
     };
-    let lane_of_unit = assign(net, &units, &unit_of, &station, together);
+    let segment_of = join(net, &unit_of, &station, together);
+    let device = station.iter().position(|s| *s == Station::Device);
+    let lane_of_unit = |unit: usize| match (station[unit], device) {
+        (Station::Device, Some(first)) => first,
+        _ => segment_of[unit],
+    };
     let mut lanes: Vec<Vec<usize>> = Vec::new();
     let mut number: BTreeMap<usize, usize> = BTreeMap::new();
     let mut lane_of = vec![0; net.nodes.len()];
     for (unit, nodes) in units.iter().enumerate() {
-        let lane = *number.entry(lane_of_unit[unit]).or_insert_with(|| {
+        let lane = *number.entry(lane_of_unit(unit)).or_insert_with(|| {
             lanes.push(Vec::new());
             lanes.len() - 1
         });
@@ -92,7 +100,7 @@ pub(super) fn lanes(net: &Net<'_>, spaces: &[Space], layout: &Layout, depths: &D
     for wire in 0..net.wires.len() {
         depth.push(if together(wire) { 0 } else { real_depth(net, wire, depths.needed[wire])? });
     }
-    Ok(Lanes { nodes: lanes, lane_of, depth, segments: segments(net, spaces), units })
+    Ok(Lanes { nodes: lanes, lane_of, depth, segments: segments(net, spaces), units, unit_of, segment_of })
 }
 
 /// The depth of a link that really holds frames.
@@ -142,36 +150,23 @@ fn units(net: &Net<'_>, layout: &Layout) -> (Vec<Vec<usize>>, Vec<usize>) {
     (units, unit_of)
 }
 
-/// The lane of each unit, as the first unit in it: the device has one, blocking nodes have one each, and units of
-/// the host share one where they run together.
-fn assign(
-    net: &Net<'_>,
-    units: &[Vec<usize>],
-    unit_of: &[usize],
-    station: &[Station],
-    together: impl Fn(usize) -> bool,
-) -> Vec<usize> {
-    let mut lane: Vec<usize> = (0..units.len()).collect();
+/// The first unit of those that each unit runs in one go with. Blocking nodes are by themselves.
+fn join(net: &Net<'_>, unit_of: &[usize], station: &[Station], together: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut first: Vec<usize> = (0..station.len()).collect();
     for (at, wire) in net.wires.iter().enumerate() {
         let (from, to) = (unit_of[wire.from], unit_of[wire.to]);
-        if station[from] == Station::Host && together(at) {
-            let (a, b) = (root(&mut lane, from), root(&mut lane, to));
-            lane[a.max(b)] = a.min(b);
+        if !matches!(station[from], Station::Own(_)) && together(at) {
+            let (a, b) = (root(&mut first, from), root(&mut first, to));
+            first[a.max(b)] = a.min(b);
         }
     }
-    let device = station.iter().position(|s| *s == Station::Device);
-    (0..units.len())
-        .map(|unit| match (station[unit], device) {
-            (Station::Device, Some(first)) => first,
-            _ => root(&mut lane, unit),
-        })
-        .collect()
+    (0..station.len()).map(|unit| root(&mut first, unit)).collect()
 }
 
-fn root(lane: &mut [usize], mut unit: usize) -> usize {
-    while lane[unit] != unit {
-        lane[unit] = lane[lane[unit]];
-        unit = lane[unit];
+fn root(first: &mut [usize], mut unit: usize) -> usize {
+    while first[unit] != unit {
+        first[unit] = first[first[unit]];
+        unit = first[unit];
     }
     unit
 }

@@ -106,7 +106,6 @@ struct Count<'a> {
     net: &'a Net<'a>,
     spaces: &'a [Space],
     lanes: &'a Lanes,
-    unit_of: Vec<usize>,
     waits: Waits<'a>,
     /// The last unit that reads, in its own lane, what a node that passes frames on was given.
     last: Vec<usize>,
@@ -114,7 +113,8 @@ struct Count<'a> {
     brief: Vec<Brief>,
     /// Frames of each segment of the device in all submissions in flight, by the segment's mark.
     submitted: BTreeMap<usize, BTreeMap<u64, u64>>,
-    segment_of: Vec<usize>,
+    /// The most frames a second in each segment, by its mark.
+    fastest: BTreeMap<usize, f64>,
     /// Frames of one output that submissions in flight use.
     flying: u64,
     gpu: Need,
@@ -130,12 +130,6 @@ impl<'a> Count<'a> {
         in_flight: InFlight,
         least: bool,
     ) -> Count<'a> {
-        let mut unit_of = vec![0; net.nodes.len()];
-        for (unit, nodes) in lanes.units.iter().enumerate() {
-            for &node in nodes {
-                unit_of[node] = unit;
-            }
-        }
         let batch = u64::from(in_flight.batch.max(1));
         let flying = u64::from(in_flight.frames.max(1)) * batch;
         let mut count = Count {
@@ -143,9 +137,8 @@ impl<'a> Count<'a> {
             spaces,
             lanes,
             waits: Waits::of(net, spaces, layout, lanes, batch, least),
-            segment_of: segments(net, spaces, layout, lanes, &unit_of),
-            last: unit_of.clone(),
-            unit_of,
+            fastest: fastest(net, lanes),
+            last: lanes.unit_of.clone(),
             brief: Vec::new(),
             submitted: BTreeMap::new(),
             flying,
@@ -154,7 +147,7 @@ impl<'a> Count<'a> {
         };
         for at in (0..net.nodes.len()).rev().filter(|at| net.nodes[*at].passes_on()) {
             let behind = net.nodes[at].fans.iter().flatten().map(|w| count.read_last(*w));
-            count.last[at] = behind.max().unwrap_or(0).max(count.unit_of[at]);
+            count.last[at] = behind.max().unwrap_or(0).max(lanes.unit_of[at]);
         }
         for at in 0..net.nodes.len() {
             for output in 0..net.nodes[at].outputs.len() {
@@ -183,12 +176,13 @@ impl<'a> Count<'a> {
     fn produced(&mut self, at: usize, output: usize, batch: u64) {
         let node = &self.net.nodes[at];
         let fan = &node.fans[output];
-        let (unit, bytes) = (self.unit_of[at], node.outputs[output].bytes());
-        let fused = !fan.is_empty() && fan.iter().all(|w| self.unit_of[self.net.wires[*w].to] == unit);
+        let (unit, bytes) = (self.lanes.unit_of[at], node.outputs[output].bytes());
+        let fused = !fan.is_empty() && fan.iter().all(|w| self.lanes.unit_of[self.net.wires[*w].to] == unit);
         if bytes == 0 || fused || node.passes_on() || node.entry.transfer.is_some() {
             return;
         }
-        let fan: Vec<usize> = fan.iter().copied().filter(|w| self.unit_of[self.net.wires[*w].to] != unit).collect();
+        let fan: Vec<usize> =
+            fan.iter().copied().filter(|w| self.lanes.unit_of[self.net.wires[*w].to] != unit).collect();
         let kept = fan.iter().map(|w| self.waits.on(*w)).fold(Retained::default(), Retained::beside);
         match self.spaces[at] {
             Space::Gpu => self.on_device(kept, bytes, at, batch),
@@ -219,7 +213,8 @@ impl<'a> Count<'a> {
         let format = |content: &Content| content.frame().map(|frame| frame.format);
         let made = nodes.last().and_then(|at| self.net.nodes[*at].outputs.first());
         let same = made.is_some_and(|made| format(made) == format(&self.net.wires[lead].content));
-        let read = self.brief.iter().position(|b| b.by == self.unit_of[from] && b.to == unit && b.bytes == bytes)?;
+        let read =
+            self.brief.iter().position(|b| b.by == self.lanes.unit_of[from] && b.to == unit && b.bytes == bytes)?;
         (alone && same && nodes.iter().all(in_place)).then_some(read)
     }
 
@@ -246,11 +241,9 @@ impl<'a> Count<'a> {
     /// A frame that lives until its submission has finished. Who sees one frame in ten uses memory in one
     /// submission of ten.
     fn submit(&mut self, at: usize, bytes: u64) {
-        let segment = self.segment_of[at];
-        let rate = |at: usize| self.net.main_content(at).and_then(Content::rate).map(Rate::per_second);
-        let all = (0..self.net.nodes.len()).filter(|other| self.segment_of[*other] == segment);
-        let fastest = all.filter_map(rate).fold(0.0, f64::max);
-        let one_in = rate(at).map_or(1, |own| ((fastest / own).round() as u64).max(1));
+        let segment = self.lanes.segment_of[self.lanes.unit_of[at]];
+        let fastest = self.fastest.get(&segment).copied().unwrap_or(0.0);
+        let one_in = rate(self.net, at).map_or(1, |own| ((fastest / own).round() as u64).max(1));
         let frames = self.flying.div_ceil(one_in);
         *self.submitted.entry(segment).or_default().entry(blocks(bytes)).or_default() += frames;
     }
@@ -258,7 +251,7 @@ impl<'a> Count<'a> {
     /// The last unit of the producer's own lane that reads what is on a wire.
     fn read_last(&self, wire: usize) -> usize {
         let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
-        if self.waits.is_inline(wire) { self.last[to] } else { self.unit_of[from] }
+        if self.waits.is_inline(wire) { self.last[to] } else { self.lanes.unit_of[from] }
     }
 
     /// The frames on the far side of a ramp.
@@ -371,22 +364,16 @@ fn blocks(bytes: u64) -> u64 {
     bytes.div_ceil(DEVICE_BLOCK_BYTES).saturating_mul(DEVICE_BLOCK_BYTES)
 }
 
-/// Which nodes of the device are played together, by the smallest of them.
-fn segments(net: &Net<'_>, spaces: &[Space], layout: &Layout, lanes: &Lanes, unit_of: &[usize]) -> Vec<usize> {
-    let mut of: Vec<usize> = unit_of.to_vec();
-    loop {
-        let mut changed = false;
-        for (at, wire) in net.wires.iter().enumerate() {
-            let (from, to) = (wire.from, wire.to);
-            let joined = lanes.depth[at] == 0 && layout.ramp_of[at].is_none() || unit_of[from] == unit_of[to];
-            if joined && spaces[from] == Space::Gpu && spaces[to] == Space::Gpu && of[from] != of[to] {
-                let least = of[from].min(of[to]);
-                (of[from], of[to]) = (least, least);
-                changed = true;
-            }
-        }
-        if !changed {
-            return of;
-        }
+/// The most frames a second of each segment, by its mark.
+fn fastest(net: &Net<'_>, lanes: &Lanes) -> BTreeMap<usize, f64> {
+    let mut fastest = BTreeMap::new();
+    for at in 0..net.nodes.len() {
+        let most: &mut f64 = fastest.entry(lanes.segment_of[lanes.unit_of[at]]).or_default();
+        *most = most.max(rate(net, at).unwrap_or(0.0));
     }
+    fastest
+}
+
+fn rate(net: &Net<'_>, at: usize) -> Option<f64> {
+    net.main_content(at).and_then(Content::rate).map(Rate::per_second)
 }

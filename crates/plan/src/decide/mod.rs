@@ -20,12 +20,13 @@ mod net;
 mod place;
 mod shape;
 mod tags;
+mod wiring;
 
-use crate::catalog::Entry;
 use crate::graph::Graph;
+use crate::options::RunOptions;
 use crate::plan::{Alternatives, Group, Lane, Plan, PlannedHandler, PlannedLink, PortAt, Ramp};
 use crate::profile::Profile;
-use crate::words::{Rate, Space, SpaceSet};
+use crate::words::{Space, SpaceSet};
 
 use advise::Advice;
 use allow::Orders;
@@ -35,129 +36,56 @@ use layout::{Layout, lay_out};
 use memory::{Budgets, InFlight};
 use net::Net;
 use tags::Tagged;
+use wiring::Wiring;
 
-/// Plans a graph for a machine.
-///
-/// ```
-/// use vramp_plan::catalog::{Catalog, Entry, NoProbe, Output, Setting, SizeRule};
-/// # use vramp_plan::{Graph, GraphSpec, HandlerSpec, Planner, Profile, Space};
-/// # use vramp_plan::catalog::{Fallback, Family, Liveness, ValueType};
-/// # static SOURCE: Entry = Entry {
-/// #     name: "still", family: Family::Source, inputs: &[],
-/// #     outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
-/// #     settings: &[Setting { name: "size", value: ValueType::Size, fallback: Fallback::Is("64x64"),
-/// #                           liveness: Liveness::Fixed, about: "" }],
-/// #     ..Entry::FILTER
-/// # };
-/// # static SINK: Entry = Entry { name: "show", ..Entry::SINK };
-/// let catalog = Catalog::of([&SOURCE, &SINK])?;
-/// let mut spec = GraphSpec::new();
-/// let (source, sink) = (spec.add(HandlerSpec::new("still")), spec.add(HandlerSpec::new("show")));
-/// spec.connect(source, sink);
-/// let graph = Graph::check(&spec, &catalog, &NoProbe)?;
-/// let profile = Profile::shipped("integrated").expect("it ships");
-/// let plan = Planner::new(&graph, &profile).only(Space::Cpu).decide()?;
-/// assert!(plan.ramps.is_empty());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct Planner<'a> {
-    graph: &'a Graph,
-    profile: &'a Profile,
-    orders: Orders,
-    strict: bool,
-    fusion: bool,
-    tuning: Tuning,
-    in_flight: u32,
-    budgets: Budgets,
-    pace: Option<Rate>,
+impl Plan {
+    /// Plans a graph for a machine, as asked.
+    ///
+    /// ```
+    /// use vramp_plan::catalog::{Catalog, Entry, NoProbe, Output, Setting, SizeRule};
+    /// # use vramp_plan::{Graph, Plan, Profile, RunOptions, Space};
+    /// # use vramp_plan::catalog::Family;
+    /// # static SOURCE: Entry = Entry {
+    /// #     name: "still", family: Family::Source, inputs: &[],
+    /// #     outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
+    /// #     settings: &[Setting::size("size", "").default("64x64")],
+    /// #     ..Entry::FILTER
+    /// # };
+    /// # static SINK: Entry = Entry { name: "show", ..Entry::SINK };
+    /// let catalog = Catalog::of([&SOURCE, &SINK])?;
+    /// let mut spec = Graph::builder();
+    /// let (source, sink) = (spec.add("still"), spec.add("show"));
+    /// spec.connect(source, sink);
+    /// let graph = Graph::check(&spec, &catalog, &NoProbe)?;
+    /// let profile = Profile::shipped("integrated").expect("it ships");
+    /// let plan = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Cpu))?;
+    /// assert!(plan.ramps.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide(graph: &Graph, profile: &Profile, options: &RunOptions) -> Result<Plan, NoPlan> {
+        let orders = Orders { only: options.only, pins: options.pins.clone() };
+        let budgets =
+            Budgets { cpu_bytes: options.cpu_memory_bytes, gpu_bytes: options.gpu_memory_bytes, waiting: false };
+        Planner { graph, profile, options, orders, budgets }.decide()
+    }
 }
 
-impl<'a> Planner<'a> {
-    /// A planner with everything left to the figures.
-    pub fn new(graph: &'a Graph, profile: &'a Profile) -> Planner<'a> {
-        Planner {
-            graph,
-            profile,
-            orders: Orders::default(),
-            strict: false,
-            fusion: true,
-            tuning: Tuning { threads: None, batch: 1 },
-            in_flight: 2,
-            budgets: Budgets::default(),
-            pace: None,
-        }
+#[derive(Debug, Clone)]
+struct Planner<'a> {
+    graph: &'a Graph,
+    profile: &'a Profile,
+    options: &'a RunOptions,
+    /// Where handlers have to be: as asked, or as an alternative would have it.
+    orders: Orders,
+    budgets: Budgets,
+}
+
+impl Planner<'_> {
+    fn only(&self, space: Space) -> Self {
+        Planner { orders: Orders { only: Some(space), ..self.orders.clone() }, ..self.clone() }
     }
 
-    /// Keeps everything on the cpu, or puts everything on the gpu that can be there.
-    #[must_use]
-    pub fn only(mut self, space: Space) -> Self {
-        self.orders.only = Some(space);
-        self
-    }
-
-    /// Pins one handler, by name.
-    #[must_use]
-    pub fn place(mut self, handler: impl Into<String>, space: Space) -> Self {
-        self.orders.pins.insert(handler.into(), space);
-        self
-    }
-
-    /// Allows no transfer that is not written in the graph.
-    #[must_use]
-    pub fn strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
-        self
-    }
-
-    /// Whether neighbouring kernels are joined; they are unless told otherwise.
-    #[must_use]
-    pub fn fusion(mut self, fusion: bool) -> Self {
-        self.fusion = fusion;
-        self
-    }
-
-    /// Leaves this many of the profile's threads.
-    #[must_use]
-    pub fn threads(mut self, threads: u32) -> Self {
-        self.tuning.threads = Some(threads);
-        self
-    }
-
-    /// Lets this many frames be in flight on the device; 2 unless told otherwise.
-    #[must_use]
-    pub fn in_flight(mut self, frames: u32) -> Self {
-        self.in_flight = frames;
-        self
-    }
-
-    /// Puts this many frames into one submit.
-    #[must_use]
-    pub fn batch(mut self, frames: u32) -> Self {
-        self.tuning.batch = frames;
-        self
-    }
-
-    /// Lets the pools of a space hold this much, instead of what the profile has. Where not even the plan that needs
-    /// least fits but one frame at a time does, there is a plan all the same: its run waits for memory.
-    #[must_use]
-    pub fn budget(mut self, space: Space, bytes: u64) -> Self {
-        match space {
-            Space::Cpu => self.budgets.cpu_bytes = Some(bytes),
-            Space::Gpu => self.budgets.gpu_bytes = Some(bytes),
-        }
-        self
-    }
-
-    /// Says how many frames a second there will be, so that the plan can warn when it cannot keep up.
-    #[must_use]
-    pub fn pace(mut self, rate: Rate) -> Self {
-        self.pace = Some(rate);
-        self
-    }
-
-    /// Decides.
-    pub fn decide(&self) -> Result<Plan, NoPlan> {
+    fn decide(&self) -> Result<Plan, NoPlan> {
         let error = match self.decide_once() {
             Err(error @ NoPlan::Memory { .. }) => error,
             decided => return decided,
@@ -165,7 +93,7 @@ impl<'a> Planner<'a> {
         let NoPlan::Memory { space, needed, available, .. } = &error else { return Err(error) };
         if self.orders.only.is_none() {
             // Placement does not know memory. Where the cheapest plan does not fit, one of the extremes may.
-            let extremes = Space::RANKED.into_iter().filter_map(|only| self.clone().only(only).decide_once().ok());
+            let extremes = Space::RANKED.into_iter().filter_map(|only| self.only(only).decide_once().ok());
             if let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) {
                 plan.warnings.push(format!(
                     "the cheapest plan needs {needed} bytes of {space} memory and there are {available}: this one fits"
@@ -191,21 +119,21 @@ impl<'a> Planner<'a> {
         let tagged = tags::tags(self.graph, &net);
         let depths = depth::depths(&net);
         let allowed = allow::allow(&net, self.profile, &self.orders)?;
-        if self.strict
+        if self.options.strict
             && let Some(conflict) = explain::strict_conflict(&net, &allowed)
         {
             return Err(NoPlan::Strict(conflict));
         }
-        let model = Model::new(&net, self.profile, self.tuning);
+        let model = Model::new(&net, self.profile, Tuning { threads: self.options.threads, batch: self.options.batch });
         let mut costs = model.costs(&net)?;
-        if self.fusion {
+        if self.options.fusion {
             let most = self.profile.gpu.as_ref().map_or(0, |g| g.limits.storage_buffers_per_stage.whole());
             fuse::fill_savings(&net, &model, &mut costs, &depths, most);
         }
-        let spaces = place::place(&net, &allowed, &costs, self.strict);
+        let spaces = place::place(&net, &allowed, &costs, self.options.strict);
         let layout = lay_out(&net, &spaces, &costs);
         let lanes = lanes::lanes(&net, &spaces, &layout, &depths)?;
-        let in_flight = InFlight { frames: self.in_flight, batch: self.tuning.batch };
+        let in_flight = InFlight { frames: self.options.in_flight, batch: self.options.batch };
         let memory = memory::memory(&net, &spaces, &layout, &lanes, self.profile, in_flight, self.budgets)?;
         let fits = |spaces: &[Space], layout: &Layout| {
             let lanes = lanes::lanes(&net, spaces, layout, &depths);
@@ -223,17 +151,21 @@ impl<'a> Planner<'a> {
             fits: &fits,
         };
         let busiest = busiest_lane(&net, &spaces, &layout, &lanes.lane_of, &costs);
-        let warnings = advice.warnings(self.pace.map(|pace| (pace, busiest)));
+        let warnings = advice.warnings(self.options.pace.map(|pace| (pace, busiest)));
+        let is_device = |lane: &Vec<usize>| spaces[lane[0]] == Space::Gpu;
+        let Wiring { units, rings, rings_of, segments } =
+            wiring::wire(&net, &layout, &lanes, lanes.nodes.iter().position(is_device));
+        let made = lanes.nodes.iter().zip(segments);
         Ok(Plan {
             handlers: handlers(&net, &spaces, &layout, &lanes.lane_of),
-            links: links(&net, &tagged, &spaces, &layout, &lanes.depth),
+            links: links(&net, &tagged, &spaces, &layout, &lanes.depth, rings_of),
             ramps: ramps(&net, &layout),
             groups: groups(&layout),
-            lanes: lanes
-                .nodes
-                .into_iter()
-                .map(|handlers| Lane { device: spaces[handlers[0]] == Space::Gpu, handlers })
+            lanes: made
+                .map(|(nodes, segments)| Lane { device: is_device(nodes), handlers: nodes.clone(), segments })
                 .collect(),
+            units,
+            rings,
             memory,
             segments: lanes.segments,
             profile: self.profile.name().to_owned(),
@@ -252,7 +184,7 @@ impl<'a> Planner<'a> {
             let offered: Vec<SpaceSet> = allowed.iter().map(|a| a.spaces).collect();
             let spaces = place::extreme(net, &offered, only);
             let layout = lay_out(net, &spaces, costs);
-            let allowed = !self.strict || layout.ramps.iter().all(|r| r.explicit);
+            let allowed = !self.options.strict || layout.ramps.iter().all(|r| r.explicit);
             (allowed && fits(&spaces, &layout)).then_some(layout.cost_ns)
         };
         Alternatives { cpu_ns: cost(Space::Cpu), gpu_ns: cost(Space::Gpu) }
@@ -275,26 +207,29 @@ fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usi
 }
 
 fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize]) -> Vec<PlannedHandler> {
-    let one = |(at, node): (usize, &net::Node<'_>)| {
-        let Entry { name: kind, family, .. } = *node.entry;
-        PlannedHandler {
-            name: node.name.clone(),
-            kind,
-            family,
-            inserted: node.inserted,
-            space: spaces[at],
-            lane: lane_of[at],
-            group: layout.group_of[at],
-            cost_ns: layout.compute[at],
-            small_bytes: if spaces[at] == Space::Gpu { net.small_bytes(at) } else { 0 },
-        }
+    let one = |(at, node): (usize, &net::Node<'_>)| PlannedHandler {
+        name: node.name.clone(),
+        entry: node.entry,
+        settings: node.settings.clone().into_owned(),
+        lead: node.lead,
+        inserted: node.inserted,
+        space: spaces[at],
+        lane: lane_of[at],
+        group: layout.group_of[at],
+        cost_ns: layout.compute[at],
+        small_bytes: if spaces[at] == Space::Gpu { net.small_bytes(at) } else { 0 },
     };
     net.nodes.iter().enumerate().map(one).collect()
 }
 
-fn links(net: &Net<'_>, tagged: &Tagged, spaces: &[Space], layout: &Layout, depth: &[u32]) -> Vec<PlannedLink> {
-    let mut order: Vec<usize> = (0..net.wires.len()).collect();
-    order.sort_by_key(|w| (net.wires[*w].from, net.wires[*w].output, net.wires[*w].to, net.wires[*w].input));
+fn links(
+    net: &Net<'_>,
+    tagged: &Tagged,
+    spaces: &[Space],
+    layout: &Layout,
+    depth: &[u32],
+    mut rings_of: Vec<Vec<usize>>,
+) -> Vec<PlannedLink> {
     let one = |at: usize| {
         let wire = &net.wires[at];
         let data = wire.content.bytes() == 0;
@@ -310,9 +245,10 @@ fn links(net: &Net<'_>, tagged: &Tagged, spaces: &[Space], layout: &Layout, dept
             policy: wire.policy,
             depth: depth[at],
             ramp: layout.ramp_of[at],
+            rings: std::mem::take(&mut rings_of[at]),
         }
     };
-    order.into_iter().map(one).collect()
+    wiring::by_ends(net).into_iter().map(one).collect()
 }
 
 fn ramps(net: &Net<'_>, layout: &Layout) -> Vec<Ramp> {

@@ -22,7 +22,7 @@ use super::order::running_order;
 use super::spec::{End, GraphSpec, HandlerSpec, LinkSpec, is_name};
 
 /// Why a spec is not a graph.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// The graph as written is wrong.
     #[error("{}", titles(.0))]
@@ -31,6 +31,8 @@ pub enum CheckError {
     #[error("{}", failures(.0))]
     Probe(Vec<(String, ProbeError)>),
 }
+
+crate::debug_as_display!(CheckError);
 
 fn failures(failed: &[(String, ProbeError)]) -> String {
     let lines: Vec<_> = failed.iter().map(|(handler, error)| format!("{handler}: {error}")).collect();

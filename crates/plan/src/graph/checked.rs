@@ -8,6 +8,8 @@
 use crate::catalog::{Catalog, Declared, Entry, Kernel, Probed, Settings};
 use crate::words::{OnError, Policy, Size, Until};
 
+use super::spec::GraphSpec;
+
 /// A checked handler.
 #[derive(Debug, Clone)]
 pub struct Handler {
@@ -58,6 +60,11 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// An empty graph to add handlers to and connect them; [`Graph::check`] makes it a graph.
+    pub fn builder() -> GraphSpec {
+        GraphSpec::new()
+    }
+
     /// The handlers in the order they were written.
     pub fn handlers(&self) -> &[Handler] {
         &self.handlers

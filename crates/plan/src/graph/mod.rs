@@ -13,4 +13,4 @@ pub use check::CheckError;
 pub use checked::{Graph, Handler, Link};
 pub(crate) use order::running_order;
 pub(crate) use spec::looks_like_name;
-pub use spec::{End, GraphSpec, HandlerId, HandlerSpec, LinkSpec, Place, SettingSpec, is_name};
+pub use spec::{End, FromEnd, GraphSpec, HandlerId, HandlerSpec, LinkSpec, Place, SettingSpec, ToEnd, is_name};

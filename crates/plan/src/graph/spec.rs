@@ -33,9 +33,39 @@ impl From<Range<usize>> for Place {
 pub struct HandlerId(pub usize);
 
 impl HandlerId {
+    /// One of its outputs, to connect from.
+    pub fn output(self, name: impl Into<String>) -> FromEnd {
+        FromEnd(self.port(name))
+    }
+
+    /// One of its inputs, to connect to.
+    pub fn input(self, name: impl Into<String>) -> ToEnd {
+        ToEnd(self.port(name))
+    }
+
     /// One of its ports, as an end of a link.
     pub fn port(self, name: impl Into<String>) -> End {
         End { handler: self, port: Some(name.into()), place: Place::default() }
+    }
+}
+
+/// Where a link comes from: a handler's main output, or [`HandlerId::output`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FromEnd(End);
+
+/// Where a link goes: a handler's main input, or [`HandlerId::input`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToEnd(End);
+
+impl<E: Into<End>> From<E> for FromEnd {
+    fn from(end: E) -> FromEnd {
+        FromEnd(end.into())
+    }
+}
+
+impl<E: Into<End>> From<E> for ToEnd {
+    fn from(end: E) -> ToEnd {
+        ToEnd(end.into())
     }
 }
 
@@ -118,6 +148,12 @@ impl HandlerSpec {
     }
 }
 
+impl From<&str> for HandlerSpec {
+    fn from(kind: &str) -> HandlerSpec {
+        HandlerSpec::new(kind)
+    }
+}
+
 /// A link as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSpec {
@@ -155,16 +191,18 @@ impl LinkSpec {
     }
 }
 
-/// A whole graph as written.
+/// A whole graph as written; [`Graph::builder`](super::Graph::builder) begins one in Rust.
 ///
 /// ```
-/// use vramp_plan::{GraphSpec, HandlerSpec};
+/// use vramp_plan::{Graph, HandlerSpec};
 ///
-/// let mut spec = GraphSpec::new();
+/// let mut spec = Graph::builder();
 /// let camera = spec.add(HandlerSpec::new("pattern").set("size", "1920x1080"));
 /// let blur = spec.add(HandlerSpec::new("blur").set("sigma", 2));
-/// spec.connect(camera, blur.port("video"));
-/// assert_eq!(spec.names(), ["pattern0", "blur0"]);
+/// let sink = spec.add("null");
+/// spec.connect(camera.output("video"), blur.input("video"));
+/// spec.connect(blur, sink); // the main port of each
+/// assert_eq!(spec.names(), ["pattern0", "blur0", "null0"]);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct GraphSpec {
@@ -189,17 +227,17 @@ impl GraphSpec {
         GraphSpec::default()
     }
 
-    /// Adds a handler.
-    pub fn add(&mut self, handler: HandlerSpec) -> HandlerId {
-        self.handlers.push(handler);
+    /// Adds a handler: a [`HandlerSpec`], or just its kind.
+    pub fn add(&mut self, handler: impl Into<HandlerSpec>) -> HandlerId {
+        self.handlers.push(handler.into());
         HandlerId(self.handlers.len() - 1)
     }
 
     /// Links an output to an input. Plans made before do not know of it; plan again.
-    pub fn connect(&mut self, from: impl Into<End>, to: impl Into<End>) -> &mut LinkSpec {
+    pub fn connect(&mut self, from: impl Into<FromEnd>, to: impl Into<ToEnd>) -> &mut LinkSpec {
         self.links.push(LinkSpec {
-            from: from.into(),
-            to: to.into(),
+            from: from.into().0,
+            to: to.into().0,
             policy: None,
             depth: None,
             place: Place::default(),

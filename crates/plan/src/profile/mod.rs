@@ -160,7 +160,7 @@ pub struct Limits {
 }
 
 /// Why a profile could not be used.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum ProfileError {
     /// It is not TOML of the right shape.
     #[error("profile {name}: {problem}")]
@@ -181,6 +181,8 @@ pub enum ProfileError {
         value: f64,
     },
 }
+
+crate::debug_as_display!(ProfileError);
 
 impl Profile {
     /// The device classes that ship with vramp.

@@ -122,8 +122,8 @@ impl<'a> View<'a> {
 
 impl<'a> Handler<'a> {
     fn of(handler: &'a plan::PlannedHandler) -> Handler<'a> {
-        let plan::PlannedHandler { name, kind, space, lane, group, inserted, .. } = handler;
-        Handler { name, kind, space: *space, lane: *lane, group: *group, inserted: *inserted }
+        let plan::PlannedHandler { name, entry, space, lane, group, inserted, .. } = handler;
+        Handler { name, kind: entry.name, space: *space, lane: *lane, group: *group, inserted: *inserted }
     }
 }
 

@@ -13,12 +13,21 @@ mod rows;
 mod text;
 mod units;
 
+use std::fmt;
+
+use crate::plan::Plan;
+
 /// An amount of memory as people read it: `8.3 MB`.
 pub fn bytes_in_words(bytes: u64) -> String {
     units::bytes(bytes)
 }
 
-use crate::plan::Plan;
+/// As [`Plan::to_text`], without colour.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text(false))
+    }
+}
 
 impl Plan {
     /// For a person to read, with colour for a terminal.

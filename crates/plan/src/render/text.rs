@@ -201,7 +201,7 @@ fn cells(plan: &Plan, row: &Row<'_>) -> [String; 5] {
         Some((g, n)) => format!("group {g}, {}", count(n as usize, "dispatch")),
         None => String::new(),
     };
-    let source = row.handlers.first().is_some_and(|h| plan.handlers[*h].family == Family::Source);
+    let source = row.handlers.first().is_some_and(|h| plan.handlers[*h].entry.family == Family::Source);
     let feeders = || few(row.fed_by.iter().map(|h| plan.handlers[*h].name.clone()), MOST_NAMES);
     let inputs = match (source, row.fed_by.is_empty(), row.follows) {
         (true, true, _) => "source".to_owned(),

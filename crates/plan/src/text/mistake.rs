@@ -83,13 +83,15 @@ impl Source {
 }
 
 /// Every mistake found in one reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Mistakes {
     /// The text, where there was one.
     pub source: Option<Source>,
     /// What is wrong in it, in the order of the text.
     pub list: Vec<Mistake>,
 }
+
+crate::debug_as_display!(Mistakes);
 
 /// More mistakes than this are counted, not shown.
 const SHOWN: usize = 20;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vramp_gpu::{Device, OpenError, PlayError, Player};
+use vramp_plan::OnLoss;
 
 use crate::devices::Devices;
 use crate::failure::Failure;
@@ -21,19 +22,6 @@ use crate::playing::{Kept, Playing};
 use crate::report::Recovered;
 
 use super::{Lane, Stepped};
-
-/// What is done when the device is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnLoss {
-    /// It is opened again; where that fails, or it is lost again and again, the cpu goes on, and the device is tried
-    /// anew from time to time.
-    #[default]
-    Reopen,
-    /// The cpu goes on to the end.
-    Cpu,
-    /// The run ends.
-    Stop,
-}
 
 /// Opens a device like the one that was lost.
 pub type Reopen = Arc<dyn Fn() -> Result<Device, OpenError> + Send + Sync>;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Compute, Devices, Monitor};
 
 /// Why there is no such thing for the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClassicError {
     /// There is one already.
     #[error("there is a {what} already, and a process has one; use `{what}::get()`, or `cleanup()` it first")]
@@ -26,6 +26,8 @@ pub enum ClassicError {
         what: &'static str,
     },
 }
+
+vramp_plan::debug_as_display!(ClassicError);
 
 struct One<T> {
     what: &'static str,

@@ -14,7 +14,7 @@ use crate::error::TensorError;
 use crate::shape::Shape;
 
 /// Why a file of tensors cannot be read or written.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum FileError {
     /// There is no such file.
     #[error("there is no file `{}`", path.display())]
@@ -213,6 +213,8 @@ pub enum FileError {
         has: String,
     },
 }
+
+vramp_plan::debug_as_display!(FileError);
 
 impl FileError {
     /// What the system said about doing something with a file.

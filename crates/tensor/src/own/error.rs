@@ -13,7 +13,7 @@ use crate::dtype::DType;
 use crate::error::TensorError;
 
 /// What is wrong with a user's shader, or with what it is run with.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum ShaderError {
     /// Its text.
     #[error("shader {name}{at}: {problem}{}", behind(.help.as_deref()))]
@@ -122,6 +122,8 @@ pub enum ShaderError {
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
+
+vramp_plan::debug_as_display!(ShaderError);
 
 /// A place in a text, counted from 1; 0 where it is about the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, TensorError};
 use crate::files::FileError;
 
 /// Why a store refuses something.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
     /// The store was disposed of.
     #[error("the store was disposed of, with everything in it; build another one")]
@@ -104,6 +104,8 @@ pub enum StoreError {
         problem: String,
     },
 }
+
+vramp_plan::debug_as_display!(StoreError);
 
 impl StoreError {
     /// What can be done about it.

@@ -1,4 +1,4 @@
-//! Pipelines: a plan with memory, compiled kernels and threads.
+//! The engine: a plan with memory, compiled kernels and threads.
 //!
 //! Owns everything that runs: lanes with their nodes, the links between them, the pools, the player.
 //! Does not decide: spaces, groups, lanes and depths are the plan's.
@@ -8,12 +8,15 @@
 mod aim;
 mod build;
 mod glance;
+mod lanes;
+mod nodes;
 #[cfg(not(target_arch = "wasm32"))]
 mod run;
 mod tell;
-mod units;
 mod wiring;
 
+pub use crate::lane::Reopen;
+pub use crate::node::Replan;
 pub use glance::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_gpu::Device;
-use vramp_plan::{Graph, Plan, Rate, Variants};
+use vramp_plan::{Graph, Plan, RunOptions, Variants};
 
 use crate::bell::Bell;
 use crate::devices::Devices;
@@ -29,20 +32,19 @@ use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::handler::{DeviceError, HandlerError};
 use crate::heap::Tally;
-use crate::kind::Kinds;
-use crate::lane::{Lane, OnLoss, Reopen, Stepped};
+use crate::lane::{Lane, Stepped};
 use crate::link::Observed;
 use crate::monitor::{Histogram, NodeStats, Progress};
-use crate::node::Replan;
 use crate::passed::Passed;
 use crate::pool::HostPool;
+use crate::registry::Registry;
 use crate::report::Report;
 use crate::ring::DropReason;
 use crate::trace::Trace;
 use crate::workplace::Listener;
 
 /// Why a plan could not be made ready to run.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum PrepareError {
     /// A handler exists as a plan only.
     #[error("{handler}: `{what}` can be planned, but it cannot run yet; {instead}")]
@@ -94,6 +96,8 @@ pub enum PrepareError {
     },
 }
 
+vramp_plan::debug_as_display!(PrepareError);
+
 impl PrepareError {
     /// The handler that it is about, where it is about one.
     pub fn handler(&self) -> Option<&str> {
@@ -109,7 +113,7 @@ impl PrepareError {
 }
 
 /// Why a run failed. What it did until then is in the report.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum RunError {
     /// A handler failed, and its policy is to stop the run.
     #[error(transparent)]
@@ -123,6 +127,8 @@ pub enum RunError {
         waited: Duration,
     },
 }
+
+vramp_plan::debug_as_display!(RunError);
 
 impl RunError {
     /// The handler that failed, where one did.
@@ -155,183 +161,51 @@ impl Outcome {
     }
 }
 
-/// The wishes for a pipeline; [`PipelineBuilder::prepare`] ends them.
+/// What an engine is built from.
 #[derive(Clone)]
-pub struct PipelineBuilder<'a> {
-    plan: &'a Plan,
-    graph: &'a Graph,
-    kinds: &'a Kinds,
-    device: Option<Device>,
-    threads: usize,
-    in_flight: usize,
-    batch: usize,
-    frames: Option<u64>,
-    pace: Option<Rate>,
-    budget_bytes: Option<u64>,
-    nominal: bool,
-    listener: Option<Listener>,
-    replan: Option<Replan>,
-    on_loss: OnLoss,
-    reopen: Option<Reopen>,
-    away: Option<Duration>,
-    lose_at: Vec<u64>,
-    trace: Option<Trace>,
-    variants: Variants,
-    slowed: u32,
-    time_limit: Option<Duration>,
-    watch: bool,
+pub struct EngineParts<'a> {
+    /// What was decided.
+    pub plan: &'a Plan,
+    /// The graph that was planned.
+    pub graph: &'a Graph,
+    /// How its handlers are made.
+    pub registry: &'a Registry,
+    /// What was asked of the run.
+    pub options: &'a RunOptions,
+    /// The device, if the plan uses one.
+    pub device: Option<Device>,
+    /// How the device is opened again when it is lost; without it the cpu takes over.
+    pub reopen: Option<Reopen>,
+    /// How kernels are spread over the device.
+    pub variants: Variants,
+    /// Asked when a source's frames change their size.
+    pub replan: Option<Replan>,
+    /// Told what happens while it happens.
+    pub listener: Option<Listener>,
+    /// The timeline on which everything is drawn; every submission of the device is timed for it.
+    pub trace: Option<Trace>,
 }
 
-impl PipelineBuilder<'_> {
-    /// Spreads kernels over the device like this; in the usual way unless told.
-    #[must_use]
-    pub fn variants(mut self, variants: Variants) -> Self {
-        self.variants = variants;
-        self
-    }
-
-    /// Computes every band on the host this many times: for tests of placement.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn slowed(mut self, times: u32) -> Self {
-        self.slowed = times.max(1);
-        self
-    }
-
-    /// Runs what the plan puts on the gpu on this device.
-    #[must_use]
-    pub fn device(mut self, device: Device) -> Self {
-        self.device = Some(device);
-        self
-    }
-
-    /// Spreads the host's work over this many threads; as many as the machine has unless told.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
-        self
-    }
-
-    /// Lets this many submissions be under way; 2 unless told.
-    #[must_use]
-    pub fn in_flight(mut self, frames: usize) -> Self {
-        self.in_flight = frames.max(1);
-        self
-    }
-
-    /// Puts this many frames into one submit.
-    #[must_use]
-    pub fn batch(mut self, frames: usize) -> Self {
-        self.batch = frames.max(1);
-        self
-    }
-
-    /// Ends every source after this many frames.
-    #[must_use]
-    pub fn frames(mut self, frames: Option<u64>) -> Self {
-        self.frames = frames;
-        self
-    }
-
-    /// Paces every source; without it they run as fast as their consumers allow.
-    #[must_use]
-    pub fn pace(mut self, rate: Option<Rate>) -> Self {
-        self.pace = rate;
-        self
-    }
-
-    /// Lets frames on the host take at most this much.
-    #[must_use]
-    pub fn budget_bytes(mut self, bytes: u64) -> Self {
-        self.budget_bytes = Some(bytes);
-        self
-    }
-
-    /// Gives frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
-    #[must_use]
-    pub fn nominal_time(mut self) -> Self {
-        self.nominal = true;
-        self
-    }
-
-    /// Tells somebody what happens while it happens.
-    #[must_use]
-    pub fn listener(mut self, listener: Listener) -> Self {
-        self.listener = Some(listener);
-        self
-    }
-
-    /// Draws everything on this timeline, and has every submission of the device timed for it.
-    #[must_use]
-    pub fn trace(mut self, trace: &Trace) -> Self {
-        self.trace = Some(trace.clone());
-        self
-    }
-
-    /// Asks this when a source's frames change their size.
-    #[must_use]
-    pub fn replan(mut self, replan: Replan) -> Self {
-        self.replan = Some(replan);
-        self
-    }
-
-    /// Says what happens when the device is lost; it is opened again unless told.
-    #[must_use]
-    pub fn on_loss(mut self, rule: OnLoss) -> Self {
-        self.on_loss = rule;
-        self
-    }
-
-    /// Opens the device again like this where it is lost; without it the cpu goes on.
-    #[must_use]
-    pub fn reopen(mut self, reopen: Reopen) -> Self {
-        self.reopen = Some(reopen);
-        self
-    }
-
-    /// How long a device that could not be opened again is left alone before the first attempt to go back to it; a
-    /// second unless told, and twice as long after each attempt.
-    #[must_use]
-    pub fn away(mut self, pause: Duration) -> Self {
-        self.away = Some(pause);
-        self
-    }
-
-    /// Destroys the device when its lane has been given so many frames, to see what becomes of the run.
-    #[must_use]
-    pub fn lose_device_at(mut self, frames: &[u64]) -> Self {
-        self.lose_at = frames.to_vec();
-        self
-    }
-
-    /// Says how long the device may take for one submission before it counts as hung; 10 s unless told.
-    #[must_use]
-    pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.time_limit = Some(limit);
-        self
-    }
-
-    /// Lets handlers follow changes of the files that they are made from.
-    #[must_use]
-    pub fn watch(mut self, watch: bool) -> Self {
-        self.watch = watch;
-        self
-    }
-
-    /// Makes handlers, compiles kernels, connects everything.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn prepare(self) -> Result<Pipeline, PrepareError> {
-        vramp_gpu::now(self.prepare_async())
-    }
-
-    /// As `prepare`, for places that may not block.
-    pub async fn prepare_async(self) -> Result<Pipeline, PrepareError> {
-        build::build(self).await
+impl<'a> EngineParts<'a> {
+    /// The parts of a run on the host, without anything to observe it.
+    pub fn new(plan: &'a Plan, graph: &'a Graph, registry: &'a Registry, options: &'a RunOptions) -> EngineParts<'a> {
+        EngineParts {
+            plan,
+            graph,
+            registry,
+            options,
+            device: None,
+            reopen: None,
+            variants: Variants::default(),
+            replan: None,
+            listener: None,
+            trace: None,
+        }
     }
 }
 
-/// A plan that is ready to run.
-pub struct Pipeline {
+/// A plan that is ready to run: handlers made, kernels compiled, links connected.
+pub struct Engine {
     lanes: Vec<Lane>,
     watched: Arc<Watched>,
     stop: Stopper,
@@ -456,33 +330,16 @@ impl Stopper {
     }
 }
 
-impl Pipeline {
-    /// Makes a plan of this graph, with handlers of these kinds, ready to run.
-    pub fn of<'a>(plan: &'a Plan, graph: &'a Graph, kinds: &'a Kinds) -> PipelineBuilder<'a> {
-        PipelineBuilder {
-            plan,
-            graph,
-            kinds,
-            device: None,
-            threads: threads_there_are(),
-            in_flight: 2,
-            batch: 1,
-            frames: None,
-            pace: None,
-            budget_bytes: None,
-            nominal: false,
-            listener: None,
-            replan: None,
-            on_loss: OnLoss::default(),
-            reopen: None,
-            away: None,
-            lose_at: Vec::new(),
-            trace: None,
-            variants: Variants::default(),
-            slowed: 1,
-            time_limit: None,
-            watch: false,
-        }
+impl Engine {
+    /// Makes handlers, compiles kernels, connects everything.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
+        vramp_gpu::now(Engine::build_async(parts))
+    }
+
+    /// As `build`, for places that may not block.
+    pub async fn build_async(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
+        build::build(parts).await
     }
 
     /// Threads that rows on the host are spread over.
@@ -582,11 +439,4 @@ impl Pipeline {
         report.partial_files = partial;
         (report, first)
     }
-}
-
-fn threads_there_are() -> usize {
-    #[cfg(target_arch = "wasm32")]
-    return 1;
-    #[cfg(not(target_arch = "wasm32"))]
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -1,6 +1,6 @@
-//! From options to a session: where and how a graph is to run.
+//! From flags to a pipeline's builder: where and how a graph is to run.
 //!
-//! Owns the translation of every shared option, the search for a profile, and the adapter that options name.
+//! Owns the translation of every shared flag, the search for a profile, and the adapter that options name.
 //! Does not decide: the library does, and opens what a run needs.
 //!
 //! Always: `--cpu` lists no adapter; what options name exactly is taken or refused, never replaced.
@@ -11,102 +11,97 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use vramp::gpu::{Backend, Choice, Device};
-use vramp::plan::{Graph, Profile, Space};
-use vramp::runtime::Kinds;
-use vramp::{Session, calibrate, machine};
+use vramp::plan::{Graph, Profile, RunOptions, Space};
+use vramp::runtime::Registry;
+use vramp::{Pipeline, PipelineBuilder, calibrate, machine};
 
-use crate::args::{DeviceWord, Wishes};
+use crate::args::{DeviceWord, Flags};
 use crate::failure::Failure;
 use crate::input::read_file;
 
-/// A session with everything that was asked for but the figures.
-pub(crate) fn of<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a Kinds) -> Result<Session<'a>, Failure> {
-    let mut session = as_wished(wishes, Session::of(graph, kinds));
-    for (name, space) in placements(wishes)? {
-        session = session.place(name, space);
-    }
-    Ok(session)
+/// What flags ask of a run, with the places of single handlers.
+pub(crate) fn options(flags: &Flags) -> Result<RunOptions, Failure> {
+    Ok(RunOptions { pins: placements(flags)?, ..options_for_all(flags) })
 }
 
-/// This session with everything that was asked for but figures and the places of single handlers.
-pub(crate) fn as_wished<'a>(wishes: &Wishes, session: Session<'a>) -> Session<'a> {
-    let mut session = session.strict(wishes.strict).fusion(!wishes.no_fusion);
-    session = session.on_loss(wishes.on_loss.unwrap_or_default()).lose_device_at(&wishes.lose_device_at);
-    if wishes.cpu {
-        session = session.only(Space::Cpu);
-    } else if wishes.gpu {
-        session = session.only(Space::Gpu);
+/// What flags ask of a run, whatever its handlers.
+pub(crate) fn options_for_all(flags: &Flags) -> RunOptions {
+    let usual = RunOptions::default();
+    let memory = flags.memory.unwrap_or_default();
+    let only = [(flags.cpu, Space::Cpu), (flags.gpu, Space::Gpu)];
+    RunOptions {
+        only: only.into_iter().find_map(|(given, space)| given.then_some(space)),
+        strict: flags.strict,
+        fusion: !flags.no_fusion,
+        threads: flags.threads,
+        in_flight: flags.in_flight.unwrap_or(usual.in_flight),
+        batch: flags.batch.unwrap_or(usual.batch),
+        pace: flags.fps,
+        cpu_memory_bytes: memory.cpu_bytes,
+        gpu_memory_bytes: memory.gpu_bytes,
+        on_loss: flags.on_loss.unwrap_or_default(),
+        lose_device_at: flags.lose_device_at.clone(),
+        ..usual
     }
-    if let Some(threads) = wishes.threads {
-        session = session.threads(threads as usize);
-    }
-    if let Some(in_flight) = wishes.in_flight {
-        session = session.in_flight(in_flight);
-    }
-    if let Some(batch) = wishes.batch {
-        session = session.batch(batch);
-    }
-    if let Some(fps) = wishes.fps {
-        session = session.pace(fps);
-    }
-    let memory = wishes.memory.unwrap_or_default();
-    for (space, bytes) in [(Space::Cpu, memory.cpu_bytes), (Space::Gpu, memory.gpu_bytes)] {
-        session = bytes.map_or(session.clone(), |bytes| session.memory_bytes(space, bytes));
-    }
-    session.choice(choice(wishes))
+}
+
+/// A pipeline of this graph with everything that was asked for but the figures.
+pub(crate) fn of(flags: &Flags, graph: &Graph, registry: &Registry) -> Result<PipelineBuilder, Failure> {
+    let builder = Pipeline::from_graph(graph.clone()).registry(registry);
+    Ok(builder.options(options(flags)?).choice(choice(flags)))
 }
 
 /// As `of`, with the figures of this machine: it may list adapters.
-pub(crate) fn on_this_machine<'a>(wishes: &Wishes, graph: &'a Graph, kinds: &'a Kinds) -> Result<Session<'a>, Failure> {
-    let session = of(wishes, graph, kinds)?;
-    if let Some(word) = &wishes.profile {
-        return Ok(session.profile(find_profile(word)?));
+pub(crate) fn on_this_machine(flags: &Flags, graph: &Graph, registry: &Registry) -> Result<PipelineBuilder, Failure> {
+    let builder = of(flags, graph, registry)?;
+    match &flags.profile {
+        Some(word) => Ok(builder.profile(find_profile(word)?)),
+        None => Ok(builder),
     }
-    Ok(session)
 }
 
 /// The figures of the adapter that a run would take, as far as it is remembered, and what there is to say about it; no
 /// driver is asked.
-pub(crate) fn remembered_figures(wishes: &Wishes) -> Result<Option<(Profile, Option<String>)>, Failure> {
-    if wishes.cpu
+pub(crate) fn remembered_figures(flags: &Flags) -> Result<Option<(Profile, Option<String>)>, Failure> {
+    if flags.cpu
         && let Some(known) = calibrate::known(None)
     {
         return Ok(Some((known.profile, None)));
     }
     let Some(known) = machine::known_adapters() else { return Ok(None) };
-    match choice(wishes).chosen_of(&known) {
+    match choice(flags).chosen_of(&known) {
         Ok(chosen) => Ok(Some((calibrate::figures_of(Some(&chosen.adapter)), chosen.doubt))),
-        Err(why) if insists(wishes) => Err(Failure::NoPlan(why.into())),
+        Err(why) if insists(flags) => Err(Failure::NoPlan(why.into())),
         Err(why) => Ok(Some((calibrate::figures_of(None), Some(format!("{why}; everything would run on the cpu"))))),
     }
 }
 
 /// The device that a run would open, where it is there; none with `--cpu`. Where nobody insists on one, the reason for
 /// having none comes instead.
-pub(crate) fn open_device(wishes: &Wishes) -> Result<Result<Device, String>, Failure> {
-    if wishes.cpu {
+pub(crate) fn open_device(flags: &Flags) -> Result<Result<Device, String>, Failure> {
+    if flags.cpu {
         return Ok(Err("--cpu opens none".to_owned()));
     }
-    match choice(wishes).open() {
+    match choice(flags).open() {
         Ok(device) => Ok(Ok(device)),
-        Err(why) if insists(wishes) => Err(Failure::NoPlan(why.into())),
+        Err(why) if insists(flags) => Err(Failure::NoPlan(why.into())),
         Err(why) => Ok(Err(why.to_string())),
     }
 }
 
 /// Whether options ask for a device, so that doing without it would be wrong.
-pub(crate) fn insists(wishes: &Wishes) -> bool {
-    let on_gpu = wishes.place.iter().any(|(_, space)| *space == Space::Gpu);
-    wishes.gpu || wishes.backend.is_some() || wishes.device.is_some() || on_gpu
+pub(crate) fn insists(flags: &Flags) -> bool {
+    let on_gpu = flags.place.iter().any(|(_, space)| *space == Space::Gpu);
+    flags.gpu || flags.backend.is_some() || flags.device.is_some() || on_gpu
 }
 
 /// The adapter that options name or describe; any where they do neither.
-pub(crate) fn choice(wishes: &Wishes) -> Choice {
-    let mut choice = named_choice(wishes.backend, wishes.device.as_ref()).prefer(wishes.prefer.unwrap_or_default());
-    if let Some(bytes) = wishes.min_memory {
+pub(crate) fn choice(flags: &Flags) -> Choice {
+    let mut choice = named_choice(flags.backend, flags.device.as_ref()).prefer(flags.prefer.unwrap_or_default());
+    if let Some(bytes) = flags.min_memory {
         choice = choice.least_memory_bytes(bytes);
     }
-    if let Some(percent) = wishes.max_load {
+    if let Some(percent) = flags.max_load {
         choice = choice.most_load_percent(percent);
     }
     choice
@@ -127,10 +122,10 @@ pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>
 }
 
 /// The placements asked for, no handler in two places at once.
-fn placements(wishes: &Wishes) -> Result<BTreeMap<&str, Space>, Failure> {
+fn placements(flags: &Flags) -> Result<BTreeMap<String, Space>, Failure> {
     let mut placed = BTreeMap::new();
-    for (name, space) in &wishes.place {
-        if placed.insert(name.as_str(), *space).is_some_and(|before| before != *space) {
+    for (name, space) in &flags.place {
+        if placed.insert(name.clone(), *space).is_some_and(|before| before != *space) {
             return Err(Failure::Wrong(anyhow!(
                 "--place puts `{name}` on the cpu and on the gpu; give one of the two"
             )));

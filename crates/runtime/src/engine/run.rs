@@ -19,7 +19,7 @@ use crate::no_memory::NoMemory;
 use crate::playing::failure;
 use crate::shortage::{Stall, Verdict};
 
-use super::{Outcome, Pipeline, PrepareError, RunError, Stopper};
+use super::{Engine, Outcome, PrepareError, RunError, Stopper};
 
 /// How long handlers that do not come back are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ struct Back {
     result: Result<(), Failure>,
 }
 
-impl Pipeline {
+impl Engine {
     /// Runs to the end of its sources, until a handler fails, until it is stopped, or for this long.
     pub fn run(mut self, longest: Option<Duration>) -> Result<Outcome, PrepareError> {
         let started = Instant::now();

@@ -9,8 +9,8 @@ use anyhow::anyhow;
 use clap::ValueHint;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use vramp::gpu::{Backend, Prefer};
+use vramp::plan::OnLoss;
 use vramp::plan::{Rate, Space, is_name};
-use vramp::runtime::OnLoss;
 
 use super::{Budget, MemoryBudget, bytes};
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ const KINDS: [&str; 3] = ["hardware", "software", "any"];
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Where and how")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
-pub(crate) struct Wishes {
+pub(crate) struct Flags {
     /// Everything on the cpu; no device is opened
     #[arg(long, conflicts_with_all = ["gpu", "backend", "device", "prefer", "min_memory", "max_load"])]
     pub(crate) cpu: bool,
@@ -103,7 +103,7 @@ pub(crate) struct Wishes {
     pub(crate) verbose: bool,
 }
 
-impl Wishes {
+impl Flags {
     /// Says that a command compares nothing, rather than to end as if it had.
     pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), Failure> {
         if self.verify {

@@ -5,24 +5,15 @@
 //!
 //! Always: an aim holds for whichever device is used, also one that is opened later.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use vramp_plan::catalog::{Direction, Family};
-use vramp_plan::{Content, Plan, Space};
+use vramp_plan::{Content, Plan, Space, Unit};
 
 use crate::devices::Devices;
-use crate::passed::Passed;
 use crate::pool::HostPool;
 
-use super::build::Planned;
-use super::units::Unit;
-
-/// What changes when a source's frames do.
-pub(super) struct Replanned<'a> {
-    pub(super) passed: &'a Arc<Passed>,
-    pub(super) planned: &'a Arc<Mutex<vramp_plan::Memory>>,
-    pub(super) aim: &'a Aim,
-}
+use super::nodes::Planned;
 
 /// How much both pools should need. Beyond, sizes that nobody asks for any more make room for others.
 #[derive(Clone)]
@@ -41,16 +32,17 @@ impl Aim {
 }
 
 /// Host memory that a unit leaves to those behind it: a frame of each, so that what it lets in can get out.
-pub(super) fn left_behind(plan: &Plan, planned: &[Planned<'_>], units: &[Unit], at: usize) -> u64 {
+pub(super) fn left_behind(plan: &Plan, planned: &[Planned<'_>], at: usize) -> u64 {
     let place = |unit: &Unit| unit.handlers.last().copied();
-    let Some(own) = place(&units[at]) else { return 0 };
+    let Some(own) = place(&plan.units[at]) else { return 0 };
     let made = |unit: &Unit| -> u64 {
         let Some(last) = place(unit).filter(|last| *last > own) else { return 0 };
         let node = &planned[last];
-        let passes_on = node.entry.family == Family::Control || node.entry.transfer.is_some();
+        let entry = node.handler.entry;
+        let passes_on = entry.family == Family::Control || entry.transfer.is_some();
         let host = plan.handlers[last].space == Space::Cpu && !passes_on;
         node.outputs.iter().flatten().filter(|_| host).map(Content::bytes).sum()
     };
     let down = plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Down && ramp.from.handler >= own);
-    units.iter().map(made).sum::<u64>() + down.map(|ramp| ramp.bytes).sum::<u64>()
+    plan.units.iter().map(made).sum::<u64>() + down.map(|ramp| ramp.bytes).sum::<u64>()
 }

@@ -1,0 +1,125 @@
+//! The `vramp` program as a library, so that it can be built with handlers of one's own.
+//!
+//! Owns the command line: what people type, what is printed where, and the exit code.
+//! Does not decide or know anything about pipelines: the library does.
+//!
+//! ```no_run
+//! # use vramp::prelude::*;
+//! # static ENTRY: Entry = Entry { name: "mine", ..Entry::FILTER };
+//! # struct Mine;
+//! # impl FrameHandler for Mine {
+//! #     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> { Ok(Flow::Filtered) }
+//! # }
+//! fn main() -> std::process::ExitCode {
+//!     let mut registry = vramp::registry();
+//!     registry.add(&ENTRY, |_| Ok(Mine)).expect("its name is free");
+//!     vramp_cli::main(&registry) // `run`, `plan`, `top`, `inspect` and the others know it now
+//! }
+//! ```
+//!
+//! Always: results go to standard output, words for people to standard error; an error is printed once.
+
+mod args;
+mod bench;
+mod calibrate;
+mod demo;
+mod devices;
+mod doctor;
+mod failure;
+mod fmt;
+mod input;
+mod inspect;
+mod interrupt;
+mod page;
+mod plan;
+mod request;
+mod run;
+mod screen;
+mod top;
+mod trace;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, CommandFactory, Parser};
+use vramp::runtime::Registry;
+
+use args::{Args, Command};
+use failure::Failure;
+
+/// Reads the command line and does what it says, with the handlers of this registry.
+///
+/// Reports count allocations if the program sets [`CountingAllocator`](vramp::runtime::CountingAllocator) as its global
+/// allocator.
+pub fn main(registry: &Registry) -> ExitCode {
+    vramp::runtime::share_heap_if_limited();
+    quiet_panics_of_handlers();
+    let command = Args::parse().command;
+    #[cfg(target_os = "linux")]
+    hush_drivers(&command);
+    #[cfg(unix)]
+    interrupt::keep_large_files_from_ending_it();
+    let outcome = match command {
+        Command::Demo(args) => args.flags.refuse_verify("demo").and_then(|()| demo::run(&args, registry)),
+        Command::Run(args) => run::run(&args, registry),
+        Command::Bench(args) => bench::run(&args),
+        Command::Top(args) => top::run(&args, registry),
+        Command::Devices { json, measure } if measure.calibrate => calibrate::run(&measure, json),
+        Command::Devices { json, .. } => devices::run(json),
+        Command::Doctor { json } => doctor::run(json),
+        Command::Plan(args) => args.flags.refuse_verify("plan").and_then(|()| plan::run(&args, registry)),
+        Command::Inspect { handler, json } => inspect::run(handler.as_deref(), json, registry),
+        Command::Fmt { pipeline } => fmt::run(&pipeline, registry),
+        Command::Completions { shell } => completions(shell, registry),
+    };
+    // A handler that did not come back may have left it changed.
+    screen::give_back();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// A handler that panics fails on a frame, which is said like any other failure; Rust's own words would come on top.
+fn quiet_panics_of_handlers() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !std::thread::current().name().is_some_and(|name| name.starts_with("vramp ")) {
+            screen::give_back();
+            others(panic);
+        }
+    }));
+}
+
+/// Mesa looks for a Wayland socket while it lists adapters and complains on standard error where `XDG_RUNTIME_DIR` is
+/// not set, as in containers and over ssh. A process cannot safely change its own environment, but it can start over
+/// in another one, which takes a millisecond; where that fails, the complaint is all that is lost.
+#[cfg(target_os = "linux")]
+fn hush_drivers(command: &Command) {
+    use std::os::unix::process::CommandExt as _;
+    let asks_drivers = match command {
+        Command::Demo(args) => !args.flags.cpu,
+        Command::Run(args) | Command::Top(args) => !args.flags.cpu,
+        Command::Bench(args) => !args.flags.cpu,
+        Command::Devices { .. } | Command::Doctor { .. } => true,
+        Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
+    };
+    if !asks_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {
+        return;
+    }
+    let mut words = std::env::args_os();
+    let mut again = std::process::Command::new("/proc/self/exe");
+    again.arg0(words.next().unwrap_or_else(|| "vramp".into())).args(words);
+    let _ = again.env("XDG_RUNTIME_DIR", std::env::temp_dir()).exec();
+}
+
+fn completions(shell: clap_complete::Shell, registry: &Registry) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    // Only here: as a parser the list would answer a misspelt handler with all fifty names.
+    let names: BTreeSet<&'static str> = registry.catalog().entries().map(|e| e.name).collect();
+    let handler = |arg: Arg| arg.value_parser(PossibleValuesParser::new(names));
+    let mut command = Args::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));
+    clap_complete::generate(shell, &mut command, "vramp", &mut script);
+    page::result(&script)
+}

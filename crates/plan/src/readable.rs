@@ -1,0 +1,14 @@
+//! Errors that can be read when they leave `main` by `?`, which prints them by `Debug`.
+
+/// Makes `Debug` of these errors print what `Display` prints.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_display {
+    ($($error:ty),+) => {$(
+        impl ::std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(self, f)
+            }
+        }
+    )+};
+}

@@ -1,0 +1,144 @@
+//! From a plan to nodes, links and lanes.
+//!
+//! Owns the order in which the parts are made: pools, nodes, links, lanes, and what watches them.
+//! Does not choose anything: two plans that are equal give engines that are equal.
+//!
+//! Invariants: nodes are made in the order of the plan's units; a handler that cannot run is named before anything is
+//! opened.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use vramp_plan::Space;
+
+use crate::bell::Bell;
+use crate::devices::Devices;
+use crate::heap::Tally;
+use crate::passed::Passed;
+use crate::pool::HostPool;
+
+use super::aim::{Aim, left_behind};
+use super::lanes::Lanes;
+use super::nodes::{Planned, check_all_run, enters_device, make_node, planned};
+use super::wiring::connect;
+use super::{Engine, EngineParts, PrepareError, Stopper, Watched, WatchedLink};
+
+/// The host's pool is allowed this much more than planned: frames live a little longer in nodes than in links.
+const SPARE_BYTES: u64 = 1 << 30;
+
+/// What all parts of an engine share while it is built.
+pub(super) struct Shared<'a> {
+    pub(super) parts: &'a EngineParts<'a>,
+    pub(super) planned: &'a [Planned<'a>],
+    pub(super) stop: Stopper,
+    pub(super) threads: usize,
+    pub(super) pool: HostPool,
+    pub(super) devices: Arc<Devices>,
+    pub(super) tally: Arc<Tally>,
+    pub(super) passed: Arc<Passed>,
+    /// The most memory that a plan of this graph has needed so far.
+    pub(super) needed: Arc<Mutex<vramp_plan::Memory>>,
+    pub(super) aim: Aim,
+}
+
+pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
+    let plan = parts.plan;
+    let planned = planned(&parts);
+    check_all_run(&parts)?;
+    if let Some(on_device) = plan.handlers.iter().find(|h| h.space == Space::Gpu)
+        && parts.device.is_none()
+    {
+        return Err(PrepareError::NoDevice { handler: on_device.name.clone() });
+    }
+    let lent_before = parts.device.as_ref().map(|device| device.pool().leaks()).unwrap_or_default();
+    let shared = Shared::new(&parts, &planned);
+    let mut nodes = Vec::with_capacity(plan.units.len());
+    for at in 0..plan.units.len() {
+        let node = make_node(&shared, &plan.units[at]).await?;
+        let owner = shared.pool.enter(&node.name());
+        let node = node.remembered_as(owner, left_behind(plan, &planned, at));
+        nodes.push(node.entering_device(enters_device(plan, at)));
+    }
+    let rings = connect(plan, &mut nodes, &shared.stop.bells);
+    let lanes = Lanes::of(&shared, nodes)?;
+    let links: Vec<WatchedLink> = plan
+        .links
+        .iter()
+        .filter(|link| !link.rings.is_empty())
+        .map(|link| WatchedLink {
+            from: plan.port_name(link.from),
+            to: plan.port_name(link.to),
+            to_node: lanes.watched_at[plan.rings[link.rings[link.rings.len() - 1]].to],
+            leads: planned[link.to.handler].leads_with(link.to.port),
+            ramp: plan.inserted_ramp(link).map(|unit| lanes.watched_at[unit]),
+            rings: link.rings.iter().map(|ring| rings[*ring].clone()).collect(),
+        })
+        .collect();
+    if let Some(trace) = &parts.trace {
+        trace.watch(links.iter().map(|link| format!("{} -> {}", link.from, link.to)).collect());
+    }
+    let watched = Watched {
+        nodes: lanes.watched,
+        links,
+        begun: shared.passed.read(),
+        counted_before: shared.devices.counters(),
+        pool: shared.pool,
+        devices: shared.devices,
+        tally: shared.tally,
+        passed: shared.passed,
+        lent_before: lent_before.into_iter().map(|row| row.tag).collect(),
+        planned: shared.needed,
+        trace: parts.trace.clone(),
+        segments: lanes.timed,
+    };
+    Ok(Engine {
+        lanes: lanes.lanes,
+        watched: Arc::new(watched),
+        stop: shared.stop,
+        threads: shared.threads,
+        listener: parts.listener.clone(),
+        failed: None,
+        time_is_up: false,
+    })
+}
+
+impl<'a> Shared<'a> {
+    fn new(parts: &'a EngineParts<'a>, planned: &'a [Planned<'a>]) -> Shared<'a> {
+        let (plan, options) = (parts.plan, parts.options);
+        let stop = Stopper {
+            stopped: Arc::default(),
+            finishing: Arc::default(),
+            intended: Arc::default(),
+            bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
+        };
+        if let (Some(device), Some(limit_ms)) = (&parts.device, options.time_limit_ms) {
+            device.set_time_limit(Duration::from_millis(limit_ms));
+        }
+        let uses_device = plan.lanes.iter().any(|lane| lane.device);
+        let devices = Arc::new(Devices::new(parts.device.clone().filter(|_| uses_device)));
+        // If the device is lost, its frames are on the host from then on.
+        let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
+        let budget = options.cpu_memory_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
+        let pool = HostPool::new(budget);
+        for frames in &plan.memory.host_frames {
+            pool.reserve(frames.bytes, usize::try_from(frames.count).unwrap_or(usize::MAX));
+        }
+        let aim = Aim { pool: pool.clone(), devices: Arc::clone(&devices) };
+        aim.at(&plan.memory);
+        if let Some(device) = &parts.device {
+            device.pool().restart_peak();
+        }
+        let tally = Arc::new(Tally::default());
+        let passed = Arc::new(Passed::new(Arc::clone(&tally), pool.clone(), Arc::clone(&devices)));
+        let needed = Arc::new(Mutex::new(plan.memory.clone()));
+        let threads = options.threads.map_or_else(threads_there_are, |threads| threads.max(1) as usize);
+        Shared { parts, planned, stop, threads, pool, devices, tally, passed, needed, aim }
+    }
+}
+
+fn threads_there_are() -> usize {
+    #[cfg(target_arch = "wasm32")]
+    return 1;
+    #[cfg(not(target_arch = "wasm32"))]
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

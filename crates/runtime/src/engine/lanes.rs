@@ -1,0 +1,215 @@
+//! Lanes: the plan's lanes with their nodes, and what watches and judges them.
+//!
+//! Owns the order of nodes in a lane, the device's player and its times, and which nodes wait for which.
+//! Does not make nodes or connect them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vramp_gpu::{Device, Player, Timed};
+use vramp_plan::{Policy, Rate, Unit};
+
+use crate::blame::{Blame, Suspect, Together};
+use crate::device_time::DeviceTimes;
+use crate::handler::DeviceError;
+use crate::lane::{Lane, MakePlayer, Recovery, Reopen};
+use crate::monitor::{Histogram, NodeStats};
+use crate::node::Node;
+use crate::playing::Playing;
+use crate::trace::Track;
+use crate::workplace::Workplace;
+
+use super::build::Shared;
+use super::nodes::Planned;
+use super::wiring::gates;
+use super::{EngineParts, PrepareError, WatchedNode};
+
+/// Every lane, and what can be seen of it.
+pub(super) struct Lanes {
+    pub(super) lanes: Vec<Lane>,
+    pub(super) watched: Vec<WatchedNode>,
+    /// Where each unit stands in `watched`.
+    pub(super) watched_at: Vec<usize>,
+    /// Of each segment of the device's lane, its first node and the time of a frame on the device.
+    pub(super) timed: Vec<(Arc<NodeStats>, Arc<Histogram>)>,
+}
+
+impl Lanes {
+    /// Puts nodes, one for each unit of the plan, into their lanes.
+    pub(super) fn of(shared: &Shared<'_>, nodes: Vec<Node>) -> Result<Lanes, PrepareError> {
+        let plan = shared.parts.plan;
+        let mut work = Work {
+            shared,
+            fastest: fastest(shared.planned),
+            frame_time: shared.parts.options.pace.map(|rate| Duration::from_secs_f64(1.0 / rate.per_second())),
+            suspects: Vec::new(),
+            together: Vec::new(),
+            made: Lanes { lanes: Vec::new(), watched: Vec::new(), watched_at: vec![0; nodes.len()], timed: Vec::new() },
+        };
+        let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+        for (number, lane) in plan.lanes.iter().enumerate() {
+            let mut take = |unit: &usize| nodes[*unit].take().expect("each unit is in one segment");
+            let own = lane.segments.iter().map(|segment| segment.iter().map(&mut take).collect()).collect();
+            work.lane(number, own)?;
+        }
+        Ok(work.judged())
+    }
+}
+
+struct Work<'a> {
+    shared: &'a Shared<'a>,
+    /// Frames a second of the fastest source.
+    fastest: f64,
+    /// What a frame may take, if sources are paced.
+    frame_time: Option<Duration>,
+    suspects: Vec<Suspect>,
+    together: Vec<Together>,
+    made: Lanes,
+}
+
+impl Work<'_> {
+    fn lane(&mut self, number: usize, nodes: Vec<Vec<Node>>) -> Result<(), PrepareError> {
+        let lane = &self.shared.parts.plan.lanes[number];
+        for (place, (unit, node)) in lane.segments.iter().flatten().zip(nodes.iter().flatten()).enumerate() {
+            self.watch(*unit, node, number, place);
+        }
+        let made = match &self.shared.parts.device {
+            Some(device) if lane.device => self.device_lane(number, nodes, device)?,
+            _ => {
+                let place = self.workplace().drawing(self.track(&nodes));
+                let bell = self.shared.stop.bells[number].clone();
+                Lane::new(nodes.into_iter().flatten().collect(), bell, place)
+            }
+        };
+        self.made.lanes.push(made);
+        Ok(())
+    }
+
+    fn watch(&mut self, unit: usize, node: &Node, lane: usize, place: usize) {
+        let plan = self.shared.parts.plan;
+        let own = &plan.units[unit];
+        let group = own.handlers.first().and_then(|at| plan.handlers[*at].group);
+        self.made.watched_at[unit] = self.made.watched.len();
+        self.made.watched.push(WatchedNode {
+            names: own.handlers.iter().map(|at| plan.handlers[*at].name.clone()).collect(),
+            group,
+            lane,
+            place,
+            sink: node.is_sink(),
+            source: node.is_source(),
+            inserted: own.is_inserted(),
+            on_device: plan.lanes[lane].device && (group.is_some() || own.ramp.is_some()),
+            stats: Arc::clone(node.stats()),
+        });
+        self.suspects.push(Suspect {
+            name: node.name(),
+            lane,
+            place,
+            budget: self.frame_time.map(|time| time.div_f64(self.share(own))),
+            stats: Arc::clone(node.stats()),
+            waits_for: Vec::new(),
+        });
+    }
+
+    /// The lane that records for the device and plays what was recorded.
+    fn device_lane(&mut self, number: usize, nodes: Vec<Vec<Node>>, device: &Device) -> Result<Lane, PrepareError> {
+        let EngineParts { plan, options, trace, .. } = self.shared.parts;
+        let lane = &plan.lanes[number];
+        let timed = if trace.is_some() { Timed::Each } else { Timed::Sampled };
+        let in_flight = options.in_flight.max(1) as usize;
+        let make: MakePlayer =
+            Arc::new(move |device| Player::on(device).frames_in_flight(in_flight).timed(timed).build());
+        let player = make(device).map_err(|error| PrepareError::Device {
+            handler: plan.handlers[lane.handlers[0]].name.clone(),
+            error: DeviceError::Play(error),
+        })?;
+        let shares = lane.segments.iter().map(|segment| self.share(&plan.units[segment[0]])).collect();
+        let gates = lane.segments.iter().map(|segment| gates(segment, &plan.rings)).collect();
+        let place = self.workplace().at(device.clone()).drawing(self.track(&nodes));
+        let (adapter, backend) = (&device.adapter().name, device.adapter().backend);
+        let track = trace.as_ref().map(|trace| trace.track(format!("{adapter} ({backend})"), true, names(&nodes)));
+        let stats = nodes.iter().map(|own| own.iter().map(|node| Arc::clone(node.stats())).collect());
+        let times = DeviceTimes::new(stats.collect(), track);
+        for (own, time) in nodes.iter().zip(times.segments()) {
+            let names = own.iter().map(Node::name).collect::<Vec<_>>().join(", ");
+            self.together.push(Together { names, lane: number, time: Arc::clone(time) });
+            self.made.timed.push((Arc::clone(own[0].stats()), Arc::clone(time)));
+        }
+        let (devices, lose_at) = (Arc::clone(&self.shared.devices), options.lose_device_at.clone().into());
+        let mut recovery = Recovery::new(options.on_loss, limited(self.shared.parts), make, devices, lose_at);
+        recovery.first_pause = options.away_ms.map_or(recovery.first_pause, Duration::from_millis);
+        let bell = self.shared.stop.bells[number].clone();
+        let lane = Lane::on_device(nodes, gates, bell, place, Playing::new(player, shares, times));
+        Ok(lane.batch(options.batch.max(1) as usize).recovering(recovery))
+    }
+
+    fn workplace(&self) -> Workplace {
+        let place = Workplace::new(self.shared.pool.clone())
+            .threads(self.shared.threads)
+            .counting(Arc::clone(&self.shared.tally))
+            .slowed(self.shared.parts.options.slowed.max(1))
+            .stopper(self.shared.stop.clone())
+            .passing(Arc::clone(&self.shared.passed));
+        match &self.shared.parts.listener {
+            Some(listener) => place.listener(Arc::clone(listener)),
+            None => place,
+        }
+    }
+
+    /// A track of the timeline for the calls of these nodes, if there is a timeline.
+    fn track(&self, nodes: &[Vec<Node>]) -> Option<Track> {
+        let names = names(nodes);
+        self.shared.parts.trace.as_ref().map(|trace| trace.track(names.join(", "), false, names))
+    }
+
+    /// How many frames a unit has for each of the fastest source's.
+    fn share(&self, unit: &Unit) -> f64 {
+        let rate = unit.handlers.first().and_then(|at| self.shared.planned[*at].rate()).map(Rate::per_second);
+        match rate {
+            Some(rate) if self.fastest > 0.0 => rate / self.fastest,
+            _ => 1.0,
+        }
+    }
+
+    /// The lanes, each with the means to say which node makes frames late.
+    fn judged(mut self) -> Lanes {
+        let plan = self.shared.parts.plan;
+        for link in plan.links.iter().filter(|link| !link.rings.is_empty()) {
+            let rings = (plan.rings[link.rings[0]], plan.rings[link.rings[link.rings.len() - 1]]);
+            let ends = [Some(rings.0.from), plan.inserted_ramp(link), Some(rings.1.to)];
+            let ends: Vec<usize> = ends.into_iter().flatten().map(|unit| self.made.watched_at[unit]).collect();
+            for pair in ends.windows(2) {
+                self.suspects[pair[1]].waits_for.push(pair[0]);
+                if link.policy == Policy::Lossless {
+                    self.suspects[pair[0]].waits_for.push(pair[1]);
+                }
+            }
+        }
+        let blame = Arc::new(Blame::new(self.suspects, self.together));
+        for (number, lane) in self.made.lanes.iter_mut().enumerate() {
+            lane.ask(&blame, number);
+        }
+        self.made
+    }
+}
+
+fn names(nodes: &[Vec<Node>]) -> Vec<String> {
+    nodes.iter().flatten().map(Node::name).collect()
+}
+
+/// Frames a second of the fastest source.
+fn fastest(planned: &[Planned<'_>]) -> f64 {
+    planned.iter().filter(|p| p.is_source()).filter_map(Planned::rate).map(Rate::per_second).fold(0.0, f64::max)
+}
+
+/// How the device is opened again, with the same limit on its time.
+fn limited(parts: &EngineParts<'_>) -> Option<Reopen> {
+    let (open, limit_ms) = (parts.reopen.clone()?, parts.options.time_limit_ms);
+    Some(Arc::new(move || {
+        let device = open()?;
+        if let Some(limit_ms) = limit_ms {
+            device.set_time_limit(Duration::from_millis(limit_ms));
+        }
+        Ok(device)
+    }))
+}

@@ -1,0 +1,270 @@
+//! Nodes: what each unit of a plan is made into.
+//!
+//! Owns how handlers are made from their settings and joined into groups, and what a source's node is given.
+//! Does not connect nodes, and does not put them into lanes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use vramp_plan::catalog::{Direction, SizeRule};
+use vramp_plan::{
+    Content, Handler, OnError, Plan, PlannedHandler, PlannedLink, PortAt, Rate, Size, Space, Unit, Until,
+};
+
+use crate::clock::Clock;
+use crate::failure::Member;
+use crate::frame::Meta;
+use crate::group::{Group, Ports, Side};
+use crate::handler::{FrameHandler, HandlerError};
+use crate::node::Node;
+use crate::registry::{Setup, Worker};
+use crate::transfer::{Download, Pass, Upload};
+
+use super::build::Shared;
+use super::{EngineParts, PrepareError};
+
+/// Where to find what runs.
+const WHAT_RUNS: &str = "`vramp inspect` lists what runs";
+
+/// A planned handler, with what its ports carry.
+pub(super) struct Planned<'a> {
+    pub(super) handler: &'a PlannedHandler,
+    /// As the user wrote it; none for converters that the planner inserted.
+    written: Option<&'a Handler>,
+    inputs: Vec<Option<Content>>,
+    pub(super) outputs: Vec<Option<Content>>,
+}
+
+impl Planned<'_> {
+    pub(super) fn rate(&self) -> Option<Rate> {
+        let content = self.outputs.iter().flatten().next().or_else(|| self.inputs.get(self.handler.lead)?.as_ref());
+        content.and_then(Content::rate)
+    }
+
+    pub(super) fn is_source(&self) -> bool {
+        self.handler.entry.inputs.is_empty()
+    }
+
+    /// Whether this is the input that it follows.
+    pub(super) fn leads_with(&self, port: &str) -> bool {
+        self.handler.entry.input(port) == Some(self.handler.lead)
+    }
+
+    fn member(&self) -> Member {
+        let on_error = self.written.map_or(OnError::default(), |written| written.on_error);
+        Member { name: self.handler.name.clone(), on_error }
+    }
+}
+
+/// Every handler of the plan.
+pub(super) fn planned<'a>(parts: &EngineParts<'a>) -> Vec<Planned<'a>> {
+    let written: BTreeMap<&str, &Handler> = parts.graph.handlers().iter().map(|h| (h.name.as_str(), h)).collect();
+    let one = |handler: &'a PlannedHandler| Planned {
+        handler,
+        written: written.get(handler.name.as_str()).copied().filter(|_| !handler.inserted),
+        inputs: vec![None; handler.entry.inputs.len()],
+        outputs: vec![None; handler.entry.outputs.len()],
+    };
+    let mut all: Vec<Planned<'a>> = parts.plan.handlers.iter().map(one).collect();
+    for link in &parts.plan.links {
+        let (from, to) = (&mut all[link.from.handler], link.from.port);
+        if let Some(output) = from.handler.entry.output(to) {
+            from.outputs[output].get_or_insert_with(|| link.content.clone());
+        }
+        let (to, port) = (&mut all[link.to.handler], link.to.port);
+        if let Some(input) = to.handler.entry.input(port) {
+            to.inputs[input].get_or_insert_with(|| link.content.clone());
+        }
+    }
+    all
+}
+
+pub(super) fn check_all_run(parts: &EngineParts<'_>) -> Result<(), PrepareError> {
+    match parts.plan.handlers.iter().find(|handler| !parts.registry.runs(handler.entry)) {
+        None => Ok(()),
+        Some(missing) => Err(not_built(missing)),
+    }
+}
+
+fn not_built(handler: &PlannedHandler) -> PrepareError {
+    PrepareError::NotBuilt {
+        handler: handler.name.clone(),
+        what: handler.kind().to_owned(),
+        instead: WHAT_RUNS.to_owned(),
+    }
+}
+
+/// Makes the node of a unit.
+pub(super) async fn make_node(shared: &Shared<'_>, unit: &Unit) -> Result<Node, PrepareError> {
+    let (plan, planned) = (shared.parts.plan, shared.planned);
+    let direction = unit.ramp.map(|ramp| plan.ramps[ramp].direction);
+    let Some(first) = unit.handlers.first().copied() else {
+        let direction = direction.expect("a unit without handlers is a transfer");
+        let word = if direction == Direction::Up { "upload" } else { "download" };
+        return Ok(Node::new(word, transfer(direction), 1, 1));
+    };
+    if planned[first].handler.entry.transfer.is_some() {
+        // A second transfer of the same output rides on the first.
+        let handler = direction.map_or_else(|| Box::new(Pass) as Box<dyn FrameHandler>, transfer);
+        return Ok(Node::new(planned[first].handler.name.clone(), handler, 1, 1));
+    }
+    let member_of = |at: usize| unit.handlers.iter().position(|handler| *handler == at).unwrap_or(0);
+    let handler = make_handler(shared, unit, first).await?;
+    let members = unit.handlers.iter().map(|at| planned[*at].member()).collect();
+    let outputs = planned[*unit.handlers.last().unwrap_or(&first)].handler.entry.outputs.len();
+    let input_of = unit.inputs.iter().map(|(at, _)| member_of(*at)).collect();
+    let mut node = Node::of(members, handler, unit.inputs.len(), outputs).input_of(input_of);
+    let lead = (first, planned[first].handler.lead);
+    if let Some(lead) = unit.inputs.iter().position(|input| *input == lead) {
+        node = node.lead(lead);
+    }
+    let ends = |at: usize| planned[at].written.is_some_and(|written| written.until == Until::Shortest);
+    for (input, _) in unit.inputs.iter().enumerate().filter(|(_, (at, _))| ends(*at)) {
+        node = node.ends_with(input);
+    }
+    let PlannedHandler { entry, settings, .. } = planned[first].handler;
+    node = node
+        .delaying(entry.delay.under(settings) as usize, entry.keeps_times.under(settings))
+        .every(entry.every.under(settings).into());
+    if planned[first].is_source() {
+        node = source(shared, &planned[first], node);
+        let content = planned[first].outputs.iter().flatten().find_map(Content::frame);
+        let host = plan.handlers[first].space == Space::Cpu;
+        node = node.setting_aside(content.filter(|_| host).map(|frame| Meta::new(frame.format, frame.size)));
+    }
+    Ok(node)
+}
+
+fn transfer(direction: Direction) -> Box<dyn FrameHandler> {
+    match direction {
+        Direction::Up => Box::new(Upload::new("upload")),
+        Direction::Down => Box::new(Download),
+    }
+}
+
+/// Makes the handlers of a unit; those that are kernels become one group.
+async fn make_handler(shared: &Shared<'_>, unit: &Unit, first: usize) -> Result<Box<dyn FrameHandler>, PrepareError> {
+    let mut pixels = Vec::new();
+    for at in &unit.handlers {
+        match make(shared, *at)? {
+            Worker::Pixels(handler) => pixels.push(handler),
+            Worker::Frames(handler) if unit.handlers.len() == 1 => return Ok(handler),
+            Worker::Frames(_) => {
+                return Err(PrepareError::NotPixels { handler: shared.planned[*at].handler.name.clone() });
+            }
+        }
+    }
+    let last = *unit.handlers.last().unwrap_or(&first);
+    let names: Vec<&str> = unit.handlers.iter().map(|at| shared.planned[*at].handler.name.as_str()).collect();
+    let name = names.join("+");
+    let group = Group::fuse(&name, pixels, shared.planned[last].rate(), ports(shared, unit, first));
+    Ok(Box::new(match &shared.parts.device {
+        Some(device) if shared.planned[first].handler.space == Space::Gpu => group
+            .tuned(device, &shared.parts.variants)
+            .await
+            .map_err(|error| PrepareError::Device { handler: name, error })?,
+        _ => group,
+    }))
+}
+
+/// Which inputs of a unit its group reads, and how large its frames are.
+fn ports(shared: &Shared<'_>, unit: &Unit, first: usize) -> Ports {
+    let planned = shared.planned;
+    let port = |at: usize, port: usize| unit.inputs.iter().position(|input| *input == (at, port));
+    let sides = unit.handlers.iter().enumerate().flat_map(|(member, at)| {
+        let inputs = 1..planned[*at].handler.entry.inputs.len();
+        inputs.filter(|input| planned[*at].inputs[*input].is_some()).map(move |input| (member, *at, input))
+    });
+    let main = |contents: &'_ [Option<Content>]| contents.first().and_then(Option::as_ref).cloned();
+    let content = main(&planned[first].inputs).or_else(|| main(&planned[first].outputs));
+    Ports {
+        source: port(first, 0),
+        sides: sides.filter_map(|(member, at, input)| Some(Side { port: port(at, input)?, member })).collect(),
+        size: content.as_ref().and_then(Content::frame).map_or(Size { width: 1, height: 1 }, |frame| frame.size),
+        small_bytes: unit.handlers.iter().fold(0, |sum, at| planned[*at].handler.small_bytes.saturating_add(sum)),
+    }
+}
+
+/// Gives a source its clock, its end, and what to ask when its frames change.
+fn source(shared: &Shared<'_>, planned: &Planned<'_>, node: Node) -> Node {
+    let options = shared.parts.options;
+    let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a rate");
+    let clock = match (options.pace, planned.handler.entry.live) {
+        (_, true) => Clock::paced(rate),
+        (Some(pace), false) => Clock::slipping(rate, pace),
+        (None, false) => Clock::free(rate),
+    };
+    let mut node = node.clock(clock).limit(options.frames, Arc::clone(&shared.stop.finishing));
+    if options.nominal_time {
+        node = node.nominal();
+    }
+    let probed = planned.handler.entry.outputs.iter().any(|output| matches!(output.size, SizeRule::Probed(_)));
+    let size = planned.outputs.iter().flatten().find_map(Content::frame).map(|frame| frame.size);
+    match (&shared.parts.replan, size) {
+        (Some(replan), Some(size)) if probed => {
+            let (replan, passed) = (Arc::clone(replan), Arc::clone(&shared.passed));
+            let (most, aim) = (Arc::clone(&shared.needed), shared.aim.clone());
+            node.planned(
+                size,
+                Arc::new(move |name, size| {
+                    let needed = replan(name, size)?;
+                    passed.replans.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let mut most = most.lock().unwrap_or_else(PoisonError::into_inner);
+                    most.gpu_bytes = most.gpu_bytes.max(needed.gpu_bytes);
+                    most.cpu_bytes = most.cpu_bytes.max(needed.cpu_bytes);
+                    aim.at(&most);
+                    Ok(needed)
+                }),
+            )
+        }
+        _ => node,
+    }
+}
+
+fn make(shared: &Shared<'_>, at: usize) -> Result<Worker, PrepareError> {
+    let (parts, own) = (shared.parts, &shared.planned[at]);
+    let handler = own.handler;
+    let Some(make) = parts.registry.maker(handler.entry) else { return Err(not_built(handler)) };
+    let lead = handler.entry.inputs.get(handler.lead).map(|input| PortAt { handler: at, port: input.name });
+    let is_own = |link: &&PlannedLink| lead.map_or(link.from.handler == at, |lead| link.to == lead);
+    let setup = Setup {
+        name: &handler.name,
+        settings: &handler.settings,
+        inputs: &own.inputs,
+        outputs: &own.outputs,
+        tags: parts.plan.links.iter().find(is_own).and_then(|link| link.tags.as_deref()),
+        space: handler.space,
+        rate: own.rate(),
+        handlers: parts.graph.handlers().len(),
+        declared: own.written.and_then(|written| written.declared.as_ref()),
+        watch: parts.options.watch,
+    };
+    let name = || handler.name.clone();
+    make(&setup).map_err(|error| match error {
+        HandlerError::NotBuilt { what, instead } => PrepareError::NotBuilt { handler: name(), what, instead },
+        error => PrepareError::Make { handler: name(), error },
+    })
+}
+
+/// Whether frames come to the device in a unit for the first time: from its own source, or up from handlers none of
+/// which has been on the device.
+pub(super) fn enters_device(plan: &Plan, at: usize) -> bool {
+    let unit = &plan.units[at];
+    if !plan.lanes[unit.lane].device {
+        return false;
+    }
+    let Some(ramp) = unit.ramp.map(|ramp| &plan.ramps[ramp]) else {
+        return unit.handlers.first().is_some_and(|first| plan.links.iter().all(|link| link.to.handler != *first));
+    };
+    let mut waiting = vec![ramp.from.handler];
+    let mut seen = vec![false; plan.handlers.len()];
+    while let Some(handler) = waiting.pop() {
+        if plan.lanes[plan.handlers[handler].lane].device {
+            return false;
+        }
+        if !std::mem::replace(&mut seen[handler], true) {
+            waiting.extend(plan.links.iter().filter(|link| link.to.handler == handler).map(|link| link.from.handler));
+        }
+    }
+    ramp.direction == Direction::Up
+}

@@ -1,0 +1,175 @@
+//! Pipelines: from a text or a graph to a finished run, in three calls.
+//!
+//! Owns the value that programs hold: a plan, the device that it needs, and the engine that runs it.
+//! Does not decide or compute: the builder asks the planner, the engine runs.
+//!
+//! Invariants: a pipeline owns everything it needs, so that it can be moved to a thread; a device is opened only if the
+//! plan uses one.
+
+mod builder;
+mod error;
+
+use std::time::{Duration, Instant};
+
+use vramp_gpu::Device;
+use vramp_plan::{Graph, GraphSpec, Plan, RunOptions};
+use vramp_runtime::engine::Engine;
+use vramp_runtime::{Outcome, Report, Stepped, Stopper, Watch};
+
+pub use builder::PipelineBuilder;
+pub use error::Error;
+
+/// A pipeline that is planned and ready to run.
+///
+/// ```
+/// use vramp::prelude::*;
+///
+/// let mut pipeline = Pipeline::parse("pattern size=64x48 frames=3 ! blur ! null")
+///     .options(RunOptions::new().only(Space::Cpu))
+///     .build()?;
+/// println!("{}", pipeline.plan());
+/// assert_eq!(pipeline.run()?.frames_out, 3);
+/// # Ok::<(), vramp::Error>(())
+/// ```
+pub struct Pipeline {
+    plan: Plan,
+    device: Option<Device>,
+    stopper: Stopper,
+    watch: Watch,
+    threads: usize,
+    longest: Option<Duration>,
+    /// None once it has run.
+    engine: Option<Engine>,
+    /// When it was stepped first.
+    started: Option<Instant>,
+}
+
+impl Pipeline {
+    /// A pipeline in text form, such as `pattern ! blur sigma=2 ! png path=out-%d.png`.
+    pub fn parse(text: impl Into<String>) -> PipelineBuilder {
+        PipelineBuilder::text(text.into())
+    }
+
+    /// A pipeline in TOML form.
+    pub fn parse_toml(text: impl Into<String>) -> PipelineBuilder {
+        PipelineBuilder::toml(text.into())
+    }
+
+    /// A graph that was built in Rust with [`Graph::builder`].
+    pub fn from_spec(spec: GraphSpec) -> PipelineBuilder {
+        PipelineBuilder::spec(spec)
+    }
+
+    /// A graph that was checked before, against the registry that the builder is given.
+    pub fn from_graph(graph: Graph) -> PipelineBuilder {
+        PipelineBuilder::graph(graph)
+    }
+
+    fn new(plan: Plan, device: Option<Device>, engine: Engine, options: &RunOptions) -> Pipeline {
+        Pipeline {
+            plan,
+            device,
+            stopper: engine.stopper(),
+            watch: engine.watch(),
+            threads: engine.threads(),
+            longest: options.longest_ms.map(Duration::from_millis),
+            engine: Some(engine),
+            started: None,
+        }
+    }
+
+    /// What was decided: where everything runs, what is fused and transferred, and what that costs.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The device, if the plan uses one.
+    pub fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// Threads that rows on the host are spread over.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Stops the run, from this thread or another.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Looks at the run while it goes on, from this thread or another.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    /// Runs to the end of its sources, until a handler fails, until it is stopped, or as long as its options say. A run
+    /// that was stopped is not an error.
+    pub fn run(&mut self) -> Result<Report, Error> {
+        Ok(self.outcome()?.into_result()?)
+    }
+
+    /// Runs like [`Pipeline::run`], and returns the report however the run ended.
+    pub fn outcome(&mut self) -> Result<Outcome, Error> {
+        let engine = self.engine.take().ok_or(Error::HasRun)?;
+        Ok(engine.run(self.longest)?)
+    }
+
+    /// Does what can be done now, on this thread, for programs with a loop of their own: a window, a game, a test. The
+    /// first step starts every handler.
+    ///
+    /// ```
+    /// use vramp::prelude::*;
+    ///
+    /// let mut pipeline = Pipeline::parse("pattern size=64x48 frames=3 ! blur ! null").build()?;
+    /// loop {
+    ///     match pipeline.step()? {
+    ///         Stepped::Moved => {}
+    ///         Stepped::Wait(time) => std::thread::sleep(time),
+    ///         Stepped::Stuck => pipeline.wait_for_device(),
+    ///         Stepped::Over => break,
+    ///     }
+    /// }
+    /// assert_eq!(pipeline.finish()?.frames_out, 3);
+    /// # Ok::<(), vramp::Error>(())
+    /// ```
+    pub fn step(&mut self) -> Result<Stepped, Error> {
+        let engine = self.engine.as_mut().ok_or(Error::HasRun)?;
+        let started = match self.started {
+            Some(started) => started,
+            None => {
+                engine.start()?;
+                *self.started.insert(Instant::now())
+            }
+        };
+        match engine.step(&|| started.elapsed()) {
+            Stepped::Failed(failure) => Err(failure.into()),
+            stepped => Ok(stepped),
+        }
+    }
+
+    /// Waits a moment for the device, if something is under way there: for loops that have nothing else to do.
+    pub fn wait_for_device(&mut self) {
+        const MOMENT: Duration = Duration::from_millis(2);
+        if let Some(engine) = &mut self.engine
+            && !engine.wait_for_device(MOMENT)
+        {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends a pipeline that was stepped: stops every handler, finishes files, and says what was done.
+    pub fn finish(&mut self) -> Result<Report, Error> {
+        let mut engine = self.engine.take().ok_or(Error::HasRun)?;
+        let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
+        match engine.finish(elapsed) {
+            (report, None) => Ok(report),
+            (_, Some(failure)) => Err(failure.into()),
+        }
+    }
+
+    /// The engine itself, for callers with a clock of their own.
+    pub fn into_engine(mut self) -> Result<Engine, Error> {
+        self.engine.take().ok_or(Error::HasRun)
+    }
+}

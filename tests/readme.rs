@@ -1,0 +1,35 @@
+//! The programs of the README run, are short, and stand there word by word.
+
+#[path = "../examples/readme/own_handler.rs"]
+mod own_handler;
+#[path = "../examples/readme/stepping.rs"]
+mod stepping;
+#[path = "../examples/readme/tensors.rs"]
+mod tensors;
+
+const README: &str = include_str!("../README.md");
+
+/// A program as the README shows it: `main` need not be public there.
+fn is_shown(program: &str) {
+    let shown = program.replace("pub fn main", "fn main");
+    assert!(README.contains(&format!("```rust\n{shown}```")), "the README does not show:\n{shown}");
+    assert!(shown.lines().count() < 25, "{} lines are too many for a first look", shown.lines().count());
+}
+
+#[test]
+fn a_handler_of_ones_own_is_a_type_an_entry_and_a_line() {
+    is_shown(include_str!("../examples/readme/own_handler.rs"));
+    own_handler::main().expect("it runs");
+}
+
+#[test]
+fn tensors_are_made_computed_and_read() {
+    is_shown(include_str!("../examples/readme/tensors.rs"));
+    tensors::main().expect("it runs");
+}
+
+#[test]
+fn a_loop_of_ones_own_steps_a_pipeline() {
+    is_shown(include_str!("../examples/readme/stepping.rs"));
+    stepping::main().expect("it runs");
+}

@@ -32,6 +32,7 @@ mod twins;
 mod variants;
 mod verify;
 mod walls;
+mod way_in;
 mod wgsl;
 mod y4m;
 

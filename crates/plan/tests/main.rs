@@ -16,3 +16,4 @@ mod render;
 mod text_hostile;
 mod text_reading;
 mod text_roundtrip;
+mod wiring;

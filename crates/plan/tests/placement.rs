@@ -9,7 +9,7 @@ use crate::support::{self, Random, check, random_profile};
 use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, Plan, Policy, Profile, RunOptions, Space};
 
 /// A random graph with fan-out, several inputs, format changes, fusible runs, transfers and rates.
-fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
+pub fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
     let mut spec = GraphSpec::new();
     let mut open: Vec<HandlerId> = Vec::new();
     let mut produced: Vec<HandlerId> = Vec::new();

@@ -10,24 +10,26 @@ use crate::shell;
 /// What is fuzzed: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
 const FUZZED: &[&str] = &["text", "toml", "tensor_file"];
 
+/// The files of tests that are run with `VRAMP_LONG`, by package, and what they then go through.
+const LONG: &[(&str, &str, &str)] = &[
+    ("vramp-plan", "placement::", "placement against brute force"),
+    ("vramp-plan", "depth::", "simulated runs of diamonds"),
+    ("vramp", "soak::", "a million frames on the host, a hundred thousand on the device"),
+    ("vramp", "random::", "2,000 random pipelines on the host, 300 on the device"),
+    ("vramp", "budgets::", "pools against plans over more frames"),
+    ("vramp-cli", "memory::", "every source, filter and sink under every limit on memory"),
+];
+
 /// Long enough to get past the seeds, short enough to be run before every release.
 const FUZZ_SECONDS: u32 = 60;
 
-/// Runs the brute-force comparison, the long runs of frames, the random pipelines, then each fuzz target.
+/// Runs each long file of tests, then each fuzz target.
 pub(crate) fn run() -> anyhow::Result<()> {
-    for (file, what) in [("placement::", "placement against brute force"), ("depth::", "simulated runs of diamonds")] {
-        let mut cargo = shell::cargo(["test", "--release", "--package", "vramp-plan", "--test", "integration", file]);
+    for (package, file, what) in LONG {
+        let mut cargo = shell::cargo(["test", "--release", "--package", package, "--test", "integration", file]);
         cargo.env("VRAMP_LONG", "1");
-        shell::run(cargo).context(what)?;
+        shell::run(cargo).context(*what)?;
     }
-
-    let mut soak = shell::cargo(["test", "--release", "--package", "vramp", "--test", "integration", "soak::"]);
-    soak.env("VRAMP_LONG", "1");
-    shell::run(soak).context("a million frames on the host, a hundred thousand on the device")?;
-
-    let mut random = shell::cargo(["test", "--release", "--package", "vramp", "--test", "integration", "random::"]);
-    random.env("VRAMP_LONG", "1");
-    shell::run(random).context("2,000 random pipelines on the host, 300 on the device")?;
 
     if let Some(missing) = missing_for_fuzzing() {
         eprintln!("xtask: nothing was fuzzed: {missing}");

@@ -69,6 +69,10 @@ fn no_pipeline_is_ended_by_a_signal_however_little_memory_there_is() {
             for kib in [150_000, 250_000, 350_000, 600_000] {
                 // Every sink comes with every source, filter and limit, but not with all of them at once.
                 at += 1;
+                // A third of these is enough for each change: 3 has no divisor in common with any of the lists.
+                if at % 3 != 0 && std::env::var_os("VRAMP_LONG").is_none() {
+                    continue;
+                }
                 let sink = sinks[at % sinks.len()].replace("out", dir.join("out").to_str().unwrap());
                 let text = format!("{source} ! {filter} ! {sink}");
                 let run = limited(kib, &["run", &text, "--cpu", "-q", "--threads", "2"]);

@@ -63,7 +63,8 @@ impl FrameHandler for Blank {
 #[test]
 fn a_pipeline_is_owned_and_can_go_to_a_thread() {
     fn is_send<T: Send + 'static>(_: &T) {}
-    let mut pipeline = Pipeline::parse("pattern size=8x8 frames=5 ! null").options(on_cpu()).build().expect("it builds");
+    let mut pipeline =
+        Pipeline::parse("pattern size=8x8 frames=5 ! null").options(on_cpu()).build().expect("it builds");
     is_send(&pipeline);
     let stopper = pipeline.stopper();
     let report = std::thread::spawn(move || pipeline.run()).join().expect("no panic").expect("it runs");
@@ -97,7 +98,10 @@ fn a_source_of_ones_own_is_probed() {
     assert_eq!(planned.content.frame().map(|frame| frame.size), Size::new(12, 7));
     assert_eq!(pipeline.run().expect("it runs").frames_out, 2);
     let error = builder("blank path=b.blank ! null").build().err().expect("there is no such file");
-    assert_eq!((error.handler(), error.to_string().as_str()), (Some("blank0"), "blank0: `b.blank` cannot be read; check the path"));
+    assert_eq!(
+        (error.handler(), error.to_string().as_str()),
+        (Some("blank0"), "blank0: `b.blank` cannot be read; check the path")
+    );
 }
 
 #[test]
@@ -122,7 +126,10 @@ fn errors_that_leave_main_show_the_caret() {
         assert!(debug.contains(text) && debug.contains(caret), "{debug}");
     }
     let error = Pipeline::parse("pattern ! null").options(RunOptions::new().place("nul0", CPU)).plan().err();
-    assert_eq!(format!("{:?}", error.expect("no such handler")), "--place nul0: no handler has this name\nway out: did you mean `null0`?");
+    assert_eq!(
+        format!("{:?}", error.expect("no such handler")),
+        "--place nul0: no handler has this name\nway out: did you mean `null0`?"
+    );
 }
 
 #[test]

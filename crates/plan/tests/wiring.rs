@@ -35,7 +35,8 @@ fn inserted_transfers_stand_beside_the_units_that_they_serve() {
         ]
     );
     // Across a ramp a link is two rings; the one at the device's side of a single consumer holds nothing.
-    let depths = |link: usize| plan.links[link].rings.iter().map(|ring| plan.rings[*ring].depth > 0).collect::<Vec<_>>();
+    let depths =
+        |link: usize| plan.links[link].rings.iter().map(|ring| plan.rings[*ring].depth > 0).collect::<Vec<_>>();
     assert_eq!([depths(0), depths(1), depths(2)], [vec![true, false], vec![false], vec![false, true]]);
 }
 

@@ -17,6 +17,7 @@ pub mod source;
 
 mod declare;
 mod letters;
+mod orientation;
 mod patient;
 mod regular;
 mod unhurried;

@@ -22,6 +22,8 @@ struct Needed {
 enum What {
     /// A program on the PATH.
     Program(&'static str),
+    /// The same, on Linux on x86-64 only.
+    LinuxProgram(&'static str),
     /// A file whose name starts like this, in one of these folders or in a folder of theirs. Only Linux has it.
     File(&'static str, &'static [&'static str]),
 }
@@ -31,6 +33,11 @@ const NEEDED: &[Needed] = &[
         what: What::Program("dot"),
         package: "graphviz",
         why: "a plan printed as DOT is read back by Graphviz itself",
+    },
+    Needed {
+        what: What::LinuxProgram("valgrind"),
+        package: "valgrind",
+        why: "the instructions of key paths are counted by its tool callgrind",
     },
     Needed {
         what: What::File("libvulkan.so.1", &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"]),
@@ -48,6 +55,9 @@ impl What {
     fn is_there(&self) -> bool {
         match self {
             Self::Program(program) => shell::find(program).is_some(),
+            Self::LinuxProgram(program) => {
+                !cfg!(all(target_os = "linux", target_arch = "x86_64")) || shell::find(program).is_some()
+            }
             Self::File(start, folders) => {
                 !cfg!(target_os = "linux") || folders.iter().any(|folder| holds(folder, start))
             }
@@ -56,7 +66,7 @@ impl What {
 
     fn name(&self) -> &'static str {
         match self {
-            Self::Program(name) | Self::File(name, _) => name,
+            Self::Program(name) | Self::LinuxProgram(name) | Self::File(name, _) => name,
         }
     }
 }
@@ -77,7 +87,6 @@ fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
 pub(crate) fn provide() -> anyhow::Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|needed| !needed.what.is_there()).collect();
     if missing.is_empty() {
-        second_driver();
         return Ok(());
     }
     for Needed { what, package, why } in &missing {
@@ -88,13 +97,11 @@ pub(crate) fn provide() -> anyhow::Result<()> {
         bail!("install {} and try again: that takes apt-get, and root or sudo, which are not here", packages.join(" "));
     };
     shell::run(apt_get(prefix, &["update", "-q"]))?;
-    shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))?;
-    second_driver();
-    Ok(())
+    shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))
 }
 
 /// Users' shaders are also tried on a driver that runs kernels inside of submitting them, unpacked beside the build.
-fn second_driver() {
+pub(crate) fn second_driver() {
     let folder = shell::root().join("target/mesa25");
     if !cfg!(target_os = "linux") || folder.join("env.sh").is_file() {
         return;

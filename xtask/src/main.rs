@@ -7,6 +7,7 @@
 
 mod apt;
 mod count;
+mod instructions;
 mod lint;
 mod long;
 mod shell;
@@ -20,12 +21,15 @@ use anyhow::bail;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                runs every test, the doc tests, the docs and the wasm32 build; ends with `N passed, N failed`
-  test --only STEP    one step of it: unit, doc, docs or wasm (may be given several times)
+  test                runs every test, counts the instructions of key paths, runs the doc tests, builds the docs and for
+                      wasm32; ends with `N passed, N failed`
+  test --only STEP    one step of it: unit, instructions, doc, docs or wasm (may be given several times)
   lint                formatting, clippy, and cargo-deny where it is installed
   ci                  lint, then test
   long                brute force over many more graphs, a million frames, then a bounded fuzz run where cargo-fuzz is
                       installed
+  instructions --record
+                      writes the counts that the step `instructions` compares with
   bench               the benchmarks
   help                this text
 ";
@@ -51,6 +55,7 @@ fn obey(words: &[&str]) -> anyhow::Result<()> {
             lint::run()?;
             test::run(&test::Step::ALL)?;
         }
+        ["instructions", "--record"] => instructions::record()?,
         ["long"] => long::run()?,
         ["bench"] => shell::run(shell::cargo(["bench", "--workspace", "--benches"]))?,
         _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),

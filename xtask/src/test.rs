@@ -8,13 +8,15 @@
 use anyhow::{Context, bail};
 
 use crate::count::{Count, Runner};
-use crate::{apt, shell, wasm};
+use crate::{apt, instructions, shell, wasm};
 
 /// One part of the tests that can be run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Unit, integration and process tests of every crate.
     Unit,
+    /// The instructions of key paths, compared with what was recorded.
+    Instructions,
     /// The examples in the documentation.
     Doc,
     /// The documentation itself, warnings denied.
@@ -25,11 +27,12 @@ pub(crate) enum Step {
 
 impl Step {
     /// Every step, in the order they run: what fails most often comes first.
-    pub(crate) const ALL: [Step; 4] = [Step::Unit, Step::Doc, Step::Docs, Step::Wasm];
+    pub(crate) const ALL: [Step; 5] = [Step::Unit, Step::Instructions, Step::Doc, Step::Docs, Step::Wasm];
 
     fn name(self) -> &'static str {
         match self {
             Step::Unit => "unit",
+            Step::Instructions => "instructions",
             Step::Doc => "doc",
             Step::Docs => "docs",
             Step::Wasm => "wasm",
@@ -40,6 +43,7 @@ impl Step {
         match self {
             Step::Unit => {
                 apt::provide()?;
+                apt::second_driver();
                 let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
                 let (runner, words): (_, &[&str]) =
                     if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };
@@ -49,6 +53,7 @@ impl Step {
                 let words = [words, &targets].concat();
                 shell::overhear(shell::cargo(words), &mut |line| count.hear(runner, line))
             }
+            Step::Instructions => instructions::check(count),
             Step::Doc => {
                 let command = shell::cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
                 shell::overhear(command, &mut |line| count.hear(Runner::Cargo, line))
@@ -71,7 +76,9 @@ pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
             bail!("`{}` is no option of test; expected `--only STEP`", pair.join(" "));
         };
         let step = Step::ALL.into_iter().find(|step| step.name() == *name);
-        named.push(step.with_context(|| format!("`{name}` is no step; expected unit, doc, docs or wasm"))?);
+        named.push(
+            step.with_context(|| format!("`{name}` is no step; expected unit, instructions, doc, docs or wasm"))?,
+        );
     }
     Ok(Step::ALL.into_iter().filter(|step| named.is_empty() || named.contains(step)).collect())
 }
@@ -106,7 +113,7 @@ mod tests {
     #[test]
     fn unknown_options_and_steps_are_refused_with_what_is_known() {
         for (options, expected) in [
-            (&["--only", "all"][..], "`all` is no step; expected unit, doc, docs or wasm"),
+            (&["--only", "all"][..], "`all` is no step; expected unit, instructions, doc, docs or wasm"),
             (&["--only"], "`--only` is no option of test; expected `--only STEP`"),
             (&["unit"], "`unit` is no option of test; expected `--only STEP`"),
         ] {

@@ -16,6 +16,7 @@ pub mod sink;
 pub mod source;
 
 mod letters;
+mod orientation;
 mod patient;
 mod regular;
 mod unhurried;

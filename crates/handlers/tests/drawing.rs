@@ -226,6 +226,24 @@ fn an_overlay_lies_where_it_is_put_and_covers_by_its_alpha() {
 }
 
 #[test]
+fn an_overlay_is_turned_as_its_file_says() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/turned");
+    for orientation in 1..=8 {
+        let path = folder.join(format!("{orientation}.tif")).display().to_string();
+        let golden = std::fs::read(folder.join(format!("{orientation}.rgba"))).expect("it is there");
+        let made = on_gray(size(20, 18), THIRTY, 0, ("overlay", &[("path", &path), ("x", "-1"), ("y", "-2")]));
+        let (width, height) = if orientation < 5 { (13, 9) } else { (9, 13) };
+        let (left, top) = (20 - width - 1, 18 - height - 2);
+        for (x, y, pixel) in made.each() {
+            let inside = (left..left + width).contains(&x) && (top..top + height).contains(&y);
+            let at = || 4 * ((y - top) * width + x - left) as usize;
+            let expected = if inside { [golden[at()], golden[at() + 1], golden[at() + 2], 255] } else { GRAY };
+            assert_eq!(pixel, expected, "{orientation} at {x},{y}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_picture_is_refused_by_name() {
     let overlay = |path: &str| refusal(("overlay", &[("path", path)]));
     let missing = overlay("no-such-logo.png");

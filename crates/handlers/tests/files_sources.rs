@@ -52,6 +52,77 @@ fn every_format_is_decoded_to_the_pixels_it_was_made_from() {
     }
 }
 
+/// The size of a picture of 13x9 pixels after turning.
+fn upright(orientation: u8) -> vramp_plan::Size {
+    if orientation < 5 { size(13, 9) } else { size(9, 13) }
+}
+
+#[test]
+fn every_orientation_of_every_format_is_turned_as_other_programs_turn_it() {
+    for orientation in 1..=8 {
+        let golden = fs::read(data(&format!("turned/{orientation}.rgba"))).unwrap();
+        for (ending, has_alpha, tolerance) in
+            [("jpg", false, 6), ("png", true, 0), ("webp", true, 0), ("tif", false, 0)]
+        {
+            let name = format!("turned/{orientation}.{ending}");
+            let (shots, end) = images(&data(&name));
+            assert_eq!((shots.len(), end), (1, Ok(())), "{name}");
+            assert_eq!(shots[0].meta.size, upright(orientation), "{name}");
+            for (at, (found, expected)) in shots[0].bytes.iter().zip(&golden).enumerate() {
+                let expected = if at % 4 == 3 && !has_alpha { 255 } else { *expected };
+                assert!(found.abs_diff(expected) <= tolerance, "{name} at byte {at}: {found} instead of {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gray_and_deep_pictures_are_turned_too() {
+    let cases: [(&str, u8, Expected); 3] = [
+        ("gray-6.png", 6, |[r, ..]| [r, r, r, 255]),
+        ("gray-alpha-8.png", 8, |[_, _, b, a]| [b, b, b, a]),
+        ("deep-7.png", 7, |[r, ..]| [r, r, r, 255]),
+    ];
+    for (name, orientation, expected) in cases {
+        let golden = fs::read(data(&format!("turned/{orientation}.rgba"))).unwrap();
+        let golden: Vec<u8> = golden.as_chunks().0.iter().flat_map(|pixel| expected(*pixel)).collect();
+        let (shots, end) = images(&data(&format!("turned/{name}")));
+        assert_eq!((shots.len(), end), (1, Ok(())), "{name}");
+        assert_eq!((shots[0].meta.size, &shots[0].bytes), (upright(orientation), &golden), "{name}");
+    }
+}
+
+#[test]
+fn a_pattern_of_turned_pictures_changes_its_size_on_the_way_and_a_loop_keeps_a_picture_turned() {
+    let (shots, end) = images(&data("turned/*.jpg"));
+    assert_eq!(end, Ok(()));
+    let sizes: Vec<_> = shots.iter().map(|shot| shot.meta.size).collect();
+    assert_eq!(sizes, (1..=8).map(upright).collect::<Vec<_>>());
+    let (shots, _) = read_on(IMAGE, &[("path", &data("turned/6.png")), ("loop", "true")], OnError::Stop, 10);
+    let golden = fs::read(data("turned/6.rgba")).unwrap();
+    assert!(shots.len() > 4 && shots.iter().all(|shot| shot.meta.size == upright(6) && shot.bytes == golden));
+}
+
+#[test]
+fn an_orientation_that_is_broken_turns_nothing() {
+    let path = room("broken-exif").join("a.jpg");
+    let whole = fs::read(data("turned/6.jpg")).unwrap();
+    let exif = whole.windows(6).position(|bytes| bytes == b"Exif\0\0").unwrap() + 6;
+    let upright = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let (shots, end) = images(&path.display().to_string());
+        assert_eq!((shots.len(), end), (1, Ok(())));
+        shots[0].meta.size == size(9, 13)
+    };
+    assert!(upright(&whole));
+    // Byte order, magic, offset of the directory, count of entries, tag, and a value out of range.
+    for (at, byte) in [(0, b'x'), (3, 43), (4, 0xFF), (9, 0), (11, 0), (18, 1), (19, 9)] {
+        let mut bytes = whole.clone();
+        bytes[exif + at] = byte;
+        assert!(!upright(&bytes), "byte {at}");
+    }
+}
+
 #[test]
 fn a_gif_gives_all_of_its_frames_laid_over_each_other() {
     let (shots, end) = images(&data("four.gif"));

@@ -1,6 +1,6 @@
-//! Reading and writing uncompressed video allocates nothing once it runs.
+//! Reading and writing uncompressed video and pictures allocates nothing once it runs.
 
-use crate::files_rig::{ENOUGH, Forget, Play, Shot, make, room, run, size, write};
+use crate::files_rig::{ENOUGH, Forget, Play, Shot, data, make, room, run, size, write};
 use vramp_handlers::{convert, sink, source};
 use vramp_plan::{Format, OnError};
 use vramp_runtime::FrameHandler;
@@ -56,5 +56,20 @@ fn pictures_are_written_without_allocating_also_over_those_that_are_there() {
     for way in ["new", "there"] {
         let write = make(&sink::png::ENTRY, &[("path", &path)], None).unwrap();
         assert_eq!(later(vec![Box::new(Play(shots.clone())), write]), 0, "{way}");
+    }
+}
+
+#[test]
+fn pictures_are_read_and_turned_without_allocating() {
+    assert!(is_counted());
+    for ending in ["jpg", "png", "webp", "tif"] {
+        let room = room(&format!("steady_turned_{ending}"));
+        for n in 0..40 {
+            let from = data(&format!("turned/{}.{ending}", 1 + n % 8));
+            std::fs::copy(from, room.join(format!("{n}.{ending}"))).unwrap();
+        }
+        let pattern = room.join("*").display().to_string();
+        let read = make(&source::image::ENTRY, &[("path", &pattern)], None).unwrap();
+        assert_eq!(later(vec![read, Box::new(Forget)]), 0, "{ending}");
     }
 }

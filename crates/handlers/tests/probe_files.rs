@@ -94,6 +94,18 @@ fn a_picture_that_is_none_is_shown_by_its_first_bytes() {
 }
 
 #[test]
+fn the_size_of_a_picture_is_that_after_turning() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/turned");
+    for orientation in 1..=8 {
+        for ending in ["jpg", "png", "webp", "tif"] {
+            let path = folder.join(format!("{orientation}.{ending}")).display().to_string();
+            let expected = if orientation < 5 { Size::new(13, 9) } else { Size::new(9, 13) };
+            assert_eq!(look(&source::image::ENTRY, &path).unwrap().size, expected, "{path}");
+        }
+    }
+}
+
+#[test]
 fn a_y4m_file_tells_format_size_and_rate() {
     let path = room("y4m").join("clip.y4m");
     fs::write(&path, b"YUV4MPEG2 W352 H288 F25:1 C422\nFRAME\n\xff\xff").unwrap();

@@ -1,7 +1,7 @@
 //! `overlay`: a picture from a file on top of every frame.
 //!
 //! Owns the picture, its place and its opacity.
-//! Does not scale it.
+//! Does not scale it; turns it as its EXIF says, as the source `image` does.
 //!
 //! Always: frames keep their size; what of the picture lies outside is not drawn.
 
@@ -9,12 +9,13 @@ use std::io::BufReader;
 use std::path::Path;
 
 use image::ImageReader;
+use image::metadata::Orientation;
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, NoMemory, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::open_regular;
+use crate::{open_regular, orientation};
 
 use super::OFFSET;
 use super::{boxed, whole};
@@ -26,7 +27,7 @@ pub static ENTRY: Entry = Entry {
     about: "draws a picture file over every frame",
     example: "pattern ! overlay path=logo.png x=-20 y=20 alpha=0.8 ! null",
     settings: &[
-        Setting::path("path", PathUse::Read, "the picture file"),
+        Setting::path("path", PathUse::Read, "the picture file, turned as its EXIF says"),
         Setting::int("x", OFFSET, "left edge; negative counts from the right").default("0").live(),
         Setting::int("y", OFFSET, "top edge; negative counts from the bottom").default("0").live(),
         Setting::number("alpha", 0.0..=1.0, "opacity, on top of the picture's own").default("1").live(),
@@ -115,11 +116,9 @@ fn load(path: &str) -> Result<State, PictureError> {
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(PictureError::NoFile { path: path.to_owned() });
     }
-    let open = || {
-        let file = open_regular(Path::new(path)).map_err(unreadable)?;
-        // By content: the name may say anything.
-        ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(unreadable)
-    };
+    let file = || Ok(BufReader::new(open_regular(Path::new(path)).map_err(unreadable)?));
+    // By content: the name may say anything.
+    let open = || ImageReader::new(file()?).with_guessed_format().map_err(unreadable);
     let (width, height) = open()?.into_dimensions().map_err(no_picture)?;
     let size = Size { width, height };
     if size.pixels() > MOST_PIXELS {
@@ -128,7 +127,15 @@ fn load(path: &str) -> Result<State, PictureError> {
     // Decoded in whatever depth it has, as rgba8, and as words for kernels.
     NoMemory::probe(20 * size.pixels()).map_err(|error| PictureError::NoMemory { path: path.to_owned(), error })?;
     let picture = open()?.decode().map_err(no_picture)?.into_rgba8();
-    let size = Size { width: picture.width(), height: picture.height() };
-    let small = overlay::small(picture.as_raw().as_chunks::<4>().0).collect();
-    Ok(State { size, small })
+    let (width, height) = picture.dimensions();
+    let mut small: Vec<u32> = overlay::small(picture.as_raw().as_chunks::<4>().0).collect();
+    drop(picture);
+    let orientation = orientation::read(&mut file()?);
+    if orientation != Orientation::NoTransforms {
+        let mut upright = vec![0; small.len()];
+        orientation::turn(orientation, width as usize, &small, &mut upright, |word| *word);
+        small = upright;
+    }
+    let (width, height) = orientation::turned((width, height), orientation);
+    Ok(State { size: Size { width, height }, small })
 }

@@ -1,4 +1,4 @@
-//! What a picture file's header tells: its size.
+//! What a picture file's header tells: its size after turning.
 //!
 //! Owns the look at the first file that a pattern stands for.
 //! Does not decode, and does not look at the other files: sizes may change along the way.
@@ -14,6 +14,7 @@ use vramp_plan::catalog::{ProbeError, Probed};
 
 use super::{open, refuse, shown, unreadable};
 use crate::files::{ListError, matching};
+use crate::orientation;
 
 /// The size of the first picture.
 pub(super) fn probe(pattern: &str) -> Result<Probed, ProbeError> {
@@ -39,7 +40,7 @@ fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
     })
 }
 
-/// The size in a picture's header.
+/// The size in a picture's header, as the source `image` makes it: turned as the file says.
 fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError> {
     let name = path.display();
     let head = reader.fill_buf().map_err(|error| unreadable(path, &error))?;
@@ -66,15 +67,16 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
         ("BMP", Ok(height)) => height.cast_signed().unsigned_abs() as usize,
         _ => found.height,
     };
-    u32::try_from(found.width).ok().zip(u32::try_from(height).ok()).and_then(|(w, h)| Size::new(w, h)).ok_or_else(
-        || {
-            broken(format!(
-                "`{name}`: its {kind} header says {}x{height}, expected sides from 1 to {}",
-                found.width,
-                Size::MAX_SIDE
-            ))
-        },
-    )
+    let sides = u32::try_from(found.width).ok().zip(u32::try_from(height).ok());
+    let stored = sides.and_then(|(width, height)| Size::new(width, height)).ok_or_else(|| {
+        broken(format!(
+            "`{name}`: its {kind} header says {}x{height}, expected sides from 1 to {}",
+            found.width,
+            Size::MAX_SIDE
+        ))
+    })?;
+    let (width, height) = orientation::turned((stored.width, stored.height), orientation::read(&mut reader));
+    Ok(Size { width, height })
 }
 
 /// Which of the supported formats these first bytes belong to. The size reader knows others, which could not be

@@ -22,7 +22,7 @@ use crate::open_regular;
 /// What `image` declares.
 pub static ENTRY: Entry = Entry {
     name: "image",
-    about: "reads PNG, JPEG, WebP, BMP, TIFF and GIF files",
+    about: "reads PNG, JPEG, WebP, BMP, TIFF and GIF files, turned as their EXIF says",
     example: "image path=photos/*.jpg ! resize size=640x480 ! null",
     outputs: &[Output { size: SizeRule::Probed(None), rate: RateRule::Setting("fps"), ..Output::VIDEO }],
     settings: &[

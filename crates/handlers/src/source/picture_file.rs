@@ -3,8 +3,8 @@
 //! Owns the calls into the decoders and the putting together of a GIF's frames.
 //! Does not read files and does not choose memory: both are given.
 //!
-//! Always: a picture is whole or an error names the byte; tags of orientation and colour profiles are not applied;
-//! of animations, GIF gives all frames, any other the first.
+//! Always: a picture is whole or an error names the byte; it is turned as its orientation says; colour profiles are not
+//! applied; of animations, GIF gives all frames, any other the first.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
@@ -12,9 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gif::{ColorOutput, DecodeOptions, Decoder, DisposalMethod};
+use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 use vramp_plan::Size;
 use vramp_runtime::{NoMemory, foreign};
+
+use crate::orientation;
 
 /// Why there is no picture. The name of the file is added by whoever has read it.
 #[derive(Debug, thiserror::Error)]
@@ -59,15 +62,15 @@ impl Still {
         // Some decoders begin by copying the file.
         can_be_had(bytes.len() as u64)?;
         let decoder = foreign(|| ImageReader::with_format(from, kind).into_decoder()).map_err(broken)?;
-        let size = sized(decoder.dimensions())?;
+        let orientation = orientation::read(&mut Cursor::new(bytes));
+        let size = sized(orientation::turned(decoder.dimensions(), orientation))?;
         let mut frame = lend(size)?;
-        let colour = decoder.color_type();
-        self.find_memory(&decoder, kind)?;
+        self.find_memory(&decoder, kind, orientation)?;
         let mut decoder = Some(decoder);
         let mut outcome = Ok(());
         write(&mut frame, &mut |into| {
             if let Some(decoder) = decoder.take() {
-                outcome = self.read(decoder, colour, into);
+                outcome = self.read(decoder, orientation, into);
             }
             Ok(())
         })?;
@@ -80,7 +83,12 @@ impl Still {
 
     /// Memory for decoding: what is kept here, and what the decoder will ask for by itself, which would end the program
     /// if it got none.
-    fn find_memory(&mut self, decoder: &impl ImageDecoder, kind: ImageFormat) -> Result<(), NoMemory> {
+    fn find_memory(
+        &mut self,
+        decoder: &impl ImageDecoder,
+        kind: ImageFormat,
+        orientation: Orientation,
+    ) -> Result<(), NoMemory> {
         let (width, height) = decoder.dimensions();
         let (pixels, bytes) = (u64::from(width) * u64::from(height), decoder.total_bytes());
         let row = 64 * u64::from(width);
@@ -92,8 +100,8 @@ impl Still {
             _ => 0,
         };
         let kept = match decoder.color_type() {
-            ColorType::Rgba8 => 0,
-            ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => {
+            ColorType::Rgba8 if orientation == Orientation::NoTransforms => 0,
+            ColorType::Rgba8 | ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => {
                 let length = usize::try_from(bytes).map_err(|_| NoMemory { needed_bytes: bytes })?;
                 NoMemory::resize(&mut self.narrow, length, 0)?;
                 0
@@ -104,35 +112,39 @@ impl Still {
         can_be_had(inside.saturating_add(kept).saturating_add(row))
     }
 
-    fn read(&mut self, decoder: impl ImageDecoder, colour: ColorType, into: &mut [u8]) -> image::ImageResult<()> {
+    /// Decodes into rgba8. Pixels are turned while they are widened; only those that are rgba8 already take a way round.
+    fn read(
+        &mut self,
+        decoder: impl ImageDecoder,
+        orientation: Orientation,
+        into: &mut [u8],
+    ) -> image::ImageResult<()> {
+        let (colour, width) = (decoder.color_type(), decoder.dimensions().0 as usize);
         let narrow = match colour {
-            ColorType::Rgba8 => return foreign(|| decoder.read_image(into)),
-            ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => &mut self.narrow,
+            ColorType::Rgba8 if orientation == Orientation::NoTransforms => {
+                return foreign(|| decoder.read_image(into));
+            }
+            ColorType::Rgba8 | ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => &mut self.narrow,
             _ => {
                 // Deeper than eight bits, or floats: rare enough to be decoded on the side.
                 let whole = foreign(|| DynamicImage::from_decoder(decoder).map(DynamicImage::into_rgba8))?;
-                into.copy_from_slice(whole.as_raw());
+                orientation::turn(orientation, width, whole.as_chunks::<4>().0, into.as_chunks_mut().0, |pixel| *pixel);
                 return Ok(());
             }
         };
         foreign(|| decoder.read_image(narrow))?;
         let (pixels, _) = into.as_chunks_mut::<4>();
         match colour {
+            ColorType::Rgba8 => {
+                orientation::turn(orientation, width, narrow.as_chunks::<4>().0, pixels, |pixel| *pixel);
+            }
             ColorType::Rgb8 => {
-                for (pixel, [r, g, b]) in pixels.iter_mut().zip(narrow.as_chunks::<3>().0) {
-                    *pixel = [*r, *g, *b, 255];
-                }
+                orientation::turn(orientation, width, narrow.as_chunks().0, pixels, |[r, g, b]| [*r, *g, *b, 255]);
             }
             ColorType::La8 => {
-                for (pixel, [level, alpha]) in pixels.iter_mut().zip(narrow.as_chunks::<2>().0) {
-                    *pixel = [*level, *level, *level, *alpha];
-                }
+                orientation::turn(orientation, width, narrow.as_chunks().0, pixels, |[l, a]| [*l, *l, *l, *a]);
             }
-            _ => {
-                for (pixel, level) in pixels.iter_mut().zip(narrow.iter()) {
-                    *pixel = [*level, *level, *level, 255];
-                }
-            }
+            _ => orientation::turn(orientation, width, narrow, pixels, |level| [*level, *level, *level, 255]),
         }
         Ok(())
     }

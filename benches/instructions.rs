@@ -11,8 +11,9 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use vramp::gpu::{Backend, Device, Player, Recording};
-use vramp::plan::{Format, Plan, Size, Space};
-use vramp::runtime::{HostPool, Meta, Pipeline, Stepped};
+use vramp::plan::{Format, Plan, Profile, RunOptions, Size, Space};
+use vramp::runtime::engine::Engine;
+use vramp::runtime::{HostPool, Meta, Stepped};
 use vramp::tensor::Context;
 
 /// A path: its name, how often it is counted, and what makes it ready. What that returns is one run of the path.
@@ -44,8 +45,8 @@ const PATHS: &[Path] = &[
     }),
     path("read_text", 5, || {
         let text = chain(100);
-        let catalog = vramp::catalog();
-        Box::new(move || drop(black_box(vramp::read(&text, &catalog).expect("it reads"))))
+        let registry = vramp::registry();
+        Box::new(move || drop(black_box(vramp::read(&text, registry.catalog()).expect("it reads"))))
     }),
     path("plan_json", 5, || {
         let plan = plan(&chain(100));
@@ -106,7 +107,7 @@ fn run_counted(runs: u64, run: &mut dyn FnMut()) {
 }
 
 /// One run takes one frame through a pipeline.
-fn frames(mut pipeline: Pipeline) -> Box<dyn FnMut()> {
+fn frames(mut pipeline: Engine) -> Box<dyn FnMut()> {
     pipeline.start().expect("it starts");
     let time = Cell::new(Duration::ZERO);
     let now = move || {
@@ -155,33 +156,26 @@ fn chain(handlers: usize) -> String {
 
 // How a text becomes a plan and a pipeline. Nothing above knows it.
 
-fn checked(text: &str, kinds: &vramp::runtime::Kinds) -> vramp::plan::Graph {
-    let spec = vramp::read(text, kinds.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    vramp::plan::Graph::check(&spec, kinds.catalog(), &vramp::FileProbe).unwrap_or_else(|error| panic!("{error}"))
-}
-
 /// Figures that are shipped: those of this machine would differ from machine to machine.
-fn profile() -> vramp::plan::Profile {
-    vramp::plan::Profile::shipped("integrated").expect("it is shipped")
+fn profile() -> Profile {
+    Profile::shipped("integrated").expect("it is shipped")
 }
 
 /// Reads, checks and decides.
 fn plan(text: &str) -> Plan {
-    let kinds = vramp::kinds();
-    let graph = checked(text, &kinds);
-    vramp::plan::Planner::new(&graph, &profile()).decide().expect("it can be planned")
+    vramp::Pipeline::parse(text).profile(profile()).plan().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn host(text: &str) -> Pipeline {
-    let kinds = vramp::kinds();
-    let graph = checked(text, &kinds);
-    let session = vramp::Session::of(&graph, &kinds).profile(profile()).only(Space::Cpu).threads(1).nominal_time();
-    session.prepare().unwrap_or_else(|error| panic!("{error}")).pipeline
+fn host(text: &str) -> Engine {
+    engine(vramp::Pipeline::parse(text), Space::Cpu)
 }
 
-fn on_device(text: &str, device: &Device) -> Pipeline {
-    let kinds = vramp::kinds();
-    let graph = checked(text, &kinds);
-    let session = vramp::Session::of(&graph, &kinds).profile(profile()).only(Space::Gpu).threads(1).nominal_time();
-    session.prepare_on(device).unwrap_or_else(|error| panic!("{error}")).pipeline
+fn on_device(text: &str, device: &Device) -> Engine {
+    engine(vramp::Pipeline::parse(text).device(device), Space::Gpu)
+}
+
+fn engine(builder: vramp::PipelineBuilder, space: Space) -> Engine {
+    let options = RunOptions::new().only(space).threads(1).nominal_time();
+    let pipeline = builder.profile(profile()).options(options).build().unwrap_or_else(|error| panic!("{error}"));
+    pipeline.into_engine().expect("it has not run")
 }

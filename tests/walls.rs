@@ -61,6 +61,10 @@ const ROOMS: &[Room] = &[
     Room { name: "xtask", may_use: &[], because: "chores must build when nothing else does" },
 ];
 
+/// What lessons and tests may use beyond the rooms of their crate, and why.
+const LESSONS_USE: &[(&str, &str, &str)] =
+    &[("vramp", "vramp-cli", "lesson 2 is the whole program with a handler of one's own")];
+
 /// What the planner is built from, directly or not, and what for.
 const PLAN_IS_MADE_OF: &[(&str, &str)] = &[
     ("annotate-snippets", "mistakes with a caret under the place"),
@@ -150,7 +154,15 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
 fn crates_of(metadata: &Value) -> Vec<(String, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let wanted = |package: &Value| list(&package["dependencies"]).iter().map(|wanted| text(&wanted["name"])).collect();
+    let wanted = |package: &Value| {
+        let is_lesson = |wanted: &&Value| {
+            let pair = (text(&package["name"]), text(&wanted["name"]));
+            wanted["kind"] == "dev"
+                && LESSONS_USE.iter().any(|(user, used, _)| pair == (user.to_string(), used.to_string()))
+        };
+        let list = list(&package["dependencies"]);
+        list.iter().filter(|wanted| !is_lesson(wanted)).map(|wanted| text(&wanted["name"])).collect()
+    };
     list(&metadata["packages"]).iter().map(|package| (text(&package["name"]), wanted(package))).collect()
 }
 

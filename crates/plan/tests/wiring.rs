@@ -94,7 +94,8 @@ fn random_plans_are_wired_from_end_to_end() {
                 }
                 _ => panic!("{what}: {} rings", rings.len()),
             }
-            assert!(rings.iter().map(|ring| ring.depth).max().unwrap_or(0) >= link.depth, "{what}");
+            let depth = rings.iter().map(|ring| ring.depth).max().unwrap_or(0);
+            assert!(depth >= link.depth, "{what}: {depth} of {link:?}");
         }
         let mut seen = BTreeSet::new();
         for (number, lane) in plan.lanes.iter().enumerate() {
@@ -112,7 +113,7 @@ fn random_plans_are_wired_from_end_to_end() {
         };
         for ring in plan.rings.iter().filter(|ring| ring.depth == 0) {
             let (from, to) = (place(ring.from), place(ring.to));
-            assert!((from.0, from.1) == (to.0, to.1) && from.2 < to.2, "{what}: {ring:?}");
+            assert!((from.0, from.1) == (to.0, to.1) && from.2 < to.2, "{what}: {ring:?} in {:?}", running(&plan));
         }
     }
     assert!(crossed > 200, "{crossed}");

@@ -65,9 +65,9 @@ impl Work<'_> {
     /// The unit that carries a ramp: the user's own `upload` or `download`, or a new one.
     fn carrier(&mut self, ramp: usize, device: usize) -> usize {
         let (net, made) = (self.net, &self.layout.ramps[ramp]);
-        // One that is fed by the ramp or, if a ramp the other way leads to it, feeds it.
+        // One that feeds the ramp, if a ramp the other way leads to it, or is fed by it.
         let is_own = |at: &usize| net.nodes[*at].entry.transfer == Some(made.direction);
-        let mut ends = made.wires.iter().map(|wire| net.wires[*wire].to).chain([made.from]);
+        let mut ends = [made.from].into_iter().chain(made.wires.iter().map(|wire| net.wires[*wire].to));
         if let Some(own) = ends.find(is_own) {
             let unit = self.lanes.unit_of[own];
             self.units[unit].ramp = Some(ramp);
@@ -117,7 +117,11 @@ impl Work<'_> {
                     let carrier = carriers[ramp];
                     let down = layout.ramps[ramp].direction == Direction::Down;
                     let outer = fed[ramp].unwrap_or_else(|| {
-                        let before = if down { (Policy::Lossless, 0) } else { self.before_upload(ramp) };
+                        let before = match self.way_to(carrier, ramp) {
+                            Some(own) => own,
+                            None if down => (Policy::Lossless, 0),
+                            None => self.before_upload(ramp),
+                        };
                         self.ring((from, output), (carrier, 0), before, before.0)
                     });
                     fed[ramp] = Some(outer);
@@ -140,6 +144,13 @@ impl Work<'_> {
     ) -> usize {
         self.rings.push(Ring { from, output, to, input, policy, depth, link_policy });
         self.rings.len() - 1
+    }
+
+    /// Policy and depth of the link to the user's own transfer, if that carries the ramp.
+    fn way_to(&self, carrier: usize, ramp: usize) -> Option<(Policy, u32)> {
+        let wires = &self.layout.ramps[ramp].wires;
+        let wire = wires.iter().find(|wire| self.lanes.unit_of[self.net.wires[**wire].to] == carrier)?;
+        Some((self.net.wires[*wire].policy, self.lanes.depth[*wire]))
     }
 
     /// Policy and depth before an upload: its consumers' if they agree, lossless otherwise.

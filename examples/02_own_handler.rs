@@ -31,10 +31,9 @@ impl Trail {
         ..Entry::FILTER
     };
 
-    /// Makes one. Its settings are checked, so a number is in its range by now.
+    /// Makes one from its settings, which are checked by now.
     fn new(setup: &Setup<'_>) -> Result<Trail, HandlerError> {
-        let fade = setup.settings.int("fade").and_then(|fade| u8::try_from(fade).ok()).unwrap_or(1);
-        Ok(Trail { fade, before: Vec::new() })
+        Ok(Trail { fade: setup.int("fade")?, before: Vec::new() })
     }
 }
 

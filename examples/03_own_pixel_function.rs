@@ -48,8 +48,7 @@ impl Scanlines {
     };
 
     fn new(setup: &Setup<'_>) -> Result<Scanlines, HandlerError> {
-        let amount = setup.settings.number("amount").unwrap_or(0.5);
-        Ok(Scanlines((256.0 * (1.0 - amount)).round() as u32))
+        Ok(Scanlines((256.0 * (1.0 - setup.number("amount")?)).round() as u32))
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), Failure> {
     }
     let profile = measured.map_err(|error| match error {
         CalibrateError::Interrupted => Failure::Interrupted,
-        error => Failure::Failed(error.into()),
+        error @ CalibrateError::Pipeline(_) => Failure::Failed(error.into()),
     })?;
     // Plans look for it by the list of adapters, and ask no driver.
     if device.is_some() && machine::known_adapters().is_none() {

@@ -92,6 +92,29 @@ pub struct Setup<'a> {
     pub watch: bool,
 }
 
+/// Settings that have a value by their declaration. What is missing all the same is an error, not a panic.
+impl Setup<'_> {
+    /// A whole number, as the type that is asked for.
+    pub fn int<T: TryFrom<i64>>(&self, key: &str) -> Result<T, HandlerError> {
+        let value = self.settings.int(key).ok_or_else(|| missing(key))?;
+        T::try_from(value).map_err(|_| HandlerError::failed(format!("its setting {key} cannot be {value}")))
+    }
+
+    /// A number.
+    pub fn number(&self, key: &str) -> Result<f64, HandlerError> {
+        self.settings.number(key).ok_or_else(|| missing(key))
+    }
+
+    /// A word of a choice.
+    pub fn word(&self, key: &str) -> Result<&str, HandlerError> {
+        self.settings.word(key).ok_or_else(|| missing(key))
+    }
+}
+
+fn missing(key: &str) -> HandlerError {
+    HandlerError::failed(format!("its setting {key} has no value; settings are to be checked by a graph"))
+}
+
 /// Makes a handler.
 pub type Make = Arc<dyn Fn(&Setup<'_>) -> Result<Worker, HandlerError> + Send + Sync>;
 

@@ -9,8 +9,6 @@ use vramp_kernels::head::blur;
 use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use super::number_of;
-
 /// What `blur` declares.
 pub static ENTRY: Entry = Entry {
     name: "blur",
@@ -54,7 +52,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { sigma: number_of(setup, "sigma")?, size: taps(setup.settings) })
+        Ok(Settings { sigma: setup.number("sigma")?, size: taps(setup.settings) })
     }
 }
 

@@ -9,7 +9,7 @@ use vramp_kernels::pixel::chromakey;
 use vramp_plan::catalog::{Class, Entry, Setting, Units, Value, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
-use super::{fixed, missing, number_of};
+use super::{fixed, missing};
 
 /// What `chromakey` declares.
 pub static ENTRY: Entry = Entry {
@@ -38,7 +38,7 @@ impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
         let Some(Value::Color([r, g, b, _])) = setup.settings.get("color") else { return Err(missing("color")) };
         let key = [*r, *g, *b];
-        Ok(Settings { key, similarity: number_of(setup, "similarity")?, smooth: number_of(setup, "smooth")? })
+        Ok(Settings { key, similarity: setup.number("similarity")?, smooth: setup.number("smooth")? })
     }
 }
 

@@ -10,7 +10,6 @@ use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
-use super::number_of;
 
 /// What `contrast` declares.
 pub static ENTRY: Entry = Entry {
@@ -34,7 +33,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { amount: number_of(setup, "amount")?, pivot: number_of(setup, "pivot")? })
+        Ok(Settings { amount: setup.number("amount")?, pivot: setup.number("pivot")? })
     }
 }
 

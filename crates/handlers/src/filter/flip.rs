@@ -10,7 +10,6 @@ use vramp_plan::catalog::{Entry, Kernel, KernelRule, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
-use super::word_of;
 
 /// What `flip` declares.
 pub static ENTRY: Entry = Entry {
@@ -34,7 +33,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        let axis = word_of(setup, "axis")?;
+        let axis = setup.word("axis")?;
         Ok(Settings { left_right: axis != "v", top_bottom: axis != "h" })
     }
 }

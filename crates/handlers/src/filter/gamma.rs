@@ -10,7 +10,6 @@ use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
-use super::number_of;
 
 /// What `gamma` declares.
 pub static ENTRY: Entry = Entry {
@@ -30,7 +29,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { value: number_of(setup, "value")? })
+        Ok(Settings { value: setup.number("value")? })
     }
 }
 

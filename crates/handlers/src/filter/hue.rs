@@ -11,7 +11,6 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::colormatrix::packed;
 use super::fixed;
-use super::number_of;
 
 /// What `hue` declares.
 pub static ENTRY: Entry = Entry {
@@ -30,7 +29,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { degrees: number_of(setup, "degrees")? })
+        Ok(Settings { degrees: setup.number("degrees")? })
     }
 }
 

@@ -9,7 +9,7 @@ use vramp_kernels::head::{median3, median5};
 use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
-use super::{fixed, word_of};
+use super::fixed;
 
 /// What `median` declares.
 pub static ENTRY: Entry = Entry {
@@ -35,7 +35,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { five: word_of(setup, "size")? == "5" })
+        Ok(Settings { five: setup.word("size")? == "5" })
     }
 }
 

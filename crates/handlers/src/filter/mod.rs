@@ -30,7 +30,7 @@ pub mod threshold;
 pub mod warp;
 pub mod wgsl;
 
-use vramp_runtime::{HandlerError, Kind, Setup};
+use vramp_runtime::{HandlerError, Kind};
 
 use crate::probe;
 
@@ -61,16 +61,6 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new(&warp::ENTRY, warp::make),
         Kind::new(&wgsl::ENTRY, wgsl::make).declared(wgsl::declared),
     ]
-}
-
-/// A number that the entry gives a default.
-fn number_of(setup: &Setup<'_>, key: &str) -> Result<f64, HandlerError> {
-    setup.settings.number(key).ok_or_else(|| missing(key))
-}
-
-/// A word that the entry gives a default.
-fn word_of<'a>(setup: &'a Setup<'_>, key: &str) -> Result<&'a str, HandlerError> {
-    setup.settings.word(key).ok_or_else(|| missing(key))
 }
 
 fn missing(key: &str) -> HandlerError {

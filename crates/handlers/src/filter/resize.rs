@@ -11,8 +11,6 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Output, Setting, SizeRule, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use super::word_of;
-
 /// What `resize` declares.
 pub static ENTRY: Entry = Entry {
     name: "resize",
@@ -101,7 +99,7 @@ impl Settings {
             (None, Some(scale)) => Target::Scale(scale),
             (None, None) => return Err(HandlerError::failed("neither its size nor its scale has a value")),
         };
-        let filter = match word_of(setup, "filter")? {
+        let filter = match setup.word("filter")? {
             "nearest" => Filter::Nearest,
             "area" => Filter::Resample(resample::axis::Filter::Area),
             "lanczos" => Filter::Resample(resample::axis::Filter::Lanczos),

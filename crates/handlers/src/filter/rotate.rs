@@ -10,8 +10,6 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{Entry, Kernel, KernelRule, Output, Setting, SizeRule};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use super::word_of;
-
 /// What `rotate` declares.
 pub static ENTRY: Entry = Entry {
     name: "rotate",
@@ -36,7 +34,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        let quarter_turns = match word_of(setup, "degrees")? {
+        let quarter_turns = match setup.word("degrees")? {
             "90" => 1,
             "180" => 2,
             _ => 3,

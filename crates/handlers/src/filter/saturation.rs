@@ -11,7 +11,6 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::colormatrix::packed;
 use super::fixed;
-use super::number_of;
 
 /// What `saturation` declares.
 pub static ENTRY: Entry = Entry {
@@ -32,7 +31,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { amount: number_of(setup, "amount")? })
+        Ok(Settings { amount: setup.number("amount")? })
     }
 }
 

@@ -8,7 +8,7 @@
 use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
-use super::{convolve, number_of};
+use super::convolve;
 
 /// What `sharpen` declares.
 pub static ENTRY: Entry = Entry {
@@ -32,7 +32,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { amount: number_of(setup, "amount")? })
+        Ok(Settings { amount: setup.number("amount")? })
     }
 }
 

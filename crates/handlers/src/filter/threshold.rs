@@ -10,7 +10,6 @@ use vramp_plan::catalog::{Entry, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
-use super::number_of;
 
 /// What `threshold` declares.
 pub static ENTRY: Entry = Entry {
@@ -29,7 +28,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        Ok(Settings { level: number_of(setup, "level")? })
+        Ok(Settings { level: setup.number("level")? })
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         segments: lanes.timed,
     };
     Ok(Engine {
-        lanes: lanes.lanes,
+        lanes: lanes.all,
         watched: Arc::new(watched),
         stop: shared.stop,
         threads: shared.threads,

@@ -26,7 +26,7 @@ use super::{EngineParts, PrepareError, WatchedNode};
 
 /// Every lane, and what can be seen of it.
 pub(super) struct Lanes {
-    pub(super) lanes: Vec<Lane>,
+    pub(super) all: Vec<Lane>,
     pub(super) watched: Vec<WatchedNode>,
     /// Where each unit stands in `watched`.
     pub(super) watched_at: Vec<usize>,
@@ -44,7 +44,7 @@ impl Lanes {
             frame_time: shared.parts.options.pace.map(|rate| Duration::from_secs_f64(1.0 / rate.per_second())),
             suspects: Vec::new(),
             together: Vec::new(),
-            made: Lanes { lanes: Vec::new(), watched: Vec::new(), watched_at: vec![0; nodes.len()], timed: Vec::new() },
+            made: Lanes { all: Vec::new(), watched: Vec::new(), watched_at: vec![0; nodes.len()], timed: Vec::new() },
         };
         let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
         for (number, lane) in plan.lanes.iter().enumerate() {
@@ -81,7 +81,7 @@ impl Work<'_> {
                 Lane::new(nodes.into_iter().flatten().collect(), bell, place)
             }
         };
-        self.made.lanes.push(made);
+        self.made.all.push(made);
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl Work<'_> {
             }
         }
         let blame = Arc::new(Blame::new(self.suspects, self.together));
-        for (number, lane) in self.made.lanes.iter_mut().enumerate() {
+        for (number, lane) in self.made.all.iter_mut().enumerate() {
             lane.ask(&blame, number);
         }
         self.made

@@ -15,11 +15,9 @@ static SCANLINES: PixelFn = PixelFn {
         return select(c, vec4<i32>(dark, c.w), at.y % 2 == 1);
     }",
     words: 1,
-    side: false,
-    small: false,
     row,
-    made: None,
     spans,
+    ..PixelFn::PLAIN
 };
 
 fn row(args: &RowArgs<'_>, pixels: &mut [[u8; 4]]) {

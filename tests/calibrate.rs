@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vramp::Pipeline;
 use vramp::calibrate::{CalibrateError, Calibration, Progress};
 use vramp::gpu::Device;
-use vramp::plan::catalog::Class;
+use vramp::plan::catalog::{Class, Family};
 use vramp::plan::{Origin, Profile, RunOptions, Space};
 
 #[test]
@@ -34,10 +34,24 @@ fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
     // What is written is what was measured.
     assert_eq!(Profile::read(profile.name(), &profile.write()), Ok(profile.clone()));
 
+    // Every filter and drawing with a kernel has a rate of its own, but for those that a file has to be made for.
+    let registry = vramp::registry();
+    let mut own = 0;
+    for entry in registry.catalog().entries().filter(|e| matches!(e.family, Family::Filter | Family::Draw)) {
+        let of = |rates: &vramp::plan::Rates| {
+            let prefix = format!("{}.", entry.name);
+            rates.handlers.keys().any(|key| key == entry.name || key.starts_with(&prefix))
+        };
+        if !["lut", "wgsl"].contains(&entry.name) {
+            assert!(of(&profile.cpu.rates) && of(&gpu.rates), "the rate of {} was not measured", entry.name);
+            own += 1;
+        }
+    }
+    assert!(own >= 28, "only {own} handlers were looked at");
+
     let heard = heard.borrow();
     assert!(heard.iter().enumerate().all(|(at, progress)| progress.done == at && progress.of == heard.len() - 1));
 
-    let registry = vramp::registry();
     for text in ["pattern ! blur ! null", "pattern kind=ball ! markers ! waveform ! fps ! null"] {
         let spec = vramp::read(text, registry.catalog()).unwrap();
         let graph = registry.check(&spec).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use vramp::Pipeline;
 use vramp::gpu::Device;
-use vramp::kernels::{PixelFn, RowArgs, everywhere};
+use vramp::kernels::{PixelFn, RowArgs};
 use vramp::plan::catalog::{Entry, Fallback, Liveness, Setting, ValueType};
 use vramp::plan::{GraphSpec, HandlerSpec, OnError, RunOptions, Space};
 use vramp::runtime::{
@@ -62,15 +62,12 @@ static ADD_RED: PixelFn = PixelFn {
     wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {\n\
            return vec4<i32>((c.x + int(k)) & 255, c.y, c.z, c.w);\n}\n",
     words: 1,
-    side: false,
-    small: false,
     row: |args: &RowArgs<'_>, pixels: &mut [[u8; 4]]| {
         for pixel in pixels {
             pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8);
         }
     },
-    made: None,
-    spans: everywhere,
+    ..PixelFn::PLAIN
 };
 
 /// Adds to red how often it was asked, so that a member which is asked twice for a frame shows, and stumbles on some frames.

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use vramp::gpu::Device;
 use vramp::harness::{Caught, Harness, HarnessError, Rig, Stream};
+use vramp::plan::catalog::{Entry, Family, ValueType};
 use vramp::plan::{Format, Rate, Size, Space};
 use vramp::runtime::Registry;
 
@@ -79,6 +80,16 @@ fn agree(text: &str, inputs: &[&str], levels: u8) {
     }
 }
 
+/// The places of the bytes that mean something: between rows and planes there may be padding, which may hold anything.
+fn places(frame: &Caught) -> impl Iterator<Item = usize> {
+    let rows = frame.format.planes(frame.size).flat_map(|plane| {
+        (0..plane.rows)
+            .map(move |row| (plane.start + row * plane.stride) as usize)
+            .zip(std::iter::repeat(plane.row_bytes))
+    });
+    rows.flat_map(|(start, bytes)| start..start + bytes as usize)
+}
+
 #[track_caller]
 fn agree_at(text: &str, of: Size, inputs: &[&str], levels: u8) {
     let [cpu, gpu] = [Space::Cpu, Space::Gpu].map(|on| frames(text, on, of, inputs, 2));
@@ -86,8 +97,8 @@ fn agree_at(text: &str, of: Size, inputs: &[&str], levels: u8) {
     for (cpu, gpu) in cpu.iter().zip(&gpu) {
         let facts = |frame: &Caught| (frame.number, frame.pts_ns, frame.size, frame.format);
         assert_eq!(facts(cpu), facts(gpu), "{text} at {of}");
-        let apart = |(a, b): (&u8, &u8)| a.abs_diff(*b) > levels;
-        if let Some(at) = cpu.bytes.iter().zip(&gpu.bytes).position(apart) {
+        let apart = |at: &usize| cpu.bytes[*at].abs_diff(gpu.bytes[*at]) > levels;
+        if let Some(at) = places(cpu).find(apart) {
             let (row, pixel) = (cpu.size.width as usize, at / 4);
             panic!(
                 "{text} at {of}, frame {}, pixel {},{}: {:?} on the cpu, {:?} on the gpu",
@@ -323,7 +334,73 @@ fn the_scanlines_of_lesson_three_agree_with_the_formula_on_both_sides() {
     }
 }
 
-// ---- every handler that runs, in both spaces
+// ---- every handler that runs, in both spaces: by its example, then under special settings
+
+/// The files that examples name.
+fn with_files(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    let mut logo = rig(&format!("png path={}/logo.png", folder.0.display()), Space::Cpu, size(7, 5), &["video"]);
+    logo.push("video", &picture(size(7, 5), 3)).expect("a frame");
+    logo.finish().expect("it writes");
+    let corner = |i: u32| format!("{} {} {}\n", 1 - (i & 1), (i >> 1) & 1, i >> 2);
+    let cube: String = (0..8).map(corner).collect();
+    std::fs::write(folder.0.join("film.cube"), format!("LUT_3D_SIZE 2\n{cube}")).expect("it can be written");
+    folder
+}
+
+/// Filters, drawings and conversions that run in both spaces, each as its example writes it.
+fn shown(folder: &Folder) -> Vec<(&'static Entry, String)> {
+    let in_both = |entry: &&Entry| {
+        let family = matches!(entry.family, Family::Filter | Family::Draw | Family::Convert);
+        family && registry().runs(entry) && entry.spaces.len() == 2
+    };
+    let text = |entry: &'static Entry| {
+        let paths = entry.settings.iter().filter(|setting| matches!(setting.value, ValueType::Path(_)));
+        let place =
+            |text: String, key: &str| text.replace(&format!("{key}="), &format!("{key}={}/", folder.0.display()));
+        (entry, paths.fold(entry.in_example().to_owned(), |text, setting| place(text, setting.name)))
+    };
+    registry().catalog().entries().filter(in_both).map(text).collect()
+}
+
+/// Compares both spaces at every size that the piece takes, of which there has to be one.
+fn agree_where_it_fits(text: &str, inputs: &[&str], sizes: &[(u32, u32)]) {
+    let fits = |of: Size| {
+        let harness = Harness::of(text, registry()).on(Space::Cpu);
+        inputs.iter().fold(harness, |harness, port| harness.input(*port, of)).build().is_ok()
+    };
+    let sizes: Vec<Size> = sizes.iter().map(|(w, h)| size(*w, *h)).filter(|of| fits(*of)).collect();
+    assert!(!sizes.is_empty(), "{text} takes none of the sizes; write an example for frames of 64x48 at most");
+    for of in sizes {
+        agree_at(text, of, inputs, 0);
+    }
+}
+
+#[test]
+fn the_example_of_every_handler_with_pixels_agrees_to_the_bit() {
+    let folder = with_files("examples");
+    let shown = shown(&folder);
+    assert!(shown.len() > 28, "only {} handlers run in both spaces", shown.len());
+    for (entry, text) in shown {
+        // Beside the required ones an optional one, where there are any.
+        let needed = entry.inputs.iter().filter(|input| input.required).count();
+        let inputs: Vec<&str> = entry.inputs.iter().take(needed + 1).map(|input| input.name).collect();
+        agree_where_it_fits(&text, &inputs, &SIZES);
+    }
+}
+
+#[test]
+fn the_example_of_every_handler_with_pixels_agrees_to_the_bit_between_neighbours() {
+    let (folder, mut fused) = (with_files("neighbours"), 0);
+    for (entry, text) in shown(&folder) {
+        let others = entry.inputs.iter().skip(1).filter(|input| input.required).map(|input| input.name);
+        let inputs: Vec<&str> = ["video"].into_iter().chain(others).collect();
+        let text = format!("saturation amount=0.6 ! {text} ! gamma value=1.7");
+        agree_where_it_fits(&text, &inputs, &[(1, 1), (17, 13), (64, 48)]);
+        fused += usize::from(rig(&text, Space::Gpu, size(64, 48), &inputs).plan().groups.len() == 1);
+    }
+    assert!(fused > 15, "only {fused} were joined with both neighbours");
+}
 
 #[test]
 fn colour_filters_agree_to_the_bit() {

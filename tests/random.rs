@@ -18,7 +18,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use vramp::gpu::{Adapter, Device, LimitSet};
-use vramp::kernels::{PixelFn, RowArgs, everywhere};
+use vramp::kernels::{PixelFn, RowArgs};
 use vramp::plan::catalog::{Entry, Family};
 use vramp::plan::{Graph, Profile, RunOptions, Space};
 use vramp::runtime::{
@@ -209,15 +209,12 @@ static ADD_RED: PixelFn = PixelFn {
     name: "add_red",
     wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> { return c; }",
     words: 1,
-    side: false,
-    small: false,
     row: |args: &RowArgs<'_>, pixels: &mut [[u8; 4]]| {
         for pixel in pixels {
             pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8);
         }
     },
-    made: None,
-    spans: everywhere,
+    ..PixelFn::PLAIN
 };
 
 static ENTRY: Entry = Entry { name: "addred", about: "adds to red", example: "", ..Entry::FILTER };

@@ -17,6 +17,16 @@ fn is_shown(program: &str) {
 }
 
 #[test]
+fn every_handler_that_runs_is_named() {
+    let (_, section) = README.split_once("## What runs\n").expect("the README has that section");
+    let section = section.split("These can be planned").next().unwrap_or_default();
+    let registry = vramp::registry();
+    for entry in registry.catalog().entries().filter(|entry| registry.runs(entry)) {
+        assert!(section.contains(&format!("`{}`", entry.name)), "the README does not say that {} runs", entry.name);
+    }
+}
+
+#[test]
 fn a_handler_of_ones_own_is_a_type_an_entry_and_a_line() {
     is_shown(include_str!("../examples/readme/own_handler.rs"));
     own_handler::main().expect("it runs");

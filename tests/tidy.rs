@@ -178,6 +178,38 @@ fn twins(paths: &[String]) -> Vec<String> {
     found
 }
 
+/// Every kernel for pixels is in the list `ALL` of its folder, which the tests of twins go through. A WGSL file without a
+/// kernel of its own is part of another kernel's text.
+fn unlisted(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
+    let mut found = Vec::new();
+    for (folder, list, kind) in [("pixel", "pixel/mod.rs", "PixelFn"), ("head", "head.rs", "Head")] {
+        let (folder, list) = (format!("crates/kernels/src/{folder}/"), format!("crates/kernels/src/{list}"));
+        if !paths.contains(&list) {
+            continue;
+        }
+        let listed = code(&text_of(&list));
+        let all = listed.split_once("static ALL").map_or("", |(_, all)| all.split(';').next().unwrap_or_default());
+        let inside = |path: &&String| path.strip_prefix(&folder).is_some_and(|name| !name.contains('/'));
+        let inside: Vec<&String> = paths.iter().filter(inside).collect();
+        for path in &inside {
+            let stem = path[folder.len()..].split('.').next().unwrap_or_default();
+            let is_listed = all.contains(&format!("&{stem}::"));
+            let declares = is_rust(path) && code(&text_of(path)).contains(&format!(": {kind} = {kind} {{"));
+            let is_shader = Path::new(path).extension().is_some_and(|end| end == "wgsl");
+            let included = |other: &&&String| {
+                is_rust(other)
+                    && !other.starts_with(&format!("{folder}{stem}."))
+                    && text_of(other).contains(&format!("include_str!(\"{stem}.wgsl\")"))
+            };
+            if !is_listed && (declares || (is_shader && !inside.iter().any(|other| included(&other)))) {
+                found
+                    .push(format!("{path}: {list} does not have `&{stem}::...` in ALL, so no test compares its twins"));
+            }
+        }
+    }
+    found
+}
+
 /// Every file of tests is a module of its crate's one binary: a file that is not declared compiles nowhere and never runs.
 fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     let mut found = Vec::new();
@@ -328,6 +360,11 @@ fn every_kernel_has_a_twin() {
 }
 
 #[test]
+fn every_kernel_is_in_the_list_that_its_tests_go_through() {
+    assert_none(&unlisted(&files(), |path| text_of(path).expect("sources are text")));
+}
+
+#[test]
 fn every_file_of_tests_runs() {
     let files = files();
     assert!(files.iter().any(|path| path == "crates/plan/tests/main.rs"));
@@ -455,6 +492,34 @@ fn a_kernel_without_a_twin_is_found() {
     let tensor = paths(&["crates/tensor/src/device/x.wgsl", "crates/tensor/src/device/y.rs"]);
     assert_eq!(twins(&tensor), ["crates/tensor/src/device/x.wgsl has nobody beside it who writes it"]);
     assert_eq!(twins(&paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/blur.rs"])), [""; 0]);
+}
+
+#[test]
+fn a_kernel_that_is_not_in_the_list_is_found() {
+    let text = |path: &str| {
+        let text = match path.trim_start_matches("crates/kernels/src/") {
+            "pixel/mod.rs" => "pub mod gray;\npub static ALL: &[&PixelFn] = &[&gray::GRAY];\n",
+            "head.rs" => "// &lost::LOST\npub static ALL: &[&Head] = &[&flip::FLIP];\nfn a() { &lost::LOST; }\n",
+            "pixel/gray.rs" => "static GRAY: PixelFn = PixelFn { wgsl: concat!(include_str!(\"over.wgsl\")) };",
+            "pixel/lost.rs" => "static LOST: PixelFn = PixelFn { wgsl: include_str!(\"lost.wgsl\") };",
+            "head/flip.rs" | "head/lost.rs" => "static A: Head = Head { wgsl: include_str!(\"flip.wgsl\") };",
+            _ => "fn shared() {}",
+        };
+        text.to_owned()
+    };
+    let found = |list: &[&str]| {
+        let always = ["pixel/mod.rs", "head.rs", "pixel/gray.rs", "pixel/gray.wgsl", "head/flip.rs", "head/flip.wgsl"];
+        let paths = always.iter().chain(list).map(|path| format!("crates/kernels/src/{path}"));
+        unlisted(&paths.collect::<Vec<_>>(), text)
+    };
+    assert_eq!(found(&["pixel/over.rs", "pixel/over.wgsl", "pixel/color.rs", "head/flip/lines.rs"]), [""; 0]);
+    let lost = "crates/kernels/src/pixel/mod.rs does not have `&lost::...` in ALL, so no test compares its twins";
+    assert_eq!(
+        found(&["pixel/lost.rs", "pixel/lost.wgsl"]),
+        ["rs", "wgsl"].map(|end| format!("crates/kernels/src/pixel/lost.{end}: {lost}"))
+    );
+    assert_eq!(found(&["head/lost.rs"]).len(), 1, "a comment or another place does not list it");
+    assert_eq!(found(&["pixel/lone.wgsl"]).len(), 1, "part of no kernel");
 }
 
 #[test]

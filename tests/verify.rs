@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use vramp::gpu::Device;
-use vramp::kernels::{PixelFn, RowArgs, everywhere};
+use vramp::kernels::{PixelFn, RowArgs};
 use vramp::plan::catalog::Entry;
 use vramp::runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Worker};
 use vramp::verify::{Found, Options, Outcome, Verified, VerifyError, What, verify};
@@ -233,16 +233,7 @@ const WRONG: &str = "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32
     return vec4<i32>((c.x + int(k) + select(0, 1, at.x == 3 && at.y == 2)) & 255, c.yzw);
 }";
 
-const ADD_RED: PixelFn = PixelFn {
-    name: "add_red",
-    wgsl: RIGHT,
-    words: 1,
-    side: false,
-    small: false,
-    row: add_red,
-    made: None,
-    spans: everywhere,
-};
+const ADD_RED: PixelFn = PixelFn { name: "add_red", wgsl: RIGHT, words: 1, row: add_red, ..PixelFn::PLAIN };
 static AGREES: PixelFn = ADD_RED;
 static DIFFERS: PixelFn = PixelFn { wgsl: WRONG, ..ADD_RED };
 

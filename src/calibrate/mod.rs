@@ -170,7 +170,7 @@ impl<'a> Calibration<'a> {
         stopwatch.add_to(&mut registry).map_err(Error::Entry)?;
         let (device, effort, slowed) = (self.device, self.effort, self.slowed);
         let mut bench = Bench { registry: &registry, device, effort, slowed, stopwatch: &stopwatch };
-        let steps = steps::all(self.device.is_some());
+        let steps = steps::all(&registry, self.device.is_some());
         let of = steps.len();
         let folder = scratch::Folder::make();
         let started = Instant::now();

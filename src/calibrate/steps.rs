@@ -1,12 +1,13 @@
 //! The steps of a calibration: which pipelines show which figures.
 //!
-//! Owns the list, and the few figures that are not the rate of a handler: calls, memory, dispatches, submits, ramps.
+//! Owns the lists of what needs pieces of its own, the way to all other handlers, and the few figures that are not the rate of a handler: calls, memory, dispatches, submits, ramps.
 //! Does not run or price a pipeline itself.
 //!
 //! Always: a figure is used only behind the step that measured it.
 
-use vramp_plan::catalog::Class;
+use vramp_plan::catalog::{Class, Entry, Fallback, Family, KernelRule, ValueType};
 use vramp_plan::{Figure, Profile, Size, Space};
+use vramp_runtime::Registry;
 
 use super::bench::{Bench, Piece};
 use super::line::{Line, measured};
@@ -16,30 +17,21 @@ use super::{CalibrateError, Effort, cost_of, size, tune};
 const SOLID: &str = "pattern kind=solid size=SIZE ! null";
 const PATTERNS: [&str; 6] = ["bars", "ball", "checker", "noise", "gradient", "disc"];
 
-/// Kinds that share a kernel, and what is put behind a solid picture to measure it.
-const FILTERS: [(&[&str], &[&str]); 25] = [
+/// Kinds that share a kernel or need settings of their own, and what is put behind a solid picture to measure them. Others
+/// are found in the registry ([`unlisted`]).
+const FILTERS: [(&[&str], &[&str]); 15] = [
     (&["brightness", "contrast", "gamma", "invert"], &["gamma 2.2"]),
     (&["colormatrix", "hue", "saturation"], &["saturation 0.7"]),
-    (&["grayscale"], &["grayscale"]),
-    (&["threshold"], &["threshold"]),
-    (&["markers"], &["markers"]),
-    (&["waveform"], &["waveform"]),
     (&["text"], &["text \"{frame} hello\""]),
-    (&["fps"], &["fps"]),
-    (&["flip"], &["flip h"]),
     (&["flip.v"], &["flip v"]),
     (&["flip.both"], &["flip both"]),
     (&["resize"], &["resize scale=0.5", "resize scale=2"]),
     (&["resize.nearest"], &["resize scale=0.5 filter=nearest", "resize scale=2 filter=nearest"]),
     (&["resize.area"], &["resize scale=0.6 filter=area", "resize scale=2 filter=area"]),
     (&["resize.lanczos"], &["resize scale=0.6 filter=lanczos", "resize scale=2 filter=lanczos"]),
-    (&["boxblur"], &["boxblur 9"]),
-    (&["chromakey"], &["chromakey"]),
     (&["convolve"], &["convolve kernel=-2,-1,0.1,-1,1,1,0.1,1,2"]),
     (&["crop"], &["crop x=0 y=0 size=SIZE"]),
-    (&["edges"], &["edges"]),
     (&["median"], &["median 3", "median 5"]),
-    (&["rotate"], &["rotate 90"]),
     (&["sharpen"], &["sharpen 0.7"]),
     (&["warp"], &["warp m=0.95,-0.2,12,0.2,0.95,-8"]),
     (&["waveform.luma"], &["waveform luma"]),
@@ -87,24 +79,27 @@ pub(super) enum Step {
 }
 
 /// All steps, in order.
-pub(super) fn all(device: bool) -> Vec<Step> {
+pub(super) fn all(registry: &Registry, device: bool) -> Vec<Step> {
     let mut steps = vec![Step::Host];
-    handlers(&mut steps, Space::Cpu);
+    handlers(&mut steps, registry, Space::Cpu);
     steps.push(Step::Files);
     if device {
         steps.extend([Class::Pixel, Class::Sample, Class::Tap].map(Step::Tune));
         steps.push(Step::Device);
         steps.push(Step::Handler { keys: vec!["pattern.solid"], pieces: vec![Piece::new(SOLID, Space::Gpu)] });
         steps.push(Step::Ramps);
-        handlers(&mut steps, Space::Gpu);
+        handlers(&mut steps, registry, Space::Gpu);
     }
     steps
 }
 
-fn handlers(steps: &mut Vec<Step>, space: Space) {
+fn handlers(steps: &mut Vec<Step>, registry: &Registry, space: Space) {
     for (kind, key) in PATTERNS.into_iter().zip(PATTERN_KEYS) {
         let piece = Piece::new(SOLID.replace("solid", kind), space);
         steps.push(Step::Handler { keys: vec![key], pieces: vec![piece] });
+    }
+    for (key, text) in unlisted(registry, space) {
+        steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
     }
     for (keys, texts) in FILTERS.into_iter().chain([BLUR]) {
         let pieces = texts.iter().map(|text| behind_solid(text, space)).collect();
@@ -118,6 +113,29 @@ fn handlers(steps: &mut Vec<Step>, space: Space) {
         steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
     }
     steps.push(Step::Overlay(space));
+}
+
+/// Filters and drawings with a kernel that no list names: each under its defaults or, if it has settings without a default,
+/// as in its example. Leaves out what needs a second input or a file.
+fn unlisted(registry: &Registry, space: Space) -> Vec<(&'static str, &'static str)> {
+    let listed: Vec<&str> = FILTERS.iter().chain([&BLUR]).flat_map(|(keys, _)| keys.iter().copied()).collect();
+    let is_measured = |entry: &&Entry| {
+        let family = matches!(entry.family, Family::Filter | Family::Draw);
+        let has_kernel = !matches!(entry.kernel, KernelRule::None) && !entry.open_settings;
+        let needs_file = entry
+            .settings
+            .iter()
+            .any(|setting| matches!(setting.value, ValueType::Path(_)) && setting.fallback == Fallback::Required);
+        let one_input = entry.inputs.len() == 1;
+        family && has_kernel && one_input && !needs_file && entry.offers(space) && registry.runs(entry)
+    };
+    let text = |entry: &Entry| {
+        let needs_settings =
+            !entry.one_of.is_empty() || entry.settings.iter().any(|s| s.fallback == Fallback::Required);
+        if needs_settings { entry.in_example() } else { entry.name }
+    };
+    let entries = registry.catalog().entries().filter(is_measured).filter(|entry| !listed.contains(&entry.name));
+    entries.map(|entry| (entry.name, text(entry))).collect()
 }
 
 const PATTERN_KEYS: [&str; 6] =

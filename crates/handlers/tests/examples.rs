@@ -31,6 +31,21 @@ fn every_example_is_a_pipeline_without_mistakes() {
 }
 
 #[test]
+fn every_handler_is_found_in_its_example_with_its_settings() {
+    let registry = registry();
+    let found = |name: &str| {
+        let mut entries = registry.catalog().entries();
+        entries.find(|entry| entry.name == name).map_or("", |entry| entry.in_example())
+    };
+    for entry in registry.catalog().entries() {
+        assert_eq!(entry.in_example().split_whitespace().next(), Some(entry.name), "{}", entry.example);
+    }
+    assert_eq!(found("mix"), "mix amount=0.3 name=both");
+    assert_eq!(found("text"), "text \"{fps} fps\" size=32");
+    assert!(found("wgsl").ends_with("}\""), "what is quoted stays whole: {}", found("wgsl"));
+}
+
+#[test]
 fn the_demo_and_its_relatives_are_pipelines_without_mistakes() {
     for text in [
         "pattern kind=ball ! markers ! waveform ! fps ! null",

@@ -4,8 +4,8 @@
 
 use crate::easel::{Asked, Made, Pixel, THIRTY, allocations, make, run, size};
 use vramp_handlers::registry;
-use vramp_plan::Size;
-use vramp_plan::catalog::{Entry, Settings, Value};
+use vramp_plan::catalog::{Entry, Family, Settings, Value};
+use vramp_plan::{Size, read_text};
 use vramp_runtime::Part;
 use vramp_runtime::internals::is_counted;
 
@@ -99,6 +99,21 @@ fn a_waveform_of_the_picture_allocates_nothing_once_it_runs() {
     assert!(is_counted(), "this program counts its allocations");
     let noise: Asked<'_> = ("pattern", &[("kind", "noise"), ("size", "64x48")]);
     assert_eq!(allocations(&[noise, ("waveform", &[("kind", "luma")])], 50), 0);
+}
+
+#[test]
+fn steady_frames_of_every_drawing_allocate_nothing() {
+    let registry = registry();
+    let (mut counted, noise): (_, Asked<'_>) = (0, ("pattern", &[("kind", "noise"), ("size", "64x48")]));
+    let drawings = registry.catalog().entries().filter(|entry| entry.family == Family::Draw && entry.inputs.len() == 1);
+    for entry in drawings.filter(|entry| registry.runs(entry) && !entry.example.contains("path=")) {
+        let spec = read_text(entry.example, registry.catalog()).spec;
+        let handler = spec.handlers().iter().find(|handler| handler.kind == entry.name).expect("its example shows it");
+        let given: Vec<_> = handler.settings.iter().map(|(key, set)| (key.as_str(), set.value.as_str())).collect();
+        assert_eq!(allocations(&[noise, (entry.name, &given)], 60), 0, "{}", entry.name);
+        counted += 1;
+    }
+    assert!(counted >= 4, "only {counted} drawings were counted");
 }
 
 #[test]

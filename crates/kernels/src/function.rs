@@ -13,6 +13,7 @@ use vramp_plan::Size;
 
 use crate::own::OwnFunction;
 use crate::picture::{Picture, Pixel};
+use crate::sample::{self, Chance, Sample, Samples};
 use crate::simd::Level;
 
 /// A pixel function on both sides.
@@ -36,6 +37,30 @@ pub struct PixelFn {
     pub made: Option<Made>,
     /// Which parts of a row it can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
+    /// What the built-in functions are tested with; `None` for a function outside of [`pixel::ALL`](crate::pixel::ALL).
+    pub samples: Option<Samples>,
+}
+
+impl PixelFn {
+    /// The usual values of all fields but `name`, `wgsl` and `row`: no parameters, no other picture, no small data, and
+    /// it can change every pixel.
+    pub const PLAIN: PixelFn = PixelFn {
+        name: "",
+        wgsl: "",
+        words: 0,
+        side: false,
+        small: false,
+        row: |_, _| {},
+        made: None,
+        spans: everywhere,
+        samples: None,
+    };
+
+    /// Its samples for a frame of this size. Panics with its name if it has none.
+    #[doc(hidden)]
+    pub fn drawn(&self, chance: &mut Chance, size: Size) -> Vec<Sample> {
+        sample::drawn(self.name, self.samples, chance, size)
+    }
 }
 
 /// Makes pixels from others, or says that it has not.
@@ -51,16 +76,7 @@ pub enum Function {
 }
 
 /// Stands for a user's function on the host, where nobody runs it: its entry offers the device only.
-static NO_TWIN: PixelFn = PixelFn {
-    name: OwnFunction::NAME,
-    wgsl: "",
-    words: 0,
-    side: false,
-    small: false,
-    row: |_, _| {},
-    made: None,
-    spans: |_, _| Spans::NONE,
-};
+static NO_TWIN: PixelFn = PixelFn { name: OwnFunction::NAME, spans: |_, _| Spans::NONE, ..PixelFn::PLAIN };
 
 impl From<&'static PixelFn> for Function {
     fn from(function: &'static PixelFn) -> Function {

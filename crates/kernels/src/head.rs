@@ -41,6 +41,7 @@ use vramp_plan::catalog::Over;
 use crate::compose::Chain;
 use crate::function::FnArgs;
 use crate::picture::{Picture, Pixel};
+use crate::sample::{self, Chance, Sample, Samples};
 use crate::stored::Stored;
 use crate::stored::unpack::{Between, Unpacking};
 
@@ -68,6 +69,17 @@ pub struct Head {
     pub rows_at_once: usize,
     /// Writes one row, or as many as are given at once, of which the last may be fewer.
     pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut Kept, y: u32, &mut [Pixel]),
+    /// What it is tested with; every head in [`ALL`] has samples.
+    pub samples: Option<Samples>,
+}
+
+impl Head {
+    /// Its samples for a source of this size; a generator draws some of this size too. Panics with its name if it has
+    /// none.
+    #[doc(hidden)]
+    pub fn drawn(&self, chance: &mut Chance, source: Size) -> Vec<Sample> {
+        sample::drawn(self.name, self.samples, chance, source)
+    }
 }
 
 /// The first of two passes on the device, which keeps elements of four times 16 bits for the second.

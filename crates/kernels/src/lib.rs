@@ -15,6 +15,8 @@ pub mod head;
 pub mod own;
 mod picture;
 pub mod pixel;
+#[doc(hidden)]
+pub mod sample;
 mod simd;
 pub mod stored;
 

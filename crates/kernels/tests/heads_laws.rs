@@ -1,86 +1,43 @@
 //! Laws of heads, for any size and setting: bands join without a seam, and functions in front see the source.
 
 use crate::heads_made::{Made, source};
-use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 use vramp_kernels::head::load_here::LOAD;
-use vramp_kernels::head::resample::{self, axis::Filter};
-use vramp_kernels::head::{
-    ball, bars, bilinear, blur, checker, crop, disc, flip, gradient, luma, nearest, noise, rotate, solid, warp,
-};
+use vramp_kernels::head::{self, Head, bilinear, blur, nearest, warp};
 use vramp_kernels::pixel::{markers, table};
+use vramp_kernels::sample::Chance;
 use vramp_kernels::{Level, Pixel};
-use vramp_plan::{Rate, Size};
+use vramp_plan::Size;
 
 fn size() -> impl Strategy<Value = Size> {
     (1..40u32, 1..40u32).prop_map(|(width, height)| Size { width, height })
 }
 
-fn rate() -> impl Strategy<Value = Rate> {
-    (1..100_000u32, 1..2000u32).prop_map(|(num, den)| Rate::new(num, den).expect("both are above zero"))
+/// One of the samples of a head that reads a source, or of one that does not, for a source of this size.
+fn drawn(reads: bool, source: impl Strategy<Value = Size>) -> impl Strategy<Value = (Made, Size)> {
+    let heads: Vec<&Head> = head::ALL.iter().copied().filter(|head| head.source == reads).collect();
+    (0..heads.len(), source, any::<u64>()).prop_map(move |(at, source, seed)| {
+        let mut chance = Chance::new(seed);
+        let mut drawn = heads[at].drawn(&mut chance, source);
+        let sample = drawn.swap_remove(chance.below(drawn.len() as u32) as usize);
+        (Made::sampled(heads[at], source, sample), source)
+    })
 }
 
 /// Heads that make pixels from nothing.
 fn generators() -> impl Strategy<Value = Made> {
     let sides = (1..150u32, 1..150u32).prop_map(|(width, height)| Size { width, height });
-    (0..7, sides, rate(), any::<u64>()).prop_map(|(kind, size, rate, n)| match kind {
-        0 => Made::of(&solid::SOLID, size).words(&solid::pack([n as u8, 2, 3, 4])),
-        1 => Made::of(&gradient::GRADIENT, size).words(&gradient::pack(n)),
-        2 => Made::of(&bars::BARS, size).words(&bars::pack()),
-        3 => Made::of(&checker::CHECKER, size).words(&checker::pack()),
-        4 => Made::of(&noise::NOISE, size).words(&noise::pack(n, 1)),
-        5 => Made::of(&ball::BALL, size).words(&ball::pack(size, rate, n)),
-        _ => Made::of(&disc::DISC, size).words(&disc::pack(size, rate, n)),
-    })
+    drawn(false, sides).prop_map(|(made, _)| made)
 }
 
-/// Heads that read a source, which is still to be given, and its size.
+/// Heads that read a source, and its size.
 fn readers() -> impl Strategy<Value = (Made, Size)> {
-    readers_of(size, 12.0)
+    drawn(true, size())
 }
 
 /// Those of rows that several vectors are needed for.
 fn wide_readers() -> impl Strategy<Value = (Made, Size)> {
-    readers_of(|| (1..150u32, 1..12u32).prop_map(|(width, height)| Size { width, height }), 3.0)
-}
-
-fn readers_of<S: Strategy<Value = Size>>(size: fn() -> S, sigma: f64) -> impl Strategy<Value = (Made, Size)> {
-    let taps = prop_oneof![Just(0u32), (0..40u32).prop_map(|half| 2 * half + 1)];
-    (0..10, size(), size(), 0.05..sigma, taps).prop_map(|(kind, from, to, sigma, taps)| {
-        let made = match kind {
-            0 => Made::of(&nearest::NEAREST, to).words(&nearest::pack()).small(nearest::small(from, to)),
-            1 => Made::of(&bilinear::BILINEAR, to).words(&bilinear::pack()).small(bilinear::small(from, to)),
-            2 => Made::of(&flip::FLIP, from).words(&flip::pack(taps > 20, sigma > 6.0)),
-            3 => {
-                let cut = Size { width: to.width.min(from.width), height: to.height.min(from.height) };
-                Made::of(&crop::CROP, cut).words(&crop::pack(from.width - cut.width, from.height - cut.height))
-            }
-            4 => {
-                let quarter = 1 + taps % 3;
-                let turned = if quarter == 2 { from } else { Size { width: from.height, height: from.width } };
-                Made::of(&rotate::ROTATE, turned).words(&rotate::pack(quarter))
-            }
-            5 => {
-                let (sin, cos) = f64::from(taps).sin_cos();
-                let (x, y) = (f64::from(to.width) - 9.5, f64::from(to.height) - 9.5);
-                let back = warp::inverse(&[cos * sigma, -sin * sigma, x, sin, cos, y]).expect("sigma is not 0");
-                Made::of(&warp::WARP, from).words(&warp::pack()).small(warp::small(&back, from, from))
-            }
-            6 => Made::of(&luma::LUMA, from).words(&luma::pack()),
-            7 | 8 => {
-                let filter = if kind == 7 { Filter::Area } else { Filter::Lanczos };
-                // Now and then a picture of half the size, which has a way of its own.
-                let half = Size { width: from.width.div_ceil(2), height: from.height.div_ceil(2) };
-                let to = if taps == 0 { half } else { to };
-                let (words, small) = resample::pack(filter, from, to);
-                Made::of(&resample::RESAMPLE, to).words(&words).small(small)
-            }
-            _ => {
-                let weights = blur::weights(sigma, taps).expect("an odd size");
-                Made::of(&blur::BLUR, from).words(&blur::pack(&weights)).small(blur::small(&weights))
-            }
-        };
-        (made, from)
-    })
+    drawn(true, (1..150u32, 1..12u32).prop_map(|(width, height)| Size { width, height }))
 }
 
 fn heights() -> impl Strategy<Value = Vec<u32>> {
@@ -137,9 +94,8 @@ fn bilinear_in_doubles(pixels: &[Pixel], from: Size, to: Size) -> Vec<[f64; 4]> 
 proptest! {
     #[test]
     fn every_level_gives_the_same_bytes(
-        pattern in generators(), (made, from) in wide_readers(), heights in heights(), behind in any::<bool>(),
+        pattern in generators(), (mut made, _) in wide_readers(), heights in heights(), behind in any::<bool>(),
     ) {
-        let mut made = made.source(from, source(from));
         if behind {
             made = made.behind(&table::TABLE, &table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(29))));
         }
@@ -157,8 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn a_gather_or_stencil_in_bands_equals_the_whole((made, from) in readers(), heights in heights()) {
-        let made = made.source(from, source(from));
+    fn a_gather_or_stencil_in_bands_equals_the_whole((made, _) in readers(), heights in heights()) {
         prop_assert_eq!(made.bands(&heights), made.whole());
         let before = made.behind(&markers::MARKERS, &markers::pack(7, 99));
         prop_assert_eq!(before.bands(&heights), before.whole());
@@ -170,7 +125,7 @@ proptest! {
         for (function, words) in [(&table::TABLE, &curve[..]), (&markers::MARKERS, &markers::pack(9, level)[..])] {
             let changed = Made::of(&LOAD, from).source(from, source(from)).behind(function, words).whole();
             prop_assert!(changed != source(from) || from.pixels() < 20);
-            let at_once = made.clone().source(from, source(from)).behind(function, words).whole();
+            let at_once = made.clone().behind(function, words).whole();
             prop_assert_eq!(at_once, made.clone().source(from, changed).whole());
         }
     }

@@ -17,6 +17,7 @@ mod pixels_properties;
 mod pixels_reference;
 mod point_golden;
 mod resample_golden;
+mod samples;
 mod shaders;
 mod squares_golden;
 mod squares_laws;

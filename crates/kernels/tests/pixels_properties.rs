@@ -2,9 +2,8 @@
 
 use proptest::prelude::*;
 use vramp_kernels::head::{self, load_here::LOAD, luma::LUMA};
-use vramp_kernels::pixel::color::{brightness, contrast, gamma, hue, invert};
-use vramp_kernels::pixel::table::{self, TABLE};
-use vramp_kernels::pixel::{self, channels, chromakey, cube, curve, glyphs, markers, matrix, mix, overlay, threshold};
+use vramp_kernels::pixel::{self, table::TABLE};
+use vramp_kernels::sample::{Chance, Sample};
 use vramp_kernels::{FnArgs, Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, RowArgs, Scratch};
 use vramp_plan::Size;
 
@@ -16,90 +15,12 @@ struct Step {
     small: Vec<u32>,
 }
 
-/// Some setting of the function of this name for a frame of this size, decided by a few random numbers.
-fn step(function: &'static PixelFn, size: Size, seed: [u32; 6]) -> Step {
-    let [one, two, three, four, five, six] = seed;
-    let near = |v: u32, side: u32| (v % (side + 16)).cast_signed() - 8;
-    let part = |v: u32| f64::from(v % 1001) / 1000.0;
-    let (words, small) = match function.name {
-        "channels" => {
-            let tables = [one, two, three].map(|kind| table_from(kind, part(four)));
-            (channels::pack(&tables).to_vec(), vec![])
-        }
-        "chromakey" => {
-            let smooth = if four % 3 == 0 { 0.0 } else { part(four) };
-            let [r, g, b, _] = one.to_le_bytes();
-            (chromakey::pack([r, g, b], part(two) / 2.0, smooth).to_vec(), vec![])
-        }
-        "cube" => {
-            let along = 2 + one % 4;
-            let most = [1.0, 2.0, 16.0][two as usize % 3];
-            let value = |v: u8| ((f64::from(v) / 127.5 - 1.0) * most) as f32;
-            let entries: Vec<[f32; 3]> =
-                noise(along.pow(3), three).iter().map(|[r, g, b, _]| [r, g, b].map(|v| value(*v))).collect();
-            let places = [four, five, six].map(|by| std::array::from_fn(|v| v as f64 / 255.0 * (0.5 + part(by))));
-            let mut packed = cube::pack(along, &entries, &places).expect("small and whole");
-            if six % 4 == 0 {
-                // As a cube is that would be larger than the table of all colours.
-                packed.small.truncate(768);
-                packed.small.extend(noise(along.pow(3), five).iter().map(|p| u32::from_le_bytes(*p) >> 8));
-                packed.words = [along, 0, 1];
-            }
-            (packed.words.to_vec(), packed.small)
-        }
-        "curve" => {
-            let rows: Vec<i32> = (0..size.width).map(|x| near(one.wrapping_mul(x + two), size.height)).collect();
-            (curve::pack(one.to_le_bytes(), &rows).to_vec(), rows.iter().map(|v| v.cast_unsigned()).collect())
-        }
-        "glyphs" => {
-            let atlas: Vec<u8> = noise(64, three).as_flattened().to_vec();
-            let glyph = |i: u32| glyphs::Glyph {
-                x: near(one.wrapping_mul(i + 1), size.width),
-                y: near(two.wrapping_mul(i + 1), size.height),
-                width: (four.wrapping_mul(i + 3) >> 8) as u16 % 11,
-                height: (five.wrapping_mul(i + 5) >> 8) as u16 % 11,
-                at: six % 100,
-            };
-            let all: Vec<_> = (0..six % 9).map(glyph).collect();
-            let mut small = Vec::new();
-            let lines: Vec<_> = all.chunks(3).collect();
-            let words =
-                glyphs::pack(one.to_le_bytes(), &atlas, &lines, size, &mut small).expect("few, inside the atlas");
-            (words.to_vec(), small)
-        }
-        "gray" => (vec![], vec![]),
-        "markers" => (markers::pack(one % 40, two as u8).to_vec(), vec![]),
-        "matrix" => {
-            let mut m = hue(f64::from(one % 360));
-            if two % 2 == 0 {
-                // Some factors are so great that they leave 16 bits in fixed point.
-                let most = if two % 4 == 0 { 2.0 } else { 40.0 };
-                let seeds = [three, four, five, six, three ^ five];
-                m.iter_mut().zip(seeds.iter().cycle()).for_each(|(m, v)| *m += part(*v) * 2.0 * most - most);
-            }
-            (matrix::pack(&m).expect("the factors are small").to_vec(), vec![])
-        }
-        "mix" => (mix::pack(mix::Mode::ALL[one as usize % 6], part(two)).to_vec(), vec![]),
-        "overlay" => {
-            let picture = Size { width: 1 + three % 9, height: 1 + four % 9 };
-            let words = overlay::pack(near(one, size.width), near(two, size.height), picture, part(five));
-            (words.to_vec(), overlay::small(&noise(picture.pixels() as u32, six)).collect())
-        }
-        "table" => (table::pack(&table_from(one, part(two))).to_vec(), vec![]),
-        "threshold" => (threshold::pack(part(one)).to_vec(), vec![]),
-        other => panic!("{other} needs settings here, so that its regions and bands are tested"),
-    };
+/// One of the function's samples for a frame of this size, decided by a seed.
+fn step(function: &'static PixelFn, size: Size, seed: u64) -> Step {
+    let mut chance = Chance::new(seed);
+    let mut drawn = function.drawn(&mut chance, size);
+    let Sample { words, small, .. } = drawn.swap_remove(chance.below(drawn.len() as u32) as usize);
     Step { function, words, small }
-}
-
-fn table_from(kind: u32, amount: f64) -> table::Table {
-    match kind % 5 {
-        0 => brightness(amount - 0.5),
-        1 => contrast(2.0 * amount, 0.5),
-        2 => gamma(amount + 0.2),
-        3 => std::array::from_fn(|v| (kind.wrapping_mul(2 * v as u32 + 1) >> 13) as u8),
-        _ => invert(),
-    }
 }
 
 fn noise(count: u32, seed: u32) -> Vec<Pixel> {
@@ -166,11 +87,11 @@ proptest! {
 
     #[test]
     fn outside_its_spans_a_function_changes_nothing(
-        size in sizes(), function in functions(), seed in any::<[u32; 6]>(), cut in 0..40_usize,
+        size in sizes(), function in functions(), seed in any::<u64>(), cut in 0..40_usize,
     ) {
         let step = step(function, size, seed);
         let count = size.pixels() as u32;
-        let (a, b) = (noise(count, seed[0]), noise(count, !seed[1]));
+        let (a, b) = (noise(count, seed as u32), noise(count, !(seed >> 32) as u32));
         let side = Picture::new(size, &b);
         let frame = FnArgs { words: &step.words, small: &step.small, size, level: Level::detected() };
         for y in 0..size.height {
@@ -193,12 +114,12 @@ proptest! {
 
     #[test]
     fn every_level_gives_the_same_bytes(
-        width in prop_oneof![Just(1_u32), 1..20_u32, 1..300_u32], function in functions(), seed in any::<[u32; 6]>(),
+        width in prop_oneof![Just(1_u32), 1..20_u32, 1..300_u32], function in functions(), seed in any::<u64>(),
         cut in 0..80_usize,
     ) {
         let size = Size { width, height: 2 };
         let step = step(function, size, seed);
-        let (a, b) = (noise(2 * width, seed[0]), noise(2 * width, !seed[1]));
+        let (a, b) = (noise(2 * width, seed as u32), noise(2 * width, !(seed >> 32) as u32));
         let side = Picture::new(size, &b);
         // Vectors begin anywhere.
         let x = cut % width as usize;
@@ -220,7 +141,7 @@ proptest! {
     #[test]
     fn editing_in_place_gives_what_a_band_gives(
         size in sizes(),
-        chosen in prop::collection::vec((functions(), any::<[u32; 6]>()), 0..5),
+        chosen in prop::collection::vec((functions(), any::<u64>()), 0..5),
         cut in 0..30_u32,
     ) {
         let steps: Vec<Step> = chosen.iter().map(|(function, seed)| step(function, size, *seed)).collect();
@@ -244,7 +165,7 @@ proptest! {
     #[test]
     fn bands_give_what_one_band_gives(
         size in sizes(),
-        chosen in prop::collection::vec((functions(), any::<[u32; 6]>()), 1..5),
+        chosen in prop::collection::vec((functions(), any::<u64>()), 1..5),
         mut ends in prop::collection::vec(0..30_u32, 0..5),
     ) {
         ends.sort_unstable();
@@ -263,7 +184,7 @@ proptest! {
     #[test]
     fn folded_tables_give_what_one_after_the_other_gives(
         size in sizes(),
-        chosen in prop::collection::vec((prop_oneof![3 => Just(&TABLE), 1 => functions()], any::<[u32; 6]>()), 1..7),
+        chosen in prop::collection::vec((prop_oneof![3 => Just(&TABLE), 1 => functions()], any::<u64>()), 1..7),
     ) {
         let steps: Vec<Step> = chosen.iter().map(|(function, seed)| step(function, size, *seed)).collect();
         let recipe = steps.iter().fold(Recipe::of(&LOAD), |recipe, step| recipe.then(step.function));

@@ -78,7 +78,7 @@ fn everything_at_once_is_valid() {
 #[test]
 fn every_pair_of_formats_is_valid_around_every_head() {
     for (from, into) in Format::RANKED.into_iter().flat_map(|from| Format::RANKED.map(|into| (from, into))) {
-        for head in [&LOAD, &head::flip::FLIP, &head::blur::BLUR, &head::solid::SOLID] {
+        for head in head::ALL {
             let recipe = Recipe::of(head).reading(from).writing(into).then(&pixel::gray::GRAY);
             let recipe = if head.source { recipe.behind(&pixel::curve::CURVE) } else { recipe };
             recipe.shaders(head.name).iter().for_each(validate);

@@ -9,12 +9,13 @@ use std::cell::Cell;
 
 use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{
-    Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, disc, edges, load_here::LOAD, luma, median3,
+    self, Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, disc, edges, load_here::LOAD, luma, median3,
     median5, nearest, rotate, warp,
 };
 use vramp_kernels::pixel::{
-    channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
+    self, channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
 };
+use vramp_kernels::sample::{Chance, Sample};
 use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::{Rate, Size};
 
@@ -112,59 +113,93 @@ fn written() -> Step {
     (&glyphs::GLYPHS, (words.to_vec(), small))
 }
 
-/// How many pictures a head reads beside its source.
-fn pictures(head: &'static Head) -> usize {
-    if head.name == compositor::COMPOSITOR.name { 2 } else { 0 }
-}
-
 /// Runs a recipe twice with one scratch, in two bands, and counts what the second time allocates.
 fn second_time(
     head: &'static Head,
-    given: &Given,
+    sample: &Sample,
     source: Size,
     before: &[Step],
     after: &[Step],
     level: Level,
 ) -> usize {
+    let (size, pictures) = (sample.size, sample.pictures.len());
     let recipe = Recipe {
         head,
         before: before.iter().map(|(function, _)| function.into()).collect(),
         after: after.iter().map(|(function, _)| function.into()).collect(),
-        ..Recipe::of_several(head, pictures(head))
+        ..Recipe::of_several(head, pictures)
     };
     let layout = recipe.layout();
     let mut params = Params::new();
-    params.begin(&layout, SIZE, source, 0);
-    params.set(layout.head, &given.0, &given.1);
+    params.begin(&layout, size, source, 0);
+    params.set(layout.head, &sample.words, &sample.small);
     let parts = layout.before.iter().chain(&layout.after);
     for (part, (_, (words, small))) in parts.zip(before.iter().chain(after)) {
         params.set(*part, words, small);
     }
-    let pixels: Vec<Pixel> = (0..source.pixels() as u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-    let other = vec![[5; 4]; SIZE.pixels() as usize];
-    let in_front = before.iter().map(|_| Picture::new(source, &pixels).expect("it fits"));
-    let behind = after.iter().map(|_| Picture::new(SIZE, &other).expect("it fits"));
+    let noise = |size: Size| -> Vec<Pixel> {
+        (0..size.pixels() as u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+    };
     let reads = |steps: &[Step]| steps.iter().filter(|(function, _)| function.side).count();
-    let of_head = (0..pictures(head)).map(|_| Picture::new(source, &pixels).expect("it fits"));
-    let sides: Vec<_> = of_head.chain(in_front.take(reads(before))).chain(behind.take(reads(after))).collect();
+    let sizes = sample.pictures.iter().copied();
+    let sizes = sizes.chain((0..reads(before)).map(|_| source)).chain((0..reads(after)).map(|_| size));
+    let others: Vec<(Size, Vec<Pixel>)> = sizes.map(|size| (size, noise(size))).collect();
+    let sides: Vec<_> = others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
+    let pixels = noise(source);
     let source = Picture::new(source, &pixels);
-    let frame = Frame { size: SIZE, source, sides: &sides, small: params.small(), words: params.words() };
+    let frame = Frame { size, source, sides: &sides, small: params.small(), words: params.words() };
     let program = recipe.program().at(level);
-    let mut out = vec![[0; 4]; SIZE.pixels() as usize];
+    let mut out = vec![[0; 4]; size.pixels() as usize];
     let mut scratch = Scratch::default();
+    let first = size.height * 17 / 40;
     let mut run = || {
-        let (upper, lower) = out.split_at_mut(1700);
+        let (upper, lower) = out.split_at_mut((first * size.width) as usize);
         program.survey(&frame, 0..frame.source.map_or(0, |source| source.size.height), &mut scratch);
         program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
         program.band(&frame, 0, upper, &mut scratch);
-        program.band(&frame, 17, lower, &mut scratch);
+        program.band(&frame, first, lower, &mut scratch);
     };
     run();
     allocations(run)
 }
 
 #[test]
-fn a_second_band_allocates_nothing() {
+fn a_second_band_of_every_head_allocates_nothing() {
+    for (head, level) in
+        head::ALL.iter().flat_map(|head| Level::available().into_iter().map(move |level| (head, level)))
+    {
+        for source in [SIZE, SMALL] {
+            for sample in head.drawn(&mut Chance::new(1), source) {
+                let counted = |before: &[Step], after: &[Step]| {
+                    assert_eq!(second_time(head, &sample, source, before, after, level), 0, "{} at {level}", head.name);
+                };
+                counted(&[], &[]);
+                counted(&[], &[saturated(), mixed()]);
+                if head.source {
+                    counted(&[looked_up(), mixed()], &[saturated()]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_band_of_every_function_allocates_nothing() {
+    let load = Sample::new(SIZE, &[]);
+    for function in pixel::ALL {
+        for Sample { words, small, .. } in function.drawn(&mut Chance::new(1), SIZE) {
+            let step: Step = (function, (words, small));
+            for level in Level::available() {
+                let behind = second_time(&LOAD, &load, SIZE, &[], &[looked_up(), step.clone(), saturated()], level);
+                let in_front = second_time(&edges::EDGES, &load, SIZE, std::slice::from_ref(&step), &[], level);
+                assert_eq!((behind, in_front), (0, 0), "{} at {level}", function.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_band_of_special_settings_allocates_nothing() {
     let weights = blur::weights(1.5, 9).expect("an odd number of taps");
     let sharp = blur::weights(0.3, 3).expect("an odd number of taps");
     let blurred = |weights: &[u32]| (blur::pack(weights).to_vec(), blur::small(weights));
@@ -174,7 +209,9 @@ fn a_second_band_allocates_nothing() {
     let none = (vec![], vec![]);
     for level in Level::available() {
         let check = |head: &'static Head, given: &Given, source: Size, before: &[Step], after: &[Step]| {
-            assert_eq!(second_time(head, given, source, before, after, level), 0, "{} at {level}", head.name);
+            let pictures = if head.name == compositor::COMPOSITOR.name { vec![source; 2] } else { vec![] };
+            let sample = Sample::new(SIZE, &given.0).small(given.1.clone()).pictures(pictures);
+            assert_eq!(second_time(head, &sample, source, before, after, level), 0, "{} at {level}", head.name);
         };
         check(&blur::BLUR, &blurred(&weights), SIZE, &[looked_up(), mixed()], &[saturated()]);
         check(&blur::BLUR, &blurred(&sharp), SIZE, &[grayed()], &[]);

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::TensorError;
 use crate::expr::{Expr, Operand, Reduction};
 use crate::image::Picture;
-use crate::program::{Binary, Unary};
+use crate::program::{Binary, Unary, named_unary};
 use crate::tensor::Tensor;
 
 macro_rules! ops {
@@ -18,36 +18,14 @@ macro_rules! ops {
     };
 }
 
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident $op:ident),* $(,)?) => { ops! { $($(#[$doc])* $name()),* } };
+}
+
 impl Tensor {
+    named_unary!(unary);
+
     ops! {
-        /// -x
-        neg(),
-        /// |x|
-        abs(),
-        /// The larger of x and 0.
-        relu(),
-        /// 1 / (1 + e^-x)
-        sigmoid(),
-        /// Hyperbolic tangent.
-        tanh(),
-        /// x times the share of a normal distribution below x, by the error function.
-        gelu(),
-        /// x * sigmoid(x)
-        silu(),
-        /// e^x
-        exp(),
-        /// Natural logarithm; -Inf of 0, NaN of less.
-        log(),
-        /// Square root; NaN of less than 0.
-        sqrt(),
-        /// x * x
-        square(),
-        /// 1 / x
-        reciprocal(),
-        /// The next whole number downwards.
-        floor(),
-        /// The nearest whole number, halves to the even one.
-        round(),
         /// An op by its name's value.
         unary(op: Unary),
         /// a + b; shapes broadcast.

@@ -88,7 +88,7 @@ const BINARY: [Binary; 10] = [
 
 #[test]
 fn one_value_on_the_device_is_the_value_of_the_host() {
-    use Unary::{Exp, Gelu, Log, Sigmoid, Silu, Tanh};
+    use Unary::{Abs, Floor, Neg, Reciprocal, Relu, Round, Sqrt, Square};
     let (host, device) = (Context::on_host(), on_device());
     let values = odd_floats(1001);
     let run = |context: &Context, op: Unary, dtype: DType| -> Vec<f32> {
@@ -98,7 +98,7 @@ fn one_value_on_the_device_is_the_value_of_the_host() {
     for dtype in [DType::F32, DType::F16] {
         for op in Unary::NAMED {
             let (one, two) = (run(&host, op, dtype), run(&device, op, dtype));
-            let is_series = matches!(op, Exp | Gelu | Log | Sigmoid | Silu | Tanh);
+            let is_series = !matches!(op, Abs | Floor | Neg | Reciprocal | Relu | Round | Sqrt | Square);
             if let Some(at) = differ(&one, &two, share_of(is_series, dtype)) {
                 panic!("{op} of {:e} as {dtype}: {:e} on the host, {:e} on the device", values[at], one[at], two[at]);
             }

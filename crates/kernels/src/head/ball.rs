@@ -9,6 +9,7 @@ use vramp_plan::{Rate, Size};
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// A ball. Parameters: background, colour of the disc, column and row of its centre.
 pub static BALL: Head = Head {
@@ -20,6 +21,7 @@ pub static BALL: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The disc's radius in pixels.
@@ -93,4 +95,19 @@ fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels
     let words = args.frame.words;
     pixels.fill(words[0].to_le_bytes());
     paint(y, [words[2], words[3]], words[1].to_le_bytes(), pixels);
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let drawn = [size, chance.size()].map(|size| {
+        let (rate, n) = drawn_time(chance);
+        Sample::new(size, &pack(size, rate, n))
+    });
+    drawn.to_vec()
+}
+
+/// A rate, as often as not 29.97 frames a second, and the number of a frame.
+pub(super) fn drawn_time(chance: &mut Chance) -> (Rate, u64) {
+    let (num, den) = if chance.flip() { (30_000, 1001) } else { (1 + chance.below(100_000), 1 + chance.below(2000)) };
+    let rate = Rate::new(num, den).expect("both are above zero");
+    (rate, if chance.flip() { u64::from(chance.below(10_000)) } else { u64::from(chance.bits()) << chance.below(33) })
 }

@@ -5,8 +5,11 @@
 //!
 //! Always: a column belongs to bar 8x div w; in a picture narrower than eight, some bars are missing.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// Colour bars.
 pub static BARS: Head = Head {
@@ -18,6 +21,7 @@ pub static BARS: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// White, yellow, cyan, green, magenta, red, blue, black.
@@ -44,4 +48,8 @@ fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, _: u32, pixels: &
     for (i, color) in COLORS.iter().enumerate() {
         pixels[edge(i)..edge(i + 1)].fill(*color);
     }
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    [size, chance.size()].map(|size| Sample::new(size, &pack())).to_vec()
 }

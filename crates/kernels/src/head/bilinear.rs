@@ -11,6 +11,7 @@ use vramp_plan::Size;
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::bilinear::Columns;
 use crate::simd::{self, Level, Loop};
 
@@ -24,6 +25,7 @@ pub static BILINEAR: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// Fraction bits of places.
@@ -243,4 +245,11 @@ impl Loop for Along<'_> {
             }
         }
     }
+}
+
+/// Another size, half the size, and twice the size.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
+    let twice = Size { width: 2 * source.width, height: 2 * source.height };
+    [chance.size(), half, twice].map(|size| Sample::new(size, &pack()).small(small(source, size))).to_vec()
 }

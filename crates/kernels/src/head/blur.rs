@@ -6,8 +6,11 @@
 //! Always: weights are whole, mirrored and come to 256; a row of the source is summed once a band; nothing is rounded
 //! before the end; pixels beyond the border repeat the outermost ones.
 
+use vramp_plan::Size;
+
 use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 use crate::simd::blur::{FILLED_TO, Taps};
 
@@ -22,6 +25,7 @@ pub static BLUR: Head = Head {
     first: Some(First::STENCIL),
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The most taps along one axis.
@@ -290,4 +294,14 @@ fn sum_group(ring: &[Lanes], pairs: &[Pair], middle: usize, centre: u16, group: 
         done[i] = (upper[i].wrapping_add((lower >> 8) + 128) >> 8) as u8;
     }
     done
+}
+
+/// As many taps as sigma asks for, and any other number.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let (near, far) = (chance.between(0.3, 4.3), chance.between(0.05, 12.0));
+    let drawn = [(near, size_of(near)), (far, 0), (far, 2 * chance.below(40) + 1)].map(|(sigma, size)| {
+        let weights = weights(sigma, size).expect("an odd number of taps within the limit");
+        Sample::new(source, &pack(&weights)).small(small(&weights))
+    });
+    drawn.to_vec()
 }

@@ -15,6 +15,7 @@ use vramp_plan::Size;
 use crate::head::lines::Lines;
 use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::ask_for;
 
 use along::Along;
@@ -31,6 +32,7 @@ pub static BOXBLUR: Head = Head {
     first: Some(First::STENCIL),
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The longest side of a square.
@@ -104,6 +106,12 @@ fn border<S: Sum>(sums: &mut [S], reach: usize, length: usize) {
         left.as_chunks_mut().0.fill(*first);
         right[..4 * reach].as_chunks_mut().0.fill(*last);
     }
+}
+
+/// A side on either side of 257, above which sums along a row are told by two columns, and the greatest.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let sides = [chance.one_of(&[1, 3, 5, 9, 31]), chance.one_of(&[257, 259, MOST_SIDE])];
+    sides.map(|side| Sample::new(source, &pack(side, source).expect("an odd side within the limit"))).to_vec()
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@
 //!
 //! Always: the top left square is white; the right and bottom ones are cut off where they do not fit.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// A chessboard.
 pub static CHECKER: Head = Head {
@@ -18,6 +21,7 @@ pub static CHECKER: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 const SIDE: usize = 32;
@@ -32,4 +36,8 @@ fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &
     for (i, square) in pixels.chunks_mut(SIDE).enumerate() {
         square.fill(COLORS[(i + y as usize / SIDE) % 2]);
     }
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    [size, chance.size()].map(|size| Sample::new(size, &pack())).to_vec()
 }

@@ -11,6 +11,7 @@ use vramp_plan::Size;
 use crate::head::bilinear::{Scaled, axis};
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// Several pictures in one. Parameters: where among the small data the bits of columns begin. Small data: for each cell
 /// its left, top, width and height, the width and height of its picture, and where the picture's places would begin if
@@ -25,6 +26,7 @@ pub static COMPOSITOR: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The most pictures that a head reads.
@@ -164,4 +166,17 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
         }
         (sums_at, words_at) = (sums_next, words_next);
     }
+}
+
+/// One picture, two, three and any number of them, in any layout.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let drawn = [0, 1, 2, chance.below(MOST_PICTURES as u32)].map(|others| {
+        let size = chance.size();
+        let pictures: Vec<Size> = (0..others).map(|_| chance.size()).collect();
+        let layout = chance.one_of(&[Layout::Grid, Layout::Row, Layout::Column, Layout::Pip]);
+        let cells = cells(layout, 1 + pictures.len(), size);
+        let small = small(&cells, &[&[source][..], &pictures].concat(), size);
+        Sample::new(size, &pack(&cells)).small(small).pictures(pictures)
+    });
+    drawn.to_vec()
 }

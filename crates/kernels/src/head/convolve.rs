@@ -7,8 +7,11 @@
 //! a result by less than a level; weights whose sums could leave 32 bits are refused; taps without weight are left out;
 //! pixels beyond the border repeat the outermost ones; alpha is the centre's.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::convolve::{FILLED_TO, Pair, Taps};
 use crate::simd::{self, Loop};
 
@@ -23,6 +26,7 @@ pub static CONVOLVE: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// Fraction bits of weights that are not exact with fewer, and may need more than 16 bits.
@@ -223,4 +227,24 @@ fn wide<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES
         levels[i] = (sum[i] >> taps.bits).clamp(0, 255) as u8;
     }
     levels
+}
+
+/// Weights of a square, some of them 0: fractions, or whole numbers whose sums are short or long.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let drawn = [0; 2].map(|_| {
+        let side = 3 + 2 * chance.below(3);
+        let (most, of) = (chance.one_of(&[3, 300, 5000]), chance.one_of(&[1.0, 7.0, 16.0]));
+        let mut weight = || match chance.below(4) {
+            0 => 0.0,
+            _ => f64::from(chance.below(2 * most)) - f64::from(chance.below(most)),
+        };
+        let weights: Vec<f64> = (0..side * side).map(|_| weight()).collect();
+        let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
+        let divisor = of * (sum / 1000.0).max(1.0);
+        let weights: Vec<f64> = weights.iter().map(|weight| weight / divisor).collect();
+        let bias = (f64::from(chance.below(600)) - 300.0) / chance.one_of(&[1.0, 8.0, 9.0]);
+        let fixed = fixed(&weights, bias).expect("weights that add up to 1000 fit");
+        Sample::new(source, &pack(&fixed)).small(small(&fixed))
+    });
+    drawn.to_vec()
 }

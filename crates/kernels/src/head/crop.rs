@@ -5,8 +5,11 @@
 //!
 //! Always: pixels are copied as they are; functions in front are applied inside the rectangle only.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// A rectangle, as large as what is made.
 pub static CROP: Head = Head {
@@ -18,6 +21,7 @@ pub static CROP: Head = Head {
     first: None,
     rows_at_once: 4,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words: its left and its top edge.
@@ -30,4 +34,15 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, p
     for (y, to) in (top + y..).zip(pixels.chunks_exact_mut(args.frame.size.width as usize)) {
         source.copy_part(y, left, to);
     }
+}
+
+/// A corner, and a rectangle in the middle.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let drawn = [false, true].map(|to_the_corner| {
+        let (x, y) = (chance.below(source.width), chance.below(source.height));
+        let rest = Size { width: source.width - x, height: source.height - y };
+        let part = Size { width: 1 + chance.below(rest.width), height: 1 + chance.below(rest.height) };
+        Sample::new(if to_the_corner { rest } else { part }, &pack(x, y))
+    });
+    drawn.to_vec()
 }

@@ -9,6 +9,7 @@ use vramp_plan::{Rate, Size};
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows, ball, gradient};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// A ball on the gradient. Parameters: blue of the gradient, colour of the disc, column and row of its centre.
 pub static DISC: Head = Head {
@@ -20,6 +21,7 @@ pub static DISC: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words of frame number `n`.
@@ -32,4 +34,12 @@ fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pix
     let words = args.frame.words;
     gradient::slopes(args, kept, y, words[0], pixels);
     ball::paint(y, [words[2], words[3]], words[1].to_le_bytes(), pixels);
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let drawn = [size, chance.size()].map(|size| {
+        let (rate, n) = ball::drawn_time(chance);
+        Sample::new(size, &pack(size, rate, n))
+    });
+    drawn.to_vec()
 }

@@ -6,9 +6,12 @@
 //! Always: a row of the source is made gray once a band; the border mirrors without repeating the outermost pixel, and an
 //! axis of one pixel has no gradient; alpha is kept.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
 use crate::pixel::gray::gray;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 
 /// Edges. No parameters.
@@ -21,6 +24,7 @@ pub static EDGES: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// Gray values that are gone over at once: rows are filled up to whole groups of them.
@@ -116,4 +120,8 @@ fn both(above: [&Lanes; 3], middle: [&Lanes; 3], below: [&Lanes; 3]) -> Lanes {
         steep[i] = ((x.abs().min(255) + y.abs().min(255) + 1) >> 1) as u8;
     }
     steep
+}
+
+fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+    vec![Sample::new(source, &[])]
 }

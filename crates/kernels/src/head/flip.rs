@@ -3,8 +3,11 @@
 //! Owns which axes.
 //! Does not change size.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::turn::{Copied, Reversed};
 
 /// Mirrored.
@@ -17,6 +20,7 @@ pub static FLIP: Head = Head {
     first: None,
     rows_at_once: 4,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words: whether left and right, and top and bottom, change places.
@@ -36,4 +40,9 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, p
             None => source.copy(place(y), to),
         }
     }
+}
+
+fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+    let ways = [(false, false), (false, true), (true, false), (true, true)];
+    ways.map(|(left_right, top_bottom)| Sample::new(source, &pack(left_right, top_bottom))).to_vec()
 }

@@ -5,8 +5,11 @@
 //!
 //! Always: the first column and row are 0, the last are 255 (0 where there is only one).
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// Two slopes. Parameters: blue.
 pub static GRADIENT: Head = Head {
@@ -18,6 +21,7 @@ pub static GRADIENT: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words of frame number `n`.
@@ -53,4 +57,8 @@ fn level(at: u32, side: u32) -> u32 {
 
 fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     slopes(args, kept, y, args.frame.words[0], pixels);
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    [size, chance.size()].map(|size| Sample::new(size, &pack(u64::from(chance.bits()) << chance.below(33)))).to_vec()
 }

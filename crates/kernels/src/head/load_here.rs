@@ -3,8 +3,11 @@
 //! Owns how a run of pixel functions begins that no other head stands in front of.
 //! Does not change a pixel or the size.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// The source as it is.
 pub static LOAD: Head = Head {
@@ -16,8 +19,13 @@ pub static LOAD: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 fn row(_: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
     source.copy(y, pixels);
+}
+
+fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+    vec![Sample::new(source, &[])]
 }

@@ -7,11 +7,13 @@
 //! one over it are left as they are. The formula holds for pictures of less than four rows too: nothing is darkened,
 //! and the curve covers the last row or two.
 
+use vramp_plan::Size;
 use vramp_plan::catalog::Over;
 
 use crate::head::{First, Head, HeadArgs, Kept, SourceRows, Survey};
 use crate::picture::Pixel;
 use crate::pixel::gray::gray;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 
 /// The curve of a picture's brightness. Neither parameters nor small data.
@@ -24,6 +26,7 @@ pub static LUMA: Head = Head {
     first: Some(First { over: Over::Columns, source_again: true, survey: Some(Survey { add, finish, edit }) }),
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 const GREEN: Pixel = [0, 255, 0, 255];
@@ -95,4 +98,8 @@ impl Loop for Edit<'_> {
             *pixel = if end.wrapping_sub(self.y) <= 1 { green } else { darker }.to_le_bytes();
         }
     }
+}
+
+fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+    vec![Sample::new(source, &pack())]
 }

@@ -5,9 +5,12 @@
 //!
 //! Always: every value that leaves was one of the nine; pixels beyond the border repeat the outermost ones.
 
+use vramp_plan::Size;
+
 use crate::head::lines::Lines;
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::{Loop, ask_for};
 
 /// The median of a square of three. Parameters: none.
@@ -20,6 +23,7 @@ pub static MEDIAN3: Head = Head {
     first: None,
     rows_at_once: 2,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words: none.
@@ -202,4 +206,8 @@ fn sorted([a, b, c]: [u8; 3]) -> [u8; 3] {
 #[inline(always)]
 fn median(a: u8, b: u8, c: u8) -> u8 {
     a.min(b).max(a.max(b).min(c))
+}
+
+fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+    vec![Sample::new(source, &pack())]
 }

@@ -13,8 +13,11 @@
 
 mod network;
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::{Loop, ask_for};
 
 /// The median of a square of five. Parameters: none.
@@ -27,6 +30,7 @@ pub static MEDIAN5: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words: none.
@@ -121,4 +125,8 @@ impl Loop for Middle<'_> {
             }
         }
     }
+}
+
+fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+    vec![Sample::new(source, &pack())]
 }

@@ -9,6 +9,7 @@ use vramp_plan::Size;
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::pick::pick;
 
 /// Another size. Small data: the source's column for each column, then the source's row for each row.
@@ -21,6 +22,7 @@ pub static NEAREST: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words: none.
@@ -42,4 +44,11 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, p
     let (columns, rows) = args.frame.small.split_at(pixels.len());
     let from = source.row(i64::from(rows[y as usize]));
     pick(args.frame.level, from, columns, pixels);
+}
+
+/// Another size, half the size, and twice the size.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
+    let twice = Size { width: 2 * source.width, height: 2 * source.height };
+    [chance.size(), half, twice].map(|size| Sample::new(size, &pack()).small(small(source, size))).to_vec()
 }

@@ -5,8 +5,11 @@
 //!
 //! Always: opaque; 32-bit numbers that wrap around, so frame numbers count modulo 2^32.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 
 /// Noise. Parameters: the hash of the frame number and the seed.
@@ -19,6 +22,7 @@ pub static NOISE: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words of frame number `n`.
@@ -50,4 +54,10 @@ impl Loop for Noise<'_> {
             *pixel = (pcg(self.first.wrapping_add(x)) | 0xff00_0000).to_le_bytes();
         }
     }
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    [size, chance.size()]
+        .map(|size| Sample::new(size, &pack(u64::from(chance.bits()) << chance.below(33), chance.bits())))
+        .to_vec()
 }

@@ -14,6 +14,7 @@ use vramp_plan::Size;
 use crate::head::bilinear::halve;
 use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::resample as vectors;
 use crate::simd::{Level, Loop};
 
@@ -32,6 +33,7 @@ pub static RESAMPLE: Head = Head {
     first: Some(First::RESAMPLING),
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// Fraction bits of a level between the passes.
@@ -297,4 +299,15 @@ impl Loop for DownWide<'_> {
             *value = (sum + MIDDLE).clamp(0, 255) as u8;
         }
     }
+}
+
+/// Another size, and half the size, which has a way of its own.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
+    let ways = [chance.size(), half].map(|size| [Filter::Area, Filter::Lanczos].map(|filter| (filter, size)));
+    let drawn = ways.as_flattened().iter().map(|(filter, size)| {
+        let (words, small) = pack(*filter, source, *size);
+        Sample::new(*size, &words).small(small)
+    });
+    drawn.collect()
 }

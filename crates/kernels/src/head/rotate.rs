@@ -5,8 +5,11 @@
 //!
 //! Always: pixels are copied as they are; a source pixel is read once, functions in front included.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::turn::{Columns, Reversed, TILE};
 
 /// Quarter turns. Parameters: how many, 1 to 3.
@@ -19,6 +22,7 @@ pub static ROTATE: Head = Head {
     first: None,
     rows_at_once: ROWS_AT_ONCE,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words.
@@ -68,4 +72,9 @@ fn quarter(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, y: u32, clockwise: 
         let columns = Columns { of: &parts[..tall], upwards: !clockwise, x: x as usize, width };
         columns.put(args.frame.level, pixels);
     }
+}
+
+fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+    let turned = Size { width: source.height, height: source.width };
+    [(1, turned), (2, source), (3, turned)].map(|(turns, size)| Sample::new(size, &pack(turns))).to_vec()
 }

@@ -5,8 +5,11 @@
 //!
 //! Always: every pixel is the same.
 
+use vramp_plan::Size;
+
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// One colour. Parameters: the colour.
 pub static SOLID: Head = Head {
@@ -18,6 +21,7 @@ pub static SOLID: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// The parameter words of a colour.
@@ -27,4 +31,8 @@ pub fn pack(color: Pixel) -> [u32; 1] {
 
 fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, _: u32, pixels: &mut [Pixel]) {
     pixels.fill(args.frame.words[0].to_le_bytes());
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    [size, chance.size()].map(|size| Sample::new(size, &pack(chance.color()))).to_vec()
 }

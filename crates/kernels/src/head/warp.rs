@@ -11,6 +11,7 @@ use vramp_plan::Size;
 
 use crate::head::{Head, HeadArgs, Kept, SourceRows};
 use crate::picture::{Picture, Pixel};
+use crate::sample::{Chance, Sample};
 use crate::simd::four::{self, AT_ONCE, Taps};
 use crate::simd::{Level, Loop};
 
@@ -25,6 +26,7 @@ pub static WARP: Head = Head {
     first: None,
     rows_at_once: 1,
     row,
+    samples: Some(samples),
 };
 
 /// Two rows of three: factor of x, factor of y, offset.
@@ -202,4 +204,18 @@ impl Loop for Fetch<'_> {
         }
         taps.fetch(picture.pixels, picture.size.width as usize, &at[..count]);
     }
+}
+
+/// A map with all factors drawn, and one that turns and stretches.
+fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+    let mut from = |least: f64| chance.between(least, least + 2.0);
+    let any = [from(0.1), from(-1.0), from(-5.0), from(-1.0), from(-2.0), from(3.0)];
+    let (stretch, (sin, cos)) = (chance.between(0.05, 12.0), chance.between(0.0, 80.0).sin_cos());
+    let (x, y) = (chance.between(-8.5, 30.5), chance.between(-8.5, 30.5));
+    let turned = [cos * stretch, -sin * stretch, x, sin, cos, y];
+    let drawn = [any, turned].into_iter().filter_map(|map| {
+        let back = inverse(&map)?;
+        Some(Sample::new(source, &pack()).small(small(&back, source, source)))
+    });
+    drawn.collect()
 }

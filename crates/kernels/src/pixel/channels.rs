@@ -5,9 +5,13 @@
 //!
 //! Always: alpha is kept.
 
+use vramp_plan::Size;
+
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
+use super::color;
 use super::table::{self, Table};
 
 /// Red, green and blue through a table each.
@@ -20,6 +24,7 @@ pub static CHANNELS: PixelFn = PixelFn {
     row,
     made: None,
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// Three tables as parameter words.
@@ -38,4 +43,10 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
         let [r, g, b, a] = *pixel;
         *pixel = [red[usize::from(r)], green[usize::from(g)], blue[usize::from(b)], a];
     }
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let drawn = [0; 3].map(|_| color::drawn(chance));
+    let bent = [color::gamma(0.4), color::invert(), color::contrast(chance.between(-1.0, 2.0), 0.5)];
+    [drawn, bent].iter().map(|tables| Sample::new(size, &pack(tables))).collect()
 }

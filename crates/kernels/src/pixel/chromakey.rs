@@ -7,8 +7,11 @@
 //! a distance is the whole number nearest to its root. A hard edge compares squares. A soft one is within a level of the
 //! formula where it is at least 1/20000 wide, a 78th of a level.
 
+use vramp_plan::Size;
+
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 
 /// A chroma key. Parameters: the key's chroma along both axes; the greatest square that is gone, as its nearest root and
@@ -23,6 +26,7 @@ pub static CHROMAKEY: PixelFn = PixelFn {
     row,
     made: None,
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// The weights of red, green and blue in 1/31250: blue's chroma, then red's.
@@ -127,4 +131,14 @@ fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
     };
     let (x, y) = (along(0), along(1));
     x * x + y * y
+}
+
+/// A hard edge, the narrowest soft ones, and wider ones.
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let smooths = [0.0, 0.000_1, 0.2, 1.5, chance.part()];
+    let keyed = smooths.map(|smooth| {
+        let [r, g, b, _] = chance.color();
+        Sample::new(size, &pack([r, g, b], chance.between(0.0, 0.7), smooth))
+    });
+    keyed.to_vec()
 }

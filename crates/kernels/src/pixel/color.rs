@@ -6,6 +6,8 @@
 //! Always: computed in double precision on the host, once per setting; levels are 0..=255, settings count in fractions
 //! of full.
 
+use crate::sample::Chance;
+
 use super::table::{Table, table_of};
 
 /// A colour matrix: rows r, g, b, a of factors of r, g, b, a and of full (255).
@@ -53,6 +55,17 @@ pub fn hue(degrees: f64) -> Matrix {
 /// Twenty numbers as they are; none where there are not twenty, or one is not finite.
 pub fn colormatrix(numbers: &[f64]) -> Option<Matrix> {
     Matrix::try_from(numbers).ok().filter(|m| m.iter().all(|f| f.is_finite()))
+}
+
+/// A table of any of the adjustments, or one that nothing simple describes.
+pub(super) fn drawn(chance: &mut Chance) -> Table {
+    match chance.below(5) {
+        0 => brightness(chance.between(-0.5, 0.5)),
+        1 => contrast(chance.between(-1.0, 2.0), 0.5),
+        2 => gamma(chance.between(0.2, 2.4)),
+        3 => std::array::from_fn(|_| chance.below(256) as u8),
+        _ => invert(),
+    }
 }
 
 type Three = [[f64; 3]; 3];

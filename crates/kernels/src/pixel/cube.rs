@@ -7,8 +7,11 @@
 //! leave them, from 7 (all between -1 and 1) to 3; a sum is rounded once, half up, and alpha is kept. A cube that
 //! would be larger than the table of all colours is that table, in bytes.
 
+use vramp_plan::Size;
+
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 use crate::simd::four::{self, AT_ONCE, Entries};
 
@@ -23,6 +26,7 @@ pub static CUBE: PixelFn = PixelFn {
     row,
     made: None,
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// The most entries along an edge.
@@ -194,6 +198,26 @@ impl Loop for Find<'_> {
             }
         }
     }
+}
+
+/// Cubes of small and of the greatest values, and such as they are when all colours are a table.
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let mut drawn = Vec::new();
+    for most in [1.0, 2.0, MOST_VALUE] {
+        let along = 2 + chance.below(5);
+        let count = along.pow(3) as usize;
+        let entries: Vec<[f32; 3]> = (0..count).map(|_| [0; 3].map(|_| chance.between(-most, most) as f32)).collect();
+        let places = [0; 3].map(|_| {
+            let by = chance.between(0.5, 1.5);
+            std::array::from_fn(|v| v as f64 / 255.0 * by)
+        });
+        let packed = pack(along, &entries, &places).expect("few entries within the limits");
+        let mut table = packed.small[..PLACES].to_vec();
+        table.extend((0..count).map(|_| chance.below(1 << 24)));
+        drawn.push(Sample::new(size, &packed.words).small(packed.small));
+        drawn.push(Sample::new(size, &[along, 0, 1]).small(table));
+    }
+    drawn
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@
 //!
 //! Always: rows outside the curve's reach are not visited.
 
+use vramp_plan::Size;
+
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 
 /// A curve over the picture. Small data: the middle row of each column. Parameters: colour, least and greatest row.
@@ -19,6 +22,7 @@ pub static CURVE: PixelFn = PixelFn {
     row,
     made: None,
     spans,
+    samples: Some(samples),
 };
 
 /// The parameter words for a curve of these middle rows.
@@ -61,4 +65,14 @@ impl Loop for Curve<'_> {
             }
         }
     }
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let colors = [[255, 255, 0, 255], chance.color()];
+    let drawn = colors.map(|color| {
+        let rows: Vec<i32> = (0..size.width).map(|_| chance.near(size.height)).collect();
+        let small: Vec<u32> = rows.iter().map(|row| row.cast_unsigned()).collect();
+        Sample::new(size, &pack(color, &rows)).small(small)
+    });
+    drawn.to_vec()
 }

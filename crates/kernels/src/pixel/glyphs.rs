@@ -15,6 +15,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 
 use super::over;
@@ -30,6 +31,7 @@ pub static GLYPHS: PixelFn = PixelFn {
     row,
     made: None,
     spans,
+    samples: Some(samples),
 };
 
 /// A mask and its place in the frame.
@@ -178,6 +180,26 @@ impl Loop for Covered<'_> {
     fn run(self) {
         over::over_covered(self.pixels, self.color, self.cover, self.amount);
     }
+}
+
+/// Up to eight masks, some of them empty, in lines of three, inside and outside of the frame.
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let drawn = [[10, 200, 30, 200], chance.color()].map(|color| {
+        let atlas = chance.bytes(256);
+        let glyphs: Vec<Glyph> = (0..chance.below(9))
+            .map(|_| Glyph {
+                x: chance.near(size.width),
+                y: chance.near(size.height),
+                width: chance.below(11) as u16,
+                height: chance.below(11) as u16,
+                at: chance.below(100),
+            })
+            .collect();
+        let (lines, mut small) = (glyphs.chunks(3).collect::<Vec<_>>(), Vec::new());
+        let words = pack(color, &atlas, &lines, size, &mut small).expect("no mask reaches beyond the atlas");
+        Sample::new(size, &words).small(small)
+    });
+    drawn.to_vec()
 }
 
 #[cfg(test)]

@@ -3,8 +3,11 @@
 //! Owns the weights, in fifteen fraction bits, and the row loop.
 //! Does not touch alpha.
 
+use vramp_plan::Size;
+
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::{self, Loop};
 
 /// Gray.
@@ -17,6 +20,7 @@ pub static GRAY: PixelFn = PixelFn {
     row,
     made: None,
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// The gray value of a packed pixel. In 32-bit lanes, since every factor fits 16 bits and vectors multiply those best.
@@ -41,4 +45,8 @@ impl Loop for Gray<'_> {
             *pixel = (v | (v << 8) | (v << 16) | (word & 0xff00_0000)).to_le_bytes();
         }
     }
+}
+
+fn samples(_: &mut Chance, size: Size) -> Vec<Sample> {
+    vec![Sample::new(size, &[])]
 }

@@ -5,8 +5,11 @@
 //!
 //! Always: only the corners and the five outermost rows and columns are visited.
 
+use vramp_plan::Size;
+
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 
 /// Corner squares and a border.
 pub static MARKERS: PixelFn = PixelFn {
@@ -18,6 +21,7 @@ pub static MARKERS: PixelFn = PixelFn {
     row,
     made: None,
     spans,
+    samples: Some(samples),
 };
 
 const BORDER: i64 = 5;
@@ -57,4 +61,8 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
     fill(0, BORDER, border);
     fill(w - BORDER, w, border);
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    vec![Sample::new(size, &pack(chance.below(40), chance.below(256) as u8))]
 }

@@ -6,11 +6,14 @@
 //! Always: 12 fraction bits on both sides, so that rounding the factors moves a sum by less than an eighth of a level;
 //! sums that could leave 32 bits are refused when the matrix is made.
 
+use vramp_plan::Size;
+
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::{self, Loop};
 
-use super::color::Matrix;
+use super::color::{self, Matrix};
 
 /// A colour matrix.
 pub static MATRIX: PixelFn = PixelFn {
@@ -22,6 +25,7 @@ pub static MATRIX: PixelFn = PixelFn {
     row,
     made: None,
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// What a factor of one is in fixed point.
@@ -120,6 +124,14 @@ impl Loop for All<'_> {
 #[inline(always)]
 fn level(sum: i32) -> u32 {
     (sum >> 12).clamp(0, 255).cast_unsigned()
+}
+
+/// With all factors drawn, some are so great that they leave 16 bits in fixed point.
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let turned = color::hue(f64::from(chance.below(360)));
+    let [near, far] = [2.0, 40.0].map(|most| turned.map(|factor| factor + chance.between(-most, most)));
+    let drawn = [color::saturation(chance.between(-1.0, 2.0)), turned, near, far];
+    drawn.iter().map(|m| Sample::new(size, &pack(m).expect("sums of small factors fit"))).collect()
 }
 
 #[cfg(test)]

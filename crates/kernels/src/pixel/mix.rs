@@ -7,8 +7,11 @@
 //! after clamping. `mix` treats four channels alike; `over` is straight-alpha over, see `over.rs`; the others go from a
 //! towards f(a, b) in red, green and blue, with f not rounded by itself, and keep a's alpha.
 
+use vramp_plan::Size;
+
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::{self, Loop};
 
 use super::over;
@@ -23,6 +26,7 @@ pub static MIX: PixelFn = PixelFn {
     row,
     made: None,
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// How two pixels become one; a is the frame's, b the other picture's.
@@ -173,6 +177,10 @@ fn part(d: i16, t: Split) -> i16 {
 fn in_255ths(a: i32, d: i32, t: i32) -> u8 {
     let v = (a * (255 * ONE) + d * t + 255 * ONE / 2) >> 14;
     ((v + 1 + (v >> 8)) >> 8) as u8
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    Mode::ALL.map(|mode| Sample::new(size, &pack(mode, chance.part()))).to_vec()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::Loop;
 
 use super::over;
@@ -24,6 +25,7 @@ pub static OVERLAY: PixelFn = PixelFn {
     row,
     made: None,
     spans,
+    samples: Some(samples),
 };
 
 /// The parameter words of a picture of `size` with its upper left corner at `left`, `top` of the frame, its alpha times
@@ -88,6 +90,13 @@ impl Loop for Cover<'_> {
 
 /// Pixels that are unpacked together.
 const AT_ONCE: usize = 64;
+
+/// Inside, across each edge and outside of the frame.
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let picture = Size { width: 1 + chance.below(9), height: 1 + chance.below(9) };
+    let words = pack(chance.near(size.width), chance.near(size.height), picture, chance.part());
+    vec![Sample::new(size, &words).small(small(&chance.picture(picture)).collect::<Vec<_>>())]
+}
 
 #[cfg(test)]
 mod tests {

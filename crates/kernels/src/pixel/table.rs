@@ -5,9 +5,14 @@
 //!
 //! Always: alpha is kept; two tables in a row equal the folded one, to the bit.
 
+use vramp_plan::Size;
+
 use crate::function::{FnArgs, PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::{self, Loop};
+
+use super::color;
 
 /// Red, green and blue through a table.
 pub static TABLE: PixelFn = PixelFn {
@@ -19,6 +24,7 @@ pub static TABLE: PixelFn = PixelFn {
     row,
     made: Some(made),
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// A table of 256 entries.
@@ -116,6 +122,17 @@ fn look_up(pixels: &mut [Pixel], table: &Table) {
         let [r, g, b, a] = *pixel;
         *pixel = [table[usize::from(r)], table[usize::from(g)], table[usize::from(b)], a];
     }
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let tables = [
+        color::gamma(chance.between(0.2, 3.4)),
+        color::contrast(chance.between(-1.0, 2.0), 0.5),
+        color::brightness(chance.between(-0.5, 0.5)),
+        color::invert(),
+        color::drawn(chance),
+    ];
+    tables.iter().map(|table| Sample::new(size, &pack(table))).collect()
 }
 
 #[cfg(test)]

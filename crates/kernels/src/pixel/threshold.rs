@@ -5,8 +5,11 @@
 //!
 //! Always: the level became a whole number on the host, so both sides decide alike; alpha is kept.
 
+use vramp_plan::Size;
+
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
+use crate::sample::{Chance, Sample};
 use crate::simd::{self, Loop};
 
 use super::gray::gray;
@@ -21,6 +24,7 @@ pub static THRESHOLD: PixelFn = PixelFn {
     row,
     made: None,
     spans: everywhere,
+    samples: Some(samples),
 };
 
 /// The parameter word of a level, where 1 is full brightness. A whole number exceeds `255 level` exactly where it
@@ -48,6 +52,10 @@ impl Loop for Threshold<'_> {
             *pixel = (color | (word & 0xff00_0000)).to_le_bytes();
         }
     }
+}
+
+fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+    vec![Sample::new(size, &pack(chance.part()))]
 }
 
 #[cfg(test)]

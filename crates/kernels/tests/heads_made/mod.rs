@@ -1,6 +1,7 @@
 //! Makes pictures with heads, whole or in bands, for the tests of heads.
 
 use vramp_kernels::head::{Head, noise};
+use vramp_kernels::sample::Sample;
 use vramp_kernels::{Frame, Level, Picture, Pixel, PixelFn, Recipe, Scratch};
 use vramp_plan::Size;
 
@@ -29,6 +30,12 @@ impl Made {
             before: None,
             level: Level::detected(),
         }
+    }
+
+    /// A head with one of its samples, drawn for a source of this size.
+    pub fn sampled(head: &'static Head, source: Size, sample: Sample) -> Made {
+        let made = Made::of(head, sample.size).words(&sample.words).small(sample.small);
+        if head.source { made.pictures(&[&[source][..], &sample.pictures].concat()) } else { made }
     }
 
     pub fn source(mut self, size: Size, pixels: Vec<Pixel>) -> Made {

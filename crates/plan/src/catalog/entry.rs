@@ -438,6 +438,17 @@ impl Entry {
         ..Entry::FILTER
     };
 
+    /// The handler as its example writes it: its kind and settings, such as `threshold level=0.4`.
+    pub fn in_example(&self) -> &'static str {
+        let mut quoted = false;
+        let mut pieces = self.example.split(|c: char| {
+            quoted ^= c == '"';
+            !quoted && matches!(c, '!' | ';')
+        });
+        let is_this = |piece: &&str| piece.split_whitespace().next() == Some(self.name);
+        pieces.by_ref().map(str::trim).find(is_this).unwrap_or(self.name)
+    }
+
     /// The input port of this name.
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|p| p.name == name)

@@ -12,14 +12,14 @@ use super::{Expr, Operand, Part, Reduction};
 use crate::dtype::DType;
 use crate::error::TensorError;
 use crate::image::{Layout, Picture};
-use crate::program::{Binary, Unary};
+use crate::program::{Binary, Unary, named_unary};
 use crate::shape::Shape;
 
 /// The most products of two i8 whose sum fits 32 bits, whatever they are.
 const MOST_I8_SUMS: usize = (i32::MAX / (128 * 128)) as usize;
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident $op:ident),*) => {
+    ($($(#[$doc:meta])* $name:ident $op:ident),* $(,)?) => {
         $($(#[$doc])* #[must_use] pub fn $name(&self) -> Expr { self.unary(Unary::$op) })*
     };
 }
@@ -39,36 +39,7 @@ macro_rules! reduction {
 }
 
 impl Expr {
-    unary! {
-        /// -x
-        neg Neg,
-        /// |x|
-        abs Abs,
-        /// The larger of x and 0.
-        relu Relu,
-        /// 1 / (1 + e^-x)
-        sigmoid Sigmoid,
-        /// Hyperbolic tangent.
-        tanh Tanh,
-        /// x times the share of a normal distribution below x, by the error function.
-        gelu Gelu,
-        /// x * sigmoid(x)
-        silu Silu,
-        /// e^x
-        exp Exp,
-        /// Natural logarithm; -Inf of 0, NaN of less.
-        log Log,
-        /// Square root; NaN of less than 0.
-        sqrt Sqrt,
-        /// x * x
-        square Square,
-        /// 1 / x
-        reciprocal Reciprocal,
-        /// The next whole number downwards.
-        floor Floor,
-        /// The nearest whole number, halves to the even one.
-        round Round
-    }
+    named_unary!(unary);
 
     binary! {
         /// a + b

@@ -7,42 +7,74 @@ use std::fmt;
 
 use crate::dtype::DType;
 
-/// An op on one value. NaN gives NaN, unless said otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unary {
-    /// -x; of unsigned types not taken.
-    Neg,
-    /// |x|
-    Abs,
-    /// The larger of x and 0.
-    Relu,
-    /// 1 / (1 + e^-x)
-    Sigmoid,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// x times the share of a normal distribution below x, by the error function.
-    Gelu,
-    /// x * sigmoid(x)
-    Silu,
-    /// e^x
-    Exp,
-    /// Natural logarithm; -Inf of 0, NaN of less.
-    Log,
-    /// Square root; NaN of less than 0.
-    Sqrt,
-    /// x * x
-    Square,
-    /// 1 / x
-    Reciprocal,
-    /// The next whole number downwards.
-    Floor,
-    /// The nearest whole number, halves to the even one.
-    Round,
-    /// |x| where it is a number, 0 where it is infinite or none: what a scale is chosen by.
-    FiniteSize,
-    /// A largest size to the scale that maps it to 127, never subnormal; 1 of 0.
-    ScaleOf,
+/// Hands the named ops on one value to a macro: what each does, its name and its variant. The enum and the methods of
+/// tensors and expressions come from this list; `wgsl::unary` and `host::rows::unary` compute them.
+macro_rules! named_unary {
+    ($to:ident) => {
+        $to! {
+            /// -x; of unsigned types not taken.
+            neg Neg,
+            /// |x|
+            abs Abs,
+            /// The larger of x and 0.
+            relu Relu,
+            /// 1 / (1 + e^-x)
+            sigmoid Sigmoid,
+            /// Hyperbolic tangent.
+            tanh Tanh,
+            /// x times the share of a normal distribution below x, by the error function.
+            gelu Gelu,
+            /// x * sigmoid(x)
+            silu Silu,
+            /// e^x
+            exp Exp,
+            /// Natural logarithm; -Inf of 0, NaN of less.
+            log Log,
+            /// Square root; NaN of less than 0.
+            sqrt Sqrt,
+            /// x * x
+            square Square,
+            /// 1 / x
+            reciprocal Reciprocal,
+            /// The next whole number downwards.
+            floor Floor,
+            /// The nearest whole number, halves to the even one.
+            round Round,
+        }
+    };
 }
+
+pub(crate) use named_unary;
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident $op:ident),* $(,)?) => {
+        /// An op on one value. NaN gives NaN, unless said otherwise.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Unary {
+            $($(#[$doc])* $op,)*
+            /// |x| where it is a number, 0 where it is infinite or none: what a scale is chosen by.
+            FiniteSize,
+            /// A largest size to the scale that maps it to 127, never subnormal; 1 of 0.
+            ScaleOf,
+        }
+
+        impl Unary {
+            /// Those that people name in words, such as in a setting.
+            pub const NAMED: [Unary; [$(Unary::$op),*].len()] = [$(Unary::$op),*];
+
+            /// Its name, as the method is called.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Unary::$op => stringify!($name),)*
+                    Unary::FiniteSize => "finite_size",
+                    Unary::ScaleOf => "scale_of",
+                }
+            }
+        }
+    };
+}
+
+named_unary!(unary);
 
 /// An op on two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,46 +104,6 @@ pub enum Binary {
 }
 
 impl Unary {
-    /// Its name, as the method is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Unary::Neg => "neg",
-            Unary::Abs => "abs",
-            Unary::Relu => "relu",
-            Unary::Sigmoid => "sigmoid",
-            Unary::Tanh => "tanh",
-            Unary::Gelu => "gelu",
-            Unary::Silu => "silu",
-            Unary::Exp => "exp",
-            Unary::Log => "log",
-            Unary::Sqrt => "sqrt",
-            Unary::Square => "square",
-            Unary::Reciprocal => "reciprocal",
-            Unary::Floor => "floor",
-            Unary::Round => "round",
-            Unary::FiniteSize => "finite_size",
-            Unary::ScaleOf => "scale_of",
-        }
-    }
-
-    /// Those that people name in words, such as in a setting.
-    pub const NAMED: [Unary; 14] = [
-        Unary::Neg,
-        Unary::Abs,
-        Unary::Relu,
-        Unary::Sigmoid,
-        Unary::Tanh,
-        Unary::Gelu,
-        Unary::Silu,
-        Unary::Exp,
-        Unary::Log,
-        Unary::Sqrt,
-        Unary::Square,
-        Unary::Reciprocal,
-        Unary::Floor,
-        Unary::Round,
-    ];
-
     /// One of [`Unary::NAMED`] by its name.
     pub fn named(name: &str) -> Option<Unary> {
         Unary::NAMED.into_iter().find(|one| one.name() == name)

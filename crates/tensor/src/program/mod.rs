@@ -9,6 +9,7 @@ mod act;
 mod host;
 mod wgsl;
 
+pub(crate) use act::named_unary;
 pub use act::{Binary, Unary};
 
 pub(crate) use host::Running;

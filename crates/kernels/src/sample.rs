@@ -1,0 +1,128 @@
+//! Samples: parameters that a kernel can be tested with, made by the kernel's own file.
+//!
+//! Owns [`Sample`] and the seeded generator [`Chance`] that samples are drawn from.
+//! Does not compare anything: the tests of twins, spans, bands, levels and allocations do, for every kernel in
+//! [`pixel::ALL`](crate::pixel::ALL) and [`head::ALL`](crate::head::ALL).
+//!
+//! Invariants: the same seed draws the same samples on every machine; a sample is valid for the size that it was drawn
+//! for.
+
+use vramp_plan::Size;
+
+use crate::picture::Pixel;
+
+/// Draws samples of a kernel: several settings for a frame of this size, or for a source of this size.
+pub type Samples = fn(&mut Chance, Size) -> Vec<Sample>;
+
+/// Everything that a kernel is given for one frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// The parameter words.
+    pub words: Vec<u32>,
+    /// The small data.
+    pub small: Vec<u32>,
+    /// The size of what the kernel makes; a pixel function makes frames of the size that it was drawn for.
+    pub size: Size,
+    /// The sizes of the pictures that a head reads besides its source.
+    pub pictures: Vec<Size>,
+}
+
+impl Sample {
+    /// Parameter words for an output of this size, without small data.
+    pub fn new(size: Size, words: &[u32]) -> Sample {
+        Sample { words: words.to_vec(), small: Vec::new(), size, pictures: Vec::new() }
+    }
+
+    /// With small data.
+    #[must_use]
+    pub fn small(self, small: impl Into<Vec<u32>>) -> Sample {
+        Sample { small: small.into(), ..self }
+    }
+
+    /// With more pictures besides the source.
+    #[must_use]
+    pub fn pictures(self, pictures: Vec<Size>) -> Sample {
+        Sample { pictures, ..self }
+    }
+}
+
+/// The samples of a kernel in `ALL`, which must have some.
+pub(crate) fn drawn(name: &str, samples: Option<Samples>, chance: &mut Chance, size: Size) -> Vec<Sample> {
+    let drawn = samples.map(|samples| samples(chance, size)).unwrap_or_default();
+    assert!(!drawn.is_empty(), "the kernel {name} has no samples: no test compares its twins (see PixelFn::samples)");
+    drawn
+}
+
+/// A small generator with a seed: the same numbers on every machine.
+#[derive(Debug, Clone)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// A generator that starts from this seed.
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    /// 31 random bits.
+    pub fn bits(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32
+    }
+
+    /// A number from 0 up to, but not including, `end`, which is at least 1.
+    pub fn below(&mut self, end: u32) -> u32 {
+        self.bits() % end
+    }
+
+    /// A number from 0 to 1, in thousandths; both ends are drawn too.
+    pub fn part(&mut self) -> f64 {
+        f64::from(self.below(1001)) / 1000.0
+    }
+
+    /// A number between two others.
+    pub fn between(&mut self, least: f64, most: f64) -> f64 {
+        least + (most - least) * self.part()
+    }
+
+    /// Heads or tails.
+    pub fn flip(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
+    /// One of these.
+    pub fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u32) as usize]
+    }
+
+    /// A place along a side, up to 8 pixels outside of it.
+    pub fn near(&mut self, side: u32) -> i32 {
+        self.below(side + 16).cast_signed() - 8
+    }
+
+    /// Bytes of any value.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.below(256) as u8).collect()
+    }
+
+    /// A colour, as likely opaque as not.
+    pub fn color(&mut self) -> Pixel {
+        let opaque = self.flip();
+        let [r, g, b, a] = [0; 4].map(|_| self.below(256) as u8);
+        [r, g, b, if opaque { 255 } else { a }]
+    }
+
+    /// A picture: all of it opaque, or of any alpha.
+    pub fn picture(&mut self, size: Size) -> Vec<Pixel> {
+        let opaque = self.flip();
+        let pixels = (0..size.pixels()).map(|_| {
+            let [r, g, b, a] = (self.bits() ^ (self.bits() << 8)).to_le_bytes();
+            [r, g, b, if opaque { 255 } else { a }]
+        });
+        pixels.collect()
+    }
+
+    /// A size of at most 70x50, often odd.
+    pub fn size(&mut self) -> Size {
+        Size { width: 1 + self.below(70), height: 1 + self.below(50) }
+    }
+}

@@ -48,7 +48,7 @@ mod pipeline;
 pub mod verify;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use pipeline::{Error, Pipeline, PipelineBuilder};
+pub use pipeline::{Error, Pipeline, PipelineBuilder, Step};
 
 use vramp_plan::catalog::Catalog;
 use vramp_plan::{GraphSpec, Mistakes, Source};
@@ -56,12 +56,11 @@ use vramp_plan::{GraphSpec, Mistakes, Source};
 /// What most programs need: pipelines, options, and what handlers are written with.
 pub mod prelude {
     #[cfg(not(target_arch = "wasm32"))]
-    pub use crate::pipeline::{Error, Pipeline};
+    pub use crate::pipeline::{Error, Pipeline, Step};
     pub use vramp_plan::catalog::{Entry, KernelRule, Setting};
     pub use vramp_plan::{Format, Graph, HandlerSpec, Plan, Policy, Profile, RunOptions, Size, Space};
     pub use vramp_runtime::{
         Call, Flow, Frame, FrameHandler, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Report, Setup,
-        Stepped,
     };
 }
 

@@ -157,7 +157,7 @@ fn a_stepped_pipeline_fails_with_the_handler_that_failed() {
     let mut pipeline = builder.options(on_cpu()).build().expect("it builds");
     let error = loop {
         match pipeline.step() {
-            Ok(Stepped::Over) => panic!("it ended without failing"),
+            Ok(Step::Over) => panic!("it ended without failing"),
             Ok(_) => {}
             Err(error) => break error,
         }

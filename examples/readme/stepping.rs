@@ -5,10 +5,10 @@ pub fn main() -> Result<(), Error> {
     let mut steps = 0;
     loop {
         match pipeline.step()? {
-            Stepped::Moved => steps += 1,                    // more can be done at once
-            Stepped::Wait(time) => std::thread::sleep(time), // until the next frame is due
-            Stepped::Stuck => pipeline.wait_for_device(),    // until the device has finished something
-            _ => break,                                      // the sources have ended
+            Step::Moved => steps += 1,                    // more can be done at once
+            Step::Wait(time) => std::thread::sleep(time), // until the next frame is due
+            Step::Stuck => pipeline.wait_for_device(),    // until the device has finished something
+            Step::Over => break,                          // the sources have ended
         }
         // Here the loop of a window, a game or a server does its own work.
     }

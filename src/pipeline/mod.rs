@@ -19,6 +19,19 @@ use vramp_runtime::{Outcome, Report, Stepped, Stopper, Watch};
 pub use builder::PipelineBuilder;
 pub use error::Error;
 
+/// What a step of a pipeline came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Something was done; more can be done at once.
+    Moved,
+    /// Nothing can be done before this time has passed: no frame is due.
+    Wait(Duration),
+    /// Nothing can be done before the device has finished something.
+    Stuck,
+    /// The sources have ended, and all frames have arrived.
+    Over,
+}
+
 /// A pipeline that is planned and ready to run.
 ///
 /// ```
@@ -124,16 +137,16 @@ impl Pipeline {
     /// let mut pipeline = Pipeline::parse("pattern size=64x48 frames=3 ! blur ! null").build()?;
     /// loop {
     ///     match pipeline.step()? {
-    ///         Stepped::Moved => {}
-    ///         Stepped::Wait(time) => std::thread::sleep(time),
-    ///         Stepped::Stuck => pipeline.wait_for_device(),
-    ///         Stepped::Over => break,
+    ///         Step::Moved => {}
+    ///         Step::Wait(time) => std::thread::sleep(time),
+    ///         Step::Stuck => pipeline.wait_for_device(),
+    ///         Step::Over => break,
     ///     }
     /// }
     /// assert_eq!(pipeline.finish()?.frames_out, 3);
     /// # Ok::<(), vramp::Error>(())
     /// ```
-    pub fn step(&mut self) -> Result<Stepped, Error> {
+    pub fn step(&mut self) -> Result<Step, Error> {
         let engine = self.engine.as_mut().ok_or(Error::HasRun)?;
         let started = match self.started {
             Some(started) => started,
@@ -143,8 +156,11 @@ impl Pipeline {
             }
         };
         match engine.step(&|| started.elapsed()) {
+            Stepped::Moved => Ok(Step::Moved),
+            Stepped::Wait(time) => Ok(Step::Wait(time)),
+            Stepped::Stuck => Ok(Step::Stuck),
+            Stepped::Over => Ok(Step::Over),
             Stepped::Failed(failure) => Err(failure.into()),
-            stepped => Ok(stepped),
         }
     }
 

@@ -6,10 +6,11 @@
 //! Nothing is opened or changed.
 //!
 //! ```
-//! # use vramp_handlers::{catalog, files::FileUse};
-//! # use vramp_plan::{Graph, catalog::NoProbe, read_text};
-//! let spec = read_text("pattern name=p ! raw path=a.raw; p. ! raw path=./a.raw", &catalog()).spec;
-//! let graph = Graph::check(&spec, &catalog(), &NoProbe)?;
+//! # use vramp_handlers::{registry, files::FileUse};
+//! # use vramp_plan::read_text;
+//! let registry = registry();
+//! let spec = read_text("pattern name=p ! raw path=a.raw; p. ! raw path=./a.raw", registry.catalog()).spec;
+//! let graph = registry.check(&spec)?;
 //! assert!(FileUse::of(&graph).writes("--trace", "run.trace").check().is_err());
 //! # Ok::<(), vramp_plan::CheckError>(())
 //! ```

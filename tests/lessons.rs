@@ -21,3 +21,22 @@ fn texts_find_their_pictures_without_a_read_in_between() {
 fn a_render_pass_of_ones_own_stands_between_ops_without_a_read() {
     own_gpu_code::main().expect("lesson 6 runs");
 }
+
+/// Lesson 2 with words behind it is the whole program.
+#[test]
+fn the_program_knows_a_handler_that_was_registered() {
+    let tests = std::env::current_exe().expect("this test is a program");
+    let examples = tests.parent().and_then(std::path::Path::parent).expect("target/PROFILE/deps").join("examples");
+    let program = examples.join(format!("02_own_handler{}", std::env::consts::EXE_SUFFIX));
+    let told = |words: &[&str]| {
+        let output = std::process::Command::new(&program).args(words).output();
+        let output = output.unwrap_or_else(|error| panic!("{}: {error}; build the examples", program.display()));
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("it is text")
+    };
+    assert!(told(&["inspect", "trail"]).contains("levels that a pixel loses from frame to frame"));
+    assert!(told(&["plan", "pattern ! trail 3 ! null", "--cpu"]).contains("trail0"));
+    let report = told(&["run", "pattern size=16x8 frames=4 ! trail ! null", "--cpu", "--json"]);
+    assert!(report.contains("\"frames_out\":4"), "{report}");
+    assert!(told(&["completions", "bash"]).contains("trail"));
+}

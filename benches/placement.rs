@@ -98,7 +98,7 @@ fn main() {
     let device = Device::choose().open().unwrap_or_else(|error| panic!("needs an adapter: {error}"));
     println!("{}", device.adapter());
     let (mut registry, watch) = (vramp::registry(), Stopwatch::default());
-    watch.add_to(&mut registry).expect("nobody else has that name");
+    watch.add_to(&mut registry).expect("the name is free");
     if words.iter().any(|word| word == "predict") {
         return predict(&device, &registry, &watch);
     }

@@ -3,7 +3,6 @@
 //! Runs on whatever adapter there is, and for random graphs on wgpu's own, on which memory is real and nothing is
 //! computed.
 
-// Whether a pipeline may go to another thread is asked of everything that wgpu is made of.
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

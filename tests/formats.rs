@@ -9,17 +9,17 @@ mod format_made;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ran::run;
 use format_made::{Converted, OTHERS, made_up};
 use vramp::plan::RunOptions;
-use vramp::runtime::Report;
+use vramp::registry;
 use vramp::verify::{Options, verify};
-use vramp::{Pipeline, registry};
 use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::flip;
 use vramp_kernels::pixel::{gray, markers, table};
 use vramp_kernels::stored::{Way, of};
 use vramp_plan::catalog::Direction;
-use vramp_plan::{Format, Plan, Siting, Size, Space};
+use vramp_plan::{Format, Siting, Size, Space};
 
 /// Nothing waits this long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -123,20 +123,6 @@ fn formats_are_the_same_on_both_sides_around_functions_and_gathers_under_downlev
             bench.compare(&made);
         }
     }
-}
-
-fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> (Plan, Report) {
-    let registry = registry();
-    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
-    let mut pipeline = Pipeline::from_graph(graph)
-        .registry(&registry)
-        .options(wishes(RunOptions::new()))
-        .build()
-        .unwrap_or_else(|error| panic!("{text}: {error}"));
-    let plan = pipeline.plan().clone();
-    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
-    (plan, outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
 /// What a piece of pipeline writes that ends in a raw file.

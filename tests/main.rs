@@ -5,6 +5,7 @@
 #![recursion_limit = "256"]
 
 // What several files share.
+mod ran;
 mod source;
 
 mod budgets;

@@ -2,22 +2,11 @@
 //!
 //! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
 
-use vramp::Pipeline;
 use vramp::plan::{RunOptions, Space};
-use vramp::registry;
 use vramp::runtime::Report;
 
 fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Report {
-    let registry = registry();
-    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
-    let mut pipeline = Pipeline::from_graph(graph)
-        .registry(&registry)
-        .options(wishes(RunOptions::new()))
-        .build()
-        .unwrap_or_else(|error| panic!("{text}: {error}"));
-    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
-    let report = outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let (_, report) = crate::ran::run(text, wishes);
     check(text, &report);
     report
 }

@@ -226,7 +226,7 @@ fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String>
         let (name, parents) = match &parts[crate_parts + 1..] {
             ["main.rs"] => {
                 if !text_of(&inside("Cargo.toml")).contains("path = \"tests/main.rs\"") {
-                    found.push(format!("{path} is no target of {}", inside("Cargo.toml")));
+                    found.push(format!("{path} is not a target of {}", inside("Cargo.toml")));
                 }
                 continue;
             }
@@ -550,7 +550,7 @@ fn a_file_of_tests_that_does_not_run_is_found() {
     }
     let alone = "crates/a/tests/late.rs does not run: crates/a/tests/main.rs does not declare `mod late;`";
     assert_eq!(found(&["crates/a/tests/late.rs"]), [alone]);
-    assert_eq!(found(&["tests/main.rs"]), ["tests/main.rs is no target of Cargo.toml"]);
+    assert_eq!(found(&["tests/main.rs"]), ["tests/main.rs is not a target of Cargo.toml"]);
     assert_eq!(found(&["tests/engine.rs", "src/tests/a.rs"]).len(), 1, "there is no tests/main.rs");
 }
 

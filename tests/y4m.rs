@@ -5,23 +5,10 @@
 
 use std::path::PathBuf;
 
-use vramp::plan::{Plan, RunOptions, Space};
-use vramp::runtime::Report;
+use vramp::plan::{RunOptions, Space};
 use vramp::{Pipeline, registry};
 
-fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> (Plan, Report) {
-    let registry = registry();
-    let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
-    let mut pipeline = Pipeline::from_graph(graph)
-        .registry(&registry)
-        .options(wishes(RunOptions::new()))
-        .build()
-        .unwrap_or_else(|error| panic!("{text}: {error}"));
-    let plan = pipeline.plan().clone();
-    let outcome = pipeline.outcome().unwrap_or_else(|error| panic!("{error}"));
-    (plan, outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}")))
-}
+use crate::ran::run;
 
 /// A file of this test's own, gone when it is done.
 struct Scrap(PathBuf);

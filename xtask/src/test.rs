@@ -73,11 +73,11 @@ pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
     let mut named = Vec::new();
     for pair in options.chunks(2) {
         let ["--only", name] = pair else {
-            bail!("`{}` is no option of test; expected `--only STEP`", pair.join(" "));
+            bail!("`{}` is not an option of test; expected `--only STEP`", pair.join(" "));
         };
         let step = Step::ALL.into_iter().find(|step| step.name() == *name);
         named.push(
-            step.with_context(|| format!("`{name}` is no step; expected unit, instructions, doc, docs or wasm"))?,
+            step.with_context(|| format!("`{name}` is not a step; expected unit, instructions, doc, docs or wasm"))?,
         );
     }
     Ok(Step::ALL.into_iter().filter(|step| named.is_empty() || named.contains(step)).collect())
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn unknown_options_and_steps_are_refused_with_what_is_known() {
         for (options, expected) in [
-            (&["--only", "all"][..], "`all` is no step; expected unit, instructions, doc, docs or wasm"),
-            (&["--only"], "`--only` is no option of test; expected `--only STEP`"),
-            (&["unit"], "`unit` is no option of test; expected `--only STEP`"),
+            (&["--only", "all"][..], "`all` is not a step; expected unit, instructions, doc, docs or wasm"),
+            (&["--only"], "`--only` is not an option of test; expected `--only STEP`"),
+            (&["unit"], "`unit` is not an option of test; expected `--only STEP`"),
         ] {
             assert_eq!(chosen(options).unwrap_err().to_string(), expected);
         }

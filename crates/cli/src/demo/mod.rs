@@ -119,7 +119,7 @@ fn measure(
     let live = Live::new(flags.quiet, Total::Time(args.seconds), false);
     let options = RunOptions {
         only: Some(space),
-        // A row of the table is of one side: if the device is lost, there is no row.
+        // A row of the table is of one side: if the device is lost, the row is left out.
         on_loss: flags.on_loss.unwrap_or(OnLoss::Stop),
         longest_ms: Some(whole_ms(args.seconds)),
         ..request::options(flags)?

@@ -47,9 +47,12 @@ impl Step {
                 let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
                 let (runner, words): (_, &[&str]) =
                     if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };
+                // The lessons are programs that tests start: `--examples` among the targets below would build test
+                // harnesses in their place.
+                shell::run(shell::cargo(["build", "--workspace", "--examples"]))?;
                 // Not `--all-targets`: benchmarks have their own main, which would measure instead of listing tests.
                 // That they compile is seen by clippy.
-                let targets = ["--workspace", "--lib", "--bins", "--tests", "--examples", "--no-fail-fast"];
+                let targets = ["--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
                 let words = [words, &targets].concat();
                 shell::overhear(shell::cargo(words), &mut |line| count.hear(runner, line))
             }

@@ -21,11 +21,7 @@ const FOREIGN: &[(&str, usize, &str)] = &[
         7,
         "wgpu: asking for room, progress and times, playing, taking what came down, letting go, waiting",
     ),
-    (
-        "crates/handlers/src/source/picture_file.rs",
-        7,
-        "decoders of pictures, and the look whether they can have memory",
-    ),
+    ("crates/handlers/src/picture_file.rs", 7, "decoders of pictures, and the look whether they can have memory"),
     ("crates/handlers/src/sink/jpeg.rs", 1, "the JPEG encoder"),
     ("crates/handlers/src/sink/png.rs", 1, "the PNG encoder"),
 ];

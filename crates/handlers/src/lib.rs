@@ -18,6 +18,7 @@ pub mod source;
 mod letters;
 mod orientation;
 mod patient;
+mod picture_file;
 mod regular;
 mod unhurried;
 

@@ -1,13 +1,14 @@
 //! Pictures out of the bytes of one file, as rgba8.
 //!
 //! Owns the calls into the decoders and the putting together of a GIF's frames.
-//! Does not read files and does not choose memory: both are given.
+//! Does not choose files or memory: both are given.
 //!
 //! Always: a picture is whole or an error names the byte; it is turned as its orientation says; colour profiles are not
 //! applied; of animations, GIF gives all frames, any other the first.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,25 +18,57 @@ use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 use vramp_plan::Size;
 use vramp_runtime::{NoMemory, foreign};
 
-use crate::orientation;
+use crate::{open_regular, orientation};
 
 /// Why there is no picture. The name of the file is added by whoever has read it.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PictureError {
+pub(crate) enum PictureError {
     #[error("byte 0: found `{found}`, expected a PNG, JPEG, WebP, BMP, TIFF or GIF; convert it to one of these first")]
     Kind { found: String },
     #[error("byte {at} of {length}: {problem}; check that the file is whole, for example by opening it elsewhere")]
     Broken { at: usize, length: usize, problem: String },
     #[error("it is {width}x{height}, expected sides from 1 to {most}", most = Size::MAX_SIDE)]
     Sides { width: u32, height: u32 },
+    #[error("it is {size}, {} pixels; expected at most {most}, make it smaller", size.pixels())]
+    TooLarge { size: Size, most: u64 },
     #[error("{0}")]
     Memory(#[from] vramp_runtime::PoolError),
     #[error("{0}")]
     NoMemory(#[from] NoMemory),
 }
 
+/// Reads a whole file into memory that is used again.
+pub(crate) fn read(path: &Path, bytes: &mut Vec<u8>) -> Result<(), PictureError> {
+    bytes.clear();
+    let unreadable = |at, error| broken(at, at, format!("cannot be read: {error}"));
+    let mut from = open_regular(path).map_err(|error| unreadable(0, error))?;
+    from.read_to_end(bytes).map_err(|error| unreadable(bytes.len(), error))?;
+    Ok(())
+}
+
+/// The picture of a file, of a GIF the first. `check` is given its size before it is decoded.
+pub(crate) fn first(
+    bytes: Vec<u8>,
+    check: impl FnOnce(Size) -> Result<(), PictureError>,
+) -> Result<(Size, Vec<u8>), PictureError> {
+    let lend = |size: Size| {
+        check(size)?;
+        let mut memory = Vec::new();
+        NoMemory::resize(&mut memory, 4 * size.pixels() as usize, 0)?;
+        Ok((size, memory))
+    };
+    let kind = kind(&bytes)?;
+    if kind == ImageFormat::Gif {
+        let mut gif = Gif::open(bytes)?;
+        let (size, mut memory) = lend(gif.size())?;
+        memory.copy_from_slice(gif.next()?.expect("a GIF without frames is an error"));
+        return Ok((size, memory));
+    }
+    Still::default().decode(kind, &bytes, lend, |(_, memory), decode| decode(memory))
+}
+
 /// What a file's first bytes say it is.
-pub(super) fn kind(bytes: &[u8]) -> Result<ImageFormat, PictureError> {
+pub(crate) fn kind(bytes: &[u8]) -> Result<ImageFormat, PictureError> {
     use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
     let kind = image::guess_format(bytes).ok().filter(|kind| matches!(kind, Png | Jpeg | WebP | Bmp | Tiff | Gif));
     kind.ok_or_else(|| PictureError::Kind { found: bytes[..bytes.len().min(12)].escape_ascii().to_string() })
@@ -43,13 +76,13 @@ pub(super) fn kind(bytes: &[u8]) -> Result<ImageFormat, PictureError> {
 
 /// A decoder's buffers, kept from picture to picture.
 #[derive(Default)]
-pub(super) struct Still {
+pub(crate) struct Still {
     narrow: Vec<u8>,
 }
 
 impl Still {
     /// Decodes a picture that is no GIF. `lend` is given its size and lends memory, `write` hands that out for filling.
-    pub(super) fn decode<F>(
+    pub(crate) fn decode<F>(
         &mut self,
         kind: ImageFormat,
         bytes: &[u8],
@@ -210,7 +243,7 @@ impl Seek for Watched<'_> {
 }
 
 /// The frames of a GIF, one laid over another as the file says.
-pub(super) struct Gif {
+pub(crate) struct Gif {
     decoder: Decoder<Counted>,
     at: Arc<AtomicUsize>,
     size: Size,
@@ -249,7 +282,7 @@ struct Area {
 
 impl Gif {
     /// Reads a GIF's header.
-    pub(super) fn open(bytes: Vec<u8>) -> Result<Gif, PictureError> {
+    pub(crate) fn open(bytes: Vec<u8>) -> Result<Gif, PictureError> {
         let length = bytes.len();
         let mut options = DecodeOptions::new();
         options.set_color_output(ColorOutput::RGBA);
@@ -262,17 +295,17 @@ impl Gif {
     }
 
     /// The size of every frame.
-    pub(super) fn size(&self) -> Size {
+    pub(crate) fn size(&self) -> Size {
         self.size
     }
 
     /// The bytes of the file, for the next one to be read into.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.decoder.into_inner().into_inner().from.into_inner()
     }
 
     /// The next frame's pixels; none at the end.
-    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, PictureError> {
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, PictureError> {
         let (width, height) = (self.size.width as usize, self.size.height as usize);
         NoMemory::resize(&mut self.canvas, width * height * 4, 0)?;
         match self.undo.take() {

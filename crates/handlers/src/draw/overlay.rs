@@ -5,17 +5,14 @@
 //!
 //! Always: frames keep their size; what of the picture lies outside is not drawn.
 
-use std::io::BufReader;
 use std::path::Path;
 
-use image::ImageReader;
-use image::metadata::Orientation;
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, NoMemory, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::{open_regular, orientation};
+use crate::picture_file::{self, PictureError};
 
 use super::OFFSET;
 use super::{boxed, whole};
@@ -96,46 +93,42 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 /// Why a picture cannot be laid over frames.
 #[derive(Debug, thiserror::Error)]
-enum PictureError {
+enum OverlayError {
     #[error("`{path}` cannot be read: {error}; check the path")]
     Unreadable { path: String, error: std::io::Error },
     #[error("`{path}` is not a file; name a picture file")]
     NoFile { path: String },
-    #[error("`{path}` is not a picture: {error}; expected PNG, JPEG, WebP, BMP, TIFF or GIF, whole")]
-    NoPicture { path: String, error: image::ImageError },
-    #[error("`{path}` is {size}, {} pixels; an overlay has at most {MOST_PIXELS}, make it smaller", size.pixels())]
-    TooLarge { path: String, size: Size },
+    #[error("`{path}` is not a picture for an overlay: {error}")]
+    NoPicture { path: String, error: PictureError },
     #[error("`{path}`: {error}")]
     NoMemory { path: String, error: NoMemory },
 }
 
-/// Reads a picture. Its header is looked at first: what is too large is not decoded.
-fn load(path: &str) -> Result<State, PictureError> {
-    let unreadable = |error| PictureError::Unreadable { path: path.to_owned(), error };
-    let no_picture = |error| PictureError::NoPicture { path: path.to_owned(), error };
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(PictureError::NoFile { path: path.to_owned() });
-    }
-    let file = || Ok(BufReader::new(open_regular(Path::new(path)).map_err(unreadable)?));
-    // By content: the name may say anything.
-    let open = || ImageReader::new(file()?).with_guessed_format().map_err(unreadable);
-    let (width, height) = open()?.into_dimensions().map_err(no_picture)?;
-    let size = Size { width, height };
+/// Whether a picture may be decoded.
+fn fits(size: Size) -> Result<(), PictureError> {
     if size.pixels() > MOST_PIXELS {
-        return Err(PictureError::TooLarge { path: path.to_owned(), size });
+        return Err(PictureError::TooLarge { size, most: MOST_PIXELS });
     }
-    // Decoded in whatever depth it has, as rgba8, and as words for kernels.
-    NoMemory::probe(20 * size.pixels()).map_err(|error| PictureError::NoMemory { path: path.to_owned(), error })?;
-    let picture = open()?.decode().map_err(no_picture)?.into_rgba8();
-    let (width, height) = picture.dimensions();
-    let mut small: Vec<u32> = overlay::small(picture.as_raw().as_chunks::<4>().0).collect();
-    drop(picture);
-    let orientation = orientation::read(&mut file()?);
-    if orientation != Orientation::NoTransforms {
-        let mut upright = vec![0; small.len()];
-        orientation::turn(orientation, width as usize, &small, &mut upright, |word| *word);
-        small = upright;
+    // In whatever depth it has, as rgba8, and as words for kernels.
+    Ok(NoMemory::probe(20 * size.pixels())?)
+}
+
+/// Reads a picture. Its header is looked at first: what is too large is not decoded.
+fn load(path: &str) -> Result<State, OverlayError> {
+    let unreadable = |error| OverlayError::Unreadable { path: path.to_owned(), error };
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(OverlayError::NoFile { path: path.to_owned() });
     }
-    let (width, height) = orientation::turned((width, height), orientation);
-    Ok(State { size: Size { width, height }, small })
+    let no_memory = |error| OverlayError::NoMemory { path: path.to_owned(), error };
+    let mut bytes = Vec::new();
+    let read = picture_file::read(Path::new(path), &mut bytes);
+    let picture = read.and_then(|()| picture_file::first(bytes, fits));
+    let (size, pixels) = picture.map_err(|error| match error {
+        PictureError::NoMemory(error) => no_memory(error),
+        error => OverlayError::NoPicture { path: path.to_owned(), error },
+    })?;
+    let mut small = Vec::new();
+    NoMemory::reserve(&mut small, size.pixels() as usize).map_err(no_memory)?;
+    small.extend(overlay::small(pixels.as_chunks::<4>().0));
+    Ok(State { size, small })
 }

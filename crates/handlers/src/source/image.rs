@@ -7,7 +7,6 @@
 //! picture; a GIF gives all of its frames, at the rate that was set and not at its own.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
@@ -15,9 +14,9 @@ use vramp_plan::catalog::{Class, Entry, Output, PathUse, RateRule, Setting, Size
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
 
-use super::picture_file::{Gif, PictureError, Still, kind};
 use crate::files::{ListError, matching};
 use crate::open_regular;
+use crate::picture_file::{self, Gif, PictureError, Still, kind};
 
 /// What `image` declares.
 pub static ENTRY: Entry = Entry {
@@ -163,7 +162,7 @@ impl Image {
             fill(&mut frame, pixels);
             return Ok(Some(frame));
         }
-        read(&files[at], bytes)?;
+        picture_file::read(&files[at], bytes)?;
         let kind = kind(bytes)?;
         if kind == ImageFormat::Gif {
             self.state.gif = Some(Gif::open(std::mem::take(bytes))?);
@@ -207,18 +206,6 @@ impl Image {
 
 fn fill(frame: &mut Frame, pixels: &[u8]) {
     frame.fill().expect("a frame that was just lent has one holder").copy_from_slice(pixels);
-}
-
-/// Reads a whole file into memory that is used again.
-fn read(path: &Path, bytes: &mut Vec<u8>) -> Result<(), PictureError> {
-    bytes.clear();
-    let mut from = open_regular(path).map_err(|error| unreadable(0, &error))?;
-    from.read_to_end(bytes).map_err(|error| unreadable(bytes.len(), &error))?;
-    Ok(())
-}
-
-fn unreadable(at: usize, error: &std::io::Error) -> PictureError {
-    PictureError::Broken { at, length: at, problem: format!("cannot be read: {error}") }
 }
 
 /// The files that a path or pattern stands for, in natural order.

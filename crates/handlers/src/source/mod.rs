@@ -11,7 +11,6 @@ pub mod video;
 pub mod y4m;
 
 mod frame_reader;
-mod picture_file;
 
 use vramp_runtime::Kind;
 

@@ -58,7 +58,7 @@ fn the_handlers_are_exactly_these() {
         (
             Family::Filter,
             "blur boxblur brightness chromakey colormatrix contrast convolve crop edges flip gamma grayscale hue \
-             invert lut median resize rotate saturation sharpen threshold warp wgsl",
+             invert lut median posterize resize rotate saturation sharpen threshold warp wgsl",
         ),
         (Family::Draw, "compositor fps markers mix overlay text waveform"),
         (Family::Convert, "convert download upload"),
@@ -91,6 +91,7 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Filter, "invert", ""),
         (Family::Filter, "grayscale", ""),
         (Family::Filter, "threshold", "level=0.5"),
+        (Family::Filter, "posterize", "levels=4"),
         (Family::Filter, "colormatrix", "m"),
         (Family::Filter, "lut", "path"),
         (Family::Filter, "chromakey", "color=00ff00 similarity=0.3 smooth=0.1"),
@@ -172,8 +173,8 @@ fn the_setting_that_needs_no_key_is_exactly_this_one() {
         (
             Family::Filter,
             "brightness=amount contrast=amount gamma=value saturation=amount hue=degrees threshold=level \
-             colormatrix=m lut=path chromakey=color blur=sigma boxblur=size sharpen=amount convolve=kernel median=size \
-             resize=size crop=size flip=axis rotate=degrees warp=m wgsl=path",
+             posterize=levels colormatrix=m lut=path chromakey=color blur=sigma boxblur=size sharpen=amount \
+             convolve=kernel median=size resize=size crop=size flip=axis rotate=degrees warp=m wgsl=path",
         ),
         (Family::Draw, "overlay=path markers=size waveform=kind text=text compositor=layout mix=amount"),
         (Family::Convert, "convert=format"),
@@ -291,7 +292,8 @@ fn kernels_follow_from_settings() {
     };
     assert_eq!(kind(Family::Source, "pattern", &[]), Some((Generator, 1)));
     for name in
-        "brightness contrast gamma saturation hue invert grayscale threshold colormatrix lut chromakey".split(' ')
+        "brightness contrast gamma saturation hue invert grayscale threshold posterize colormatrix lut chromakey"
+            .split(' ')
     {
         assert_eq!(kind(Family::Filter, name, &[]), Some((Pointwise, 1)), "{name}");
     }
@@ -447,6 +449,7 @@ fn nonsense_is_refused_by_the_settings_themselves() {
         (Family::Filter, "boxblur", "size", "0 8"),
         (Family::Filter, "gamma", "value", "0 -1"),
         (Family::Filter, "threshold", "level", "-0.1 1.1"),
+        (Family::Filter, "posterize", "levels", "1 257 -1 2.5 x"),
         (Family::Filter, "median", "size", "1 4 7"),
         (Family::Filter, "rotate", "degrees", "0 45 360"),
         (Family::Filter, "resize", "scale", "0 -1 1e9"),

@@ -22,6 +22,7 @@ pub mod hue;
 pub mod invert;
 pub mod lut;
 pub mod median;
+pub mod posterize;
 pub mod resize;
 pub mod rotate;
 pub mod saturation;
@@ -45,6 +46,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new(&invert::ENTRY, invert::make),
         Kind::new(&grayscale::ENTRY, grayscale::make),
         Kind::new(&threshold::ENTRY, threshold::make),
+        Kind::new(&posterize::ENTRY, posterize::make),
         Kind::new(&colormatrix::ENTRY, colormatrix::make),
         Kind::new(&lut::ENTRY, lut::make).small_bytes(probe::lut_bytes),
         Kind::new(&chromakey::ENTRY, chromakey::make),

@@ -142,3 +142,13 @@ fn threshold_is_white_where_gray_is_above_the_level() {
         });
     }
 }
+
+#[test]
+fn posterize_rounds_to_the_nearest_of_its_levels() {
+    for levels in [2, 3, 4, 100, 256] {
+        let last = f64::from(levels - 1);
+        let formula = channels(move |v| (v * last / 255.0).round() * 255.0 / last);
+        check(&format!("posterize levels={levels}"), 0, formula);
+    }
+    check("posterize levels=256", 0, Picture::clone);
+}

@@ -1,6 +1,6 @@
 //! Colour adjustments: the table or the matrix that each of them is.
 //!
-//! Owns the formulas of brightness, contrast, gamma, invert, saturation and hue, and those of colormatrix.
+//! Owns the formulas of brightness, contrast, gamma, invert, posterize, saturation and hue, and those of colormatrix.
 //! Does not touch pixels: `table` and `matrix` do.
 //!
 //! Always: computed in double precision on the host, once per setting; levels are 0..=255, settings count in fractions
@@ -36,6 +36,12 @@ pub fn invert() -> Table {
     table_of(|v| 255.0 - v)
 }
 
+/// The nearest of so many levels, at least two, equally spaced from 0 to 255.
+pub fn posterize(levels: u16) -> Table {
+    let last = f64::from(levels.max(2) - 1);
+    table_of(|v| (v * last / 255.0).round() * 255.0 / last)
+}
+
 /// `L + amount (v - L)`, with L the luma by the weights of BT.709, not rounded.
 pub fn saturation(amount: f64) -> Matrix {
     const LUMA: [f64; 3] = [0.2126, 0.7152, 0.0722];
@@ -59,11 +65,12 @@ pub fn colormatrix(numbers: &[f64]) -> Option<Matrix> {
 
 /// A table of any of the adjustments, or one that nothing simple describes.
 pub(super) fn drawn(chance: &mut Chance) -> Table {
-    match chance.below(5) {
+    match chance.below(6) {
         0 => brightness(chance.between(-0.5, 0.5)),
         1 => contrast(chance.between(-1.0, 2.0), 0.5),
         2 => gamma(chance.between(0.2, 2.4)),
-        3 => std::array::from_fn(|_| chance.below(256) as u8),
+        3 => posterize(2 + chance.below(255) as u16),
+        4 => std::array::from_fn(|_| chance.below(256) as u8),
         _ => invert(),
     }
 }

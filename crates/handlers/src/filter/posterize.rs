@@ -1,0 +1,41 @@
+//! `posterize`: each of red, green and blue becomes the nearest of equally spaced levels.
+//!
+//! Owns the number of levels.
+//! Does not touch alpha.
+//!
+//! Always: a function of one channel, so it becomes a table of 256 values.
+
+use vramp_kernels::pixel::{color, table};
+use vramp_plan::catalog::{Entry, Setting};
+use vramp_runtime::{HandlerError, Setup, Worker};
+
+use super::fixed;
+
+/// What `posterize` declares.
+pub static ENTRY: Entry = Entry {
+    name: "posterize",
+    about: "takes red, green and blue to the nearest of a few equally spaced levels",
+    example: "pattern kind=gradient ! posterize levels=6 ! null",
+    settings: &[Setting::int("levels", 2..=256, "levels of each colour, 0 and 255 among them; 256 changes nothing")
+        .default("4")
+        .live()],
+    bare: Some("levels"),
+    folds: true,
+    ..Entry::FILTER
+};
+
+#[derive(Debug)]
+struct Settings {
+    levels: u16,
+}
+
+impl Settings {
+    fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
+        Ok(Settings { levels: setup.int("levels")? })
+    }
+}
+
+pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = Settings::of(setup)?;
+    Ok(fixed::function(&table::TABLE, &table::pack(&color::posterize(settings.levels))))
+}

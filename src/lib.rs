@@ -22,7 +22,7 @@
 //! The parts are modules of their own: [`plan`] (graphs, the planner), [`runtime`] (handlers, frames, reports),
 //! [`handlers`] (the built-in ones), [`kernels`], [`gpu`], [`tensor`].
 
-// Whether a session may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
+// Whether a pipeline may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
 #![recursion_limit = "256"]
 
 pub use vramp_gpu as gpu;
@@ -56,11 +56,12 @@ use vramp_plan::{GraphSpec, Mistakes, Source};
 /// What most programs need: pipelines, options, and what handlers are written with.
 pub mod prelude {
     #[cfg(not(target_arch = "wasm32"))]
-    pub use crate::pipeline::{Error, Pipeline, Step};
-    pub use vramp_plan::catalog::{Entry, KernelRule, Setting};
-    pub use vramp_plan::{Format, Graph, HandlerSpec, Plan, Policy, Profile, RunOptions, Size, Space};
+    pub use crate::pipeline::{Error, Pipeline, PipelineBuilder, Step};
+    pub use vramp_plan::catalog::{Entry, KernelRule, Probed, Setting};
+    pub use vramp_plan::{Format, Graph, HandlerSpec, OnLoss, Plan, Policy, Profile, Rate, RunOptions, Size, Space};
     pub use vramp_runtime::{
-        Call, Flow, Frame, FrameHandler, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Report, Setup,
+        Call, Flow, Frame, FrameHandler, Given, HandlerError, Kind, Part, PixelHandler, PixelInfo, Registry, Report,
+        Setup,
     };
 }
 

@@ -1,9 +1,13 @@
 //! The way in: pipelines from text, TOML and Rust, handlers of one's own with their probes, and errors that can be read.
 
-use vramp::plan::catalog::{ProbeError, Probed, RateRule, SizeRule};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use vramp::plan::catalog::{ProbeError, RateRule, SizeRule};
 use vramp::plan::{GraphSpec, write_toml};
 use vramp::prelude::*;
-use vramp::runtime::Kind;
+use vramp::runtime::Stopper;
 
 const CPU: Space = Space::Cpu;
 
@@ -97,7 +101,7 @@ fn a_source_of_ones_own_is_probed() {
     let planned = pipeline.plan().output("blank0", "video").expect("it is linked");
     assert_eq!(planned.content.frame().map(|frame| frame.size), Size::new(12, 7));
     assert_eq!(pipeline.run().expect("it runs").frames_out, 2);
-    let error = builder("blank path=b.blank ! null").build().err().expect("there is no such file");
+    let error = builder("blank path=b.blank ! null").build().expect_err("there is no such file");
     assert_eq!(
         (error.handler(), error.to_string().as_str()),
         (Some("blank0"), "blank0: `b.blank` cannot be read; check the path")
@@ -107,7 +111,7 @@ fn a_source_of_ones_own_is_probed() {
 #[test]
 fn a_name_that_is_taken_is_refused_when_building() {
     let twice = Pipeline::parse("pattern ! null").register_kind(Blank::kind()).register_kind(Blank::kind());
-    let error = twice.build().err().expect("one name, two sources");
+    let error = twice.build().expect_err("one name, two sources");
     assert!(matches!(error, Error::Entry(_)), "{error}");
     assert!(error.to_string().contains("`blank`: is registered already"), "{error}");
 }
@@ -120,7 +124,7 @@ fn errors_that_leave_main_show_the_caret() {
         ("pattern !! null", "^"),
     ];
     for (text, caret) in wrong {
-        let error = Pipeline::parse(text).build().err().expect("it is wrong");
+        let error = Pipeline::parse(text).build().expect_err("it is wrong");
         let (debug, display) = (format!("{error:?}"), error.to_string());
         assert_eq!(debug, display);
         assert!(debug.contains(text) && debug.contains(caret), "{debug}");
@@ -172,4 +176,134 @@ fn the_longest_time_ends_a_run_as_intended() {
     let options = on_cpu().pace("50".parse().expect("a rate")).longest_ms(120);
     let report = Pipeline::parse("pattern size=8x8 ! null").options(options).build().and_then(|mut p| p.run());
     assert!(report.expect("a time that is up is not a failure").frames_out > 0);
+}
+
+#[test]
+fn the_longest_time_ends_a_stepped_pipeline_too() {
+    let options = on_cpu().pace("50".parse().expect("a rate")).longest_ms(120);
+    let mut pipeline = Pipeline::parse("pattern size=8x8 ! null").options(options).build().expect("it is planned");
+    loop {
+        match pipeline.step().expect("nothing fails") {
+            Step::Wait(time) => std::thread::sleep(time),
+            Step::Over => break,
+            Step::Moved | Step::Stuck => {}
+        }
+    }
+    assert!(pipeline.finish().expect("its handlers stop").frames_out > 0);
+}
+
+#[test]
+fn a_stepped_pipeline_that_is_stopped_is_over() {
+    for stop in [Stopper::stop, Stopper::end] {
+        let mut pipeline = Pipeline::parse("pattern size=8x8 ! null").options(on_cpu()).build().expect("it is planned");
+        assert_eq!(pipeline.step().expect("nothing fails"), Step::Moved);
+        stop(&pipeline.stopper());
+        assert_eq!(pipeline.step().expect("nothing fails"), Step::Over);
+        assert_eq!(pipeline.finish().expect("its handlers stop").frames_in, 1);
+    }
+}
+
+/// Counts how often it was started, and fails when it is started, or on its second frame.
+struct Weak {
+    starts: Arc<AtomicUsize>,
+    at_start: bool,
+    frames: u64,
+}
+
+impl Weak {
+    const ENTRY: Entry = Entry {
+        name: "weak",
+        spaces: &[CPU],
+        kernel: KernelRule::None,
+        example: "pattern ! weak ! null",
+        ..Entry::FILTER
+    };
+}
+
+impl FrameHandler for Weak {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        self.starts.fetch_add(1, Relaxed);
+        if self.at_start { Err(HandlerError::failed("at its start")) } else { Ok(()) }
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        self.frames += 1;
+        match call.input(0).cloned() {
+            Some(frame) if self.frames < 2 => {
+                call.send(0, frame);
+                Ok(Flow::Produced)
+            }
+            _ => Err(HandlerError::failed("on its second frame")),
+        }
+    }
+}
+
+#[test]
+fn after_a_failed_step_nothing_is_started_again_and_nothing_moves() {
+    for (at_start, arrived) in [(true, 0), (false, 1)] {
+        let starts = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&starts);
+        let make = move |_: &Setup<'_>| Ok(Weak { starts: Arc::clone(&counted), at_start, frames: 0 });
+        let built = Pipeline::parse("pattern size=8x8 frames=5 ! weak ! null").register(&Weak::ENTRY, make);
+        let mut pipeline = built.options(on_cpu()).build().expect("it is planned");
+        let failed = (0..100).find_map(|_| pipeline.step().err());
+        assert_eq!(failed.expect("it fails").handler(), Some("weak0"));
+        for _ in 0..3 {
+            assert_eq!(pipeline.step().expect("it failed before"), Step::Over);
+        }
+        assert_eq!(pipeline.finish().expect("its handlers stop").frames_out, arrived);
+        assert_eq!(starts.load(Relaxed), 1);
+    }
+}
+
+#[test]
+fn what_was_stepped_is_not_run() {
+    let mut pipeline = Pipeline::parse("pattern size=8x8 frames=5 ! null").options(on_cpu()).build().expect("planned");
+    assert_eq!(pipeline.step().expect("nothing fails"), Step::Moved);
+    assert!(format!("{pipeline:?}").contains("being stepped"), "{pipeline:?}");
+    assert!(matches!(pipeline.run(), Err(Error::HasBegun)));
+    while pipeline.step().expect("nothing fails") != Step::Over {}
+    assert_eq!(pipeline.finish().expect("its handlers stop").frames_out, 5);
+    assert!(matches!(pipeline.run(), Err(Error::HasRun)));
+}
+
+/// Each use of a constant may have an address of its own, so a kind is found by its name.
+#[test]
+fn a_graph_is_built_with_another_registry_that_has_the_kind() {
+    static ONE: Entry = Weak::ENTRY;
+    static OTHER: Entry = Weak::ENTRY;
+    let make = |_: &Setup<'_>| Ok(Weak { starts: Arc::default(), at_start: false, frames: 0 });
+    let text = "pattern size=8x8 frames=1 ! weak ! null";
+    let graph = Pipeline::parse(text).register(&ONE, make).check().expect("it is right");
+    let built = Pipeline::from_graph(graph).register(&OTHER, make).options(on_cpu()).build();
+    assert_eq!(built.and_then(|mut p| p.run()).expect("it runs").frames_out, 1);
+}
+
+#[test]
+fn registering_comes_before_or_after_the_registry() {
+    let make = |_: &Setup<'_>| Ok(Weak { starts: Arc::default(), at_start: false, frames: 0 });
+    let text = || Pipeline::parse("pattern size=8x8 frames=1 ! weak ! null").options(on_cpu());
+    let registry = vramp::registry();
+    assert!(text().register(&Weak::ENTRY, make).registry(&registry).plan().is_ok());
+    assert!(text().registry(&registry).register(&Weak::ENTRY, make).plan().is_ok());
+}
+
+#[test]
+fn a_maker_or_probe_that_panics_is_that_handlers_error() {
+    let maker = |_: &Setup<'_>| -> Result<Blank, HandlerError> { panic!("no idea how") };
+    let built = Pipeline::parse("blank path=a.blank ! null").options(on_cpu());
+    let probed = |_: &_| Ok(Probed { size: Size::new(12, 7), ..Probed::default() });
+    let error = built.clone().register_kind(Kind::new(&Blank::ENTRY, maker).probed(probed)).build().unwrap_err();
+    assert_eq!(error.handler(), Some("blank0"));
+    assert!(error.to_string().contains("it panicked: no idea how"), "{error}");
+    let error = built.register_kind(Blank::kind().probed(|_| panic!("no idea what"))).build().unwrap_err();
+    assert_eq!(error.handler(), Some("blank0"));
+    assert!(error.to_string().contains("it panicked: no idea what"), "{error}");
+}
+
+#[test]
+fn a_source_whose_size_stays_unknown_is_told_what_its_kind_needs() {
+    let kind = Blank::kind().probed(|_| Ok(Probed::default()));
+    let error = Pipeline::parse("blank path=a.blank ! null").register_kind(kind).check().unwrap_err();
+    assert!(error.to_string().contains("register it with `Kind::probed`"), "{error}");
 }

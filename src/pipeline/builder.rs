@@ -15,7 +15,7 @@ use vramp_plan::{
     read_toml,
 };
 use vramp_runtime::engine::{Engine, EngineParts, Reopen, Replan};
-use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, PrepareError, Registry, Setup, Trace};
+use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Trace};
 
 use super::{Error, Pipeline};
 use crate::{calibrate, machine};
@@ -28,8 +28,8 @@ const SPARE_BYTES: u64 = 1 << 30;
 pub struct PipelineBuilder {
     written: Written,
     registry: Registry,
-    /// The first kind that could not be registered.
-    refused: Option<EntryError>,
+    /// Kinds that are added to the registry, whichever it is.
+    own: Vec<Kind>,
     options: RunOptions,
     profile: Option<Profile>,
     choice: Choice,
@@ -69,7 +69,7 @@ impl PipelineBuilder {
         PipelineBuilder {
             written,
             registry: crate::registry(),
-            refused: None,
+            own: Vec::new(),
             options: RunOptions::default(),
             profile: None,
             choice: machine::choose(),
@@ -93,13 +93,11 @@ impl PipelineBuilder {
     /// Adds a handler of one's own, with everything that is known about it, such as how its files are probed.
     #[must_use]
     pub fn register_kind(mut self, kind: Kind) -> Self {
-        if let Err(error) = self.registry.add_kind(kind) {
-            self.refused.get_or_insert(error);
-        }
+        self.own.push(kind);
         self
     }
 
-    /// Uses these handlers instead of the built-in ones.
+    /// Uses these handlers instead of the built-in ones, with those that are registered here on top.
     #[must_use]
     pub fn registry(mut self, registry: &Registry) -> Self {
         self.registry = registry.clone();
@@ -158,13 +156,11 @@ impl PipelineBuilder {
 
     /// Reads and checks the graph: names, ports and settings, and what its sources hold.
     pub fn check(&self) -> Result<Graph, Error> {
-        if let Some(refused) = &self.refused {
-            return Err(refused.clone().into());
-        }
-        let catalog = self.registry.catalog();
+        let registry = self.whole_registry()?;
+        let catalog = registry.catalog();
         let (reading, source) = match &self.written {
             Written::Graph(graph) => return Ok(Graph::clone(graph)),
-            Written::Spec(spec) => return Ok(self.registry.check(spec)?),
+            Written::Spec(spec) => return Ok(registry.check(spec)?),
             Written::Text(text) => (read_text(text, catalog), Source::new("pipeline", text.as_str())),
             Written::Toml(text) => (read_toml(text), Source::new("pipeline", text.as_str())),
         };
@@ -172,7 +168,13 @@ impl PipelineBuilder {
         if !mistakes.is_empty() {
             return Err(Mistakes { source: Some(source), list: mistakes }.into());
         }
-        self.registry.check(&spec).map_err(|error| Error::of_check(error, Some(source)))
+        registry.check(&spec).map_err(|error| Error::of_check(error, Some(source)))
+    }
+
+    fn whole_registry(&self) -> Result<Registry, EntryError> {
+        let mut registry = self.registry.clone();
+        self.own.iter().try_for_each(|kind| registry.add_kind(kind.clone()))?;
+        Ok(registry)
     }
 
     /// Decides, without opening a device.
@@ -183,7 +185,8 @@ impl PipelineBuilder {
     /// Decides, opens the device if the plan uses one, and makes everything ready. If a device is not insisted on and
     /// cannot be opened, everything runs on the cpu, and the plan's warnings say so.
     ///
-    /// A run that would write over a file that it reads, or write one file twice, is refused before anything is opened.
+    /// A run that would write over a file that it reads, or write one file twice, is refused before a device is opened and
+    /// before anything is written.
     pub fn build(&self) -> Result<Pipeline, Error> {
         let graph = self.check()?;
         self.check_files(&graph)?;
@@ -279,16 +282,17 @@ impl PipelineBuilder {
         profile: &Profile,
         device: Option<&Device>,
         reopen: Option<Reopen>,
-    ) -> Result<Engine, PrepareError> {
-        Engine::build(EngineParts {
+    ) -> Result<Engine, Error> {
+        let registry = self.whole_registry()?;
+        Ok(Engine::build(EngineParts {
             device: device.cloned(),
             reopen,
             variants: profile.gpu.as_ref().map(|gpu| gpu.variants).unwrap_or_default(),
             replan: Some(self.replan(graph, plan, profile)),
             listener: self.listener.clone(),
             trace: self.trace.clone(),
-            ..EngineParts::new(plan, graph, &self.registry, &self.options)
-        })
+            ..EngineParts::new(plan, graph, &registry, &self.options)
+        })?)
     }
 
     /// What happens when frames change their size: the graph is planned with it, every handler where it is, since its

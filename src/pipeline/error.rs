@@ -39,8 +39,11 @@ pub enum Error {
     #[error(transparent)]
     Run(#[from] RunError),
     /// It was run or finished before.
-    #[error("this pipeline has run already; clone its builder and build it again to run it once more")]
+    #[error("this pipeline has run already; build it again from its builder to run it once more")]
     HasRun,
+    /// It was stepped before.
+    #[error("this pipeline has been stepped; step it to its end and call `finish`, or build it again to run it")]
+    HasBegun,
 }
 
 vramp_plan::debug_as_display!(Error);

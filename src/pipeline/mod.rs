@@ -9,6 +9,7 @@
 mod builder;
 mod error;
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use vramp_gpu::Device;
@@ -33,6 +34,9 @@ pub enum Step {
 }
 
 /// A pipeline that is planned and ready to run.
+///
+/// A pipeline that is dropped after some steps, without [`Pipeline::finish`], does not stop its handlers: files that it was
+/// writing are not finished.
 ///
 /// ```
 /// use vramp::prelude::*;
@@ -124,12 +128,12 @@ impl Pipeline {
 
     /// Runs like [`Pipeline::run`], and returns the report however the run ended.
     pub fn outcome(&mut self) -> Result<Outcome, Error> {
-        let engine = self.engine.take().ok_or(Error::HasRun)?;
-        Ok(engine.run(self.longest)?)
+        Ok(self.unused()?.run(self.longest)?)
     }
 
     /// Does what can be done now, on this thread, for programs with a loop of their own: a window, a game, a test. The
-    /// first step starts every handler.
+    /// first step starts every handler. After an error, after [`Stopper::stop`], and as soon as everything that was on
+    /// its way when [`RunOptions::longest_ms`] passed has arrived, further steps are [`Step::Over`].
     ///
     /// ```
     /// use vramp::prelude::*;
@@ -151,10 +155,14 @@ impl Pipeline {
         let started = match self.started {
             Some(started) => started,
             None => {
+                let started = *self.started.insert(Instant::now());
                 engine.start()?;
-                *self.started.insert(Instant::now())
+                started
             }
         };
+        if self.longest.is_some_and(|longest| started.elapsed() >= longest) && !self.stopper.is_ending() {
+            self.stopper.finish();
+        }
         match engine.step(&|| started.elapsed()) {
             Stepped::Moved => Ok(Step::Moved),
             Stepped::Wait(time) => Ok(Step::Wait(time)),
@@ -174,7 +182,8 @@ impl Pipeline {
         }
     }
 
-    /// Ends a pipeline that was stepped: stops every handler, finishes files, and says what was done.
+    /// Ends a pipeline that was stepped: stops every handler, finishes files, and reports what was done. The failure of
+    /// a step was returned by that step; here only one while stopping is.
     pub fn finish(&mut self) -> Result<Report, Error> {
         let mut engine = self.engine.take().ok_or(Error::HasRun)?;
         let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
@@ -186,6 +195,26 @@ impl Pipeline {
 
     /// The engine itself, for callers with a clock of their own.
     pub fn into_engine(mut self) -> Result<Engine, Error> {
+        self.unused()
+    }
+
+    /// The engine of a pipeline that was neither run nor stepped.
+    fn unused(&mut self) -> Result<Engine, Error> {
+        if self.engine.is_some() && self.started.is_some() {
+            return Err(Error::HasBegun);
+        }
         self.engine.take().ok_or(Error::HasRun)
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match (&self.engine, self.started) {
+            (None, _) => "has run",
+            (Some(_), None) => "ready",
+            (Some(_), Some(_)) => "being stepped",
+        };
+        let handlers: Vec<_> = self.plan.handlers.iter().map(|handler| &handler.name).collect();
+        f.debug_struct("Pipeline").field("handlers", &handlers).field("state", &state).finish_non_exhaustive()
     }
 }

@@ -133,7 +133,9 @@ impl From<Error> for Failure {
             Error::Prepare(why) => why.into(),
             Error::Mistakes(mistakes) => Failure::Mistakes(mistakes),
             Error::Entry(_) => Failure::Wrong(why.into()),
-            Error::Sources(_) | Error::Run(_) | Error::HasRun => Failure::Failed(chainless(&why)).of(why.handler()),
+            Error::Sources(_) | Error::Run(_) | Error::HasRun | Error::HasBegun => {
+                Failure::Failed(chainless(&why)).of(why.handler())
+            }
         }
     }
 }

@@ -41,6 +41,7 @@ pub struct Lane {
     busy: Arc<Busy>,
     slow: Slow,
     batch: usize,
+    started: bool,
 }
 
 /// Which node a lane is in, for whoever wonders why it does not come back.
@@ -137,6 +138,7 @@ impl Lane {
             busy: Arc::default(),
             slow: Slow::default(),
             batch: 1,
+            started: false,
         }
     }
 
@@ -213,8 +215,11 @@ impl Lane {
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
     }
 
-    /// Starts its handlers.
+    /// Starts its handlers, the first time that it is called.
     pub fn start(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.started, true) {
+            return Ok(());
+        }
         let busy = Arc::clone(&self.busy);
         let started = self.segments.iter_mut().flatten().enumerate().try_for_each(|(place, node)| {
             busy.set(Some(place));

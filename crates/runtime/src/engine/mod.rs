@@ -357,14 +357,21 @@ impl Engine {
         Watch { watched: Arc::clone(&self.watched) }
     }
 
-    /// Starts every handler: once, before the first step. `run` does it by itself.
+    /// Starts every handler, before the first step. `run` does it by itself, and a second call does nothing.
     pub fn start(&mut self) -> Result<(), Failure> {
-        self.lanes.iter_mut().try_for_each(Lane::start)
+        let started = self.lanes.iter_mut().try_for_each(Lane::start);
+        if let Err(failure) = &started {
+            self.failed = Some(failure.drops());
+        }
+        started
     }
 
-    /// Lets every lane take one step, on this thread: for somebody else's loop, the web, and tests. `now` tells the
-    /// time since the start.
+    /// Lets every lane take one step, on this thread, for callers with a loop of their own, the web, and tests. `now`
+    /// tells the time since the start. After a failure and after [`Stopper::stop`] it is over: only `finish` is left.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
+        if self.failed.is_some() || self.stop.is_stopped() {
+            return Stepped::Over;
+        }
         let stepped = self.step_once(now);
         if matches!(stepped, Stepped::Moved) {
             self.watched.pool.press(false);

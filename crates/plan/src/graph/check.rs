@@ -502,7 +502,11 @@ fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) 
                 _ => None,
             };
             if size.is_none() {
-                mistakes.push(unknown(handler, "size", "set size=WIDTHxHEIGHT", place.clone()));
+                let way_out = match output.size {
+                    SizeRule::Probed(Some(key)) | SizeRule::Setting(key) => format!("set {key}=WIDTHxHEIGHT"),
+                    _ => "its kind needs a probe that tells the size: register it with `Kind::probed`".to_owned(),
+                };
+                mistakes.push(unknown(handler, "size", &way_out, place.clone()));
             }
             let format = match output.format {
                 FormatRule::Probed => handler.probed.format,

@@ -9,9 +9,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use vramp_plan::catalog::{Catalog, DeclareError, Declared, Entry, EntryError, Probe, ProbeError, Probed, Settings};
-use vramp_plan::{CheckError, Content, Graph, GraphSpec, Rate, Space, StreamTags};
+use vramp_plan::catalog::{
+    Catalog, DeclareError, Declared, Entry, EntryError, Probe, ProbeError, Probed, Settings, Value,
+};
+use vramp_plan::{CheckError, Content, Format, Graph, GraphSpec, Rate, Size, Space, StreamTags};
 
+use crate::failure::catch;
 use crate::handler::{FrameHandler, HandlerError, PixelHandler};
 
 /// A handler that was made.
@@ -105,9 +108,50 @@ impl Setup<'_> {
         self.settings.number(key).ok_or_else(|| missing(key))
     }
 
+    /// Several numbers.
+    pub fn numbers(&self, key: &str) -> Result<&[f64], HandlerError> {
+        self.settings.numbers(key).ok_or_else(|| missing(key))
+    }
+
     /// A word of a choice.
     pub fn word(&self, key: &str) -> Result<&str, HandlerError> {
         self.settings.word(key).ok_or_else(|| missing(key))
+    }
+
+    /// A text or a path.
+    pub fn text(&self, key: &str) -> Result<&str, HandlerError> {
+        self.settings.text(key).ok_or_else(|| missing(key))
+    }
+
+    /// True or false.
+    pub fn flag(&self, key: &str) -> Result<bool, HandlerError> {
+        match self.settings.get(key) {
+            Some(Value::Bool(flag)) => Ok(*flag),
+            _ => Err(missing(key)),
+        }
+    }
+
+    /// Red, green, blue and alpha.
+    pub fn color(&self, key: &str) -> Result<[u8; 4], HandlerError> {
+        match self.settings.get(key) {
+            Some(Value::Color(color)) => Ok(*color),
+            _ => Err(missing(key)),
+        }
+    }
+
+    /// Width and height.
+    pub fn size(&self, key: &str) -> Result<Size, HandlerError> {
+        self.settings.size(key).ok_or_else(|| missing(key))
+    }
+
+    /// Frames per second.
+    pub fn rate(&self, key: &str) -> Result<Rate, HandlerError> {
+        self.settings.rate(key).ok_or_else(|| missing(key))
+    }
+
+    /// A pixel format.
+    pub fn format(&self, key: &str) -> Result<Format, HandlerError> {
+        self.settings.format(key).ok_or_else(|| missing(key))
     }
 }
 
@@ -239,8 +283,11 @@ impl Registry {
 
 impl Probe for Registry {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
-        let probe = self.kind(entry).and_then(|kind| kind.probe.as_ref());
-        probe.map_or_else(|| Ok(Probed::default()), |probe| probe(settings))
+        let Some(probe) = self.kind(entry).and_then(|kind| kind.probe.as_ref()) else { return Ok(Probed::default()) };
+        catch(|| Ok(probe(settings))).unwrap_or_else(|panicked| {
+            let help = "that is a mistake in the handler, not in its settings".to_owned();
+            Err(ProbeError { problem: panicked.to_string(), help })
+        })
     }
 
     fn small_bytes(&self, entry: &Entry, settings: &Settings) -> Option<u64> {

@@ -302,7 +302,8 @@ pub struct LinkUse {
 }
 
 impl PerFrame {
-    /// A limit's figure by its name; none where there is no such name. `transfers`, `allocs` and `drops` are sums.
+    /// A figure by its name; `transfers` and `allocs` are sums. None if it was not counted: allocations on the heap are
+    /// counted only in a program whose global allocator is [`CountingAllocator`](crate::CountingAllocator).
     pub fn named(&self, name: &str) -> Option<f64> {
         Some(match name {
             "uploads" => self.uploads,
@@ -313,14 +314,14 @@ impl PerFrame {
             "submits" => self.submits,
             "bind_groups" => self.bind_groups,
             "gpu_allocs" => self.gpu_allocs,
-            "heap_allocs" => self.heap_allocs.unwrap_or(0.0),
-            "foreign_allocs" => self.foreign_allocs.unwrap_or(0.0),
+            "heap_allocs" => self.heap_allocs?,
+            "foreign_allocs" => self.foreign_allocs?,
             "frame_copies" => self.frame_copies,
             "compiles_after_first_frame" => self.compiles_after_first_frame,
             "replans" => self.replans,
             "max_in_flight" => self.max_in_flight as f64,
             "transfers" => self.uploads + self.downloads,
-            "allocs" => self.gpu_allocs + self.heap_allocs.unwrap_or(0.0),
+            "allocs" => self.gpu_allocs + self.heap_allocs?,
             _ => return None,
         })
     }

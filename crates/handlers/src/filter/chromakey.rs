@@ -6,10 +6,10 @@
 //! Always: alpha never grows; a hard edge is decided in integers, so equally in both spaces.
 
 use vramp_kernels::pixel::chromakey;
-use vramp_plan::catalog::{Class, Entry, Setting, Units, Value, Work};
+use vramp_plan::catalog::{Class, Entry, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
-use super::{fixed, missing};
+use super::fixed;
 
 /// What `chromakey` declares.
 pub static ENTRY: Entry = Entry {
@@ -36,8 +36,8 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        let Some(Value::Color([r, g, b, _])) = setup.settings.get("color") else { return Err(missing("color")) };
-        let key = [*r, *g, *b];
+        let [r, g, b, _] = setup.color("color")?;
+        let key = [r, g, b];
         Ok(Settings { key, similarity: setup.number("similarity")?, smooth: setup.number("smooth")? })
     }
 }

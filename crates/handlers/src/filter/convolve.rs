@@ -9,8 +9,6 @@ use vramp_kernels::head::convolve;
 use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use super::missing;
-
 /// What `convolve` declares.
 pub static ENTRY: Entry = Entry {
     name: "convolve",
@@ -58,13 +56,17 @@ struct Settings<'a> {
 
 impl<'a> Settings<'a> {
     fn of(setup: &'a Setup<'_>) -> Result<Settings<'a>, HandlerError> {
-        Settings::read(setup.settings).ok_or_else(|| missing("kernel"))
+        setup.numbers("kernel").map(|kernel| Settings::with(kernel, setup.settings))
     }
 
     /// None without a kernel.
     fn read(settings: &'a catalog::Settings) -> Option<Settings<'a>> {
+        settings.numbers("kernel").map(|kernel| Settings::with(kernel, settings))
+    }
+
+    fn with(kernel: &'a [f64], settings: &catalog::Settings) -> Settings<'a> {
         let bias = settings.number("bias").unwrap_or(0.0);
-        Some(Settings { kernel: settings.numbers("kernel")?, divisor: settings.number("divisor"), bias })
+        Settings { kernel, divisor: settings.number("divisor"), bias }
     }
 
     fn divisor(&self) -> f64 {

@@ -10,8 +10,6 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{Entry, Kernel, KernelRule, Output, Setting, SizeRule};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use super::missing;
-
 /// What `crop` declares.
 pub static ENTRY: Entry = Entry {
     name: "crop",
@@ -42,12 +40,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        let edge = |key| {
-            let at = setup.settings.int(key).and_then(|at| u32::try_from(at).ok());
-            at.filter(|at| *at < Size::MAX_SIDE).ok_or_else(|| missing(key))
-        };
-        let size = setup.settings.size("size").ok_or_else(|| missing("size"))?;
-        Ok(Settings { x: edge("x")?, y: edge("y")?, size })
+        Ok(Settings { x: setup.int("x")?, y: setup.int("y")?, size: setup.size("size")? })
     }
 }
 

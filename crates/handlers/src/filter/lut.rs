@@ -15,7 +15,6 @@ use vramp_kernels::pixel::table::{self, TABLE, table_of};
 use vramp_plan::catalog::{Class, Entry, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use super::missing;
 use cube_file::CubeFile;
 
 /// What `lut` declares.
@@ -43,7 +42,7 @@ struct Settings<'a> {
 
 impl<'a> Settings<'a> {
     fn of(setup: &'a Setup<'_>) -> Result<Settings<'a>, HandlerError> {
-        Ok(Settings { path: setup.settings.text("path").ok_or_else(|| missing("path"))? })
+        Ok(Settings { path: setup.text("path")? })
     }
 }
 

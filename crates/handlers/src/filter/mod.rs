@@ -31,7 +31,7 @@ pub mod threshold;
 pub mod warp;
 pub mod wgsl;
 
-use vramp_runtime::{HandlerError, Kind};
+use vramp_runtime::Kind;
 
 use crate::probe;
 
@@ -63,8 +63,4 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new(&warp::ENTRY, warp::make),
         Kind::new(&wgsl::ENTRY, wgsl::make).declared(wgsl::declared),
     ]
-}
-
-fn missing(key: &str) -> HandlerError {
-    HandlerError::failed(format!("its setting {key} has no value; settings are to be checked by a graph"))
 }

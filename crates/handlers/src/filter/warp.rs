@@ -10,8 +10,6 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use super::missing;
-
 /// What `warp` declares.
 pub static ENTRY: Entry = Entry {
     name: "warp",
@@ -58,8 +56,7 @@ struct Settings {
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
-        let m = setup.settings.numbers("m").ok_or_else(|| missing("m"))?;
-        Ok(Settings { back: back(m).map_err(HandlerError::failed)? })
+        Ok(Settings { back: back(setup.numbers("m")?).map_err(HandlerError::failed)? })
     }
 }
 

@@ -19,7 +19,7 @@ const MOST_HEADER_BYTES: u64 = 64 << 10;
 pub(crate) fn overlay_bytes(settings: &Settings) -> Option<u64> {
     let size = imagesize::size(file(settings)?).ok()?;
     let pixels = (size.width as u64).checked_mul(size.height as u64)?;
-    (pixels <= overlay::MOST_PIXELS).then_some(4 * pixels)
+    (pixels <= overlay::MOST_PIXELS).then(|| 4 * pixels)
 }
 
 /// Of a cube of colours.
@@ -40,4 +40,27 @@ fn cube_bytes(path: &Path) -> Option<u64> {
         .map_while(Result::ok)
         .find_map(|line| line.trim().strip_prefix("LUT_3D_SIZE")?.trim().parse().ok());
     Some(said.map_or(0, cube::small_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use vramp_plan::catalog::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_picture_of_impossible_sides_has_no_answer() {
+        let path = std::env::temp_dir().join(format!("vramp-small-{}.bmp", std::process::id()));
+        let mut header = b"BM".to_vec();
+        header.resize(54, 0);
+        header[14] = 40;
+        for byte in [21, 25] {
+            header[byte] = 0x80;
+        }
+        std::fs::write(&path, &header).expect("the file is written");
+        let mut settings = Settings::default();
+        settings.set("path", Value::Text(path.display().to_string()));
+        assert_eq!(overlay_bytes(&settings), None);
+        std::fs::remove_file(path).expect("it is there");
+    }
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
-use vramp_plan::catalog::{Class, Entry, Output, PathUse, RateRule, Setting, SizeRule, Units, Value, Work};
+use vramp_plan::catalog::{Class, Entry, Output, PathUse, RateRule, Setting, SizeRule, Units, Work};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
 
@@ -230,7 +230,6 @@ fn files(pattern: &str) -> Result<Vec<PathBuf>, FilesError> {
 
 /// Makes the source `image`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
-    let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
-    let settings = Settings { path: path.to_owned(), again: setup.settings.get("loop") == Some(&Value::Bool(true)) };
+    let settings = Settings { path: setup.text("path")?.to_owned(), again: setup.flag("loop")? };
     Ok(Worker::frames(Image { settings, state: State::default() }))
 }

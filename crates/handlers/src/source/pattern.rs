@@ -81,8 +81,7 @@ enum Kind {
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
         let given = setup.settings;
-        let missing = |key: &str| HandlerError::failed(format!("`{key}` has no value; give it one"));
-        let kind = match given.text("kind").ok_or_else(|| missing("kind"))? {
+        let kind = match setup.text("kind")? {
             "bars" => Kind::Bars,
             "gradient" => Kind::Gradient,
             "checker" => Kind::Checker,
@@ -98,8 +97,8 @@ impl Settings {
         };
         Ok(Settings {
             kind,
-            size: given.size("size").ok_or_else(|| missing("size"))?,
-            rate: given.rate("fps").ok_or_else(|| missing("fps"))?,
+            size: setup.size("size")?,
+            rate: setup.rate("fps")?,
             frames: given.int("frames").and_then(|frames| u64::try_from(frames).ok()),
             label: given.get("label") != Some(&Value::Bool(false)),
         })

@@ -78,10 +78,9 @@ impl FrameHandler for Raw {
 
 /// Makes the source `raw`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
-    let missing = |key: &str| HandlerError::failed(format!("the setting `{key}` is missing"));
     let settings = Settings {
         path: setup.settings.text("path").unwrap_or("-").to_owned(),
-        size: setup.settings.size("size").ok_or_else(|| missing("size"))?,
+        size: setup.size("size")?,
         format: setup.settings.format("format").unwrap_or(Format::Rgba8),
     };
     Ok(Worker::frames(Raw { settings, state: State::default() }))

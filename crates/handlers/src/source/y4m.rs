@@ -99,7 +99,7 @@ impl FrameHandler for Y4m {
 
 /// Makes the source `y4m`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
-    let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
+    let path = setup.text("path")?;
     let frame = setup.outputs.first().and_then(Option::as_ref).and_then(Content::frame);
     let settings = Settings {
         given: setup.settings.clone(),

@@ -12,7 +12,7 @@ use vramp_plan::{
 };
 
 use crate::clock::Clock;
-use crate::failure::Member;
+use crate::failure::{Member, catch};
 use crate::frame::Meta;
 use crate::group::{Group, Ports, Side};
 use crate::handler::{FrameHandler, HandlerError};
@@ -240,7 +240,7 @@ fn make(shared: &Shared<'_>, at: usize) -> Result<Worker, PrepareError> {
         watch: parts.options.watch,
     };
     let name = || handler.name.clone();
-    make(&setup).map_err(|error| match error {
+    catch(|| make(&setup)).map_err(|error| match error {
         HandlerError::NotBuilt { what, instead } => PrepareError::NotBuilt { handler: name(), what, instead },
         error => PrepareError::Make { handler: name(), error },
     })

@@ -39,4 +39,11 @@ fn the_program_knows_a_handler_that_was_registered() {
     let report = told(&["run", "pattern size=16x8 frames=4 ! trail ! null", "--cpu", "--json"]);
     assert!(report.contains("\"frames_out\":4"), "{report}");
     assert!(told(&["completions", "bash"]).contains("trail"));
+    assert!(told(&["run", "--help"]).contains("--budget"));
+    // It counts no allocations, and says so instead of keeping such a budget.
+    let limited = ["run", "pattern size=16x8 frames=40 ! null", "--cpu", "--budget", "heap_allocs=0"];
+    let output = std::process::Command::new(&program).args(limited).output().expect("it ran before");
+    assert_eq!(output.status.code(), Some(4));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(words.contains("heap_allocs cannot be judged"), "{words}");
 }

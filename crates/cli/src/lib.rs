@@ -48,14 +48,25 @@ use vramp::runtime::Registry;
 use args::{Args, Command};
 use failure::Failure;
 
-/// Reads the command line and does what it says, with the handlers of this registry.
+/// Reads the command line and does what it says, with the handlers of this registry. Wrong words and `--help` end in an
+/// exit code too, so that the caller always gets control back.
+///
+/// Call it first in `main`: on Linux without `XDG_RUNTIME_DIR` it starts the program over once with that variable set, since
+/// graphics drivers complain otherwise. It also installs a panic hook that leaves panics of handlers to their error messages.
 ///
 /// Reports count allocations if the program sets [`CountingAllocator`](vramp::runtime::CountingAllocator) as its global
 /// allocator.
 pub fn main(registry: &Registry) -> ExitCode {
     vramp::runtime::share_heap_if_limited();
     quiet_panics_of_handlers();
-    let command = Args::parse().command;
+    let command = match Args::try_parse() {
+        Ok(args) => args.command,
+        Err(answer) => {
+            // Nothing is left to be told where it could not be printed.
+            let _ = answer.print();
+            return u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
     #[cfg(target_os = "linux")]
     hush_drivers(&command);
     #[cfg(unix)]

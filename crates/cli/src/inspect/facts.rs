@@ -15,7 +15,7 @@ use vramp::runtime::Registry;
 /// How far it is built, by the rule that a run is refused with: transfers are the runtime's own, everything else needs
 /// somebody who makes it.
 pub(super) fn status(entry: &Entry, registry: &Registry) -> &'static str {
-    if entry.transfer.is_some() || registry.maker(entry).is_some() { "runs" } else { "plan only" }
+    if registry.runs(entry) { "runs" } else { "plan only" }
 }
 
 /// The spaces it has an implementation for, best first.
@@ -32,8 +32,8 @@ pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
             std::iter::once(otherwise).chain(cases.iter().map(|(_, kernel)| *kernel)).collect()
         }
     };
-    let registry: BTreeSet<KernelKind> = all.iter().map(|kernel| kernel.kind).collect();
-    registry.into_iter().map(KernelKind::name).collect()
+    let kinds: BTreeSet<KernelKind> = all.iter().map(|kernel| kernel.kind).collect();
+    kinds.into_iter().map(KernelKind::name).collect()
 }
 
 /// Its kernel in words: the kind, and what it depends on.

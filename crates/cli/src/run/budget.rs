@@ -36,7 +36,12 @@ pub(crate) fn check(flags: &Flags, report: &Report) -> Result<(), Failure> {
     }
     let figures = if steady { report.steady } else { whole(&report.counters, report.frames) };
     let broken = limits.into_iter().filter_map(|(name, limit)| {
-        let measured = measured(name, &figures, report)?;
+        let Some(measured) = measured(name, &figures, report) else {
+            return Some(format!(
+                "budget: {name} cannot be judged, since this program does not count allocations; its global allocator has \
+                 to be vramp::runtime::CountingAllocator"
+            ));
+        };
         let over = if steady && name != DROPS { figures.frames } else { report.frames };
         (measured > limit + ROUNDING).then(|| {
             format!("budget broken: {name} {} a frame, at most {limit} allowed (over {over} frames)", rounded(measured))

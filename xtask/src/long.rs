@@ -16,6 +16,8 @@ const LONG: &[(&str, &str, &str)] = &[
     ("vramp-plan", "depth::", "simulated runs of diamonds"),
     ("vramp", "soak::", "a million frames on the host, a hundred thousand on the device"),
     ("vramp", "random::", "2,000 random pipelines on the host, 300 on the device"),
+    ("vramp", "endings::", "50,000 random graphs of joins and failures against the rules"),
+    ("vramp-tensor", "store_threads::", "eight threads at one store, a minute each side"),
     ("vramp", "budgets::", "pools against plans over more frames"),
     ("vramp-cli", "memory::", "every source, filter and sink under every limit on memory"),
 ];

@@ -1,4 +1,4 @@
-//! The lessons about tensors hold what they assert, on whatever adapter there is.
+//! The lessons run on any adapter: those about tensors as they are, lesson 2 as the whole program.
 
 #[path = "../examples/05_multimodal.rs"]
 mod multimodal;

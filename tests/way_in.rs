@@ -305,5 +305,5 @@ fn a_maker_or_probe_that_panics_is_that_handlers_error() {
 fn a_source_whose_size_stays_unknown_is_told_what_its_kind_needs() {
     let kind = Blank::kind().probed(|_| Ok(Probed::default()));
     let error = Pipeline::parse("blank path=a.blank ! null").register_kind(kind).check().unwrap_err();
-    assert!(error.to_string().contains("register it with `Kind::probed`"), "{error}");
+    assert!(error.to_string().contains("register it with a probe that returns the size (`Kind::probed`)"), "{error}");
 }

@@ -28,7 +28,7 @@ const SPARE_BYTES: u64 = 1 << 30;
 pub struct PipelineBuilder {
     written: Written,
     registry: Registry,
-    /// Kinds that are added to the registry, whichever it is.
+    /// Kinds to add to the registry.
     own: Vec<Kind>,
     options: RunOptions,
     profile: Option<Profile>,
@@ -97,7 +97,7 @@ impl PipelineBuilder {
         self
     }
 
-    /// Uses these handlers instead of the built-in ones, with those that are registered here on top.
+    /// Uses these handlers instead of the built-in ones. Handlers registered on this builder are added to them.
     #[must_use]
     pub fn registry(mut self, registry: &Registry) -> Self {
         self.registry = registry.clone();
@@ -171,6 +171,7 @@ impl PipelineBuilder {
         registry.check(&spec).map_err(|error| Error::of_check(error, Some(source)))
     }
 
+    /// The registry with the kinds that were registered here.
     fn whole_registry(&self) -> Result<Registry, EntryError> {
         let mut registry = self.registry.clone();
         self.own.iter().try_for_each(|kind| registry.add_kind(kind.clone()))?;

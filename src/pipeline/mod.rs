@@ -35,8 +35,8 @@ pub enum Step {
 
 /// A pipeline that is planned and ready to run.
 ///
-/// A pipeline that is dropped after some steps, without [`Pipeline::finish`], does not stop its handlers: files that it was
-/// writing are not finished.
+/// Call [`Pipeline::finish`] after stepping: a pipeline that is dropped without it leaves the files it was writing
+/// unfinished.
 ///
 /// ```
 /// use vramp::prelude::*;
@@ -132,8 +132,8 @@ impl Pipeline {
     }
 
     /// Does what can be done now, on this thread, for programs with a loop of their own: a window, a game, a test. The
-    /// first step starts every handler. After an error, after [`Stopper::stop`], and as soon as everything that was on
-    /// its way when [`RunOptions::longest_ms`] passed has arrived, further steps are [`Step::Over`].
+    /// first step starts every handler. After an error or [`Stopper::stop`], every step returns [`Step::Over`]. After
+    /// [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once the frames in flight have arrived.
     ///
     /// ```
     /// use vramp::prelude::*;
@@ -182,8 +182,8 @@ impl Pipeline {
         }
     }
 
-    /// Ends a pipeline that was stepped: stops every handler, finishes files, and reports what was done. The failure of
-    /// a step was returned by that step; here only one while stopping is.
+    /// Ends a pipeline that was stepped: stops every handler, finishes files, and returns the report. The only error is a
+    /// handler that fails to stop: an earlier failure was returned by its step.
     pub fn finish(&mut self) -> Result<Report, Error> {
         let mut engine = self.engine.take().ok_or(Error::HasRun)?;
         let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();

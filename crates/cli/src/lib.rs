@@ -48,11 +48,12 @@ use vramp::runtime::Registry;
 use args::{Args, Command};
 use failure::Failure;
 
-/// Reads the command line and does what it says, with the handlers of this registry. Wrong words and `--help` end in an
-/// exit code too, so that the caller always gets control back.
+/// Reads the command line and runs the command, with the handlers of this registry. It always returns, also after `--help`
+/// and invalid arguments.
 ///
-/// Call it first in `main`: on Linux without `XDG_RUNTIME_DIR` it starts the program over once with that variable set, since
-/// graphics drivers complain otherwise. It also installs a panic hook that leaves panics of handlers to their error messages.
+/// Call it first in `main`. On Linux without `XDG_RUNTIME_DIR` it restarts the program once with that variable set, because
+/// graphics drivers print warnings otherwise. It also installs a panic hook that suppresses Rust's own message for panics in
+/// handlers, which are reported as errors.
 ///
 /// Reports count allocations if the program sets [`CountingAllocator`](vramp::runtime::CountingAllocator) as its global
 /// allocator.
@@ -62,7 +63,7 @@ pub fn main(registry: &Registry) -> ExitCode {
     let command = match Args::try_parse() {
         Ok(args) => args.command,
         Err(answer) => {
-            // Nothing is left to be told where it could not be printed.
+            // If standard error is closed, the exit code is all that can be reported.
             let _ = answer.print();
             return u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }

@@ -1,7 +1,7 @@
 //! Pictures out of the bytes of one file, as rgba8.
 //!
 //! Owns the calls into the decoders and the putting together of a GIF's frames.
-//! Does not choose files or memory: both are given.
+//! Does not choose files, and decodes into the caller's memory, except for [`first`].
 //!
 //! Always: a picture is whole or an error names the byte; it is turned as its orientation says; colour profiles are not
 //! applied; of animations, GIF gives all frames, any other the first.
@@ -38,15 +38,13 @@ pub(crate) enum PictureError {
 }
 
 /// Reads a whole file into memory that is used again.
-pub(crate) fn read(path: &Path, bytes: &mut Vec<u8>) -> Result<(), PictureError> {
+pub(crate) fn read(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.clear();
-    let unreadable = |at, error| broken(at, at, format!("cannot be read: {error}"));
-    let mut from = open_regular(path).map_err(|error| unreadable(0, error))?;
-    from.read_to_end(bytes).map_err(|error| unreadable(bytes.len(), error))?;
+    open_regular(path)?.read_to_end(bytes)?;
     Ok(())
 }
 
-/// The picture of a file, of a GIF the first. `check` is given its size before it is decoded.
+/// Decodes a picture, the first one of a GIF, after `check` has accepted its size.
 pub(crate) fn first(
     bytes: Vec<u8>,
     check: impl FnOnce(Size) -> Result<(), PictureError>,

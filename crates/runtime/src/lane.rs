@@ -215,7 +215,7 @@ impl Lane {
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
     }
 
-    /// Starts its handlers, the first time that it is called.
+    /// Starts its handlers. Later calls do nothing.
     pub fn start(&mut self) -> Result<(), Failure> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());

@@ -285,7 +285,7 @@ impl Probe for Registry {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
         let Some(probe) = self.kind(entry).and_then(|kind| kind.probe.as_ref()) else { return Ok(Probed::default()) };
         catch(|| Ok(probe(settings))).unwrap_or_else(|panicked| {
-            let help = "that is a mistake in the handler, not in its settings".to_owned();
+            let help = "report this to the author of the handler".to_owned();
             Err(ProbeError { problem: panicked.to_string(), help })
         })
     }

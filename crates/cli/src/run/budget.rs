@@ -38,8 +38,8 @@ pub(crate) fn check(flags: &Flags, report: &Report) -> Result<(), Failure> {
     let broken = limits.into_iter().filter_map(|(name, limit)| {
         let Some(measured) = measured(name, &figures, report) else {
             return Some(format!(
-                "budget: {name} cannot be judged, since this program does not count allocations; its global allocator has \
-                 to be vramp::runtime::CountingAllocator"
+                "budget: {name} cannot be judged, because this program does not count allocations; set \
+                 vramp::runtime::CountingAllocator as its global allocator"
             ));
         };
         let over = if steady && name != DROPS { figures.frames } else { report.frames };

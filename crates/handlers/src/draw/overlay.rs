@@ -104,12 +104,12 @@ enum OverlayError {
     NoMemory { path: String, error: NoMemory },
 }
 
-/// Whether a picture may be decoded.
+/// Refuses pictures that an overlay cannot hold, and those that memory would not last for.
 fn fits(size: Size) -> Result<(), PictureError> {
     if size.pixels() > MOST_PIXELS {
         return Err(PictureError::TooLarge { size, most: MOST_PIXELS });
     }
-    // In whatever depth it has, as rgba8, and as words for kernels.
+    // At most 20 bytes for each pixel: as stored, as rgba8, and as words for kernels.
     Ok(NoMemory::probe(20 * size.pixels())?)
 }
 
@@ -121,9 +121,8 @@ fn load(path: &str) -> Result<State, OverlayError> {
     }
     let no_memory = |error| OverlayError::NoMemory { path: path.to_owned(), error };
     let mut bytes = Vec::new();
-    let read = picture_file::read(Path::new(path), &mut bytes);
-    let picture = read.and_then(|()| picture_file::first(bytes, fits));
-    let (size, pixels) = picture.map_err(|error| match error {
+    picture_file::read(Path::new(path), &mut bytes).map_err(unreadable)?;
+    let (size, pixels) = picture_file::first(bytes, fits).map_err(|error| match error {
         PictureError::NoMemory(error) => no_memory(error),
         error => OverlayError::NoPicture { path: path.to_owned(), error },
     })?;

@@ -162,7 +162,11 @@ impl Image {
             fill(&mut frame, pixels);
             return Ok(Some(frame));
         }
-        picture_file::read(&files[at], bytes)?;
+        picture_file::read(&files[at], bytes).map_err(|error| PictureError::Broken {
+            at: bytes.len(),
+            length: bytes.len(),
+            problem: format!("cannot be read: {error}"),
+        })?;
         let kind = kind(bytes)?;
         if kind == ImageFormat::Gif {
             self.state.gif = Some(Gif::open(std::mem::take(bytes))?);

@@ -73,8 +73,8 @@ pub struct Entry {
     pub transfer: Option<Direction>,
 }
 
-/// Entries are compared by what a catalogue keeps unique: the name, and whether there are inputs. Their addresses would
-/// not do, since each use of a constant may have its own.
+/// Entries are equal if they have the same name and both or neither have inputs, which is what a catalogue keeps unique.
+/// Addresses cannot be compared: each use of a constant may have its own.
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
         (self.name, self.inputs.is_empty()) == (other.name, other.inputs.is_empty())

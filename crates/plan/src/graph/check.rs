@@ -504,7 +504,7 @@ fn probe_sources(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) 
             if size.is_none() {
                 let way_out = match output.size {
                     SizeRule::Probed(Some(key)) | SizeRule::Setting(key) => format!("set {key}=WIDTHxHEIGHT"),
-                    _ => "its kind needs a probe that tells the size: register it with `Kind::probed`".to_owned(),
+                    _ => "register it with a probe that returns the size (`Kind::probed`)".to_owned(),
                 };
                 mistakes.push(unknown(handler, "size", &way_out, place.clone()));
             }

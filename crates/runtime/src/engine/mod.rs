@@ -357,7 +357,7 @@ impl Engine {
         Watch { watched: Arc::clone(&self.watched) }
     }
 
-    /// Starts every handler, before the first step. `run` does it by itself, and a second call does nothing.
+    /// Starts every handler; call it before the first step. `run` calls it itself. Later calls do nothing.
     pub fn start(&mut self) -> Result<(), Failure> {
         let started = self.lanes.iter_mut().try_for_each(Lane::start);
         if let Err(failure) = &started {
@@ -367,7 +367,7 @@ impl Engine {
     }
 
     /// Lets every lane take one step, on this thread, for callers with a loop of their own, the web, and tests. `now`
-    /// tells the time since the start. After a failure and after [`Stopper::stop`] it is over: only `finish` is left.
+    /// returns the time since the start. After a failure or [`Stopper::stop`] it returns [`Stepped::Over`].
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         if self.failed.is_some() || self.stop.is_stopped() {
             return Stepped::Over;

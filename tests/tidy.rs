@@ -17,7 +17,7 @@ type Rule = fn(&str, &str) -> Vec<String>;
 /// Where allocations may be counted as somebody else's, how often, and whose they are.
 const FOREIGN: &[(&str, usize, &str)] = &[
     (
-        "crates/runtime/src/playing.rs",
+        "crates/runtime/src/device/lane_player.rs",
         7,
         "wgpu: asking for room, progress and times, playing, taking what came down, letting go, waiting",
     ),

@@ -145,7 +145,7 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
         "a mapping is memory that others could change; whoever asks for one promises that nobody does",
     ),
     ("crates/tensor/src/host/matmul.rs", "gemm takes pointers; every length is checked before"),
-    ("crates/runtime/src/heap.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
+    ("crates/runtime/src/memory/heap.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
 ];
 
 // ---- the walls

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use vramp_plan::OnError;
 
 use crate::handler::HandlerError;
-use crate::ring::DropReason;
+use crate::link::ring::DropReason;
 
 /// A handler's failure, with its context.
 #[derive(Debug, thiserror::Error)]

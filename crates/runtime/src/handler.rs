@@ -16,11 +16,11 @@ use vramp_kernels::stored::Stored;
 use vramp_kernels::{Params, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
+use crate::frame::pool::{HostPool, PoolError};
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
-use crate::no_memory::NoMemory;
-use crate::pool::{HostPool, PoolError};
-use crate::shortage::OutOfMemory;
-use crate::workplace::Workplace;
+use crate::lane::context::Workplace;
+use crate::memory::no_memory::NoMemory;
+use crate::memory::shortage::OutOfMemory;
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -336,7 +336,7 @@ impl Call<'_> {
         if recording.downloads() > 0 {
             return Err(HandlerError::failed("a recording with downloads; leave them to the pipeline (`download`)"));
         }
-        desk.recording.append(recording, crate::workplace::Sending::Bytes);
+        desk.recording.append(recording, crate::lane::context::Sending::Bytes);
         Ok(())
     }
 

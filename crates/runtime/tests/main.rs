@@ -2,7 +2,7 @@
 //!
 //! `cargo test -p vramp-runtime --test integration rings::` runs one file.
 
-mod bell;
-mod bell_model;
 mod groups;
 mod rings;
+mod wake_signal;
+mod wake_signal_model;

@@ -11,17 +11,18 @@ use std::time::Duration;
 
 use vramp_plan::Space;
 
-use crate::bell::Bell;
-use crate::devices::Devices;
-use crate::heap::Tally;
-use crate::passed::Passed;
-use crate::pool::HostPool;
+use crate::device::history::Devices;
+use crate::frame::pool::HostPool;
+use crate::link::wake_signal::Bell;
+use crate::memory::heap::Tally;
+use crate::observe::sink_counter::Passed;
 
-use super::aim::{Aim, left_behind};
 use super::lanes::Lanes;
 use super::nodes::{Planned, check_all_run, enters_device, make_node, planned};
+use super::pool_target::{Aim, left_behind};
+use super::watch::{Watched, WatchedLink};
 use super::wiring::connect;
-use super::{Engine, EngineParts, PrepareError, Stopper, Watched, WatchedLink};
+use super::{Engine, EngineParts, PrepareError, Stopper};
 
 /// The host's pool is allowed this much more than planned: frames live a little longer in nodes than in links.
 const SPARE_BYTES: u64 = 1 << 30;

@@ -9,20 +9,21 @@ use std::time::Duration;
 use vramp_gpu::{Device, Player, Timed};
 use vramp_plan::{Policy, Rate, Unit};
 
-use crate::blame::{Blame, Suspect, Together};
-use crate::device_time::DeviceTimes;
+use crate::device::lane_player::Playing;
+use crate::device::times::DeviceTimes;
 use crate::handler::DeviceError;
+use crate::lane::context::Workplace;
 use crate::lane::{Lane, MakePlayer, Recovery, Reopen};
-use crate::monitor::{Histogram, NodeStats};
 use crate::node::Node;
-use crate::playing::Playing;
-use crate::trace::Track;
-use crate::workplace::Workplace;
+use crate::observe::lateness::{Blame, Suspect, Together};
+use crate::observe::monitor::{Histogram, NodeStats};
+use crate::observe::trace::Track;
 
 use super::build::Shared;
 use super::nodes::Planned;
+use super::watch::WatchedNode;
 use super::wiring::gates;
-use super::{EngineParts, PrepareError, WatchedNode};
+use super::{EngineParts, PrepareError};
 
 /// Every lane, and what can be seen of it.
 pub(super) struct Lanes {

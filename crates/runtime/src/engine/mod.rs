@@ -5,161 +5,42 @@
 //!
 //! Always: what can fail for good fails while preparing; every frame is accounted for at the end, however it ends.
 
-mod aim;
+mod account;
 mod build;
-mod glance;
+mod error;
 mod lanes;
 mod nodes;
+mod pool_target;
 #[cfg(not(target_arch = "wasm32"))]
 mod run;
-mod tell;
+mod snapshot;
+mod stopper;
+mod watch;
 mod wiring;
 
 pub use crate::lane::Reopen;
 pub use crate::node::Replan;
-pub use glance::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
+pub use error::{Outcome, PrepareError, RunError};
+pub use snapshot::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
+pub use stopper::Stopper;
+pub use watch::Watch;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use vramp_gpu::Device;
 use vramp_plan::{Graph, Plan, RunOptions, Variants};
 
-use crate::bell::Bell;
-use crate::devices::Devices;
 use crate::failure::Failure;
-use crate::frame::Frame;
-use crate::handler::{DeviceError, HandlerError};
-use crate::heap::Tally;
+use crate::lane::context::Listener;
 use crate::lane::{Lane, Stepped};
-use crate::link::Observed;
-use crate::monitor::{Histogram, NodeStats, Progress};
-use crate::passed::Passed;
-use crate::pool::HostPool;
+use crate::link::ring::DropReason;
+use crate::observe::report::Report;
+use crate::observe::trace::Trace;
 use crate::registry::Registry;
-use crate::report::Report;
-use crate::ring::DropReason;
-use crate::trace::Trace;
-use crate::workplace::Listener;
 
-/// Why a plan could not be made ready to run.
-#[derive(thiserror::Error)]
-pub enum PrepareError {
-    /// A handler exists as a plan only.
-    #[error("{handler}: `{what}` can be planned, but it cannot run yet; {instead}")]
-    NotBuilt {
-        /// Which handler.
-        handler: String,
-        /// Its kind, with the setting that asks for it where others run.
-        what: String,
-        /// What does run.
-        instead: String,
-    },
-    /// A handler could not be made from its settings.
-    #[error("{handler}: {error}")]
-    Make {
-        /// Which handler.
-        handler: String,
-        /// What it said.
-        #[source]
-        error: HandlerError,
-    },
-    /// The plan uses a device and there is none.
-    #[error("{handler} is planned on the gpu and no device was opened; open one, or plan with the cpu only")]
-    NoDevice {
-        /// A handler on the device.
-        handler: String,
-    },
-    /// The device would not take the pipeline.
-    #[error("{handler}: {error}")]
-    Device {
-        /// Whose kernel or memory it was about.
-        handler: String,
-        /// What it said.
-        #[source]
-        error: DeviceError,
-    },
-    /// A plan joins handlers into one kernel of which one has none.
-    #[error("{handler} is planned as part of a kernel, but works on whole frames; its entry should say so")]
-    NotPixels {
-        /// Which handler.
-        handler: String,
-    },
-    /// There are no threads to be had.
-    #[error("could not start {count} threads: {problem}; ask for fewer with `--threads`")]
-    Threads {
-        /// How many.
-        count: usize,
-        /// What the system said.
-        problem: String,
-    },
-}
-
-vramp_plan::debug_as_display!(PrepareError);
-
-impl PrepareError {
-    /// The handler that it is about, where it is about one.
-    pub fn handler(&self) -> Option<&str> {
-        match self {
-            PrepareError::NotBuilt { handler, .. }
-            | PrepareError::Make { handler, .. }
-            | PrepareError::NoDevice { handler }
-            | PrepareError::Device { handler, .. }
-            | PrepareError::NotPixels { handler } => Some(handler),
-            PrepareError::Threads { .. } => None,
-        }
-    }
-}
-
-/// Why a run failed. What it did until then is in the report.
-#[derive(thiserror::Error)]
-pub enum RunError {
-    /// A handler failed, and its policy is to stop the run.
-    #[error(transparent)]
-    Failed(Failure),
-    /// A handler did not come back when the run was to stop.
-    #[error("{} did not come back within {waited:?} of being asked to stop; it is left behind", .handlers.join(", "))]
-    Unresponsive {
-        /// Which handlers.
-        handlers: Vec<String>,
-        /// How long they were waited for.
-        waited: Duration,
-    },
-}
-
-vramp_plan::debug_as_display!(RunError);
-
-impl RunError {
-    /// The handler that failed, where one did.
-    pub fn handler(&self) -> Option<&str> {
-        match self {
-            RunError::Failed(failure) => Some(&failure.handler),
-            RunError::Unresponsive { .. } => None,
-        }
-    }
-}
-
-/// How a run ended, and what it did until then.
-#[derive(Debug)]
-pub struct Outcome {
-    /// What it did.
-    pub report: Report,
-    /// Why it failed, if it did.
-    pub error: Option<RunError>,
-    /// Whether it was stopped from outside before its sources had ended.
-    pub stopped: bool,
-}
-
-impl Outcome {
-    /// The report of a run that did not fail.
-    pub fn into_result(self) -> Result<Report, RunError> {
-        match self.error {
-            None => Ok(self.report),
-            Some(error) => Err(error),
-        }
-    }
-}
+use watch::Watched;
 
 /// What an engine is built from.
 #[derive(Clone)]
@@ -216,120 +97,6 @@ pub struct Engine {
     /// Whether the time that it was to run was over before it was stopped.
     time_is_up: bool,
 }
-
-/// Looks at a pipeline while it runs, from anywhere.
-#[derive(Clone)]
-pub struct Watch {
-    watched: Arc<Watched>,
-}
-
-impl Watch {
-    /// How far it is, this long after its start.
-    pub fn progress(&self, elapsed: Duration) -> Progress {
-        self.watched.progress(elapsed)
-    }
-
-    /// Everything that its parts have counted, this long after its start.
-    pub fn glance(&self, elapsed: Duration) -> Glance {
-        self.watched.glance(elapsed)
-    }
-
-    /// The device it computes on now; none where that is the cpu.
-    pub fn device(&self) -> Option<Device> {
-        self.watched.devices.current()
-    }
-}
-
-/// What can be seen of a pipeline while its lanes are elsewhere.
-struct Watched {
-    nodes: Vec<WatchedNode>,
-    links: Vec<WatchedLink>,
-    pool: HostPool,
-    devices: Arc<Devices>,
-    tally: Arc<Tally>,
-    passed: Arc<Passed>,
-    begun: crate::passed::Reading,
-    counted_before: vramp_gpu::Counters,
-    /// What was lent on the device before.
-    lent_before: Vec<vramp_gpu::Tag>,
-    /// The most that a plan of this graph said.
-    planned: Arc<Mutex<vramp_plan::Memory>>,
-    trace: Option<Trace>,
-    /// Of each segment of the device's lane, its first node and the time of a frame on the device.
-    segments: Vec<(Arc<NodeStats>, Arc<Histogram>)>,
-}
-
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-struct WatchedNode {
-    names: Vec<String>,
-    group: Option<usize>,
-    lane: usize,
-    place: usize,
-    sink: bool,
-    source: bool,
-    /// Whether it is a ramp that the planner put there: what it holds is on its links.
-    inserted: bool,
-    /// Whether all its work is the device's.
-    on_device: bool,
-    stats: Arc<NodeStats>,
-}
-
-struct WatchedLink {
-    from: String,
-    to: String,
-    to_node: usize,
-    leads: bool,
-    /// The planner's own ramp that it crosses.
-    ramp: Option<usize>,
-    /// The rings that a frame goes through on this link: two where a ramp has one on each side.
-    rings: Vec<Observed<Frame>>,
-}
-
-/// Stops a pipeline from anywhere.
-#[derive(Debug, Clone)]
-pub struct Stopper {
-    stopped: Arc<AtomicBool>,
-    finishing: Arc<AtomicBool>,
-    intended: Arc<AtomicBool>,
-    bells: Arc<Vec<Bell>>,
-}
-
-impl Stopper {
-    /// Interrupts the run: what waits is dropped and counted. Files hold the frames so far; one that would replace an
-    /// older file is left beside it.
-    pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        self.ring();
-    }
-
-    /// Stops everything now as [`Stopper::stop`] does, as the intended end of the run: files are finished as if their
-    /// streams had ended.
-    pub fn end(&self) {
-        self.intended.store(true, Ordering::Release);
-        self.stop();
-    }
-
-    /// Ends the sources; what is on its way still arrives.
-    pub fn finish(&self) {
-        self.finishing.store(true, Ordering::Release);
-        self.ring();
-    }
-
-    /// Whether it was stopped.
-    pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
-    }
-
-    /// Whether it was stopped, or is to finish.
-    pub fn is_ending(&self) -> bool {
-        self.is_stopped() || self.finishing.load(Ordering::Acquire)
-    }
-
-    fn ring(&self) {
-        self.bells.iter().for_each(Bell::ring);
-    }
-}
-
 impl Engine {
     /// Makes handlers, compiles kernels, connects everything.
     #[cfg(not(target_arch = "wasm32"))]

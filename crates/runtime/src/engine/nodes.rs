@@ -12,13 +12,13 @@ use vramp_plan::{
 };
 
 use crate::clock::Clock;
+use crate::device::transfer::{Download, Pass, Upload};
 use crate::failure::{Member, catch};
 use crate::frame::Meta;
-use crate::group::{Group, Ports, Side};
+use crate::fused::{Group, Ports, Side};
 use crate::handler::{FrameHandler, HandlerError};
 use crate::node::Node;
 use crate::registry::{Setup, Worker};
-use crate::transfer::{Download, Pass, Upload};
 
 use super::build::Shared;
 use super::{EngineParts, PrepareError};

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::device::lane_player::failure;
 use crate::failure::Failure;
 use crate::handler::DeviceError;
 use crate::lane::{Busy, Lane};
-use crate::monitor::{Event, Progress};
-use crate::no_memory::NoMemory;
-use crate::playing::failure;
-use crate::shortage::{Stall, Verdict};
+use crate::memory::no_memory::NoMemory;
+use crate::memory::shortage::{Stall, Verdict};
+use crate::observe::monitor::{Event, Progress};
 
 use super::{Engine, Outcome, PrepareError, RunError, Stopper};
 

@@ -5,8 +5,8 @@
 
 use vramp_plan::{Plan, Ring};
 
-use crate::bell::Bell;
 use crate::frame::Frame;
+use crate::link::wake_signal::Bell;
 use crate::link::{Observed, link};
 use crate::node::Node;
 

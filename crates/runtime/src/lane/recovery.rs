@@ -13,13 +13,13 @@ use std::time::Duration;
 use vramp_gpu::{Device, OpenError, PlayError, Player};
 use vramp_plan::OnLoss;
 
-use crate::devices::Devices;
+use crate::device::history::Devices;
+use crate::device::lane_player::{Kept, Playing};
 use crate::failure::Failure;
 use crate::handler::{DeviceError, HandlerError, Trouble};
-use crate::monitor::{Event, GoesOn};
 use crate::node::Node;
-use crate::playing::{Kept, Playing};
-use crate::report::Recovered;
+use crate::observe::monitor::{Event, GoesOn};
+use crate::observe::report::Recovered;
 
 use super::{Lane, Stepped};
 

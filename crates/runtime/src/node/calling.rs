@@ -10,7 +10,7 @@ use vramp_plan::{OnError, Space};
 use crate::failure::catch;
 use crate::frame::{Frame, Meta};
 use crate::handler::{Call, Flow, HandlerError, Now};
-use crate::workplace::{Wanted, Workplace};
+use crate::lane::context::{Wanted, Workplace};
 
 use super::Node;
 

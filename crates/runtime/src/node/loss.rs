@@ -14,9 +14,9 @@ use vramp_plan::{Shader, Space};
 use crate::failure::{Failure, catch};
 use crate::frame::Frame;
 use crate::handler::{HandlerError, Now};
-use crate::inputs::Known;
-use crate::ring::Slot;
-use crate::workplace::Workplace;
+use crate::lane::context::Workplace;
+use crate::link::ring::Slot;
+use crate::node::inputs::Known;
 
 use super::{Fired, Node};
 

@@ -8,10 +8,13 @@
 //! frame that will never come; taken = emitted + filtered + failed + lost + held.
 
 mod calling;
+mod configure;
+pub(crate) mod delay_line;
+pub(crate) mod inputs;
 mod loss;
+pub(crate) mod pace;
 mod sending;
 mod short;
-mod wishes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,14 +26,14 @@ use crate::clock::{Clock, Paced, Tick};
 use crate::failure::{Failure, Member, catch};
 use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
-use crate::holding::Holding;
-use crate::inputs::{Inputs, Known};
+use crate::lane::context::Workplace;
 use crate::link::Output;
-use crate::monitor::{Event, Measuring, NodeCounts, NodeStats};
-use crate::pace::Pace;
-use crate::report::KeptPartial;
-use crate::ring::{BEFORE_ALL, DropReason, Slot};
-use crate::workplace::Workplace;
+use crate::link::ring::{BEFORE_ALL, DropReason, Slot};
+use crate::node::delay_line::Holding;
+use crate::node::inputs::{Inputs, Known};
+use crate::node::pace::Pace;
+use crate::observe::monitor::{Event, Measuring, NodeCounts, NodeStats};
+use crate::observe::report::KeptPartial;
 
 /// What came of asking a node to fire.
 #[derive(Debug)]

@@ -6,9 +6,9 @@
 //! Always: places leave in the order they came; nothing is sent without room; what is known is told once.
 
 use crate::frame::{Frame, Meta};
-use crate::inputs::Known;
 use crate::link::Output;
-use crate::ring::{Sent, Slot};
+use crate::link::ring::{Sent, Slot};
+use crate::node::inputs::Known;
 
 use super::{Fired, Node};
 

@@ -7,11 +7,11 @@
 
 use vramp_plan::Space;
 
+use crate::frame::pool::{Owner, PoolError};
 use crate::frame::{Frame, Meta};
 use crate::handler::{Flow, HandlerError, Now};
-use crate::pool::{Owner, PoolError};
-use crate::shortage::Shortage;
-use crate::workplace::Workplace;
+use crate::lane::context::Workplace;
+use crate::memory::shortage::Shortage;
 
 use super::{Fired, Node};
 

@@ -1,0 +1,316 @@
+//! What a run did, from what its parts counted.
+//!
+//! Owns the sums.
+//! Does not count anything itself.
+//!
+//! Always: frames that went in are out, filtered, failed, dropped or still there, for every graph without forks.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::device::lane_player::Kept;
+use crate::link::ring::DropReason;
+use crate::memory::heap::is_counted;
+use crate::observe::monitor::{Histogram, Progress};
+use crate::observe::report::{
+    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, Times,
+};
+
+use super::watch::{Watched, WatchedNode};
+
+/// How long a node takes for a frame, where it works: on the device its call only records.
+pub(super) fn time(node: &WatchedNode) -> &Histogram {
+    if node.on_device || node.stats.device.count() > 0 { &node.stats.device } else { &node.stats.call }
+}
+
+impl Watched {
+    pub(super) fn progress(&self, elapsed: Duration) -> Progress {
+        let count = |which: fn(&WatchedNode) -> bool| -> u64 {
+            self.nodes.iter().filter(|node| which(node)).map(|node| node.stats.counts().taken).sum()
+        };
+        let (frames_in, frames_out) = (count(|node| node.source), count(|node| node.sink));
+        let fps = frames_out as f64 / elapsed.as_secs_f64().max(1e-9);
+        Progress { elapsed, frames_in, frames_out, dropped: self.dropped().sum(), fps }
+    }
+
+    /// Draws how full links are and what they dropped, where there is a timeline.
+    pub(super) fn look_at_links(&self, now: &dyn Fn() -> Duration) {
+        let Some(trace) = &self.trace else { return };
+        let now = now();
+        for (at, link) in self.links.iter().enumerate() {
+            let counts = link.rings.iter().map(crate::link::Observed::counts);
+            let (queued, dropped) = counts.fold((0, 0), |(queued, dropped), ring| {
+                (queued + ring.queued, dropped + ring.dropped.iter().sum::<u64>())
+            });
+            trace.look(now, at, queued, dropped);
+        }
+    }
+
+    /// The name of a node, by its lane and its place there.
+    pub(super) fn name_at(&self, lane: usize, place: usize) -> String {
+        let node = self.nodes.iter().find(|node| node.lane == lane && node.place == place);
+        node.map_or_else(|| "a transfer".to_owned(), |node| node.names.join("+"))
+    }
+
+    /// Whether the node at this place of a lane is a source.
+    pub(super) fn is_source_at(&self, lane: usize, place: usize) -> bool {
+        self.nodes.iter().any(|node| node.lane == lane && node.place == place && node.source)
+    }
+
+    pub(super) fn dropped(&self) -> Dropped {
+        let mut sums = [0; 5];
+        // A shared ring in front of a ramp belongs to several links and is counted with the first.
+        let mut seen: Vec<&crate::link::Observed<crate::frame::Frame>> = Vec::new();
+        for ring in self.links.iter().flat_map(|link| &link.rings) {
+            if seen.iter().any(|other| other.is_same(ring)) {
+                continue;
+            }
+            seen.push(ring);
+            for (sum, dropped) in sums.iter_mut().zip(ring.counts().dropped) {
+                *sum += dropped;
+            }
+        }
+        // What a node had on a device that was lost.
+        sums[DropReason::DeviceLost as usize] += self.nodes.iter().map(|node| node.stats.counts().lost).sum::<u64>();
+        by_reason(sums)
+    }
+
+    /// What does not add up, in words; nothing where every frame is accounted for.
+    pub(super) fn imbalance(&self) -> Option<String> {
+        let node = self.nodes.iter().find(|node| !node.stats.counts().is_conserved());
+        let ring = || self.links.iter().find(|link| link.rings.iter().any(|ring| !ring.counts().is_conserved()));
+        node.map(|node| format!("{}: {:?}", node.names.join("+"), node.stats.counts()))
+            .or_else(|| ring().map(|link| format!("{} -> {}", link.from, link.to)))
+    }
+
+    pub(super) fn report(&self, elapsed: Duration, measured: Option<(&Kept, u64)>) -> Report {
+        let counts: Vec<_> = self.nodes.iter().map(|node| node.stats.counts()).collect();
+        let sum = |which: fn(&WatchedNode) -> bool, what: fn(&crate::observe::monitor::NodeCounts) -> u64| -> u64 {
+            self.nodes.iter().zip(&counts).filter(|(node, _)| which(node)).map(|(_, counts)| what(counts)).sum()
+        };
+        let sinks = || self.nodes.iter().filter(|node| node.sink);
+        let frames = sinks().map(|node| node.stats.counts().emitted).max().unwrap_or(0);
+        let seconds = elapsed.as_secs_f64();
+        let (interval, latency) = (Histogram::default(), Histogram::default());
+        for node in sinks() {
+            interval.merge(&node.stats.interval);
+            latency.merge(&node.stats.latency);
+        }
+        let (backend, device) = self.devices.named().unwrap_or_else(|| ("cpu".to_owned(), "host".to_owned()));
+        let links: Vec<LinkUse> = self.links.iter().map(|link| self.link_use(link)).collect();
+        let queued: u64 = links.iter().map(|link| link.queued).sum();
+        let counters = self.counted();
+        Report {
+            backend,
+            device,
+            frames,
+            seconds,
+            fps: if seconds > 0.0 { frames as f64 / seconds } else { 0.0 },
+            frame_ms: times(&interval),
+            latency_ms: times(&latency),
+            timing: match measured.map(|(kept, _)| kept.timing()) {
+                None => "cpu",
+                Some(Some(vramp_gpu::Timing::Timestamps)) => "timestamps",
+                Some(_) => "fenced",
+            },
+            gpu_ms: GpuTimes {
+                p50: measured.and_then(|(kept, _)| kept.frame_ns(0.5)).map(|ns| ns / 1e6),
+                p99: measured.and_then(|(kept, _)| kept.frame_ns(0.99)).map(|ns| ns / 1e6),
+            },
+            gpu_busy: measured.and_then(|(kept, _)| kept.busy(elapsed)),
+            counters,
+            steady: self.steady(measured, &counters),
+            frames_in: sum(|node| node.source, |counts| counts.taken),
+            frames_out: sum(|node| node.sink, |counts| counts.emitted),
+            filtered: sum(|_| true, |counts| counts.filtered),
+            failed: sum(|_| true, |counts| counts.failed),
+            dropped: self.dropped(),
+            in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
+            recoveries: self.devices.recoveries(),
+            partial_files: Vec::new(),
+            memory: self.memory(measured),
+            groups: self.groups(),
+            handlers: self.handlers(),
+            links,
+        }
+    }
+
+    pub(super) fn link_use(&self, link: &super::watch::WatchedLink) -> LinkUse {
+        let mut all = LinkUse {
+            from: link.from.clone(),
+            to: link.to.clone(),
+            sent: 0,
+            taken: 0,
+            dropped: 0,
+            queued: 0,
+            repeats: if link.leads { 0 } else { self.nodes[link.to_node].stats.counts().repeats },
+        };
+        for (at, ring) in link.rings.iter().enumerate() {
+            let counts = ring.counts();
+            // Through a ramp: sent in front of it, taken behind it, and what is on the way counts as queued.
+            if at == 0 {
+                all.sent = counts.sent;
+            }
+            all.taken = counts.taken;
+            all.dropped += counts.dropped.iter().sum::<u64>();
+            all.queued += counts.queued;
+        }
+        if let Some(ramp) = link.ramp {
+            // What did not come across is lost to this link, though it counts as failed where all is added up.
+            let counts = self.nodes[ramp].stats.counts();
+            all.queued += counts.held;
+            all.dropped += counts.failed + counts.lost;
+        }
+        all
+    }
+
+    fn counted(&self) -> Counted {
+        let reading = self.passed.read();
+        let device = self.devices.counters().since(&self.counted_before);
+        let heap = is_counted();
+        Counted {
+            uploads: device.uploads,
+            downloads: device.downloads,
+            transfer_bytes: device.transfer_bytes,
+            dispatches: device.dispatches,
+            passes: device.passes,
+            submits: device.submits,
+            bind_groups: reading.bind_groups - self.begun.bind_groups,
+            gpu_allocs: reading.gpu_allocs - self.begun.gpu_allocs,
+            heap_allocs: heap.then(|| self.tally.own()),
+            foreign_allocs: heap.then(|| self.tally.foreign()),
+            frame_copies: reading.frame_copies,
+            compiles_after_first_frame: reading.compiles - self.begun.compiles,
+            replans: reading.replans,
+            max_in_flight: device.max_in_flight,
+        }
+    }
+
+    fn steady(&self, measured: Option<(&Kept, u64)>, counters: &Counted) -> PerFrame {
+        let Some((frames_before, before)) = self.passed.middle() else { return PerFrame::default() };
+        let now = self.passed.read();
+        let frames = self.passed.frames() - frames_before;
+        let per_frame = |now: u64, before: u64| (now - before) as f64 / frames.max(1) as f64;
+        let asked =
+            |counter: fn(&vramp_gpu::Counters) -> u64| measured.map_or(0.0, |(kept, _)| kept.per_frame(counter));
+        let heap = is_counted();
+        PerFrame {
+            frames,
+            uploads: asked(|c| c.uploads),
+            downloads: asked(|c| c.downloads),
+            transfer_bytes: asked(|c| c.transfer_bytes),
+            dispatches: asked(|c| c.dispatches),
+            passes: asked(|c| c.passes),
+            submits: asked(|c| c.submits),
+            bind_groups: per_frame(now.bind_groups, before.bind_groups),
+            gpu_allocs: per_frame(now.gpu_allocs, before.gpu_allocs),
+            heap_allocs: heap.then(|| per_frame(now.heap_allocs, before.heap_allocs)),
+            foreign_allocs: heap.then(|| per_frame(now.foreign_allocs, before.foreign_allocs)),
+            frame_copies: per_frame(now.frame_copies, before.frame_copies),
+            compiles_after_first_frame: per_frame(now.compiles, before.compiles),
+            replans: per_frame(now.replans, before.replans),
+            max_in_flight: counters.max_in_flight,
+        }
+    }
+
+    fn memory(&self, measured: Option<(&Kept, u64)>) -> MemoryUse {
+        let host = self.pool.stats();
+        let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let device = self.devices.memory();
+        MemoryUse {
+            pool_bytes: host.pooled_bytes + device.pooled_bytes,
+            pool_peak_bytes: host.peak_bytes + device.peak_bytes,
+            live_bytes: host.lent_bytes + device.lent_bytes,
+            leaked: host.lent + device.lent as u64,
+            cpu_peak_bytes: host.peak_bytes,
+            gpu_peak_bytes: device.peak_bytes,
+            cpu_planned_bytes: planned.cpu_bytes,
+            gpu_planned_bytes: planned.gpu_bytes,
+            cpu_budget_bytes: host.budget_bytes,
+            gpu_budget_bytes: device.budget_bytes,
+            cpu_lent_peak_bytes: host.lent_peak_bytes,
+            ring_bytes: measured.map_or(0, |(_, rings)| rings),
+            hits: host.hits + device.hits,
+            misses: host.misses + device.misses,
+            trimmed: host.trimmed + device.trimmed,
+            waits: self.passed.waits.load(Ordering::Relaxed),
+            leaks: self.leaks(),
+        }
+    }
+
+    /// What is still lent, but for what others had before on the same device.
+    fn leaks(&self) -> Vec<Leak> {
+        let here = self.pool.held().into_iter().map(|held| Leak {
+            space: "cpu",
+            owner: held.owner.to_string(),
+            last: held.last.to_string(),
+            bytes: held.bytes,
+            since_frame: held.since_frame,
+        });
+        let current = self.devices.current().filter(|device| device.check().is_ok());
+        let there = current.into_iter().flat_map(|device| device.pool().leaks());
+        let there = there.filter(|row| !self.lent_before.contains(&row.tag)).map(|row| Leak {
+            space: "gpu",
+            last: self.pool.name_of(row.note).unwrap_or_else(|| row.owner.clone()).to_string(),
+            owner: row.owner.to_string(),
+            bytes: row.bytes,
+            since_frame: row.since_frame,
+        });
+        here.chain(there).collect()
+    }
+
+    fn groups(&self) -> Vec<GroupTime> {
+        let mut groups: Vec<GroupTime> =
+            self.nodes.iter().filter_map(|node| Some(GroupTime { id: node.group?, p50_us: us(time(node)) })).collect();
+        groups.sort_by_key(|group| group.id);
+        groups
+    }
+
+    fn handlers(&self) -> Vec<HandlerTime> {
+        let of = |node: &WatchedNode| {
+            let alone = node.names.len() == 1;
+            let time = if alone { us(time(node)) } else { None };
+            let each = |(at, name): (usize, &String)| {
+                let counts = node.stats.counts_of(at);
+                HandlerTime {
+                    name: name.clone(),
+                    calls: counts.taken,
+                    errors: counts.failed,
+                    lost: counts.lost,
+                    emitted: counts.emitted,
+                    filtered: counts.filtered,
+                    held: counts.held,
+                    p50_us: time,
+                }
+            };
+            node.names.iter().enumerate().map(each).collect::<Vec<_>>()
+        };
+        self.nodes.iter().filter(|node| !node.names.is_empty()).flat_map(of).collect()
+    }
+}
+
+/// Counts in the order of [`DropReason::ALL`], by name.
+pub(super) fn by_reason(sums: [u64; 5]) -> Dropped {
+    let of = |reason: DropReason| sums[reason as usize];
+    Dropped {
+        link_full: of(DropReason::LinkFull),
+        late: of(DropReason::Late),
+        error: of(DropReason::Error),
+        device_lost: of(DropReason::DeviceLost),
+        stopped: of(DropReason::Stopped),
+    }
+}
+
+pub(super) fn times(histogram: &Histogram) -> Times {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    Times {
+        p50: histogram.quantile_ns(0.5).map(ms),
+        p99: histogram.quantile_ns(0.99).map(ms),
+        max: (histogram.count() > 0).then(|| ms(histogram.max_ns())),
+    }
+}
+
+fn us(histogram: &Histogram) -> Option<f64> {
+    histogram.quantile_ns(0.5).map(|ns| ns as f64 / 1e3)
+}

@@ -1,0 +1,48 @@
+//! How much memory a pipeline should need: what its pools aim at, and what its nodes leave to each other.
+//!
+//! Owns how the plan's memory reaches the pools, at the start and when sizes change.
+//! Does not count: the planner does.
+//!
+//! Always: an aim holds for whichever device is used, also one that is opened later.
+
+use std::sync::Arc;
+
+use vramp_plan::catalog::{Direction, Family};
+use vramp_plan::{Content, Plan, Space, Unit};
+
+use crate::device::history::Devices;
+use crate::frame::pool::HostPool;
+
+use super::nodes::Planned;
+
+/// How much both pools should need. Beyond, sizes that nobody asks for any more make room for others.
+#[derive(Clone)]
+pub(super) struct Aim {
+    pub(super) pool: HostPool,
+    pub(super) devices: Arc<Devices>,
+}
+
+impl Aim {
+    /// A quarter more than planned: who alternates between two sizes should not have to make them anew each time.
+    pub(super) fn at(&self, memory: &vramp_plan::Memory) {
+        let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
+        self.pool.aim(enough(memory.cpu_bytes));
+        self.devices.aim(enough(memory.gpu_bytes));
+    }
+}
+
+/// Host memory that a unit leaves to those behind it: a frame of each, so that what it lets in can get out.
+pub(super) fn left_behind(plan: &Plan, planned: &[Planned<'_>], at: usize) -> u64 {
+    let place = |unit: &Unit| unit.handlers.last().copied();
+    let Some(own) = place(&plan.units[at]) else { return 0 };
+    let made = |unit: &Unit| -> u64 {
+        let Some(last) = place(unit).filter(|last| *last > own) else { return 0 };
+        let node = &planned[last];
+        let entry = node.handler.entry;
+        let passes_on = entry.family == Family::Control || entry.transfer.is_some();
+        let host = plan.handlers[last].space == Space::Cpu && !passes_on;
+        node.outputs.iter().flatten().filter(|_| host).map(Content::bytes).sum()
+    };
+    let down = plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Down && ramp.from.handler >= own);
+    plan.units.iter().map(made).sum::<u64>() + down.map(|ramp| ramp.bytes).sum::<u64>()
+}

@@ -1,0 +1,51 @@
+//! Stops a pipeline from any thread: at once, as its intended end, or after the frames that are under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::link::wake_signal::Bell;
+
+/// Stops a pipeline from anywhere.
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    pub(super) stopped: Arc<AtomicBool>,
+    pub(super) finishing: Arc<AtomicBool>,
+    pub(super) intended: Arc<AtomicBool>,
+    pub(super) bells: Arc<Vec<Bell>>,
+}
+
+impl Stopper {
+    /// Interrupts the run: what waits is dropped and counted. Files hold the frames so far; one that would replace an
+    /// older file is left beside it.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Stops everything now as [`Stopper::stop`] does, as the intended end of the run: files are finished as if their
+    /// streams had ended.
+    pub fn end(&self) {
+        self.intended.store(true, Ordering::Release);
+        self.stop();
+    }
+
+    /// Ends the sources; what is on its way still arrives.
+    pub fn finish(&self) {
+        self.finishing.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Whether it was stopped, or is to finish.
+    pub fn is_ending(&self) -> bool {
+        self.is_stopped() || self.finishing.load(Ordering::Acquire)
+    }
+
+    pub(super) fn ring(&self) {
+        self.bells.iter().for_each(Bell::ring);
+    }
+}

@@ -1,0 +1,86 @@
+//! Bands: the rows of a frame, spread over threads.
+//!
+//! Owns how many bands a frame is worth, and how they are handed out, with a scratch for each.
+//! Does not know what is computed in them.
+//!
+//! Always: bands are whole rows and cover the frame; nothing is allocated once there is a scratch for each.
+
+use vramp_kernels::stored::PlaneRows;
+use vramp_kernels::{Pixel, Scratch};
+use vramp_plan::{LEAST_BAND_PIXELS, Size};
+
+use crate::memory::heap::{Tally, counted};
+
+/// Spreads rows over the threads of the pool that this runs in, or goes through them here.
+pub(crate) fn bands(
+    size: Size,
+    pixels: &mut [Pixel],
+    scratch: &mut Vec<Scratch>,
+    (threads, tally): (usize, &Tally),
+    work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
+) {
+    let count = band_count(size, threads, scratch);
+    if count == 1 {
+        work(0, pixels, &mut scratch[0]);
+        return;
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        use rayon::prelude::*;
+        let rows = (size.height as usize).div_ceil(count);
+        let bands = pixels.par_chunks_mut(rows * size.width as usize).zip(scratch).enumerate();
+        bands.for_each(|(at, (band, scratch))| counted(tally, || work((at * rows) as u32, band, scratch)));
+    }
+}
+
+/// How many bands a frame is gone through in, with a scratch for each.
+pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<Scratch>) -> usize {
+    let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
+    let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
+    if scratch.len() < count {
+        scratch.resize_with(count, Scratch::default);
+    }
+    count
+}
+
+/// The same for what is not stored as pixels: bands have an even number of rows, since two may share chroma.
+pub(crate) fn plane_bands(
+    size: Size,
+    rows: PlaneRows<'_>,
+    scratch: &mut Vec<Scratch>,
+    (threads, tally): (usize, &Tally),
+    work: impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync,
+) {
+    let pairs = Size { height: size.height.div_ceil(2), width: 2 * size.width };
+    let count = band_count(pairs, threads, scratch);
+    divide(0, rows, &mut scratch[..count], tally, &work);
+}
+
+/// Divides rows between as many as have a scratch, by halves: three planes can be cut at once that way without a list.
+fn divide(
+    first: usize,
+    mut rows: PlaneRows<'_>,
+    scratch: &mut [Scratch],
+    tally: &Tally,
+    work: &(impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync),
+) {
+    if let [scratch] = scratch {
+        return counted(tally, || work(first as u32, &mut rows, scratch));
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        let (one, other) = scratch.split_at_mut(scratch.len() / 2);
+        let share = rows.rows() * one.len() / (one.len() + other.len());
+        let share = share.next_multiple_of(2).min(rows.rows());
+        let (upper, lower) = rows.split(share);
+        rayon::join(|| divide(first, upper, one, tally, work), || divide(first + share, lower, other, tally, work));
+    }
+}
+
+/// Whether this thread is one of a pool's own: only there does spreading work not allocate.
+fn can_spread() -> bool {
+    #[cfg(target_arch = "wasm32")]
+    return false;
+    #[cfg(not(target_arch = "wasm32"))]
+    rayon::current_thread_index().is_some()
+}

@@ -1,0 +1,211 @@
+//! Fused units: pixel handlers that run as one kernel, a fusion group of the plan at work.
+//!
+//! Owns the members of a unit and what the engine sees of them: one frame handler. Their parameters are in [`params`],
+//! their joined recipe in [`recipe`], what is computed from both in [`compute`], [`on_host`] and [`on_device`]; [`reload`]
+//! swaps a member that has changed.
+//! Does not decide which handlers are fused: the plan does.
+//!
+//! Always: the output is completely written; fused or one by one, on either side, the pixels are the same; sizes come
+//! with each frame, so a stream may change them.
+
+mod bands;
+mod compute;
+mod on_device;
+mod on_host;
+mod params;
+mod recipe;
+#[cfg(not(target_arch = "wasm32"))]
+mod reload;
+mod survey;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use vramp_gpu::Device;
+use vramp_kernels::{Layout, Params, Program, Recipe, Scratch};
+use vramp_plan::{Rate, Shader, Size, Variant};
+
+use crate::frame::{Frame, Yuv};
+use crate::handler::{Call, Flow, FrameHandler, GivenPlace, HandlerError, Now, Part, PixelHandler};
+
+use on_device::OnDevice;
+use params::Filling;
+use recipe::Joined;
+#[cfg(not(target_arch = "wasm32"))]
+use reload::Renewing;
+
+/// Pixel handlers that run as one.
+pub struct Group {
+    name: Arc<str>,
+    members: Vec<Member>,
+    recipe: Recipe,
+    layout: Layout,
+    program: Program,
+    places: Vec<GivenPlace>,
+    params: Params,
+    rate: Option<Rate>,
+    ports: Ports,
+    scratch: Vec<Scratch>,
+    /// The member that the last call came to before it failed or filtered its frame out.
+    failed: Option<usize>,
+    /// Transparent pictures, for inputs that have brought nothing yet.
+    nothing: SmallVec<[Frame; 2]>,
+    /// How its kernels are spread over a device.
+    variant: Variant,
+    /// The sizes for which its threads found the memory they work in.
+    fitted: Option<(Size, Size)>,
+    /// How far the parameters of the last frame are filled in: what a repeated call goes on with.
+    filling: Option<Filling>,
+    /// How luma and chroma of what is made are tagged, and its fields.
+    yuv: Yuv,
+    fields: Option<[u8; 3]>,
+    kernels: Option<OnDevice>,
+    /// What is compiled meanwhile, where a member has changed.
+    #[cfg(not(target_arch = "wasm32"))]
+    renewing: Option<Renewing>,
+    /// A member whose change went with a device.
+    #[cfg(not(target_arch = "wasm32"))]
+    forgone: Option<usize>,
+}
+
+/// The size of a head's picture that has brought nothing yet: scaled to any size it stays transparent.
+const NOTHING_YET: Size = Size { width: 1, height: 1 };
+
+/// Which inputs of a group are what.
+#[derive(Debug, Clone)]
+pub struct Ports {
+    /// The input that the head reads; none for generators.
+    pub source: Option<usize>,
+    /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
+    /// their order.
+    pub sides: Vec<Side>,
+    /// The size of what comes in where nothing has come yet, and of what a generator makes.
+    pub size: Size,
+    /// Bytes of small data that were planned for.
+    pub small_bytes: u64,
+}
+
+/// A picture that a group reads beside its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side {
+    /// The input that brings it.
+    pub port: usize,
+    /// The member that reads it.
+    pub member: usize,
+}
+
+struct Member {
+    handler: Box<dyn PixelHandler>,
+    /// How many parts it has.
+    parts: usize,
+}
+
+impl Group {
+    /// Fuses these handlers, in order.
+    pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: Ports) -> Group {
+        let parts: Vec<Vec<Part>> = handlers.iter().map(|handler| handler.parts()).collect();
+        let Joined { recipe, layout, program, places, .. } = Joined::of(&parts);
+        let members = handlers.into_iter().zip(&parts);
+        let members = members.map(|(handler, parts)| Member { handler, parts: parts.len() }).collect();
+        Group {
+            name: name.into(),
+            members,
+            program,
+            recipe,
+            layout,
+            places,
+            params: Params::new(),
+            rate,
+            ports,
+            scratch: Vec::new(),
+            failed: None,
+            nothing: SmallVec::new(),
+            variant: Variant::default(),
+            fitted: None,
+            filling: None,
+            yuv: Yuv::default(),
+            fields: None,
+            kernels: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            renewing: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            forgone: None,
+        }
+    }
+}
+
+impl FrameHandler for Group {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        for (at, member) in self.members.iter_mut().enumerate() {
+            // Said first, for the case that it panics.
+            self.failed = Some(at);
+            member.handler.start()?;
+        }
+        self.failed = None;
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        self.failed = None;
+        let number = call.now().number;
+        // Not between a call and its repetition, whose parameters are filled in already.
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.filling.is_none_or(|filling| filling.number != number) {
+            self.renew(call);
+        }
+        let sizes = match self.fill_params(call)? {
+            Err(flow) => return Ok(flow),
+            Ok(sizes) => sizes,
+        };
+        let made = self.compute(call, sizes)?;
+        self.filling = None;
+        call.send(0, made);
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.nothing.clear();
+        if let Some(kernels) = &mut self.kernels {
+            kernels.small = None;
+        }
+        Ok(())
+    }
+
+    fn leave_device(&mut self) -> bool {
+        self.kernels = None;
+        self.nothing.clear();
+        self.recipe.has_twin()
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
+        vramp_gpu::now(self.compile(device))?;
+        // What was being compiled was for the device before, and may be why that is gone.
+        self.forgone = self.renewing.take().map(|renewing| renewing.member).or(self.forgone);
+        Ok(())
+    }
+
+    fn shaders(&self) -> Vec<Shader> {
+        self.recipe.shaders_as(&self.name, self.variant)
+    }
+
+    fn computes(&self) -> bool {
+        true
+    }
+
+    fn can_repeat(&self) -> bool {
+        true
+    }
+
+    fn failed_member(&self) -> usize {
+        self.failed.unwrap_or(0)
+    }
+
+    fn has_ended(&mut self, now: &Now) -> bool {
+        self.peek(*now)
+    }
+
+    fn forget_failure(&mut self) {
+        self.failed = None;
+    }
+}

@@ -1,0 +1,158 @@
+//! Filling in a frame's parameters, member by member.
+//!
+//! Owns how far that has come, so that a call which is repeated, for lack of memory or because a member is tried again, goes
+//! on where it was.
+//!
+//! Always: a member is asked once for a frame, unless it failed; the member that a call came to last is known.
+
+use smallvec::SmallVec;
+use vramp_plan::{Format, Size};
+
+use crate::failure::catch;
+use crate::frame::{Frame, Meta, Yuv};
+use crate::handler::{Call, Flow, Given, HandlerError, Now, PixelInfo};
+use crate::memory::no_memory::NoMemory;
+
+use super::{Group, NOTHING_YET, Side};
+
+/// How far a frame's parameters are filled in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Filling {
+    /// The frame's number.
+    pub(super) number: u64,
+    /// The sizes of source and output.
+    pub(super) sizes: (Size, Size),
+    /// The member to ask next, its first part, the size that it is given, and how luma and chroma are tagged there.
+    pub(super) member: usize,
+    pub(super) part: usize,
+    pub(super) here: Size,
+    pub(super) yuv: Yuv,
+}
+
+impl Group {
+    /// Asks a generator for its parameters ahead of its call, which then goes on with the next member; whether it has ended.
+    pub(super) fn peek(&mut self, now: Now) -> bool {
+        if self.filling.is_some_and(|filling| filling.number == now.number) {
+            return false;
+        }
+        let size = self.members.iter().fold(self.ports.size, |size, member| member.handler.size(size));
+        self.params.begin(&self.layout, size, self.ports.size, now.number);
+        self.fields = None;
+        let sizes = (self.ports.size, size);
+        let here = self.ports.size;
+        let filling = Filling { number: now.number, sizes, member: 0, part: 0, here, yuv: Yuv::default() };
+        match self.fill_member(filling, now) {
+            Ok(Ok(filling)) => self.filling = Some(filling),
+            Ok(Err(Flow::Ended)) => return true,
+            // The call asks again.
+            Ok(Err(Flow::Produced | Flow::Filtered)) | Err(_) => self.filling = None,
+        }
+        false
+    }
+
+    /// Begins a frame: its sizes, and room for its parameters.
+    fn begin_filling(&mut self, call: &Call<'_>) -> Result<Filling, HandlerError> {
+        let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
+        let source = match coming {
+            None if self.recipe.pictures > 0 => NOTHING_YET,
+            coming => coming.map_or(self.ports.size, |meta| meta.size),
+        };
+        self.fields = coming.and_then(|meta| meta.fields);
+        self.check_format(coming)?;
+        self.tell_pictures(call, source);
+        let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
+        // Before members make their tables: those and rows of threads are allocated in ways that cannot fail.
+        if self.kernels.is_none() && self.fitted != Some((source, size)) {
+            NoMemory::probe(self.scratch_bytes(call.workplace.thread_count(), (source, size)))?;
+            self.fitted = Some((source, size));
+        }
+        self.params.begin(&self.layout, size, source, call.now().number);
+        let yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
+        Ok(Filling { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
+    }
+
+    /// Asks every member for its parameters, each once for a frame: after a failure it goes on with the member that failed.
+    /// Hands back the sizes of source and output.
+    pub(super) fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
+        let begun = self.filling.filter(|filling| filling.number == call.now().number);
+        let mut filling = match begun {
+            Some(filling) => filling,
+            None => self.begin_filling(call)?,
+        };
+        while filling.member < self.members.len() {
+            self.failed = Some(filling.member);
+            self.filling = Some(filling);
+            self.check_sides(call, &filling)?;
+            filling = match self.fill_member(filling, call.now())? {
+                Ok(filling) => filling,
+                Err(flow) => return Ok(Err(flow)),
+            };
+        }
+        (self.filling, self.failed, self.yuv) = (Some(filling), None, filling.yuv);
+        Ok(Ok(filling.sizes))
+    }
+
+    /// Asks the next member for its parameters. One that failed before it gave any is asked again by a repeated call; after
+    /// anything else that call begins anew, since parameters that were given cannot be taken back.
+    fn fill_member(&mut self, mut filling: Filling, now: Now) -> Result<Result<Filling, Flow>, HandlerError> {
+        let member = &mut self.members[filling.member];
+        let made = member.handler.size(filling.here);
+        let info = PixelInfo { now, size: made, source: filling.here, rate: self.rate, yuv: filling.yuv };
+        let places = &self.places[filling.part..filling.part + member.parts];
+        let mut give = Given { params: &mut self.params, places, next: 0 };
+        let flow = match catch(|| member.handler.frame(&info, &mut give)) {
+            Ok(flow) => flow,
+            Err(error) => {
+                self.filling = (give.next == 0).then_some(filling);
+                return Err(error);
+            }
+        };
+        if flow != Flow::Produced {
+            return Ok(Err(flow));
+        }
+        debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
+        filling.part += member.parts;
+        filling.here = made;
+        filling.yuv = member.handler.yuv(filling.yuv);
+        filling.member += 1;
+        Ok(Ok(filling))
+    }
+
+    /// The pictures that a member's functions read have to be of its size; those of a head may be of any.
+    fn check_sides(&self, call: &Call<'_>, filling: &Filling) -> Result<(), HandlerError> {
+        let wanted = filling.here;
+        for side in self.ports.sides.iter().skip(self.recipe.pictures).filter(|side| side.member == filling.member) {
+            if let Some(has) = call.input(side.port).map(|frame| frame.meta().size).filter(|has| *has != wanted) {
+                return Err(HandlerError::failed(format!(
+                    "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Kernels are made for one format: what comes in another, or not at all, cannot be read.
+    fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
+        let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
+        match coming.map(|meta| meta.format) {
+            Some(format) if format != wanted => Err(HandlerError::failed(format!(
+                "it was given a frame in {format}, and its input was planned as {wanted}; put `convert {wanted}` in front"
+            ))),
+            None if wanted != Format::Rgba8 => {
+                Err(HandlerError::failed(format!("it reads {wanted}, and nothing has come yet")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the head's handler how large its pictures are, where it reads several.
+    fn tell_pictures(&mut self, call: &Call<'_>, source: Size) {
+        let pictures = &self.ports.sides[..self.recipe.pictures.min(self.ports.sides.len())];
+        if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {
+            let size = |side: &Side| call.input(side.port).map_or(NOTHING_YET, |frame| frame.meta().size);
+            let sizes: SmallVec<[Size; 8]> = std::iter::once(source).chain(pictures.iter().map(size)).collect();
+            let lead = pictures.iter().position(|side| side.port == call.lead).map_or(0, |at| at + 1);
+            member.handler.pictures(&sizes, lead);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Reloads a member of a fused unit: compiles new kernels on a thread while the old ones run, and swaps them between two
+//! frames.
+//!
+//! Always: the group goes on as it is until the answer is there, and for good where it is no.
+
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+
+use vramp_gpu::{Device, Kernel};
+use vramp_plan::Variant;
+
+use crate::handler::{Call, Part, PixelHandler};
+use crate::observe::monitor::Event;
+
+use super::recipe::Joined;
+use super::{Group, Member};
+
+/// A group in the making.
+pub(super) struct Renewing {
+    pub(super) joined: Joined,
+    /// Which member changes.
+    pub(super) member: usize,
+    /// Who it will be.
+    pub(super) handler: Box<dyn PixelHandler>,
+    /// How many parts that one has.
+    pub(super) parts: usize,
+    answer: Receiver<Result<Vec<Kernel>, String>>,
+}
+
+/// Compilers nest as deep as the text they are given.
+const STACK_BYTES: usize = 16 << 20;
+
+impl Group {
+    /// Lets a member be followed by another one, once its kernels are there; between two frames.
+    pub(super) fn renew(&mut self, call: &mut Call<'_>) {
+        if let Some(member) = self.forgone.take() {
+            let handler = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
+            let problem = "the device was lost while it was compiled; save it once more to try again".to_owned();
+            call.workplace.report(&Event::NotReloaded { handler, problem });
+        }
+        if let Some(renewing) = &mut self.renewing {
+            let Some(compiled) = renewing.compiled() else { return };
+            let Some(Renewing { joined, member, handler, parts, .. }) = self.renewing.take() else { return };
+            let name = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
+            match compiled {
+                Ok(kernels) => {
+                    let Joined { recipe, layout, program, places, .. } = joined;
+                    (self.recipe, self.layout, self.program, self.places) = (recipe, layout, program, places);
+                    self.members[member] = Member { handler, parts };
+                    self.put_kernels(kernels);
+                    call.workplace.report(&Event::Reloaded { handler: name });
+                }
+                Err(problem) => call.workplace.report(&Event::NotReloaded { handler: name, problem }),
+            }
+            return;
+        }
+        for at in 0..self.members.len() {
+            let Some(successor) = self.members[at].handler.successor() else { continue };
+            let named = || self.name.split('+').nth(at).unwrap_or(&self.name).to_owned();
+            match successor {
+                Err(problem) => call.workplace.report(&Event::NotReloaded { handler: named(), problem }),
+                Ok(handler) => {
+                    let Some(device) = call.workplace.desk().map(|desk| desk.device().clone()) else { return };
+                    self.begin_renewing(&device, at, handler);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Begins to compile what it becomes with another member at this place.
+    fn begin_renewing(&mut self, device: &Device, at: usize, handler: Box<dyn PixelHandler>) {
+        let mut parts: Vec<Vec<Part>> = self.members.iter().map(|member| member.handler.parts()).collect();
+        parts[at] = handler.parts();
+        self.renewing = Some(Renewing::begin(&self.name, device, &parts, self.variant, (at, handler)));
+    }
+}
+
+impl Renewing {
+    /// Begins to compile what the parts of all members become, one of which is new.
+    pub(super) fn begin(
+        name: &str,
+        device: &Device,
+        parts: &[Vec<Part>],
+        variant: Variant,
+        (member, handler): (usize, Box<dyn PixelHandler>),
+    ) -> Renewing {
+        let joined = Joined::of(parts);
+        let (send, answer) = sync_channel(1);
+        let (shaders, device) = (joined.recipe.shaders_as(name, variant), device.clone());
+        let compiling = std::thread::Builder::new().name("vramp compiler".to_owned()).stack_size(STACK_BYTES);
+        // Where there is no thread, the sender is dropped with the closure, which is an answer too.
+        let _ = compiling.spawn(move || {
+            let compiled: Result<Vec<_>, _> = shaders.iter().map(|shader| device.prepare(shader)).collect();
+            let _ = send.send(compiled.map_err(|problem| problem.to_string()));
+        });
+        Renewing { joined, member, parts: parts[member].len(), handler, answer }
+    }
+
+    /// What came of it; none while it is not known.
+    pub(super) fn compiled(&mut self) -> Option<Result<Vec<Kernel>, String>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err("there was no thread to compile it".to_owned())),
+        }
+    }
+}

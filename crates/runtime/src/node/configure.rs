@@ -1,0 +1,168 @@
+//! What a node is made of, before it fires.
+//!
+//! Owns the wishes: which handler, which links, what leads, what ends it, what it holds back.
+//! Does not fire anything.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use vramp_plan::{OnError, Policy, Size};
+
+use crate::clock::Clock;
+use crate::failure::Member;
+use crate::frame::{Birth, Frame};
+use crate::handler::{FrameHandler, Now};
+use crate::link::ring::BEFORE_ALL;
+use crate::link::{Input, Output};
+use crate::node::delay_line::Holding;
+use crate::node::inputs::{Inputs, Known};
+use crate::node::pace::Pace;
+use crate::observe::monitor::{Measuring, NodeCounts, NodeStats};
+
+use super::{Node, Replan};
+
+impl Node {
+    /// A node of this name around a handler with this many inputs and outputs; the first input leads.
+    pub fn new(name: impl Into<String>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
+        Node::of(vec![Member { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
+    }
+
+    /// A node of several handlers that run as one.
+    pub fn of(members: Vec<Member>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
+        let retries = members.iter().any(|member| member.on_error == OnError::Retry);
+        let count = members.len();
+        Node {
+            members,
+            handler,
+            inputs: Inputs::new(inputs),
+            outputs: (0..outputs).map(|_| Vec::new()).collect(),
+            ends_with: vec![false; inputs],
+            input_of: vec![0; inputs],
+            clock: None,
+            pace: Pace::default(),
+            born: None,
+            planned: None,
+            limit: u64::MAX,
+            finishing: Arc::default(),
+            delay: 0,
+            shifts: false,
+            every: 1,
+            places: 0,
+            held: Holding::default(),
+            sunk_ns: None,
+            before_ns: None,
+            told: Known::NOTHING,
+            end_ns: BEFORE_ALL,
+            given: vec![None; inputs],
+            made: vec![None; outputs],
+            supplied_again: 0,
+            counts: NodeCounts::default(),
+            stats: Arc::new(NodeStats::of(count)),
+            last: Now { number: 0, pts_ns: 0, delta_ns: 0, birth: Birth::default() },
+            is_simple: inputs == 1,
+            retries,
+            enters_device: false,
+            measuring: Measuring::default(),
+            ending: false,
+            reported: vec![false; count],
+            started: false,
+            over: false,
+            memory: super::short::Memory::default(),
+        }
+    }
+
+    /// Follows another input than the first.
+    #[must_use]
+    pub fn lead(mut self, input: usize) -> Node {
+        self.inputs.follow(Some(input));
+        self
+    }
+
+    /// Ends it with this input as well as with its lead (`until=shortest`). Said before the input is connected.
+    #[must_use]
+    pub fn ends_with(mut self, input: usize) -> Node {
+        self.ends_with[input] = true;
+        self
+    }
+
+    /// Says which of its handlers each input belongs to; all to the first if this is not said.
+    #[must_use]
+    pub fn input_of(mut self, members: Vec<usize>) -> Node {
+        self.input_of = members;
+        self
+    }
+
+    /// Says what happens when its handler fails.
+    #[must_use]
+    pub fn on_error(mut self, on_error: OnError) -> Node {
+        self.members.iter_mut().for_each(|member| member.on_error = on_error);
+        self.retries = on_error == OnError::Retry;
+        self
+    }
+
+    /// Makes it a source that fires by this clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Node {
+        self.clock = Some(clock);
+        self.inputs.follow(None);
+        self.is_simple = false;
+        self
+    }
+
+    /// Ends a source after this many frames, or as soon as `finishing` says so.
+    #[must_use]
+    pub fn limit(mut self, frames: Option<u64>, finishing: Arc<AtomicBool>) -> Node {
+        self.limit = frames.unwrap_or(u64::MAX);
+        self.finishing = finishing;
+        self
+    }
+
+    /// Gives its frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
+    #[must_use]
+    pub fn nominal(mut self) -> Node {
+        self.pace.nominal = true;
+        self
+    }
+
+    /// Says which size its frames were planned with, and whom to ask when another comes.
+    #[must_use]
+    pub fn planned(mut self, size: Size, replan: Replan) -> Node {
+        self.planned = Some((size, replan));
+        self
+    }
+
+    /// Holds back this many places. What is held leaves under the number and time of the frame that pushes it out, an older
+    /// picture now; or, if it keeps its times, late under its own.
+    #[must_use]
+    pub fn delaying(mut self, places: usize, keeps_times: bool) -> Node {
+        (self.delay, self.shifts) = (places, places > 0 && !keeps_times);
+        self.is_simple &= places == 0;
+        self.held.reserve(places);
+        self
+    }
+
+    /// Lets one place in this many pass.
+    #[must_use]
+    pub fn every(mut self, places: u64) -> Node {
+        self.every = places.max(1);
+        self.is_simple &= self.every == 1;
+        self
+    }
+
+    /// Says that frames come to the device here for the first time.
+    #[must_use]
+    pub(crate) fn entering_device(mut self, enters: bool) -> Node {
+        self.enters_device = enters;
+        self
+    }
+
+    /// Connects an input.
+    pub fn connect_input(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
+        self.inputs.connect(input, link, policy, self.ends_with[input]);
+    }
+
+    /// Connects an output to one more link.
+    pub fn connect_output(&mut self, output: usize, link: Output<Frame>) {
+        self.outputs[output].push(link);
+    }
+}

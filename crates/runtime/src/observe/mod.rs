@@ -1,0 +1,19 @@
+//! What can be read of a run besides its [`Report`](crate::Report): the parts of a report, snapshots while it runs,
+//! timelines.
+
+pub(crate) mod lateness;
+pub(crate) mod milestones;
+pub(crate) mod monitor;
+pub(crate) mod report;
+pub(crate) mod sink_counter;
+pub(crate) mod trace;
+
+pub use crate::engine::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
+pub use crate::link::ring::DropReason;
+pub use crate::memory::shortage::{Holder, OutOfMemory};
+pub use monitor::{GoesOn, NodeCounts};
+pub use report::{
+    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse, MemoryUse, PerFrame, Recovered,
+    Times,
+};
+pub use trace::{Act, Span, TrackView};

@@ -1,0 +1,91 @@
+//! Passed: frames that have reached a sink, and what had been counted by then.
+//!
+//! Owns the count of frames through the whole pipeline, and readings of the counters that belong to no segment.
+//! Does not count what the device does per frame: the device's lane does, where it is exact.
+//!
+//! Always: a reading is taken by whoever passes the milestone, without allocating.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::device::history::Devices;
+use crate::frame::pool::HostPool;
+use crate::memory::heap::Tally;
+use crate::observe::milestones::Milestones;
+
+/// Counters that belong to no segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Reading {
+    pub(crate) heap_allocs: u64,
+    pub(crate) foreign_allocs: u64,
+    pub(crate) frame_copies: u64,
+    pub(crate) gpu_allocs: u64,
+    pub(crate) bind_groups: u64,
+    pub(crate) compiles: u64,
+    pub(crate) replans: u64,
+}
+
+/// Frames that have reached a sink.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    frames: AtomicU64,
+    milestones: Mutex<Milestones<Reading>>,
+    next: AtomicU64,
+    pub(crate) replans: AtomicU64,
+    /// Times that somebody had to wait for memory.
+    pub(crate) waits: AtomicU64,
+    tally: Arc<Tally>,
+    pool: HostPool,
+    devices: Arc<Devices>,
+}
+
+impl Passed {
+    pub(crate) fn new(tally: Arc<Tally>, pool: HostPool, devices: Arc<Devices>) -> Passed {
+        Passed {
+            frames: AtomicU64::new(0),
+            milestones: Mutex::default(),
+            next: AtomicU64::new(1),
+            replans: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+            tally,
+            pool,
+            devices,
+        }
+    }
+
+    /// A sink has taken this many frames: where there are several, the fastest counts.
+    pub(crate) fn sunk(&self, frames: u64) {
+        if self.frames.fetch_max(frames, Ordering::Relaxed) >= frames {
+            return;
+        }
+        if frames >= self.next.load(Ordering::Relaxed) {
+            let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
+            milestones.pass(frames, || self.read());
+            self.next.store(milestones.next(), Ordering::Relaxed);
+        }
+    }
+
+    /// Frames so far.
+    pub(crate) fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    /// The counters as they are.
+    pub(crate) fn read(&self) -> Reading {
+        let device = self.devices.counters();
+        Reading {
+            heap_allocs: self.tally.own(),
+            foreign_allocs: self.tally.foreign(),
+            frame_copies: self.pool.copies(),
+            gpu_allocs: device.gpu_allocs,
+            bind_groups: device.bind_groups,
+            compiles: device.compiles,
+            replans: self.replans.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Frames and counters in the middle of the run.
+    pub(crate) fn middle(&self) -> Option<(u64, Reading)> {
+        self.milestones.lock().unwrap_or_else(PoisonError::into_inner).middle(self.frames())
+    }
+}

@@ -13,7 +13,7 @@ use std::time::Duration;
 use vramp::gpu::{Backend, Device, Player, Recording};
 use vramp::plan::{Format, Plan, Profile, RunOptions, Size, Space};
 use vramp::runtime::engine::Engine;
-use vramp::runtime::{HostPool, Meta, Stepped};
+use vramp::runtime::{FramePool, Meta, Stepped};
 use vramp::tensor::Context;
 
 /// A path: its name, how often it is counted, and what makes it ready. What that returns is one run of the path.
@@ -70,7 +70,7 @@ const PATHS: &[Path] = &[
     }),
     path("record", 50, record),
     path("lend", 500, || {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let meta = Meta::new(Format::Rgba8, Size { width: 64, height: 48 });
         Box::new(move || drop(black_box(pool.lend(meta).expect("there is room"))))
     }),

@@ -55,7 +55,7 @@ impl PixelHandler for Scanlines {
         vec![Part::Function(&SCANLINES)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[self.0], &[]);
         Ok(Flow::Produced)
     }

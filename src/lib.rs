@@ -51,7 +51,7 @@ pub mod verify;
 pub use pipeline::{Error, Pipeline, PipelineBuilder, Step};
 
 use vramp_plan::catalog::Catalog;
-use vramp_plan::{GraphSpec, Mistakes, Source};
+use vramp_plan::{GraphSpec, Mistakes, SourceText};
 
 /// What most programs need: pipelines, options, and what handlers are written with.
 pub mod prelude {
@@ -60,8 +60,8 @@ pub mod prelude {
     pub use vramp_plan::catalog::{Entry, KernelRule, Probed, Setting};
     pub use vramp_plan::{Format, Graph, HandlerSpec, OnLoss, Plan, Policy, Profile, Rate, RunOptions, Size, Space};
     pub use vramp_runtime::{
-        Call, Flow, Frame, FrameHandler, Given, HandlerError, Kind, Part, PixelHandler, PixelInfo, Registry, Report,
-        Setup,
+        Call, Flow, Frame, FrameHandler, HandlerError, Kind, ParamWriter, Part, PixelHandler, PixelInfo, Registry,
+        Report, Setup,
     };
 }
 
@@ -71,5 +71,5 @@ pub fn read(pipeline: &str, catalog: &Catalog) -> Result<GraphSpec, Mistakes> {
     if reading.mistakes.is_empty() {
         return Ok(reading.spec);
     }
-    Err(Mistakes { source: Some(Source::new("pipeline", pipeline)), list: reading.mistakes })
+    Err(Mistakes { source: Some(SourceText::new("pipeline", pipeline)), list: reading.mistakes })
 }

@@ -11,7 +11,7 @@ use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting,
 use vramp::plan::{Format, Graph, GraphSpec, HandlerSpec, Plan, Policy, Profile, RunOptions, Size, Space, write_text};
 use vramp::runtime::engine::{Engine, EngineParts};
 use vramp::runtime::{
-    Call, Flow, Frame, FrameHandler, HandlerError, Outcome, Registry, Report, RunError, Stepped, Worker,
+    Call, Flow, Frame, FrameHandler, HandlerError, Registry, Report, RunError, RunOutcome, Stepped, Worker,
 };
 use vramp::{Pipeline, registry};
 
@@ -120,7 +120,7 @@ fn read(text: &str, registry: &Registry) -> Graph {
 }
 
 /// What comes of a run on a device of its own.
-fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Outcome {
+fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> RunOutcome {
     let registry = all_kinds(&Arc::default());
     let graph = read(text, &registry);
     let mut pipeline = Pipeline::from_graph(graph)
@@ -131,7 +131,7 @@ fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Outcome {
     pipeline.outcome().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn ended(text: &str, outcome: Outcome) -> Report {
+fn ended(text: &str, outcome: RunOutcome) -> Report {
     outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -386,7 +386,7 @@ fn on_threads_every_budget_ends_in_all_frames_or_in_words() {
         let (send, ended) = std::sync::mpsc::channel();
         std::thread::spawn(move || drop(send.send(pipeline.run(None))));
         let outcome = ended.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("{what}: it hangs"));
-        let Outcome { report, error, .. } = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let RunOutcome { report, error, .. } = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
         let error = error.map(|error| match error {
             RunError::Failed(failure) => failure.error,
             error @ RunError::Unresponsive { .. } => panic!("{what}: {error}"),
@@ -399,7 +399,7 @@ fn on_threads_every_budget_ends_in_all_frames_or_in_words() {
 }
 
 /// Runs on the device without computing, with pools of these many bytes.
-fn run_within(text: &str, space: Space, cpu_bytes: u64, gpu_bytes: u64) -> (Plan, Outcome) {
+fn run_within(text: &str, space: Space, cpu_bytes: u64, gpu_bytes: u64) -> (Plan, RunOutcome) {
     let registry = all_kinds(&Arc::default());
     let graph = read(text, &registry);
     let profile = Profile::shipped("discrete").expect("it ships");

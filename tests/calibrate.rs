@@ -10,7 +10,7 @@ use vramp::Pipeline;
 use vramp::calibrate::{CalibrateError, Calibration, Progress};
 use vramp::gpu::Device;
 use vramp::plan::catalog::{Class, Family};
-use vramp::plan::{Origin, Profile, RunOptions, Space};
+use vramp::plan::{FigureOrigin, Profile, RunOptions, Space};
 
 #[test]
 fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
@@ -22,11 +22,11 @@ fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
     let mut measured = 0;
     for (key, figure) in profile.figures() {
         assert!(figure.value.is_finite() && figure.value > 0.0, "{key} is {}", figure.value);
-        assert_ne!(figure.origin, Origin::Unsaid, "{key} does not say where it comes from");
-        measured += usize::from(matches!(&figure.origin, Origin::From(words) if words.starts_with("measured")));
+        assert_ne!(figure.origin, FigureOrigin::Unsaid, "{key} does not say where it comes from");
+        measured += usize::from(matches!(&figure.origin, FigureOrigin::From(words) if words.starts_with("measured")));
     }
     assert!(measured > 60, "only {measured} figures were measured");
-    let is_estimate = |figure: &vramp::plan::Figure| matches!(figure.origin, Origin::Estimate(_));
+    let is_estimate = |figure: &vramp::plan::Figure| matches!(figure.origin, FigureOrigin::Estimate(_));
     let gpu = profile.gpu.as_ref().unwrap();
     assert!(!is_estimate(&gpu.rates.sort) && !is_estimate(&gpu.rates.tap), "what runs is measured");
     assert!(is_estimate(&gpu.rates.codec), "what does not run there is not");

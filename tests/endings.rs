@@ -17,8 +17,8 @@ use vramp::kernels::{PixelFn, RowArgs};
 use vramp::plan::catalog::{Entry, Fallback, Liveness, Setting, ValueType};
 use vramp::plan::{GraphSpec, HandlerSpec, OnError, RunOptions, Space};
 use vramp::runtime::{
-    Call, Event, Flow, FrameHandler, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, RunError, Setup,
-    Worker,
+    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, RunError, RunEvent,
+    Setup, Worker,
 };
 
 use crate::random::chance::Chance;
@@ -84,7 +84,7 @@ impl PixelHandler for Stumbles {
         vec![Part::Function(&ADD_RED)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         self.asked += 1;
         let number = info.now.number;
         if does_stumble(self.each, self.from, number) {
@@ -349,8 +349,8 @@ fn run(drawn: &Drawn, fused: bool, threads: u32, device: Option<&Device>) -> See
     let graph = registry.check(&drawn.spec).unwrap_or_else(|error| panic!("{error}"));
     let reported = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&reported);
-    let listener = Arc::new(move |event: &Event| {
-        if let Event::Failed { handler, frame, .. } = event {
+    let listener = Arc::new(move |event: &RunEvent| {
+        if let RunEvent::Failed { handler, frame, .. } = event {
             lock(&heard).push((handler.clone(), *frame));
         }
     });

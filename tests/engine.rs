@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use vramp::plan::GraphSpec;
 use vramp::prelude::*;
 use vramp_plan::{Format, OnError, PlannedHandler};
-use vramp_runtime::internals::{Bell, Lane, Node, Observed, Workplace, link};
+use vramp_runtime::internals::{Lane, LaneContext, LinkObserver, Node, WakeSignal, link};
 use vramp_runtime::observe::{DropReason, NodeCounts};
-use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Stepped};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Stepped};
 
 struct Random(u64);
 
@@ -105,9 +105,9 @@ const FRAMES: u64 = 120;
 /// The lanes of a plan, its pool and what its links count.
 struct Machine {
     lanes: Vec<Lane>,
-    pool: HostPool,
-    links: Vec<Observed<vramp_runtime::Frame>>,
-    bells: Vec<Bell>,
+    pool: FramePool,
+    links: Vec<LinkObserver<vramp_runtime::Frame>>,
+    signals: Vec<WakeSignal>,
     taken: Arc<AtomicU64>,
 }
 
@@ -145,24 +145,24 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
         }
     };
     let mut nodes: Vec<Option<Node>> = plan.handlers.iter().map(|handler| Some(make(handler))).collect();
-    let bells: Vec<Bell> = plan.lanes.iter().map(|_| Bell::new()).collect();
+    let signals: Vec<WakeSignal> = plan.lanes.iter().map(|_| WakeSignal::new()).collect();
     let mut links = Vec::new();
     for planned in &plan.links {
         let (from, to) = (planned.from.handler, planned.to.handler);
         let (lane, next) = (plan.handlers[from].lane, plan.handlers[to].lane);
-        let (output, input) = link(planned.policy, planned.depth as usize, &bells[lane], &bells[next]);
+        let (output, input) = link(planned.policy, planned.depth as usize, &signals[lane], &signals[next]);
         links.push(output.observe());
         let port = usize::from(planned.to.port == "b");
         nodes[from].as_mut().expect("still here").connect_output(0, output);
         nodes[to].as_mut().expect("still here").connect_input(port, input, planned.policy);
     }
-    let pool = HostPool::new(64 << 20);
-    let lanes = plan.lanes.iter().zip(&bells).map(|(lane, bell)| {
+    let pool = FramePool::new(64 << 20);
+    let lanes = plan.lanes.iter().zip(&signals).map(|(lane, signal)| {
         let nodes = lane.handlers.iter().map(|at| nodes[*at].take().expect("each is in one lane")).collect();
-        Lane::new(nodes, bell.clone(), Workplace::new(pool.clone()))
+        Lane::new(nodes, signal.clone(), LaneContext::new(pool.clone()))
     });
     let lanes = lanes.collect();
-    Machine { lanes, pool, links, bells, taken }
+    Machine { lanes, pool, links, signals, taken }
 }
 
 impl Machine {
@@ -314,7 +314,7 @@ fn a_stop_ends_every_lane_promptly_and_counts_what_was_left() {
     let plan = planned(&spec);
     let mut machine = machine(&spec, &plan);
     let stopped = AtomicBool::new(false);
-    let bells = machine.bells.clone();
+    let signals = machine.signals.clone();
     std::thread::scope(|scope| {
         for lane in &mut machine.lanes {
             let stopped = &stopped;
@@ -322,7 +322,7 @@ fn a_stop_ends_every_lane_promptly_and_counts_what_was_left() {
             scope.spawn(move || lane.run(&|| Duration::ZERO, || stopped.load(Ordering::Acquire)));
         }
         stopped.store(true, Ordering::Release);
-        bells.iter().for_each(Bell::ring);
+        signals.iter().for_each(WakeSignal::notify);
     });
     machine.check("stopped");
 }

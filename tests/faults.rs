@@ -10,7 +10,7 @@ use vramp::Pipeline;
 use vramp::plan::catalog::{Entry, Family, Work};
 use vramp::plan::{RunOptions, Space};
 use vramp::runtime::{
-    Call, Event, Flow, FrameHandler, HandlerError, Outcome, Registry, Report, RunError, Setup, Worker,
+    Call, Flow, FrameHandler, HandlerError, Registry, Report, RunError, RunEvent, RunOutcome, Setup, Worker,
 };
 
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
@@ -116,7 +116,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn run(&self, text: &str) -> (Outcome, Vec<Event>) {
+    fn run(&self, text: &str) -> (RunOutcome, Vec<RunEvent>) {
         self.run_with(text, |options| options, |_| {})
     }
 
@@ -125,7 +125,7 @@ impl Bench {
         text: &str,
         wishes: impl FnOnce(RunOptions) -> RunOptions,
         meanwhile: impl FnOnce(vramp::runtime::Stopper),
-    ) -> (Outcome, Vec<Event>) {
+    ) -> (RunOutcome, Vec<RunEvent>) {
         let spec = vramp::read(text, self.registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let graph = self.registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
         let events = Arc::new(Mutex::new(Vec::new()));
@@ -157,9 +157,9 @@ fn a_failing_handler_is_skipped_reported_once_and_costs_only_its_frames() {
     let report = outcome.into_result().expect("skipping is no failure");
     assert_eq!((report.frames_in, report.frames_out, report.failed), (30, 20, 10));
     assert!(is_conserved(&report));
-    let failures: Vec<_> = events.iter().filter(|event| matches!(event, Event::Failed { .. })).collect();
+    let failures: Vec<_> = events.iter().filter(|event| matches!(event, RunEvent::Failed { .. })).collect();
     assert!(
-        matches!(failures[..], [Event::Failed { handler, frame: 2, error, .. }] if handler == "flaky0" && error == "no luck"),
+        matches!(failures[..], [RunEvent::Failed { handler, frame: 2, error, .. }] if handler == "flaky0" && error == "no luck"),
         "{failures:?}"
     );
 }
@@ -178,7 +178,7 @@ fn a_handler_that_is_tried_again_gets_its_frame_again() {
     let (outcome, events) = bench().run("pattern size=8x8 frames=20 ! once on-error=retry ! null");
     let report = outcome.into_result().expect("every second try works");
     assert_eq!((report.frames_out, report.failed), (20, 0));
-    assert!(events.iter().all(|event| !matches!(event, Event::Failed { .. })));
+    assert!(events.iter().all(|event| !matches!(event, RunEvent::Failed { .. })));
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_handler_that_does_not_come_back_is_named_and_left_behind() {
         },
     );
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    let named = |event: &Event| matches!(event, Event::Unresponsive { handler, .. } if handler == "hangs0");
+    let named = |event: &RunEvent| matches!(event, RunEvent::Unresponsive { handler, .. } if handler == "hangs0");
     assert!(events.iter().any(named), "{events:?}");
     assert!(matches!(outcome.error, Some(RunError::Unresponsive { handlers, .. }) if handlers == ["hangs0"]));
     bench.hanging.store(false, Ordering::Relaxed);
@@ -345,7 +345,7 @@ fn a_folder_of_pictures_of_many_sizes_just_works() {
         let (outcome, events) = bench().run_with(&text, move |options| options.only(space), |_| {});
         let report = outcome.into_result().expect("sizes may change");
         assert_eq!((report.frames_in, report.frames_out, report.counters.replans), (5, 10, 3), "{space}");
-        assert_eq!(events.iter().filter(|event| matches!(event, Event::Replanned { .. })).count(), 3);
+        assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::Replanned { .. })).count(), 3);
         assert_eq!(report.memory.leaked, 0, "{space}");
         let sizes: Vec<String> = (0..5)
             .map(|at| {

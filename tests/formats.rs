@@ -18,7 +18,7 @@ use vramp_gpu::{Device, LimitSet, Player, Recording};
 use vramp_kernels::head::flip;
 use vramp_kernels::pixel::{gray, markers, table};
 use vramp_kernels::stored::{Way, of};
-use vramp_plan::catalog::Direction;
+use vramp_plan::catalog::TransferDirection;
 use vramp_plan::{Format, Siting, Size, Space};
 
 /// Nothing waits this long unless it hangs.
@@ -157,10 +157,14 @@ fn what_crosses_to_the_device_is_what_was_read_and_converting_is_part_of_what_fo
         let (plan, report) = run(&text, |options| options.only(Space::Gpu));
         let content = &plan.links[0].content;
         let size = content.frame().expect("frames").size;
-        let up: Vec<u64> =
-            plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Up).map(|ramp| ramp.bytes).collect();
+        let up: Vec<u64> = plan
+            .transfers
+            .iter()
+            .filter(|transfer| transfer.direction == TransferDirection::Up)
+            .map(|transfer| transfer.bytes)
+            .collect();
         assert_eq!(up, [format.frame_bytes(size)], "{plan:?}");
-        let names = |group: &vramp_plan::Group| -> Vec<String> {
+        let names = |group: &vramp_plan::FusionGroup| -> Vec<String> {
             group.handlers.iter().map(|at| plan.handlers[*at].name.clone()).collect()
         };
         assert_eq!(plan.groups.iter().map(names).collect::<Vec<_>>(), [["convert0", "invert0", "markers0"]]);
@@ -175,8 +179,12 @@ fn from_one_format_through_functions_to_another_is_one_dispatch() {
     let (plan, report) = run(&text, |options| options.only(Space::Gpu));
     assert_eq!(plan.groups.len(), 1, "{plan:?}");
     assert_eq!(report.counters.dispatches, report.frames_in);
-    let down: Vec<u64> =
-        plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Down).map(|ramp| ramp.bytes).collect();
+    let down: Vec<u64> = plan
+        .transfers
+        .iter()
+        .filter(|transfer| transfer.direction == TransferDirection::Down)
+        .map(|transfer| transfer.bytes)
+        .collect();
     let size = plan.links[0].content.frame().expect("frames").size;
     assert_eq!(down, [Format::Nv12.frame_bytes(size)]);
 }

@@ -79,7 +79,7 @@ fn several_pictures_in_one_are_one_dispatch_more_and_nothing_is_made_anew() {
 }
 
 #[test]
-fn a_ramp_down_is_one_download_a_frame() {
+fn a_transfer_down_is_one_download_a_frame() {
     let folder = std::env::temp_dir().join(format!("vramp-ramp-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for pictures");
     let text = format!("{DEMO} every n=40 ! png path={}/f-%04d.png", folder.display());
@@ -112,7 +112,7 @@ fn two_transfers_of_one_output_are_one() {
 }
 
 #[test]
-fn down_and_up_again_are_exactly_the_planned_ramps_and_segments() {
+fn down_and_up_again_are_exactly_the_planned_transfers_and_segments() {
     let text = "pattern kind=gradient size=64x48 frames=1000 ! blur ! convert rgba8 ! invert ! null";
     let report = run(text, |options| {
         let options = options.place("pattern0", Space::Gpu).place("blur0", Space::Gpu).place("invert0", Space::Gpu);

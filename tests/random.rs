@@ -22,7 +22,7 @@ use vramp::kernels::{PixelFn, RowArgs};
 use vramp::plan::catalog::{Entry, Family};
 use vramp::plan::{Graph, Profile, RunOptions, Space};
 use vramp::runtime::{
-    Call, Flow, FrameHandler, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Report, Worker,
+    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, Report, Worker,
 };
 use vramp::verify::{Options, VerifyError, verify};
 use vramp::{Error, Pipeline, machine};
@@ -227,7 +227,7 @@ impl PixelHandler for AddRed {
         vec![Part::Function(&ADD_RED)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[self.0], &[]);
         Ok(Flow::Produced)
     }

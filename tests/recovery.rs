@@ -13,8 +13,8 @@ use vramp::plan::{Graph, OnLoss, Plan, RunOptions, Space};
 use vramp::runtime::engine::{Engine, EngineParts};
 use vramp::runtime::observe::GoesOn;
 use vramp::runtime::{
-    Call, DeviceError, Event, Flow, FrameHandler, HandlerError, Outcome, Registry, Report, RunError, Setup, Trouble,
-    Worker,
+    Call, DeviceError, Flow, FrameHandler, HandlerError, Registry, Report, RunError, RunEvent, RunOutcome, Setup,
+    Trouble, Worker,
 };
 use vramp::{Pipeline, machine};
 
@@ -50,7 +50,7 @@ fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
 struct Bench {
     registry: Registry,
     kept: Arc<Mutex<Kept>>,
-    events: Arc<Mutex<Vec<Event>>>,
+    events: Arc<Mutex<Vec<RunEvent>>>,
 }
 
 fn bench() -> Bench {
@@ -97,7 +97,7 @@ impl Bench {
         self.registry.check(&spec).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn run(&self, text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Outcome {
+    fn run(&self, text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> RunOutcome {
         let graph = self.graph(text);
         let heard = Arc::clone(&self.events);
         let builder = Pipeline::from_graph(graph)
@@ -118,8 +118,8 @@ impl Bench {
 
     fn losses(&self) -> Vec<(GoesOn, u64)> {
         let events = lock(&self.events);
-        let loss = |event: &Event| match event {
-            Event::DeviceLost { on, lost, .. } => Some((*on, *lost)),
+        let loss = |event: &RunEvent| match event {
+            RunEvent::DeviceLost { on, lost, .. } => Some((*on, *lost)),
             _ => None,
         };
         events.iter().filter_map(loss).collect()
@@ -273,7 +273,7 @@ fn a_device_that_cannot_be_opened_at_once_is_used_again_once_it_can() {
         device: Some(Device::choose().open().expect("a device")),
         reopen: Some(Arc::new(reopen)),
         listener: Some(Arc::new(move |event| {
-            if let Event::DeviceBack { .. } = event {
+            if let RunEvent::DeviceBack { .. } = event {
                 heard.store(lock(&kept).len() as u64, Ordering::Relaxed);
             }
         })),

@@ -10,7 +10,7 @@ use vramp::Pipeline;
 use vramp::plan::catalog::{Entry, Family, Work};
 use vramp::plan::{RunOptions, Space};
 use vramp::runtime::{
-    Call, Event, Flow, FrameHandler, HandlerError, Outcome, PartialFile, Registry, Report, Setup, Stopper, Worker,
+    Call, Flow, FrameHandler, HandlerError, PartialFile, Registry, Report, RunEvent, RunOutcome, Setup, Stopper, Worker,
 };
 
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
@@ -96,7 +96,7 @@ impl Bench {
         text: &str,
         longest: Option<Duration>,
         wishes: impl FnOnce(RunOptions) -> RunOptions,
-    ) -> (Outcome, Vec<Event>) {
+    ) -> (RunOutcome, Vec<RunEvent>) {
         let registry = self.registry();
         let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));
@@ -188,14 +188,14 @@ fn frames_that_come_too_late_are_told_with_their_time() {
     let bench = Bench::default();
     let text = "pattern size=8x8 frames=5 ! sleeps ! null";
     let (_, events) = bench.run(text, None, |options| options.only(Space::Cpu).pace(pace));
-    let slow = |event: &Event| {
-        matches!(event, Event::Slow { handler, took, budget, .. }
+    let slow = |event: &RunEvent| {
+        matches!(event, RunEvent::Slow { handler, took, budget, .. }
             if handler == "sleeps0" && *took >= Duration::from_millis(30) && budget.as_millis() == 16)
     };
     assert!(events.iter().any(slow), "{events:?}");
     let quick = bench.run("pattern size=8x8 frames=5 ! null", None, |options| options.only(Space::Cpu)).1;
     assert!(
-        quick.iter().all(|event| !matches!(event, Event::Slow { .. })),
+        quick.iter().all(|event| !matches!(event, RunEvent::Slow { .. })),
         "without a pace nothing is late: {quick:?}"
     );
 }
@@ -208,7 +208,7 @@ fn every_second_is_told_with_what_came_through() {
     let (outcome, events) =
         bench.run("pattern size=8x8 ! null", longest, |options| options.only(Space::Cpu).pace(pace));
     let seconds: Vec<_> =
-        events.iter().filter_map(|e| if let Event::Second(p) = e { Some(*p) } else { None }).collect();
+        events.iter().filter_map(|e| if let RunEvent::Second(p) = e { Some(*p) } else { None }).collect();
     assert_eq!(seconds.len(), 2, "{events:?}");
     assert!(seconds[1].frames_out > seconds[0].frames_out && !outcome.stopped);
     assert!(outcome.report.frames_in == outcome.report.frames_out, "what was on its way arrived");

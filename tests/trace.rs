@@ -12,8 +12,10 @@ use vramp::Pipeline;
 use vramp::gpu::{Device, StampPlaces};
 use vramp::plan::catalog::{Entry, Fallback, Family, Liveness, Output, RateRule, Setting, SizeRule, ValueType, Work};
 use vramp::plan::{Format, Graph, RunOptions, Size, Space};
-use vramp::runtime::observe::{Act, Span};
-use vramp::runtime::{Call, Event, Flow, FrameHandler, HandlerError, Registry, Report, Setup, Stepped, Trace, Worker};
+use vramp::runtime::observe::{SpanKind, TraceSpan};
+use vramp::runtime::{
+    Call, Flow, FrameHandler, HandlerError, Registry, Report, RunEvent, Setup, Stepped, Trace, Worker,
+};
 
 const fn setting(name: &'static str, value: ValueType, usual: &'static str) -> Setting {
     Setting { name, value, fallback: Fallback::Is(usual), liveness: Liveness::Fixed, about: "for tests" }
@@ -65,10 +67,10 @@ fn run(text: &str, options: RunOptions, trace: Option<&Trace>, device: Option<&D
     outcome.into_result().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn frames(spans: &[(String, Span)]) -> BTreeMap<&str, Vec<u64>> {
+fn frames(spans: &[(String, TraceSpan)]) -> BTreeMap<&str, Vec<u64>> {
     let mut found: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for (name, span) in spans {
-        if let Act::Frame { frame, .. } = span.act {
+        if let SpanKind::Frame { frame, .. } = span.act {
             found.entry(name).or_default().push(frame);
         }
     }
@@ -79,8 +81,12 @@ fn frames(spans: &[(String, Span)]) -> BTreeMap<&str, Vec<u64>> {
 #[track_caller]
 fn check(trace: &Trace, report: &Report) {
     for track in trace.tracks() {
-        let own: Vec<&Span> =
-            track.spans.iter().map(|(_, span)| span).filter(|span| matches!(span.act, Act::Frame { .. })).collect();
+        let own: Vec<&TraceSpan> = track
+            .spans
+            .iter()
+            .map(|(_, span)| span)
+            .filter(|span| matches!(span.act, SpanKind::Frame { .. }))
+            .collect();
         assert!(own.iter().all(|span| span.begin_ns <= span.end_ns), "{}", track.name);
         let apart = own.is_sorted_by(|one, next| one.end_ns <= next.begin_ns);
         assert!(apart, "spans of {} overlap: {own:?}", track.name);
@@ -106,7 +112,7 @@ fn every_call_of_every_node_is_a_span_with_its_frame() {
     let report = run(CPU, RunOptions::new().only(Space::Cpu), Some(&trace), None);
     check(&trace, &report);
     let tracks = trace.tracks();
-    let all: Vec<(String, Span)> = tracks.iter().flat_map(|track| track.spans.clone()).collect();
+    let all: Vec<(String, TraceSpan)> = tracks.iter().flat_map(|track| track.spans.clone()).collect();
     let found = frames(&all);
     let expected: Vec<u64> = (0..50).collect();
     for name in ["pattern0", "null0"] {
@@ -150,15 +156,15 @@ fn spans_of_the_device_lie_inside_their_submission_and_name_every_kernel_of_ever
         let tracks = trace.tracks();
         let on_device: Vec<_> = tracks.iter().filter(|track| track.device).collect();
         let [track] = on_device[..] else { panic!("one device: {tracks:?}") };
-        let submissions: Vec<&Span> = track
+        let submissions: Vec<&TraceSpan> = track
             .spans
             .iter()
             .map(|(_, span)| span)
-            .filter(|span| matches!(span.act, Act::Submission { .. }))
+            .filter(|span| matches!(span.act, SpanKind::Submission { .. }))
             .collect();
         assert_eq!(submissions.len(), 40, "{places:?}");
-        for (name, span) in track.spans.iter().filter(|(_, span)| matches!(span.act, Act::Frame { .. })) {
-            let inside = |outer: &&Span| outer.begin_ns <= span.begin_ns && span.end_ns <= outer.end_ns;
+        for (name, span) in track.spans.iter().filter(|(_, span)| matches!(span.act, SpanKind::Frame { .. })) {
+            let inside = |outer: &&TraceSpan| outer.begin_ns <= span.begin_ns && span.end_ns <= outer.end_ns;
             assert!(submissions.iter().any(inside), "{places:?}: {name} {span:?}");
         }
         let found = frames(&track.spans);
@@ -272,8 +278,8 @@ impl Clock {
     fn blamed(&self, text: &str, space: Space, idle: Duration) -> Vec<(String, u128, u128)> {
         let (registry, heard) = (self.registry(), Arc::new(Mutex::new(Vec::new())));
         let (graph, told) = (graph(text, &registry), Arc::clone(&heard));
-        let listener = move |event: &Event| {
-            if let Event::Slow { handler, own, budget, .. } = event {
+        let listener = move |event: &RunEvent| {
+            if let RunEvent::Slow { handler, own, budget, .. } = event {
                 let told_now = (handler.clone(), own.as_millis(), budget.as_millis());
                 told.lock().unwrap_or_else(PoisonError::into_inner).push(told_now);
             }

@@ -12,7 +12,7 @@ use vramp_kernels::head::resample::{self, axis::Filter};
 use vramp_kernels::head::{self, Head, boxblur, load_here::LOAD, luma};
 use vramp_kernels::sample::{Chance, Sample};
 use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch, pixel};
-use vramp_plan::catalog::Over;
+use vramp_plan::catalog::IntermediateExtent;
 use vramp_plan::{Binding, Size};
 
 /// Nothing waits this long unless it hangs.
@@ -125,7 +125,7 @@ impl Rig {
         let small = filled(bytes_of(if case.params.small().is_empty() { &[0] } else { case.params.small() }));
         let output = lend(case.size.pixels() * 4);
         let over = case.recipe.head.first.map(|first| first.over.size(case.source_size, case.size));
-        let kept = lend(over.map_or(16, |over| over.pixels() * Over::ELEMENT_BYTES));
+        let kept = lend(over.map_or(16, |over| over.pixels() * IntermediateExtent::ELEMENT_BYTES));
         let shaders = case.recipe.shaders("twin");
         let in_front = case.recipe.before.iter().filter(|f| f.side()).count();
         for (pass, shader) in shaders.iter().enumerate() {

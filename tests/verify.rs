@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use vramp::gpu::Device;
 use vramp::kernels::{PixelFn, RowArgs};
 use vramp::plan::catalog::Entry;
-use vramp::runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Registry, Worker};
+use vramp::runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, Worker};
 use vramp::verify::{Found, Options, Outcome, Verified, VerifyError, What, verify};
 
 /// One for all tests, which run side by side on it.
@@ -247,7 +247,7 @@ impl PixelHandler for AddRed {
         vec![Part::Function(self.function)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[self.amount], &[]);
         Ok(Flow::Produced)
     }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use vramp_plan::catalog::Catalog;
-use vramp_plan::{Mistakes, Source, is_name, read_text, read_toml, write_text, write_toml};
+use vramp_plan::{Mistakes, SourceText, is_name, read_text, read_toml, write_text, write_toml};
 
 static CATALOG: OnceLock<Catalog> = OnceLock::new();
 
@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
     let reading = read_toml(text);
     assert!(reading.mistakes.len() <= 200);
     if !reading.mistakes.is_empty() {
-        let _ = Mistakes { source: Some(Source::new("t", text)), list: reading.mistakes }.to_string();
+        let _ = Mistakes { source: Some(SourceText::new("t", text)), list: reading.mistakes }.to_string();
     } else if reading.spec.handlers().iter().all(|handler| is_name(&handler.kind)) {
         assert_eq!(read_toml(&write_toml(&reading.spec)).spec, reading.spec);
         assert_eq!(read_text(&write_text(&reading.spec), catalog).spec, reading.spec);

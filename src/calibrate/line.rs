@@ -5,7 +5,7 @@
 //!
 //! Always: what comes out is finite and above zero, however noisy what came in was.
 
-use vramp_plan::{Figure, Origin};
+use vramp_plan::{Figure, FigureOrigin};
 
 /// A time that grows with an amount: what it takes at all, and what one unit more takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ pub(super) fn measured(value: f64, how: &str) -> Figure {
     let scale = 10_f64.powi(digits.clamp(-15, 15));
     let rounded = (value * scale).round() / scale;
     let value = if rounded.is_finite() && rounded > 0.0 { rounded } else { value };
-    Figure { value, origin: Origin::From(format!("measured: {how}")) }
+    Figure { value, origin: FigureOrigin::From(format!("measured: {how}")) }
 }
 
 #[cfg(test)]
@@ -88,6 +88,6 @@ mod tests {
     fn figures_keep_four_digits_and_say_how_they_came_about() {
         assert!((measured(123_456.0, "x").value - 123_500.0).abs() < 1e-9);
         assert!((measured(0.001_234_56, "x").value - 0.001_235).abs() < 1e-12);
-        assert_eq!(measured(2.0, "two runs").origin, Origin::From("measured: two runs".to_owned()));
+        assert_eq!(measured(2.0, "two runs").origin, FigureOrigin::From("measured: two runs".to_owned()));
     }
 }

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use vramp_gpu::Device;
-use vramp_plan::{Origin, Profile, Size};
+use vramp_plan::{FigureOrigin, Profile, Size};
 
 use crate::Error;
 use crate::machine;
@@ -195,7 +195,8 @@ impl<'a> Calibration<'a> {
 fn inherit(profile: &mut Profile) {
     let class = profile.name().to_owned();
     steps::each_rate(profile, |figure| {
-        let (Origin::From(words) | Origin::Estimate(words)) = &figure.origin else { return };
-        figure.origin = Origin::Estimate(format!("nothing of this class could be measured; {class} says: {words}"));
+        let (FigureOrigin::From(words) | FigureOrigin::Estimate(words)) = &figure.origin else { return };
+        figure.origin =
+            FigureOrigin::Estimate(format!("nothing of this class could be measured; {class} says: {words}"));
     });
 }

@@ -1,6 +1,6 @@
 //! The steps of a calibration: which pipelines show which figures.
 //!
-//! Owns the lists of what needs pieces of its own, the way to all other handlers, and the few figures that are not the rate of a handler: calls, memory, dispatches, submits, ramps.
+//! Owns the lists of what needs pieces of its own, the way to all other handlers, and the few figures that are not the rate of a handler: calls, memory, dispatches, submits, transfers.
 //! Does not run or price a pipeline itself.
 //!
 //! Always: a figure is used only behind the step that measured it.
@@ -66,8 +66,8 @@ pub(super) enum Step {
     Host,
     /// Dispatches, submits and memory of the device.
     Device,
-    /// Both ramps.
-    Ramps,
+    /// Both transfers.
+    Transfers,
     /// A class's variant.
     Tune(Class),
     /// The rate of some kinds.
@@ -87,7 +87,7 @@ pub(super) fn all(registry: &Registry, device: bool) -> Vec<Step> {
         steps.extend([Class::Pixel, Class::Sample, Class::Tap].map(Step::Tune));
         steps.push(Step::Device);
         steps.push(Step::Handler { keys: vec!["pattern.solid"], pieces: vec![Piece::new(SOLID, Space::Gpu)] });
-        steps.push(Step::Ramps);
+        steps.push(Step::Transfers);
         handlers(&mut steps, registry, Space::Gpu);
     }
     steps
@@ -151,7 +151,7 @@ impl Step {
         match self {
             Step::Host => "calls and memory on the cpu".to_owned(),
             Step::Device => "dispatches, submits and memory on the gpu".to_owned(),
-            Step::Ramps => "uploads and downloads".to_owned(),
+            Step::Transfers => "uploads and downloads".to_owned(),
             Step::Tune(class) => format!("variants of {} kernels", class.name()),
             Step::Handler { keys, pieces } => {
                 let space = pieces.first().map_or(Space::Cpu, |piece| piece.space);
@@ -174,7 +174,7 @@ impl Step {
         match (self, folder) {
             (Step::Host, _) => host(&thorough, profile, stopped),
             (Step::Device, _) => device(&thorough, profile, stopped),
-            (Step::Ramps, _) => ramps(&thorough, profile, stopped),
+            (Step::Transfers, _) => transfers(&thorough, profile, stopped),
             (Step::Tune(class), _) => tune::tune(bench, *class, profile, stopped),
             (Step::Handler { keys, pieces }, _) => {
                 // All others are measured behind a solid picture.
@@ -253,7 +253,7 @@ fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) 
     Ok(())
 }
 
-fn ramps(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
+fn transfers(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
     // With nothing else to do on the device: behind a kernel, a transfer hides. What the host does for the source hides
     // behind the transfer instead, so it must be little.
     let bench = Bench { slowed: 1, ..*bench };

@@ -44,10 +44,9 @@ use std::collections::BTreeSet;
 use vramp_gpu::{Device, OpenError};
 use vramp_plan::catalog::{Catalog, Entry, EntryError};
 use vramp_plan::{
-    CheckError, End as LinkEnd, Format, GraphSpec, HandlerId, HandlerSpec, Mistakes, OnLoss, Rate, RunOptions, Size,
-    Space,
+    CheckError, Format, GraphSpec, HandlerId, HandlerSpec, LinkEnd, Mistakes, OnLoss, Rate, RunOptions, Size, Space,
 };
-use vramp_runtime::{Failure, Registry};
+use vramp_runtime::{HandlerFailure, Registry};
 
 use crate::pipeline::{Error, Pipeline};
 use ends::{CATCH, FEED, SLOWER, add_ends};
@@ -125,7 +124,7 @@ pub enum HarnessError {
     },
     /// A handler failed.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Failed(#[from] HandlerFailure),
     /// The device does not come to an end.
     #[error("the device has not finished what it was given within {PATIENCE:?}")]
     Overdue,

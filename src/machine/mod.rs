@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::{Adapter, AdapterKind, Choice, Chosen, Device, OpenError, Reading};
-use vramp_plan::{Figure, Limits, Origin, Profile};
+use vramp_plan::{Figure, FigureOrigin, Limits, Profile};
 
 /// Asks every driver for its adapters, best first, and remembers the answer.
 pub fn list_adapters() -> Vec<Adapter> {
@@ -72,15 +72,15 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     };
     let mut profile = Profile::shipped(class).expect("every class ships, tests/shipped.rs");
     if let Some(bytes) = readings::host_memory_bytes() {
-        profile.cpu.memory_bytes = Figure { value: bytes as f64, origin: Origin::From("the machine".to_owned()) };
+        profile.cpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the machine".to_owned()) };
     }
     // A class is a guess: it must not refuse what the adapter can hold. NVIDIA's library takes too long for that.
     let asked = adapter.filter(|adapter| adapter.vendor != readings::NVIDIA);
     if let (Some(bytes), Some(gpu)) = (asked.and_then(memory_bytes), &mut profile.gpu) {
-        gpu.memory_bytes = Figure { value: bytes as f64, origin: Origin::From("the adapter".to_owned()) };
+        gpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the adapter".to_owned()) };
     }
     if let (Some(adapter), Some(gpu)) = (adapter, &mut profile.gpu) {
-        let own = |value: u64| Figure { value: value as f64, origin: Origin::From("the adapter".to_owned()) };
+        let own = |value: u64| Figure { value: value as f64, origin: FigureOrigin::From("the adapter".to_owned()) };
         let limits = &adapter.limits;
         gpu.limits = Limits {
             storage_buffers_per_stage: own(limits.storage_buffers_per_stage.into()),
@@ -101,7 +101,7 @@ fn memory_bytes(adapter: &Adapter) -> Option<u64> {
 pub(crate) fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Option<Profile> {
     let gpu = profile.gpu.as_mut()?;
     let bytes = memory_bytes(adapter).filter(|bytes| *bytes > gpu.memory_bytes.whole())?;
-    gpu.memory_bytes = Figure { value: bytes as f64, origin: Origin::From("the adapter".to_owned()) };
+    gpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the adapter".to_owned()) };
     Some(profile)
 }
 

@@ -11,8 +11,8 @@ use vramp_gpu::{Adapter, Choice, Device, OpenError};
 use vramp_handlers::files::{Clash, FileUse};
 use vramp_plan::catalog::{Entry, EntryError};
 use vramp_plan::{
-    Graph, GraphSpec, Memory, Mistakes, NoPlan, Plan, Profile, Reading, RunOptions, Size, Source, Space, read_text,
-    read_toml,
+    Graph, GraphSpec, Mistakes, NoPlan, ParsedGraph, Plan, PlannedMemory, Profile, RunOptions, Size, SourceText, Space,
+    read_text, read_toml,
 };
 use vramp_runtime::engine::{Engine, EngineParts, Reopen, Replan};
 use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Trace};
@@ -161,10 +161,10 @@ impl PipelineBuilder {
         let (reading, source) = match &self.written {
             Written::Graph(graph) => return Ok(Graph::clone(graph)),
             Written::Spec(spec) => return Ok(registry.check(spec)?),
-            Written::Text(text) => (read_text(text, catalog), Source::new("pipeline", text.as_str())),
-            Written::Toml(text) => (read_toml(text), Source::new("pipeline", text.as_str())),
+            Written::Text(text) => (read_text(text, catalog), SourceText::new("pipeline", text.as_str())),
+            Written::Toml(text) => (read_toml(text), SourceText::new("pipeline", text.as_str())),
         };
-        let Reading { spec, mistakes } = reading;
+        let ParsedGraph { spec, mistakes } = reading;
         if !mistakes.is_empty() {
             return Err(Mistakes { source: Some(source), list: mistakes }.into());
         }
@@ -316,7 +316,7 @@ impl PipelineBuilder {
             *graph = graph.with_source_size(source, size);
             match Plan::decide(&graph, &profile, &options) {
                 Ok(plan) => Ok(plan.memory),
-                Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(Memory::default()),
+                Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(PlannedMemory::default()),
                 Err(why) => Err(why.to_string()),
             }
         })

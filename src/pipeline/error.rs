@@ -8,8 +8,8 @@
 use vramp_gpu::OpenError;
 use vramp_handlers::files::Clash;
 use vramp_plan::catalog::{EntryError, ProbeError};
-use vramp_plan::{CheckError, Mistakes, NoPlan, Source};
-use vramp_runtime::{Failure, PrepareError, RunError};
+use vramp_plan::{CheckError, Mistakes, NoPlan, SourceText};
+use vramp_runtime::{HandlerFailure, PrepareError, RunError};
 
 /// Why a pipeline was not built, or did not run to its end.
 #[derive(thiserror::Error)]
@@ -48,15 +48,15 @@ pub enum Error {
 
 vramp_plan::debug_as_display!(Error);
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Error {
+impl From<HandlerFailure> for Error {
+    fn from(failure: HandlerFailure) -> Error {
         Error::Run(RunError::Failed(failure))
     }
 }
 
 impl Error {
     /// What is wrong with a graph, shown in the text that it was read from.
-    pub(crate) fn of_check(error: CheckError, source: Option<Source>) -> Error {
+    pub(crate) fn of_check(error: CheckError, source: Option<SourceText>) -> Error {
         match error {
             CheckError::Mistakes(list) => Error::Mistakes(Mistakes { source, list }),
             CheckError::Probe(failed) => Error::Sources(failed),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use vramp_gpu::Device;
 use vramp_plan::{Graph, GraphSpec, Plan, RunOptions};
 use vramp_runtime::engine::Engine;
-use vramp_runtime::{Outcome, Report, Stepped, Stopper, Watch};
+use vramp_runtime::{Report, RunOutcome, Stepped, Stopper, Watch};
 
 pub use builder::PipelineBuilder;
 pub use error::Error;
@@ -127,7 +127,7 @@ impl Pipeline {
     }
 
     /// Runs like [`Pipeline::run`], and returns the report however the run ended.
-    pub fn outcome(&mut self) -> Result<Outcome, Error> {
+    pub fn outcome(&mut self) -> Result<RunOutcome, Error> {
         Ok(self.unused()?.run(self.longest)?)
     }
 

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vramp_gpu::Device;
-use vramp_plan::catalog::{DeclareError, Declared, Entry, KernelKind, Probe, ProbeError, Probed, Settings};
+use vramp_plan::catalog::{DeclareError, DeclaredShader, Entry, KernelKind, ProbeError, Probed, Settings, SourceProbe};
 use vramp_plan::{
-    Content, End as LinkEnd, Format, Graph, GraphSpec, Handler, HandlerSpec, OnLoss, Plan, PlannedLink, Policy, PortAt,
-    Rate, RunOptions, Space,
+    Content, Format, Graph, GraphSpec, Handler, HandlerSpec, LinkEnd, OnLoss, Plan, PlannedLink, Policy, PortAt, Rate,
+    RunOptions, Space,
 };
 use vramp_runtime::{Registry, Report};
 
@@ -30,14 +30,14 @@ struct Known<'a> {
     registry: &'a Registry,
 }
 
-impl Probe for Known<'_> {
+impl SourceProbe for Known<'_> {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
         let same = |handler: &&Handler| handler.entry == entry && handler.settings == *settings;
         Ok(self.graph.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
     }
 
     /// A shader's text is asked anew: its settings are typed by it.
-    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {
+    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
         self.registry.declared(entry, settings)
     }
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use vramp::calibrate::{CalibrateError, Calibration, Progress, keep, known};
 use vramp::gpu::{Adapter, Device};
 use vramp::machine;
-use vramp::plan::{Origin, Profile};
+use vramp::plan::{FigureOrigin, Profile};
 
 use crate::args::CalibrateArgs;
 use crate::failure::Failure;
@@ -121,7 +121,7 @@ fn hear(progress: &Progress, bar: Option<&ProgressBar>, verbose: bool) {
 fn figures(profile: &Profile) -> String {
     let mut out = format!("{}\n\n", profile.about);
     for (key, figure) in profile.figures() {
-        let estimated = if matches!(figure.origin, Origin::Estimate(_)) { "  an estimate" } else { "" };
+        let estimated = if matches!(figure.origin, FigureOrigin::Estimate(_)) { "  an estimate" } else { "" };
         let _ = writeln!(out, "{key:44} {:>14}{estimated}", figure.value);
     }
     if let Some(gpu) = &profile.gpu {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use vramp::Error;
 use vramp::handlers::files::Clash;
-use vramp::plan::{Mistakes, NoPlan, Source};
+use vramp::plan::{Mistakes, NoPlan, SourceText};
 use vramp::runtime::PrepareError;
 use vramp::verify::VerifyError;
 
@@ -37,7 +37,7 @@ pub(crate) enum Failure {
     /// One of these, about the handler of this name.
     Of(Box<Failure>, String),
     /// One of these, and where in the pipeline that handler stands.
-    At(Box<Failure>, Source, Range<usize>),
+    At(Box<Failure>, SourceText, Range<usize>),
 }
 
 impl Failure {

@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use vramp::handlers::files::{Clash, FileUse};
-use vramp::plan::catalog::{Catalog, Entry, NoProbe, Probe, ProbeError, Probed, Settings};
+use vramp::plan::catalog::{Catalog, Entry, NoProbe, ProbeError, Probed, Settings, SourceProbe};
 use vramp::plan::{
-    CheckError, Format, Graph, GraphSpec, Mistake, Mistakes, Place, Reading, Size, Source, read_text, read_toml,
+    CheckError, Format, Graph, GraphSpec, Mistake, Mistakes, ParsedGraph, Size, SourceText, TextSpan, read_text,
+    read_toml,
 };
 use vramp::runtime::Registry;
 
@@ -36,7 +37,7 @@ pub(crate) enum Language {
 /// A pipeline as it was given.
 pub(crate) struct Given {
     /// The text and what it is called.
-    pub(crate) source: Source,
+    pub(crate) source: SourceText,
     /// Its language.
     pub(crate) language: Language,
     /// Where it was read from.
@@ -59,7 +60,11 @@ impl Given {
         if pipeline == "-" {
             let text = read_all("standard input", io::stdin().lock(), None)?;
             let language = if says_handlers(&text) { Language::Toml } else { Language::Text };
-            return Ok(Given { source: Source::new("standard input", text), language, from: Origin::StandardInput });
+            return Ok(Given {
+                source: SourceText::new("standard input", text),
+                language,
+                from: Origin::StandardInput,
+            });
         }
         let path = Path::new(pipeline);
         let shown = path.display().to_string();
@@ -68,7 +73,7 @@ impl Given {
         match fs::metadata(path) {
             Ok(found) if !found.is_dir() => {
                 let language = if has_extension(path, "toml") { Language::Toml } else { Language::Text };
-                let source = Source::new(shown.as_str(), read_file(path)?);
+                let source = SourceText::new(shown.as_str(), read_file(path)?);
                 Ok(Given { source, language, from: Origin::File(path.to_owned()) })
             }
             Ok(_) if is_path => Err(Failure::Wrong(anyhow!("{shown} is a directory; give a file in it"))),
@@ -78,7 +83,7 @@ impl Given {
             })),
             _ => match pipeline.to_str() {
                 Some(text) => {
-                    let source = Source::new("pipeline", text);
+                    let source = SourceText::new("pipeline", text);
                     Ok(Given { source, language: Language::Text, from: Origin::Argument })
                 }
                 None => Err(Failure::Wrong(anyhow!("the pipeline `{shown}` is neither a file nor UTF-8 text"))),
@@ -87,7 +92,7 @@ impl Given {
     }
 
     /// Reads it as a graph.
-    pub(crate) fn read(&self, catalog: &Catalog) -> Reading {
+    pub(crate) fn read(&self, catalog: &Catalog) -> ParsedGraph {
         match self.language {
             Language::Text => read_text(&self.source.text, catalog),
             Language::Toml => read_toml(&self.source.text),
@@ -103,7 +108,7 @@ impl Given {
 
 /// A graph that was read and checked, and the text it was read from.
 pub(crate) struct Written {
-    source: Source,
+    source: SourceText,
     /// As it was written.
     pub(crate) spec: GraphSpec,
     /// As it was meant.
@@ -142,7 +147,7 @@ impl Written {
         check: impl FnOnce(&Given, &GraphSpec) -> Result<(), Failure>,
     ) -> Result<Written, Failure> {
         let (given, catalog) = (Given::find(pipeline)?, registry.catalog());
-        let Reading { spec, mut mistakes } = given.read(catalog);
+        let ParsedGraph { spec, mut mistakes } = given.read(catalog);
         if !mistakes.is_empty() {
             mistakes.extend(certain_mistakes(&spec, catalog));
             return Err(given.mistakes(mistakes));
@@ -174,26 +179,26 @@ impl Written {
 /// Takes every source to hold frames, without looking: files are compared before one is opened.
 struct Unopened;
 
-impl Probe for Unopened {
+impl SourceProbe for Unopened {
     fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
         Ok(Probed { format: Some(Format::I420), size: Size::new(1, 1), ..Probed::default() })
     }
 }
 
 /// A failure that is about a handler, with its place: that of the setting whose value the words quote, or of its kind.
-fn placed(why: Failure, source: &Source, spec: &GraphSpec) -> Failure {
+fn placed(why: Failure, source: &SourceText, spec: &GraphSpec) -> Failure {
     let (Failure::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
     let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
     let handler = &spec.handlers()[at];
     let quoted = handler.settings.values().find(|setting| words.contains(&format!("`{}`", setting.value)));
     match quoted.map_or(&handler.place, |setting| &setting.place) {
-        Place(Some(place)) => Failure::At(Box::new(why), source.clone(), place.clone()),
-        Place(None) => why,
+        TextSpan(Some(place)) => Failure::At(Box::new(why), source.clone(), place.clone()),
+        TextSpan(None) => why,
     }
 }
 
 /// Two uses of one file, at the setting that should change.
-fn clashing(clash: Clash, source: &Source, spec: &GraphSpec) -> Failure {
+fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> Failure {
     let place = clash.at.as_ref().and_then(|(named, key)| {
         let at = spec.names().iter().position(|name| name == named)?;
         let handler = &spec.handlers()[at];
@@ -223,7 +228,7 @@ pub(crate) fn certain_mistakes(spec: &GraphSpec, catalog: &Catalog) -> Vec<Mista
         return Vec::new();
     };
     let mut places = BTreeSet::new();
-    let mut add = |place: &Place| places.extend(place.0.as_ref().map(|at| (at.start, at.end)));
+    let mut add = |place: &TextSpan| places.extend(place.0.as_ref().map(|at| (at.start, at.end)));
     for handler in spec.handlers() {
         if catalog.named(&handler.kind).next().is_none() {
             add(&handler.place);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::anyhow;
-use vramp::plan::{Plan, PlannedLink, PortAt, Profile, Ramp};
+use vramp::plan::{Plan, PlannedLink, PortAt, Profile, Transfer};
 use vramp::runtime::Registry;
 
 use crate::args::{Form, PlanArgs};
@@ -88,15 +88,15 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
 
 /// Says for every link what was negotiated.
 pub(crate) fn negotiated(plan: &Plan) {
-    let served: BTreeMap<PortAt, &Ramp> =
-        plan.ramps.iter().flat_map(|ramp| ramp.to.iter().map(move |at| (*at, ramp))).collect();
+    let served: BTreeMap<PortAt, &Transfer> =
+        plan.transfers.iter().flat_map(|transfer| transfer.to.iter().map(move |at| (*at, transfer))).collect();
     let line = |link: &PlannedLink| {
         let (from, to) = (plan.port_name(link.from), plan.port_name(link.to));
-        let Some(ramp) = served.get(&link.to) else {
+        let Some(transfer) = served.get(&link.to) else {
             return format!("{from} -> {to}: Negotiated: {} (no transfer)", link.space);
         };
-        let (way, ms) = (ramp.direction, ramp.est_ns as f64 / 1e6);
-        let explicit = if ramp.explicit { ", asked for" } else { "" };
+        let (way, ms) = (transfer.direction, transfer.est_ns as f64 / 1e6);
+        let explicit = if transfer.explicit { ", asked for" } else { "" };
         format!("{from} -> {to}: Negotiated: {}->{} (transfer, ~{ms:.2} ms{explicit})", way.from(), way.to())
     };
     if !plan.links.is_empty() {

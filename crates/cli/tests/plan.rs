@@ -45,7 +45,7 @@ fn json_has_the_keys_of_the_manual() {
 }
 
 #[test]
-fn a_ramp_is_shown_with_its_direction_bytes_and_time() {
+fn a_transfer_is_shown_with_its_direction_bytes_and_time() {
     let plan = json(&[GOOD, "--gpu"]);
     let ramps = plan["ramps"].as_array().unwrap();
     assert_eq!(ramps.len(), 1);

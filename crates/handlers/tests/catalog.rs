@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{
-    Catalog, Direction, Entry, Fallback, Family, FormatRule, Frames, KernelKind, KernelRule, RateRule, Settings,
-    SizeRule, Units, Value, ValueType, When,
+    Catalog, Entry, Fallback, Family, FormatRule, Frames, KernelKind, KernelRule, RateRule, Settings, SizeRule,
+    TransferDirection, Units, Value, ValueType, When,
 };
 use vramp_plan::{Format, Size, Space};
 
@@ -422,8 +422,8 @@ fn only_these_hold_thin_out_transfer_or_run_live() {
         assert_eq!(entry.every != Frames::Fixed(1), entry.name == "every", "{}", entry.name);
         assert_eq!(entry.open_settings, entry.name == "wgsl", "{}", entry.name);
         let transfer = match entry.name {
-            "upload" => Some(Direction::Up),
-            "download" => Some(Direction::Down),
+            "upload" => Some(TransferDirection::Up),
+            "download" => Some(TransferDirection::Down),
             _ => None,
         };
         assert_eq!(entry.transfer, transfer, "{}", entry.name);

@@ -7,9 +7,9 @@ use std::time::Duration;
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Settings, Value};
 use vramp_plan::{Format, Policy, Rate, Size, Space};
-use vramp_runtime::internals::{Bell, Lane, Node, Tally, Workplace, link};
+use vramp_runtime::internals::{HeapTally, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::observe::{DropReason, NodeCounts};
-use vramp_runtime::{Call, Clock, Flow, Frame, FrameHandler, HandlerError, HostPool, Setup, Stepped, Worker};
+use vramp_runtime::{Call, Clock, Flow, Frame, FrameHandler, FramePool, HandlerError, Setup, Stepped, Worker};
 
 fn entry(name: &str) -> &'static Entry {
     registry().catalog().entries().find(|e| e.name == name).expect("the handler exists")
@@ -94,25 +94,25 @@ impl FrameHandler for Note {
 
 struct Run {
     lane: Lane,
-    pool: HostPool,
-    tally: Arc<Tally>,
+    pool: FramePool,
+    tally: Arc<HeapTally>,
 }
 
 impl Run {
     /// These nodes one after another, the first a source.
     fn of(give: Give, others: Vec<Node>) -> Run {
-        let bell = Bell::new();
+        let signal = WakeSignal::new();
         let clock = Clock::free(Rate::new(10, 1).expect("a rate"));
         let mut nodes = vec![Node::new("give", Box::new(give), 0, 1).clock(clock)];
         nodes.extend(others);
         for at in 1..nodes.len() {
-            let (output, input) = link(Policy::Lossless, 1, &bell, &bell);
+            let (output, input) = link(Policy::Lossless, 1, &signal, &signal);
             nodes[at - 1].connect_output(0, output);
             nodes[at].connect_input(0, input, Policy::Lossless);
         }
-        let (pool, tally) = (HostPool::new(16 << 20), Arc::new(Tally::default()));
-        let workplace = Workplace::new(pool.clone()).counting(Arc::clone(&tally));
-        Run { lane: Lane::new(nodes, bell, workplace), pool, tally }
+        let (pool, tally) = (FramePool::new(16 << 20), Arc::new(HeapTally::default()));
+        let context = LaneContext::new(pool.clone()).counting(Arc::clone(&tally));
+        Run { lane: Lane::new(nodes, signal, context), pool, tally }
     }
 
     fn step(&mut self) -> Stepped {

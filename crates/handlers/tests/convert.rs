@@ -4,7 +4,7 @@
 use crate::files_rig::{Shot, size, through};
 use vramp_handlers::convert::convert::ENTRY;
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Matrix, Meta, Yuv};
+use vramp_runtime::{Meta, Yuv, YuvMatrix};
 
 fn convert(shot: &Shot, to: Format) -> Shot {
     through(&ENTRY, &[("format", to.name())], std::slice::from_ref(shot)).pop().expect("a frame")
@@ -25,7 +25,7 @@ struct Constants {
 }
 
 fn constants(yuv: Yuv, height: u32) -> Constants {
-    let high = yuv.matrix.map_or(height >= 720, |matrix| matrix == Matrix::Bt709);
+    let high = yuv.matrix.map_or(height >= 720, |matrix| matrix == YuvMatrix::Bt709);
     let (kr, kb) = if high { (0.2126, 0.0722) } else { (0.299, 0.114) };
     let (black, luma, chroma) = if yuv.full_range { (0.0, 255.0, 255.0) } else { (16.0, 219.0, 224.0) };
     Constants { kr, kb, black, luma, chroma }
@@ -156,10 +156,10 @@ fn tags() -> [Yuv; 6] {
     [
         tag(None, false),
         tag(None, true),
-        tag(Some(Matrix::Bt601), false),
-        tag(Some(Matrix::Bt709), false),
-        tag(Some(Matrix::Bt601), true),
-        tag(Some(Matrix::Bt709), true),
+        tag(Some(YuvMatrix::Bt601), false),
+        tag(Some(YuvMatrix::Bt709), false),
+        tag(Some(YuvMatrix::Bt601), true),
+        tag(Some(YuvMatrix::Bt709), true),
     ]
 }
 
@@ -222,7 +222,7 @@ fn between_two_others_the_way_leads_through_rgba() {
 #[test]
 fn tags_stay_where_luma_was_and_is() {
     let mut from = Shot::made(Format::I420, size(6, 6), 1);
-    from.meta.yuv = Yuv { matrix: Some(Matrix::Bt709), full_range: true, ..Yuv::default() };
+    from.meta.yuv = Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() };
     assert_eq!(convert(&from, Format::Nv12).meta.yuv, from.meta.yuv);
     assert_eq!(convert(&from, Format::Rgb8).meta.yuv, Yuv::default());
 }

@@ -6,7 +6,7 @@ use crate::files_rig::{ENOUGH, Play, Shot, make, names, read, room, run, size, w
 use vramp_handlers::{sink, source};
 use vramp_plan::catalog::Entry;
 use vramp_plan::{Format, OnError};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Yuv};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Yuv, YuvMatrix};
 
 static PNG: &Entry = &sink::png::ENTRY;
 static Y4M: &Entry = &sink::y4m::ENTRY;
@@ -22,7 +22,7 @@ fn y4m_reads_back_what_it_wrote() {
     let path = room.join("clip.y4m").display().to_string();
     for format in [Format::I420, Format::I422, Format::I444, Format::Gray8] {
         for (w, h) in [(1, 1), (5, 3), (64, 48), (333, 7)] {
-            for yuv in [Yuv::default(), Yuv { matrix: Some(Matrix::Bt709), full_range: true, ..Yuv::default() }] {
+            for yuv in [Yuv::default(), Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() }] {
                 let mut shots: Vec<Shot> = (0..3).map(|n| Shot::made(format, size(w, h), n)).collect();
                 for shot in &mut shots {
                     shot.meta.yuv = yuv;

@@ -11,7 +11,7 @@ use crate::files_rig::{Shot, data, names, read, room, size, write};
 use vramp_handlers::registry;
 use vramp_handlers::{sink, source};
 use vramp_plan::Format;
-use vramp_plan::catalog::{Probe, Settings, Value};
+use vramp_plan::catalog::{Settings, SourceProbe, Value};
 
 const INNER: &str = "VRAMP_TEST_LEAVES_ITS_FINDINGS_IN";
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use vramp_handlers::registry;
 use vramp_handlers::{sink, source};
-use vramp_plan::catalog::{Entry, Probe, ProbeError, Probed, Settings, Value};
+use vramp_plan::catalog::{Entry, ProbeError, Probed, Settings, SourceProbe, Value};
 use vramp_plan::{Format, Rate, Size, StreamTags};
 
 /// An empty directory of this test's own.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use vramp_handlers::registry;
 use vramp_handlers::source;
 use vramp_plan::Format;
-use vramp_plan::catalog::{Entry, Probe, Settings, Value};
+use vramp_plan::catalog::{Entry, Settings, SourceProbe, Value};
 
 /// Set for the second start: the kind of source and its path.
 const ASKED: &str = "VRAMP_TEST_PROBE";

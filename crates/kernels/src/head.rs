@@ -36,7 +36,7 @@ pub mod warp;
 use std::ops::Range;
 
 use vramp_plan::Size;
-use vramp_plan::catalog::Over;
+use vramp_plan::catalog::IntermediateExtent;
 
 use crate::compose::Chain;
 use crate::function::FnArgs;
@@ -86,7 +86,7 @@ impl Head {
 #[derive(Debug, Clone, Copy)]
 pub struct First {
     /// What it goes over.
-    pub over: Over,
+    pub over: IntermediateExtent,
     /// Whether the second pass reads the source as well as what was kept.
     pub source_again: bool,
     /// How the host finds out what whole columns have; where there is none, a row needs only rows around it.
@@ -95,9 +95,9 @@ pub struct First {
 
 impl First {
     /// That of a stencil along rows, then down columns.
-    pub const STENCIL: First = First { over: Over::Source, source_again: false, survey: None };
+    pub const STENCIL: First = First { over: IntermediateExtent::Source, source_again: false, survey: None };
     /// That of a picture of another size: rows are brought to their new length first.
-    pub const RESAMPLING: First = First { over: Over::Across, source_again: false, survey: None };
+    pub const RESAMPLING: First = First { over: IntermediateExtent::Across, source_again: false, survey: None };
 }
 
 /// How the host goes over a whole source before any row is made: one number for each column.

@@ -19,21 +19,21 @@ mod words;
 
 pub use decide::{Claim, Conflict, NoPlan};
 pub use graph::{
-    CheckError, End, FromEnd, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkSpec, Place, SettingSpec,
-    ToEnd, is_name,
+    CheckError, FromEnd, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkEnd, LinkSpec, SettingSpec,
+    TextSpan, ToEnd, is_name,
 };
 pub use options::{OnLoss, RunOptions};
 pub use plan::{
-    Alternatives, Group, Lane, Memory, Negotiated, Plan, PlannedHandler, PlannedLink, PooledFrames, PortAt, Ramp, Ring,
-    Unit,
+    Alternatives, FusionGroup, Negotiated, Plan, PlannedHandler, PlannedLane, PlannedLink, PlannedMemory, PlannedRing,
+    PooledFrames, PortAt, Transfer, Unit,
 };
 pub use profile::{
-    CpuProfile, Figure, GpuProfile, LEAST_BAND_PIXELS, Limits, Origin, Profile, ProfileError, Rates, Variants,
+    CpuProfile, Figure, FigureOrigin, GpuProfile, LEAST_BAND_PIXELS, Limits, Profile, ProfileError, Rates, Variants,
 };
 pub use render::bytes_in_words;
-pub use text::{Mistake, Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
+pub use text::{Mistake, Mistakes, ParsedGraph, SourceText, read_text, read_toml, write_text, write_toml};
 pub use words::{
-    ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Interlacing, Media,
-    OnError, PixelAspect, Plane, Policy, PortType, Rate, Shader, Siting, Size, Space, SpaceSet, Span, StreamTags,
-    TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until, Variant,
+    ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Interlacing,
+    Interval, Media, OnError, PixelAspect, Plane, Policy, PortType, Rate, Shader, Siting, Size, Space, SpaceSet,
+    StreamTags, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until, Variant,
 };

@@ -1,13 +1,13 @@
 //! The plan: every decision about a graph, as one value.
 //!
-//! Owns the decided handlers, links, ramps, groups, lanes, memory and cost, and how they are looked up.
+//! Owns the decided handlers, links, transfers, groups, lanes, memory and cost, and how they are looked up.
 //! Does not decide anything and does not print itself: `decide` fills it, `render` shows it.
 //!
 //! Always: indices point into this plan's own lists; handlers stand in an order in which they can run.
 
 use std::sync::Arc;
 
-use crate::catalog::{Direction, Entry, Settings};
+use crate::catalog::{Entry, Settings, TransferDirection};
 use crate::words::{Content, Policy, Space, StreamTags};
 
 /// Everything that was decided about a graph.
@@ -18,17 +18,17 @@ pub struct Plan {
     /// Every link, by the handler it comes from.
     pub links: Vec<PlannedLink>,
     /// Every transfer between spaces.
-    pub ramps: Vec<Ramp>,
+    pub transfers: Vec<Transfer>,
     /// Every kernel, with the handlers fused into it.
-    pub groups: Vec<Group>,
+    pub groups: Vec<FusionGroup>,
     /// Every lane, with its handlers in order.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<PlannedLane>,
     /// What becomes a node each: handlers by group, then inserted transfers.
     pub units: Vec<Unit>,
     /// Every queue between units.
-    pub rings: Vec<Ring>,
+    pub rings: Vec<PlannedRing>,
     /// Bytes that the pools need.
-    pub memory: Memory,
+    pub memory: PlannedMemory,
     /// How many times a frame enters the device; 0 where none does.
     pub segments: u32,
     /// Where the costs came from.
@@ -37,7 +37,7 @@ pub struct Plan {
     pub cost_ns: u64,
     /// What it would cost otherwise.
     pub alternatives: Alternatives,
-    /// What the user should know: ramps and their causes, limits met, estimates used.
+    /// What the user should know: transfers and their causes, limits met, estimates used.
     pub warnings: Vec<String>,
     /// What a stream's header says and a handler cannot keep.
     pub notes: Vec<String>,
@@ -86,7 +86,7 @@ pub struct PlannedLink {
     pub to: PortAt,
     /// Where the producer leaves its frames.
     pub from_space: Space,
-    /// Where the consumer finds them; differs from `from_space` exactly when there is a ramp.
+    /// Where the consumer finds them; differs from `from_space` exactly when there is a transfer.
     pub space: Space,
     /// What a frame is.
     pub content: Content,
@@ -96,21 +96,21 @@ pub struct PlannedLink {
     pub policy: Policy,
     /// How many frames it can hold; 0 where both ends run in one go.
     pub depth: u32,
-    /// Index of the ramp it crosses.
-    pub ramp: Option<usize>,
+    /// Index of the transfer it crosses.
+    pub transfer: Option<usize>,
     /// Indices of the rings that its frames pass: two around an inserted transfer, none inside a unit.
     pub rings: Vec<usize>,
 }
 
 /// A transfer between spaces, shared by every consumer behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ramp {
+pub struct Transfer {
     /// The output it starts from.
     pub from: PortAt,
     /// The inputs it serves.
     pub to: Vec<PortAt>,
     /// Which way.
-    pub direction: Direction,
+    pub direction: TransferDirection,
     /// Bytes of one frame.
     pub bytes: u64,
     /// What one transfer costs by the profile.
@@ -121,7 +121,7 @@ pub struct Ramp {
 
 /// One kernel and the handlers in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct FusionGroup {
     /// Where it runs.
     pub space: Space,
     /// Its handlers in order.
@@ -134,7 +134,7 @@ pub struct Group {
 
 /// Handlers that run one after another on one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lane {
+pub struct PlannedLane {
     /// Whether this lane records the device's work.
     pub device: bool,
     /// Its handlers in order.
@@ -153,8 +153,8 @@ pub struct Unit {
     pub lane: usize,
     /// The inputs that are fed from outside, as handler and port; empty for an inserted transfer, which has one.
     pub inputs: Vec<(usize, usize)>,
-    /// Index of the ramp that it carries: an inserted one, or that of the user's own `upload` or `download`.
-    pub ramp: Option<usize>,
+    /// Index of the transfer that it carries: an inserted one, or that of the user's own `upload` or `download`.
+    pub transfer: Option<usize>,
 }
 
 impl Unit {
@@ -166,7 +166,7 @@ impl Unit {
 
 /// A queue between two units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ring {
+pub struct PlannedRing {
     /// The unit that fills it.
     pub from: usize,
     /// Which of its outputs.
@@ -187,7 +187,7 @@ pub struct Ring {
 ///
 /// The rings in which transfers are staged and small data, such as letters, are no part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Memory {
+pub struct PlannedMemory {
     /// On the device.
     pub gpu_bytes: u64,
     /// On the host.
@@ -254,7 +254,7 @@ impl Plan {
     }
 
     /// The inserted transfer that a link's frames pass, as a unit.
-    pub fn inserted_ramp(&self, link: &PlannedLink) -> Option<usize> {
+    pub fn inserted_transfer(&self, link: &PlannedLink) -> Option<usize> {
         let [before, _] = link.rings[..] else { return None };
         Some(self.rings[before].to).filter(|unit| self.units[*unit].is_inserted())
     }

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use vramp_plan::{
-    Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, Rate, Size, Space, SpaceSet, Span, TensorDesc,
+    Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Interval, Media, Rate, Size, Space, SpaceSet, TensorDesc,
 };
 
 fn spaces() -> impl Strategy<Value = SpaceSet> {
     prop_oneof![Just(SpaceSet::EMPTY), Just(SpaceSet::CPU), Just(SpaceSet::GPU), Just(SpaceSet::ALL)]
 }
 
-fn span() -> impl Strategy<Value = Span<u32>> {
+fn span() -> impl Strategy<Value = Interval<u32>> {
     // Now and then upside down, which means empty.
-    (1u32..6, 1u32..6).prop_map(|(a, b)| Span::new(a, b))
+    (1u32..6, 1u32..6).prop_map(|(a, b)| Interval::new(a, b))
 }
 
 fn rate(n: u32) -> Rate {
@@ -22,7 +22,7 @@ fn rate(n: u32) -> Rate {
 
 fn media() -> impl Strategy<Value = Media> {
     let formats = prop::collection::btree_set(prop::sample::select(&Format::RANKED[..3]), 0..3);
-    let rates = prop::option::of((1u32..4, 1u32..4).prop_map(|(a, b)| Span::new(rate(a), rate(b))));
+    let rates = prop::option::of((1u32..4, 1u32..4).prop_map(|(a, b)| Interval::new(rate(a), rate(b))));
     let video = (formats, span(), span(), rates).prop_map(|(formats, width, height, rate)| Media::Video {
         formats,
         width,

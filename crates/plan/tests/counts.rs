@@ -1,7 +1,7 @@
 //! How many transfers a graph needs, and where they go: the counts every plan owes.
 
 use crate::support::{catalog, chain, check};
-use vramp_plan::catalog::{Direction, NoProbe};
+use vramp_plan::catalog::{NoProbe, TransferDirection};
 use vramp_plan::{CheckError, Format, Graph, GraphSpec, HandlerSpec, Plan, Policy, Profile, Rate, RunOptions, Space};
 
 fn profile() -> Profile {
@@ -12,14 +12,14 @@ fn plan(spec: &GraphSpec) -> Plan {
     Plan::decide(&check(spec), &profile(), &RunOptions::new()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn directions(plan: &Plan) -> Vec<Direction> {
-    plan.ramps.iter().map(|r| r.direction).collect()
+fn directions(plan: &Plan) -> Vec<TransferDirection> {
+    plan.transfers.iter().map(|r| r.direction).collect()
 }
 
 #[test]
 fn a_chain_that_is_all_gpu_has_no_transfer() {
     let plan = plan(&chain(&["src-gpu", "point-gpu", "point", "sink-gpu"]));
-    assert_eq!(plan.ramps.len(), 0);
+    assert_eq!(plan.transfers.len(), 0);
     assert_eq!(plan.segments, 1);
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
 }
@@ -27,28 +27,28 @@ fn a_chain_that_is_all_gpu_has_no_transfer() {
 #[test]
 fn gpu_cpu_gpu_cpu_takes_three_transfers_and_says_their_sum() {
     let plan = plan(&chain(&["src-gpu", "point-cpu", "point-gpu", "sink-cpu"]));
-    assert_eq!(directions(&plan), [Direction::Down, Direction::Up, Direction::Down]);
+    assert_eq!(directions(&plan), [TransferDirection::Down, TransferDirection::Up, TransferDirection::Down]);
     assert_eq!(plan.segments, 2);
-    let ramps: u64 = plan.ramps.iter().map(|r| r.est_ns).sum();
-    assert!(ramps > 0 && plan.cost_ns > ramps);
+    let transfers: u64 = plan.transfers.iter().map(|r| r.est_ns).sum();
+    assert!(transfers > 0 && plan.cost_ns > transfers);
     assert_eq!(plan.warnings.len(), 3);
 }
 
 #[test]
 fn cpu_ends_around_a_gpu_middle_take_two() {
     let plan = plan(&chain(&["src-cpu", "point-gpu", "point-gpu", "sink-cpu"]));
-    assert_eq!(directions(&plan), [Direction::Up, Direction::Down]);
+    assert_eq!(directions(&plan), [TransferDirection::Up, TransferDirection::Down]);
 }
 
 #[test]
 fn a_chain_that_is_all_flexible_takes_none() {
-    assert_eq!(plan(&chain(&["src", "point", "sink"])).ramps.len(), 0);
+    assert_eq!(plan(&chain(&["src", "point", "sink"])).transfers.len(), 0);
 }
 
 #[test]
 fn a_mixed_chain_takes_one() {
     let plan = plan(&chain(&["src-gpu", "point-gpu", "point-cpu", "sink"]));
-    assert_eq!(directions(&plan), [Direction::Down]);
+    assert_eq!(directions(&plan), [TransferDirection::Down]);
     // The flexible sink follows its neighbour instead of going back up.
     assert_eq!(plan.handler("sink0").unwrap().space, Space::Cpu);
 }
@@ -56,7 +56,7 @@ fn a_mixed_chain_takes_one() {
 #[test]
 fn when_only_the_cpu_is_common_frames_stay_there() {
     let plan = plan(&chain(&["src-cpu", "point-cpu", "sink-cpu"]));
-    assert_eq!(plan.ramps.len(), 0);
+    assert_eq!(plan.transfers.len(), 0);
     assert_eq!(plan.segments, 0);
     assert_eq!(plan.input("point-cpu0", "video").unwrap().space, Space::Cpu);
 }
@@ -81,8 +81,8 @@ fn consumers_behind_one_output_share_one_transfer() {
         spec.connect(vramp_plan::HandlerId(0), sink);
     }
     let plan = plan(&spec);
-    assert_eq!(plan.ramps.len(), 1);
-    assert_eq!(plan.ramps[0].to.len(), 4);
+    assert_eq!(plan.transfers.len(), 1);
+    assert_eq!(plan.transfers[0].to.len(), 4);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn explicit_transfers_give_the_same_count_as_automatic_ones() {
     assert_eq!(directions(&automatic), directions(&explicit));
     assert_eq!(automatic.cost_ns, explicit.cost_ns);
     assert_eq!(automatic.segments, explicit.segments);
-    assert!(explicit.ramps.iter().all(|r| r.explicit) && explicit.warnings.is_empty());
+    assert!(explicit.transfers.iter().all(|r| r.explicit) && explicit.warnings.is_empty());
 }
 
 #[test]
@@ -141,19 +141,19 @@ fn an_explicit_transfer_is_shared_with_whoever_else_needs_it() {
     let sink = spec.add(HandlerSpec::new("sink-gpu"));
     spec.connect(vramp_plan::HandlerId(0), other);
     spec.connect(other, sink);
-    assert_eq!(plan(&spec).ramps.len(), 1);
+    assert_eq!(plan(&spec).transfers.len(), 1);
 }
 
 #[test]
 fn adding_a_connection_and_planning_again_renegotiates() {
     let mut spec = chain(&["src", "point", "sink-gpu"]);
     let before = plan(&spec);
-    assert_eq!(before.ramps.len(), 0);
+    assert_eq!(before.transfers.len(), 0);
     assert_eq!(before.output("src0", "video").unwrap().space, Space::Gpu);
     let file = spec.add(HandlerSpec::new("file"));
     spec.connect(vramp_plan::HandlerId(1), file);
     let after = plan(&spec);
-    assert_eq!(after.ramps.len(), 1);
+    assert_eq!(after.transfers.len(), 1);
     assert!(after.handlers.iter().any(|h| h.inserted));
     assert_eq!(after.input("file0", "video").unwrap().space, Space::Cpu);
     assert_eq!(after.input("file0", "nothing"), None);

@@ -13,7 +13,7 @@ fn profile() -> Profile {
 fn strict(spec: &GraphSpec) -> Result<(), Conflict> {
     match Plan::decide(&check(spec), &profile(), &RunOptions::new().strict(true)) {
         Ok(plan) => {
-            assert!(plan.ramps.iter().all(|r| r.explicit));
+            assert!(plan.transfers.iter().all(|r| r.explicit));
             Ok(())
         }
         Err(NoPlan::Strict(conflict)) => Err(conflict),
@@ -177,7 +177,7 @@ fn costs_beyond_counting_are_refused() {
 fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
     let spec = chain(&["src-gpu", "point-gpu", "point-cpu", "point-gpu", "sink-gpu"]);
     let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap();
-    assert_eq!(plan.ramps.len(), 2);
+    assert_eq!(plan.transfers.len(), 2);
     for warning in &plan.warnings {
         for part in [
             "transfer of",
@@ -215,7 +215,7 @@ fn the_same_graph_gives_the_same_plan_however_it_was_put_together() {
             let sink = spec.add(HandlerSpec::new("sink-cpu"));
             let mut links = vec![(0, extra.port("b")), (2, extra.port("a")), (5, sink.into())];
             while !links.is_empty() {
-                let (from, to): (usize, vramp_plan::End) = links.remove(order.below(links.len()));
+                let (from, to): (usize, vramp_plan::LinkEnd) = links.remove(order.below(links.len()));
                 spec.connect(HandlerId(from), to);
             }
             let profile = random_profile(&mut Random::new(seed));
@@ -277,7 +277,7 @@ fn an_order_that_causes_transfers_is_named_with_what_dropping_it_saves() {
     let (graph, profile) = (check(&spec), profile());
     let ordered = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Gpu)).unwrap();
     let free = Plan::decide(&graph, &profile, &RunOptions::new()).unwrap();
-    assert_eq!((ordered.ramps.len(), free.ramps.len()), (2, 0));
+    assert_eq!((ordered.transfers.len(), free.transfers.len()), (2, 0));
     let saved = format!("dropping --gpu would save {:.2} ms", (ordered.cost_ns - free.cost_ns) as f64 / 1e6);
     assert!(ordered.warnings.iter().any(|w| w.contains(&saved)), "{saved} is not in {:?}", ordered.warnings);
 }
@@ -302,7 +302,7 @@ fn data_beside_frames_needs_no_transfer_and_no_segment() {
     spec.connect(detect, outline);
     spec.connect(outline, sink);
     let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
-    assert_eq!((plan.ramps.len(), plan.segments), (0, 1));
+    assert_eq!((plan.transfers.len(), plan.segments), (0, 1));
     assert_eq!(plan.input("outline0", "found").unwrap().space, Space::Cpu);
 }
 

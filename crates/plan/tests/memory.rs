@@ -1,7 +1,7 @@
 //! What the pools need: every frame that waits or is held is counted once, in the space where it is.
 
 use crate::support::{chain, check, delayed, diamond};
-use vramp_plan::{GraphSpec, HandlerSpec, Memory, NoPlan, Plan, Policy, Profile, RunOptions, Space};
+use vramp_plan::{GraphSpec, HandlerSpec, NoPlan, Plan, PlannedMemory, Policy, Profile, RunOptions, Space};
 
 /// Bytes of the test sources' frame.
 const FRAME: u64 = 64 * 48 * 4;
@@ -9,7 +9,7 @@ const FRAME: u64 = 64 * 48 * 4;
 /// Submissions in flight, unless told.
 const IN_FLIGHT: u64 = 2;
 
-fn memory(spec: &GraphSpec, only: Space) -> Memory {
+fn memory(spec: &GraphSpec, only: Space) -> PlannedMemory {
     let profile = Profile::shipped("discrete").expect("it ships");
     Plan::decide(&check(spec), &profile, &RunOptions::new().only(only)).unwrap_or_else(|e| panic!("{e}")).memory
 }
@@ -39,7 +39,7 @@ fn pointwise_kernels_on_the_host_write_over_what_they_read() {
 
 #[test]
 fn the_hosts_frames_are_listed_by_size_and_are_all_there_are() {
-    let Memory { cpu_bytes, host_frames, .. } = memory(&diamond(HandlerSpec::new("src"), 50), Space::Cpu);
+    let PlannedMemory { cpu_bytes, host_frames, .. } = memory(&diamond(HandlerSpec::new("src"), 50), Space::Cpu);
     assert_eq!(host_frames.iter().map(|frames| frames.bytes * frames.count).sum::<u64>(), cpu_bytes);
     assert!(host_frames.iter().all(|frames| frames.bytes == FRAME), "{host_frames:?}");
 }
@@ -134,7 +134,7 @@ fn passing_a_frame_on_costs_nothing_in_either_space() {
 fn frames_that_a_delay_holds_are_counted_and_too_many_are_refused() {
     let delayed = |frames: u32, size: &str| delayed(HandlerSpec::new("src").set("size", size), frames);
     for only in Space::RANKED {
-        let Memory { gpu_bytes, cpu_bytes, .. } = memory(&delayed(100, "64x48"), only);
+        let PlannedMemory { gpu_bytes, cpu_bytes, .. } = memory(&delayed(100, "64x48"), only);
         // On the host, one more is written; on the device, submissions in flight use some.
         assert_eq!(gpu_bytes + cpu_bytes, if only == Space::Gpu { 100 + IN_FLIGHT } else { 101 } * FRAME);
     }

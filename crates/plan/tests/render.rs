@@ -7,10 +7,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vramp_plan::catalog::{Direction, Entry, Family, Settings};
+use vramp_plan::catalog::{Entry, Family, Settings, TransferDirection};
 use vramp_plan::{
-    Alternatives, Content, Format, FrameDesc, Group, Lane, Memory, Plan, PlannedHandler, PlannedLink, Policy, PortAt,
-    Ramp, Size, Space,
+    Alternatives, Content, Format, FrameDesc, FusionGroup, Plan, PlannedHandler, PlannedLane, PlannedLink,
+    PlannedMemory, Policy, PortAt, Size, Space, Transfer,
 };
 
 const FULL_HD: u64 = 8_294_400;
@@ -37,15 +37,15 @@ fn handler(name: &str, space: Space, lane: usize, group: Option<usize>, cost_ns:
     PlannedHandler { name, entry, settings, lead, inserted: false, space, lane, group, cost_ns, small_bytes: 0 }
 }
 
-fn lane(device: bool, handlers: Vec<usize>) -> Lane {
-    Lane { device, handlers, segments: Vec::new() }
+fn lane(device: bool, handlers: Vec<usize>) -> PlannedLane {
+    PlannedLane { device, handlers, segments: Vec::new() }
 }
 
 fn at(handler: usize, port: &'static str) -> PortAt {
     PortAt { handler, port }
 }
 
-fn link(from: usize, to: usize, from_space: Space, space: Space, depth: u32, ramp: Option<usize>) -> PlannedLink {
+fn link(from: usize, to: usize, from_space: Space, space: Space, depth: u32, transfer: Option<usize>) -> PlannedLink {
     let size = Size::new(1920, 1080).unwrap();
     PlannedLink {
         from: at(from, "video"),
@@ -56,12 +56,12 @@ fn link(from: usize, to: usize, from_space: Space, space: Space, depth: u32, ram
         tags: None,
         policy: Policy::Lossless,
         depth,
-        ramp,
+        transfer,
         rings: Vec::new(),
     }
 }
 
-/// `pattern ! invert ! blur ! png`: made and changed on the device, one ramp down.
+/// `pattern ! invert ! blur ! png`: made and changed on the device, one transfer down.
 fn linear() -> Plan {
     use Space::{Cpu, Gpu};
     Plan {
@@ -72,22 +72,22 @@ fn linear() -> Plan {
             handler("png0", Cpu, 1, None, 12_000_000),
         ],
         links: vec![link(0, 1, Gpu, Gpu, 0, None), link(1, 2, Gpu, Gpu, 0, None), link(2, 3, Gpu, Cpu, 2, Some(0))],
-        ramps: vec![Ramp {
+        transfers: vec![Transfer {
             from: at(2, "video"),
             to: vec![at(3, "video")],
-            direction: Direction::Down,
+            direction: TransferDirection::Down,
             bytes: FULL_HD,
             est_ns: 1_310_000,
             explicit: false,
         }],
         groups: vec![
-            Group { space: Gpu, handlers: vec![0, 1], dispatches: 1, pass_ns: 5_000 },
-            Group { space: Gpu, handlers: vec![2], dispatches: 2, pass_ns: 100_000 },
+            FusionGroup { space: Gpu, handlers: vec![0, 1], dispatches: 1, pass_ns: 5_000 },
+            FusionGroup { space: Gpu, handlers: vec![2], dispatches: 2, pass_ns: 100_000 },
         ],
         lanes: vec![lane(true, vec![0, 1, 2]), lane(false, vec![3])],
         units: vec![],
         rings: vec![],
-        memory: Memory { gpu_bytes: 2 * FULL_HD, cpu_bytes: FULL_HD, ..Memory::default() },
+        memory: PlannedMemory { gpu_bytes: 2 * FULL_HD, cpu_bytes: FULL_HD, ..PlannedMemory::default() },
         segments: 1,
         profile: "shipped:integrated".to_owned(),
         cost_ns: 14_415_000,
@@ -97,7 +97,7 @@ fn linear() -> Plan {
     }
 }
 
-/// A file fans out to a blurred and a plain branch on the device, over one ramp; both meet in a mix, which a pattern
+/// A file fans out to a blurred and a plain branch on the device, over one transfer; both meet in a mix, which a pattern
 /// is then laid under.
 fn diamond() -> Plan {
     use Space::{Cpu, Gpu};
@@ -126,24 +126,24 @@ fn diamond() -> Plan {
             link(4, 5, Gpu, Gpu, 0, None),
             link(5, 6, Gpu, Gpu, 0, None),
         ],
-        ramps: vec![Ramp {
+        transfers: vec![Transfer {
             from: at(1, "video"),
             to: vec![at(2, "video"), at(3, "b")],
-            direction: Direction::Up,
+            direction: TransferDirection::Up,
             bytes: FULL_HD,
             est_ns: 45_200,
             explicit: true,
         }],
         groups: vec![
-            Group { space: Cpu, handlers: vec![1], dispatches: 0, pass_ns: 240_000 },
-            Group { space: Gpu, handlers: vec![2], dispatches: 2, pass_ns: 0 },
-            Group { space: Gpu, handlers: vec![3], dispatches: 1, pass_ns: 0 },
-            Group { space: Gpu, handlers: vec![4, 5], dispatches: 1, pass_ns: 0 },
+            FusionGroup { space: Cpu, handlers: vec![1], dispatches: 0, pass_ns: 240_000 },
+            FusionGroup { space: Gpu, handlers: vec![2], dispatches: 2, pass_ns: 0 },
+            FusionGroup { space: Gpu, handlers: vec![3], dispatches: 1, pass_ns: 0 },
+            FusionGroup { space: Gpu, handlers: vec![4, 5], dispatches: 1, pass_ns: 0 },
         ],
         lanes: vec![lane(false, vec![0]), lane(false, vec![1]), lane(true, vec![2, 3, 4, 5, 6])],
         units: vec![],
         rings: vec![],
-        memory: Memory { gpu_bytes: 4 * FULL_HD, cpu_bytes: 3 * FULL_HD, ..Memory::default() },
+        memory: PlannedMemory { gpu_bytes: 4 * FULL_HD, cpu_bytes: 3 * FULL_HD, ..PlannedMemory::default() },
         segments: 1,
         profile: "lab.toml".to_owned(),
         cost_ns: 2_414_200,
@@ -156,10 +156,10 @@ fn diamond() -> Plan {
 /// A chain of this many handlers, one group each, going down and up again at every link.
 fn long(n: usize) -> Plan {
     let space = |i: usize| if i.is_multiple_of(2) { Space::Gpu } else { Space::Cpu };
-    let ramp = |i: usize| Ramp {
+    let transfer = |i: usize| Transfer {
         from: at(i, "video"),
         to: vec![at(i + 1, "video")],
-        direction: if space(i) == Space::Gpu { Direction::Down } else { Direction::Up },
+        direction: if space(i) == Space::Gpu { TransferDirection::Down } else { TransferDirection::Up },
         bytes: FULL_HD,
         est_ns: 1,
         explicit: false,
@@ -167,12 +167,12 @@ fn long(n: usize) -> Plan {
     Plan {
         handlers: (0..n).map(|i| handler(&format!("invert{i}"), space(i), i % 2, Some(i), 1)).collect(),
         links: (0..n - 1).map(|i| link(i, i + 1, space(i), space(i + 1), 2, Some(i))).collect(),
-        ramps: (0..n - 1).map(ramp).collect(),
-        groups: (0..n).map(|i| Group { space: space(i), handlers: vec![i], dispatches: 1, pass_ns: 1 }).collect(),
+        transfers: (0..n - 1).map(transfer).collect(),
+        groups: (0..n).map(|i| FusionGroup { space: space(i), handlers: vec![i], dispatches: 1, pass_ns: 1 }).collect(),
         lanes: (0..2).map(|l| lane(l == 0, (0..n).filter(|i| i % 2 == l).collect())).collect(),
         units: vec![],
         rings: vec![],
-        memory: Memory::default(),
+        memory: PlannedMemory::default(),
         segments: 5000,
         profile: "shipped:software".to_owned(),
         cost_ns: 1,
@@ -188,11 +188,11 @@ fn check(plan: &Plan, expected: &str) {
 }
 
 #[test]
-fn a_linear_plan_shows_its_fused_group_and_its_ramp_in_the_path_of_the_frame() {
+fn a_linear_plan_shows_its_fused_group_and_its_transfer_in_the_path_of_the_frame() {
     check(
         &linear(),
         "
-14.41 ms a frame: 3 handlers on the gpu, 1 on the cpu, 1 ramp (1.31 ms)
+14.41 ms a frame: 3 handlers on the gpu, 1 on the cpu, 1 transfer (1.31 ms)
 
          gpu  pattern0 + invert0   0.10 ms  lane 0  group 0, 1 dispatch    rgba8 1920x1080  source
          gpu  blur0                1.00 ms  lane 0  group 1, 2 dispatches  rgba8 1920x1080
@@ -215,7 +215,7 @@ fn a_diamond_says_what_feeds_a_row_where_that_is_not_the_row_above() {
     check(
         &diamond(),
         "
-2.41 ms a frame: 5 handlers on the gpu, 2 on the cpu, 1 ramp (45 µs)
+2.41 ms a frame: 5 handlers on the gpu, 2 on the cpu, 1 transfer (45 µs)
 
   cpu         y4m0                 0.70 ms  lane 0                         rgba8 1920x1080  source
   cpu         convert0 (inserted)  0.64 ms  lane 1  group 0                rgba8 1920x1080
@@ -239,11 +239,12 @@ cost     2.41 ms by lab.toml; --cpu is impossible, --gpu would cost 3.00 ms
 }
 
 #[test]
-fn the_ramp_of_an_explicit_download_stands_behind_it_and_is_drawn() {
+fn the_transfer_of_an_explicit_download_stands_behind_it_and_is_drawn() {
     let mut plan = linear();
     plan.handlers[2] = PlannedHandler { group: None, ..handler("download0", Space::Gpu, 0, None, 0) };
     plan.groups.pop();
-    plan.ramps[0] = Ramp { from: at(1, "video"), to: vec![at(2, "video")], explicit: true, ..plan.ramps[0].clone() };
+    plan.transfers[0] =
+        Transfer { from: at(1, "video"), to: vec![at(2, "video")], explicit: true, ..plan.transfers[0].clone() };
     plan.links[2] = link(2, 3, Space::Cpu, Space::Cpu, 2, None);
     let shown = plan.to_text(false);
     let places = ["gpu  download0", "<= down ==", "cpu         png0"].map(|words| shown.find(words).unwrap());
@@ -281,7 +282,7 @@ fn a_group_of_many_handlers_is_broken_into_lines() {
         handler.name = format!("a-name-of-thirty-letters-at-le{i}");
         handler.group = Some(0);
     }
-    plan.groups = vec![Group { handlers: vec![0, 1, 2], ..plan.groups[0].clone() }];
+    plan.groups = vec![FusionGroup { handlers: vec![0, 1, 2], ..plan.groups[0].clone() }];
     let shown = plan.to_text(false);
     assert!(shown.contains("\n              + a-name-of-thirty-letters-at-le1\n"), "{shown}");
     assert!(shown.contains("\n              + a-name-of-thirty-letters-at-le2\n"), "{shown}");
@@ -351,8 +352,8 @@ fn json_on_one_line_says_the_same_and_keeps_the_order_of_the_manual() {
 }
 
 #[test]
-fn graphviz_draws_the_plan_with_every_handler_and_ramp() {
-    for (plan, ramp) in [(linear(), "down 8.3 MB, 1.31 ms"), (diamond(), "up 8.3 MB, 45 µs")] {
+fn graphviz_draws_the_plan_with_every_handler_and_transfer() {
+    for (plan, transfer) in [(linear(), "down 8.3 MB, 1.31 ms"), (diamond(), "up 8.3 MB, 45 µs")] {
         let mut child = Command::new("dot")
             .arg("-Tsvg")
             .stdin(Stdio::piped())
@@ -368,9 +369,9 @@ fn graphviz_draws_the_plan_with_every_handler_and_ramp() {
         for handler in &plan.handlers {
             assert!(svg.contains(&format!(">{}", handler.name)), "{} is not drawn", handler.name);
         }
-        assert!(svg.contains(ramp), "{svg}");
+        assert!(svg.contains(transfer), "{svg}");
         let edges = svg.matches("class=\"edge\"").count();
-        let forks = plan.ramps.iter().filter(|r| r.to.len() > 1).count();
+        let forks = plan.transfers.iter().filter(|r| r.to.len() > 1).count();
         assert_eq!(edges, plan.links.len() + forks);
         // Two spaces and one group of two.
         assert_eq!(svg.matches("class=\"cluster\"").count(), 3);
@@ -406,7 +407,7 @@ fn mermaid_declares_every_id_once_before_it_is_used_and_closes_every_subgraph() 
             assert!(open >= 0);
         }
         assert_eq!(open, 0, "{chart}");
-        let forks = plan.ramps.iter().filter(|r| r.to.len() > 1).count();
+        let forks = plan.transfers.iter().filter(|r| r.to.len() > 1).count();
         assert_eq!(edges, plan.links.len() + forks);
         assert!(known.iter().all(|id| !matches!(*id, "end" | "subgraph" | "graph")));
     }
@@ -424,8 +425,15 @@ fn a_plan_of_ten_thousand_handlers_prints_in_every_form() {
 
 #[test]
 fn an_empty_plan_prints_in_every_form() {
-    let plan =
-        Plan { handlers: vec![], links: vec![], ramps: vec![], groups: vec![], lanes: vec![], segments: 0, ..linear() };
+    let plan = Plan {
+        handlers: vec![],
+        links: vec![],
+        transfers: vec![],
+        groups: vec![],
+        lanes: vec![],
+        segments: 0,
+        ..linear()
+    };
     assert!(plan.to_text(false).contains("device   not used"));
     assert_eq!(plan.to_mermaid(), "flowchart LR\n");
     assert!(plan.to_dot().ends_with("}\n"));

@@ -2,7 +2,7 @@
 
 use crate::text_kinds;
 use vramp_plan::catalog::Catalog;
-use vramp_plan::{GraphSpec, Mistakes, Reading, Source, is_name, read_text, read_toml, write_text, write_toml};
+use vramp_plan::{GraphSpec, Mistakes, ParsedGraph, SourceText, is_name, read_text, read_toml, write_text, write_toml};
 
 const TEXTS: [&str; 4] = [
     "pattern kind=ball size=1920x1080 ! blur sigma=2 ! text \"{fps} fps\" ! png path=out-%04d.png",
@@ -87,8 +87,8 @@ fn mutated(dice: &mut Dice, texts: &[&str]) -> String {
 
 /// What holds of every reading. Says whether the text was right.
 #[track_caller]
-fn inspect(text: &str, reading: &Reading, catalog: &Catalog) -> bool {
-    let Reading { spec, mistakes } = reading;
+fn inspect(text: &str, reading: &ParsedGraph, catalog: &Catalog) -> bool {
+    let ParsedGraph { spec, mistakes } = reading;
     assert!(mistakes.len() <= 200, "{} mistakes", mistakes.len());
     assert!(spec.handlers().len() <= GraphSpec::MAX_HANDLERS);
     let starts: Vec<usize> = mistakes.iter().map(|m| m.span.as_ref().map_or(0, |span| span.start)).collect();
@@ -120,7 +120,7 @@ fn mutated_pipelines_are_read_or_answered() {
             wrong += 1;
         }
         if round % 50 == 0 {
-            let shown = Mistakes { source: Some(Source::new("t", text)), list: reading.mistakes }.to_string();
+            let shown = Mistakes { source: Some(SourceText::new("t", text)), list: reading.mistakes }.to_string();
             assert!(shown.len() < 100_000);
         }
     }

@@ -1,10 +1,10 @@
 //! Reading pipelines: text in, text out.
 
 use crate::text_kinds;
-use vramp_plan::{Mistakes, Reading, Source, read_text, read_toml, write_text, write_toml};
+use vramp_plan::{Mistakes, ParsedGraph, SourceText, read_text, read_toml, write_text, write_toml};
 
-fn shown(text: &str, reading: Reading) -> String {
-    Mistakes { source: Some(Source::new("pipeline", text)), list: reading.mistakes }.to_string()
+fn shown(text: &str, reading: ParsedGraph) -> String {
+    Mistakes { source: Some(SourceText::new("pipeline", text)), list: reading.mistakes }.to_string()
 }
 
 /// The text is right and says what the expected text says.

@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use vramp_plan::{
-    End, GraphSpec, HandlerId, HandlerSpec, OnError, Policy, read_text, read_toml, write_text, write_toml,
+    GraphSpec, HandlerId, HandlerSpec, LinkEnd, OnError, Policy, read_text, read_toml, write_text, write_toml,
 };
 
 /// Names that look like default names, like kinds and like nothing else.
@@ -89,7 +89,7 @@ fn spec() -> impl Strategy<Value = GraphSpec> {
         for (from, to, delivery) in links {
             let end = |(index, port): (prop::sample::Index, Option<&str>)| {
                 let handler = HandlerId(index.index(count));
-                port.map_or(End::from(handler), |port| handler.port(port))
+                port.map_or(LinkEnd::from(handler), |port| handler.port(port))
             };
             let link = spec.connect(end(from), end(to));
             link.policy = delivery.map(|(policy, _)| policy);

@@ -16,10 +16,12 @@ fn running(plan: &Plan) -> Vec<Vec<Vec<String>>> {
     let name = |unit: &usize| {
         let unit = &plan.units[*unit];
         let names: Vec<&str> = unit.handlers.iter().map(|at| plan.handlers[*at].name.as_str()).collect();
-        let carried = unit.ramp.filter(|_| unit.is_inserted()).map(|ramp| plan.ramps[ramp].direction.to_string());
+        let carried =
+            unit.transfer.filter(|_| unit.is_inserted()).map(|transfer| plan.transfers[transfer].direction.to_string());
         carried.unwrap_or_else(|| names.join("+"))
     };
-    let lane = |lane: &vramp_plan::Lane| lane.segments.iter().map(|units| units.iter().map(name).collect()).collect();
+    let lane =
+        |lane: &vramp_plan::PlannedLane| lane.segments.iter().map(|units| units.iter().map(name).collect()).collect();
     plan.lanes.iter().map(lane).collect()
 }
 
@@ -34,7 +36,7 @@ fn inserted_transfers_stand_beside_the_units_that_they_serve() {
             vec![vec!["sink-cpu0".to_owned()]],
         ]
     );
-    // Across a ramp a link is two rings; the one at the device's side of a single consumer holds nothing.
+    // Across a transfer a link is two rings; the one at the device's side of a single consumer holds nothing.
     let depths =
         |link: usize| plan.links[link].rings.iter().map(|ring| plan.rings[*ring].depth > 0).collect::<Vec<_>>();
     assert_eq!([depths(0), depths(1), depths(2)], [vec![true, false], vec![false], vec![false, true]]);
@@ -89,7 +91,7 @@ fn random_plans_are_wired_from_end_to_end() {
                 [ring] => assert_eq!((ring.from, ring.to), (from, to), "{what}"),
                 [before, after] => {
                     assert_eq!((before.from, before.to, after.to), (from, after.from, to), "{what}");
-                    assert!(plan.units[before.to].ramp.is_some(), "{what}");
+                    assert!(plan.units[before.to].transfer.is_some(), "{what}");
                     crossed += 1;
                 }
                 _ => panic!("{what}: {} rings", rings.len()),

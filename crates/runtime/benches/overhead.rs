@@ -17,8 +17,8 @@
 use std::time::{Duration, Instant};
 
 use vramp_plan::{Format, Policy, Rate, Size};
-use vramp_runtime::internals::{Bell, Lane, Node, Workplace, link};
-use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Stepped};
+use vramp_runtime::internals::{Lane, LaneContext, Node, WakeSignal, link};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Stepped};
 
 const SIZE: Size = Size { width: 64, height: 64 };
 const IDENTITY_LIMIT_US: f64 = 0.12;
@@ -75,14 +75,14 @@ impl FrameHandler for Null {
 }
 
 /// A source, so many times `identity`, and `null`, linked by links of this depth; node i rings the bell that it is given.
-fn chain(frames: u64, identities: usize, depth: usize, bells: &[Bell]) -> Vec<Node> {
+fn chain(frames: u64, identities: usize, depth: usize, signals: &[WakeSignal]) -> Vec<Node> {
     let clock = Clock::free(Rate::new(30, 1).expect("a rate"));
     let mut nodes = vec![Node::new("make", Box::new(Make { left: frames }), 0, 1).clock(clock)];
     nodes.extend((0..identities).map(|_| Node::new("identity", Box::new(Identity), 1, 1)));
     nodes.push(Node::new("null", Box::new(Null), 1, 0));
     for at in 1..nodes.len() {
-        let bell = |at: usize| &bells[at % bells.len()];
-        let (output, input) = link(Policy::Lossless, depth, bell(at - 1), bell(at));
+        let signal = |at: usize| &signals[at % signals.len()];
+        let (output, input) = link(Policy::Lossless, depth, signal(at - 1), signal(at));
         nodes[at - 1].connect_output(0, output);
         nodes[at].connect_input(0, input, Policy::Lossless);
     }
@@ -100,9 +100,9 @@ fn inline(rounds: usize) {
     const CASES: [(usize, u64); 3] = [(0, 60_000), (8, 30_000), (64, 6_000)];
     let took = measure(rounds, CASES.len(), |case| {
         let (identities, frames) = CASES[case];
-        let bell = Bell::new();
-        let nodes = chain(frames, identities, 1, std::slice::from_ref(&bell));
-        let mut lane = Lane::new(nodes, bell, Workplace::new(HostPool::new(64 << 20)));
+        let signal = WakeSignal::new();
+        let nodes = chain(frames, identities, 1, std::slice::from_ref(&signal));
+        let mut lane = Lane::new(nodes, signal, LaneContext::new(FramePool::new(64 << 20)));
         let start = Instant::now();
         let before = cpu_time(start);
         while matches!(lane.step(&|| start.elapsed()), Stepped::Moved) {}
@@ -123,12 +123,12 @@ fn hand_over(rounds: usize) {
     const CASES: [(usize, usize, u64); 4] = [(1, 3, 1_000_000), (1, 64, 1_000_000), (20, 3, 50_000), (20, 64, 50_000)];
     let took = measure(rounds, CASES.len(), |case| {
         let (links, depth, frames) = CASES[case];
-        let bells: Vec<Bell> = (0..=links).map(|_| Bell::new()).collect();
-        let pool = HostPool::new(64 << 20);
-        let nodes = chain(frames, links - 1, depth, &bells);
-        let lanes = nodes.into_iter().zip(&bells);
+        let signals: Vec<WakeSignal> = (0..=links).map(|_| WakeSignal::new()).collect();
+        let pool = FramePool::new(64 << 20);
+        let nodes = chain(frames, links - 1, depth, &signals);
+        let lanes = nodes.into_iter().zip(&signals);
         let mut lanes: Vec<Lane> =
-            lanes.map(|(node, bell)| Lane::new(vec![node], bell.clone(), Workplace::new(pool.clone()))).collect();
+            lanes.map(|(node, signal)| Lane::new(vec![node], signal.clone(), LaneContext::new(pool.clone()))).collect();
         let start = Instant::now();
         let used: Duration = std::thread::scope(|scope| {
             let run = |lane: &mut Lane| {

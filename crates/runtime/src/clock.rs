@@ -38,12 +38,12 @@ pub struct Clock {
     rate: Rate,
     next: u64,
     before: Option<u64>,
-    pace: Pace,
+    pace: Pacing,
 }
 
 /// When frames are due.
 #[derive(Debug, Clone, Copy)]
-enum Pace {
+enum Pacing {
     /// Always.
     Free,
     /// At a rate; after a stall the frames that were due are skipped.
@@ -55,18 +55,18 @@ enum Pace {
 impl Clock {
     /// A clock that fires at this rate and skips what was due during a stall: for sources that cannot wait.
     pub fn paced(rate: Rate) -> Clock {
-        Clock { rate, next: 0, before: None, pace: Pace::Skipping(rate) }
+        Clock { rate, next: 0, before: None, pace: Pacing::Skipping(rate) }
     }
 
     /// A clock that is always due: frames carry the times of this rate, but come as fast as they are wanted.
     pub fn free(rate: Rate) -> Clock {
-        Clock { pace: Pace::Free, ..Clock::paced(rate) }
+        Clock { pace: Pacing::Free, ..Clock::paced(rate) }
     }
 
     /// A clock whose frames carry the times of `rate` and come at most at `pace`. After a stall it goes on from there,
     /// so no frame is left out: for files and patterns.
     pub fn slipping(rate: Rate, pace: Rate) -> Clock {
-        Clock { pace: Pace::Slipping(pace, Duration::ZERO), ..Clock::paced(rate) }
+        Clock { pace: Pacing::Slipping(pace, Duration::ZERO), ..Clock::paced(rate) }
     }
 
     /// The time of a frame: its number divided by the rate, rounded down to a nanosecond.
@@ -87,14 +87,14 @@ impl Clock {
     /// What [`Clock::ask`] would say, without having asked.
     pub fn due(&self, since_start: Duration) -> Paced {
         let number = match self.pace {
-            Pace::Free => self.next,
-            Pace::Skipping(rate) => {
+            Pacing::Free => self.next,
+            Pacing::Skipping(rate) => {
                 if let Some(wait) = wait_until(due_at(rate, self.next), since_start) {
                     return Paced::Wait(wait);
                 }
                 number_at(rate, since_start).max(self.next)
             }
-            Pace::Slipping(rate, late) => {
+            Pacing::Slipping(rate, late) => {
                 if let Some(wait) = wait_until(due_at(rate, self.next) + late, since_start) {
                     return Paced::Wait(wait);
                 }
@@ -112,7 +112,7 @@ impl Clock {
     /// Goes on behind a tick that was due.
     pub fn fired(&mut self, tick: &Tick, since_start: Duration) {
         (self.before, self.next) = (Some(tick.number), tick.number + 1);
-        if let Pace::Slipping(rate, late) = &mut self.pace {
+        if let Pacing::Slipping(rate, late) = &mut self.pace {
             // A frame that is late by less than a period may be caught up with: that is jitter, not a stall.
             let behind = since_start.saturating_sub(due_at(*rate, tick.number) + *late);
             let period = due_at(*rate, 1);

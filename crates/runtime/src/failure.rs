@@ -13,7 +13,7 @@ use crate::link::ring::DropReason;
 /// A handler's failure, with its context.
 #[derive(Debug, thiserror::Error)]
 #[error("{handler}, frame {frame}: {error}")]
-pub struct Failure {
+pub struct HandlerFailure {
     /// Which handler.
     pub handler: String,
     /// The number of the frame it failed on.
@@ -23,7 +23,7 @@ pub struct Failure {
     pub error: HandlerError,
 }
 
-impl Failure {
+impl HandlerFailure {
     /// Why frames that wait are dropped for it.
     pub(crate) fn drops(&self) -> DropReason {
         let lost = self.error.trouble().is_some() || matches!(self.error, HandlerError::NoTwin { .. });
@@ -33,7 +33,7 @@ impl Failure {
 
 /// A handler of a node: several where they are fused.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct NodeMember {
     /// Its name.
     pub name: String,
     /// What happens when it fails.

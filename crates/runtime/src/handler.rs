@@ -16,9 +16,9 @@ use vramp_kernels::stored::Stored;
 use vramp_kernels::{Params, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
-use crate::frame::pool::{HostPool, PoolError};
+use crate::frame::pool::{FramePool, PoolError};
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
-use crate::lane::context::Workplace;
+use crate::lane::context::LaneContext;
 use crate::memory::no_memory::NoMemory;
 use crate::memory::shortage::OutOfMemory;
 
@@ -274,7 +274,7 @@ pub struct Call<'a> {
     pub(crate) now: Now,
     pub(crate) inputs: &'a mut [Option<Frame>],
     pub(crate) outputs: &'a mut [Option<Frame>],
-    pub(crate) workplace: &'a mut Workplace,
+    pub(crate) context: &'a mut LaneContext,
     /// Which input leads.
     pub(crate) lead: usize,
     /// Host memory that is left to those behind it, as long as it can be called again.
@@ -292,7 +292,7 @@ impl Call<'_> {
     /// Whether the pipeline was asked to end. A source that waits for something outside, such as a pipe, looks here from
     /// time to time and ends where it is so: a run waits a second for it, and then leaves it behind.
     pub fn is_ending(&self) -> bool {
-        self.workplace.is_ending()
+        self.context.is_ending()
     }
 
     /// The frame at an input: the lead's own, the newest up to its time at any other; none where none has come.
@@ -310,33 +310,33 @@ impl Call<'_> {
     /// lead.
     pub fn lend(&self, format: Format, size: Size) -> Result<Frame, PoolError> {
         let meta = Meta::new(format, size);
-        if let Some(frame) = self.workplace.take_aside(meta) {
+        if let Some(frame) = self.context.take_aside(meta) {
             return Ok(frame);
         }
         let taken = self.inputs.get(self.lead).is_some_and(Option::is_none);
-        self.workplace.pool().lend_leaving(meta, if taken { 0 } else { self.leave_bytes })
+        self.context.pool().lend_leaving(meta, if taken { 0 } else { self.leave_bytes })
     }
 
     /// The host's pool, for editing frames that others may hold.
-    pub fn pool(&self) -> &HostPool {
-        self.workplace.pool()
+    pub fn pool(&self) -> &FramePool {
+        self.context.pool()
     }
 
     /// The device that this call is at; none where frames are on the host.
     pub fn device(&mut self) -> Option<&vramp_gpu::Device> {
-        self.workplace.desk().map(|desk| desk.device())
+        self.context.device_context().map(|device_context| device_context.device())
     }
 
     /// Does what was recorded, in the same submit as everything else of this frame. At the device only; downloads are not
     /// taken, since nobody would be there to receive them.
     pub fn record(&mut self, recording: &mut vramp_gpu::Recording) -> Result<(), HandlerError> {
-        let Some(desk) = self.workplace.desk() else {
+        let Some(device_context) = self.context.device_context() else {
             return Err(HandlerError::failed("there is no device to record for; frames are on the host"));
         };
         if recording.downloads() > 0 {
             return Err(HandlerError::failed("a recording with downloads; leave them to the pipeline (`download`)"));
         }
-        desk.recording.append(recording, crate::lane::context::Sending::Bytes);
+        device_context.recording.append(recording, crate::lane::context::UploadSource::Bytes);
         Ok(())
     }
 
@@ -415,25 +415,25 @@ pub trait PixelHandler: Send {
     }
 
     /// Gives every part its parameters for a frame, in order. Other flows than `Produced` make no frame.
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError>;
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError>;
 }
 
 /// Where a pixel handler puts its parameters.
 #[derive(Debug)]
-pub struct Given<'a> {
+pub struct ParamWriter<'a> {
     pub(crate) params: &'a mut Params,
-    pub(crate) places: &'a [GivenPlace],
+    pub(crate) places: &'a [ParamPlace],
     pub(crate) next: usize,
 }
 
 /// Where one part's parameters go: its own place, or folded behind a neighbour's.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GivenPlace {
+pub(crate) struct ParamPlace {
     pub(crate) part: vramp_kernels::Part,
     pub(crate) folds: bool,
 }
 
-impl Given<'_> {
+impl ParamWriter<'_> {
     /// The parameter words and small data of the next part.
     ///
     /// # Panics

@@ -25,19 +25,19 @@ pub mod observe;
 mod registry;
 
 pub use clock::Clock;
-pub use engine::{Outcome, PrepareError, RunError, Stopper, Watch};
-pub use failure::Failure;
-pub use frame::pool::{HostPool, PoolError};
-pub use frame::{Birth, EditError, Frame, Matrix, Meta, Yuv};
+pub use engine::{PrepareError, RunError, RunOutcome, Stopper, Watch};
+pub use failure::HandlerFailure;
+pub use frame::pool::{FramePool, PoolError};
+pub use frame::{Birth, EditError, Frame, Meta, Yuv, YuvMatrix};
 pub use handler::{
-    Call, DeviceError, Flow, FrameHandler, Given, HandlerError, Now, Part, PartialFile, PixelHandler, PixelInfo,
+    Call, DeviceError, Flow, FrameHandler, HandlerError, Now, ParamWriter, Part, PartialFile, PixelHandler, PixelInfo,
     Trouble,
 };
 pub use lane::Stepped;
 pub use lane::context::Listener;
 pub use memory::heap::{CountingAllocator, foreign, share_heap_if_limited};
 pub use memory::no_memory::NoMemory;
-pub use observe::monitor::{Event, Progress};
+pub use observe::monitor::{RunEvent, RunProgress};
 pub use observe::report::Report;
 pub use observe::trace::Trace;
 pub use registry::{IntoWorker, Kind, Make, Registry, Setup, Worker};
@@ -45,12 +45,12 @@ pub use registry::{IntoWorker, Kind, Make, Registry, Setup, Worker};
 /// The parts of the engine, for this workspace's own tests and benchmarks. Anything here may change at any time.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::fused::{Group, Ports, Side};
+    pub use crate::fused::{ExtraInput, FusedPorts, FusedUnit};
     pub use crate::lane::Lane;
-    pub use crate::lane::context::Workplace;
-    pub use crate::link::ring::{Ring, Sent, Slot};
-    pub use crate::link::wake_signal::Bell;
-    pub use crate::link::{Observed, link};
-    pub use crate::memory::heap::{Tally, is_counted};
+    pub use crate::lane::context::LaneContext;
+    pub use crate::link::ring::{SendResult, SlotRing, StreamSlot};
+    pub use crate::link::wake_signal::WakeSignal;
+    pub use crate::link::{LinkObserver, link};
+    pub use crate::memory::heap::{HeapTally, is_counted};
     pub use crate::node::Node;
 }

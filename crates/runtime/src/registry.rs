@@ -1,7 +1,7 @@
 //! The registry: every kind of handler with its entry, the function that makes one, and the looks at files that
 //! planning needs.
 //!
-//! Owns the pairing of these, and answers the planner's questions ([`Probe`]) from it.
+//! Owns the pairing of these, and answers the planner's questions ([`SourceProbe`]) from it.
 //! Does not make handlers: preparing a pipeline does, once per handler of its graph.
 //!
 //! Invariants: a kind's entry is in the catalogue; a kind without a maker can only be planned.
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use vramp_plan::catalog::{
-    Catalog, DeclareError, Declared, Entry, EntryError, Probe, ProbeError, Probed, Settings, Value,
+    Catalog, DeclareError, DeclaredShader, Entry, EntryError, ProbeError, Probed, Settings, SourceProbe, Value,
 };
 use vramp_plan::{CheckError, Content, Format, Graph, GraphSpec, Rate, Size, Space, StreamTags};
 
@@ -90,7 +90,7 @@ pub struct Setup<'a> {
     /// Handlers in the whole graph, as the user wrote it.
     pub handlers: usize,
     /// What the user's text that it is made from turned out to be.
-    pub declared: Option<&'a Declared>,
+    pub declared: Option<&'a DeclaredShader>,
     /// Whether it should follow changes of the file that it is made from.
     pub watch: bool,
 }
@@ -164,7 +164,7 @@ pub type Make = Arc<dyn Fn(&Setup<'_>) -> Result<Worker, HandlerError> + Send + 
 
 type LookAtSource = Arc<dyn Fn(&Settings) -> Result<Probed, ProbeError> + Send + Sync>;
 type LookAtSmallData = Arc<dyn Fn(&Settings) -> Option<u64> + Send + Sync>;
-type LookAtText = Arc<dyn Fn(&Settings) -> Result<Declared, DeclareError> + Send + Sync>;
+type LookAtText = Arc<dyn Fn(&Settings) -> Result<DeclaredShader, DeclareError> + Send + Sync>;
 
 /// A kind of handler: its entry, how one is made, and how its files are looked at before.
 #[derive(Clone)]
@@ -207,7 +207,7 @@ impl Kind {
     #[must_use]
     pub fn declared(
         self,
-        declare: impl Fn(&Settings) -> Result<Declared, DeclareError> + Send + Sync + 'static,
+        declare: impl Fn(&Settings) -> Result<DeclaredShader, DeclareError> + Send + Sync + 'static,
     ) -> Kind {
         Kind { declare: Some(Arc::new(declare)), ..self }
     }
@@ -281,7 +281,7 @@ impl Registry {
     }
 }
 
-impl Probe for Registry {
+impl SourceProbe for Registry {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
         let Some(probe) = self.kind(entry).and_then(|kind| kind.probe.as_ref()) else { return Ok(Probed::default()) };
         catch(|| Ok(probe(settings))).unwrap_or_else(|panicked| {
@@ -294,7 +294,7 @@ impl Probe for Registry {
         self.kind(entry)?.small_bytes.as_ref()?(settings)
     }
 
-    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<Declared>, DeclareError> {
+    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
         let declare = self.kind(entry).and_then(|kind| kind.declare.as_ref());
         declare.map(|declare| declare(settings)).transpose()
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use vramp_kernels::head::{flip, noise};
 use vramp_kernels::pixel::{color, gray, markers, mix, table};
 use vramp_plan::{Policy, Rate, Size};
-use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Side, Workplace, link};
+use vramp_runtime::internals::{ExtraInput, FusedPorts, FusedUnit, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::{
-    Call, Clock, Flow, FrameHandler, Given, HandlerError, HostPool, Part, PixelHandler, PixelInfo, Stepped,
+    Call, Clock, Flow, FrameHandler, FramePool, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Stepped,
 };
 
 const SIZE: Size = Size { width: 37, height: 21 };
@@ -39,7 +39,7 @@ impl PixelHandler for Pixels {
         }]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         match self.0 {
             Kind::Noise => give.part(&noise::pack(info.now.number, 3), &[]),
             Kind::Flip => give.part(&flip::pack(true, info.now.number.is_multiple_of(2)), &[]),
@@ -64,7 +64,7 @@ impl FrameHandler for Keep {
 }
 
 /// Lets a group make only so many frames.
-struct Bounded(Group, u64);
+struct Bounded(FusedUnit, u64);
 
 impl FrameHandler for Bounded {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
@@ -75,17 +75,22 @@ impl FrameHandler for Bounded {
     }
 }
 
-fn group(kinds: &[Kind], sides: Vec<usize>) -> Group {
+fn group(kinds: &[Kind], extra_inputs: Vec<usize>) -> FusedUnit {
     let handlers = kinds.iter().map(|kind| Box::new(Pixels(*kind)) as Box<dyn PixelHandler>).collect();
     let source = if matches!(kinds[0], Kind::Noise) { None } else { Some(0) };
     let reads = (0..kinds.len()).filter(|at| matches!(kinds[*at], Kind::Mix));
-    let sides = sides.into_iter().zip(reads).map(|(port, member)| Side { port, member }).collect();
-    Group::fuse("group", handlers, Rate::new(30, 1), Ports { source, sides, size: SIZE, small_bytes: 0 })
+    let extra_inputs = extra_inputs.into_iter().zip(reads).map(|(port, member)| ExtraInput { port, member }).collect();
+    FusedUnit::fuse(
+        "group",
+        handlers,
+        Rate::new(30, 1),
+        FusedPorts { source, extra_inputs, size: SIZE, small_bytes: 0 },
+    )
 }
 
 /// Runs groups one after another; a group with two inputs gets the first group's frames beside its own.
-fn run(groups: Vec<(Group, usize)>) -> Vec<Vec<u8>> {
-    let bell = Bell::new();
+fn run(groups: Vec<(FusedUnit, usize)>) -> Vec<Vec<u8>> {
+    let signal = WakeSignal::new();
     let kept = Arc::new(Mutex::new(Vec::new()));
     let mut nodes: Vec<Node> = Vec::new();
     for (at, (group, inputs)) in groups.into_iter().enumerate() {
@@ -96,23 +101,23 @@ fn run(groups: Vec<(Group, usize)>) -> Vec<Vec<u8>> {
             _ => Node::new(name, Box::new(group), inputs, 1),
         });
         if at > 0 {
-            let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+            let (output, input) = link(Policy::Lossless, 2, &signal, &signal);
             nodes[at - 1].connect_output(0, output);
             nodes[at].connect_input(0, input, Policy::Lossless);
         }
         if inputs == 2 {
-            let (output, input) = link(Policy::Lossless, 8, &bell, &bell);
+            let (output, input) = link(Policy::Lossless, 8, &signal, &signal);
             nodes[0].connect_output(0, output);
             nodes[at].connect_input(1, input, Policy::Lossless);
         }
     }
-    let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+    let (output, input) = link(Policy::Lossless, 2, &signal, &signal);
     nodes.last_mut().expect("there is a group").connect_output(0, output);
     let mut sink = Node::new("keep", Box::new(Keep(Arc::clone(&kept))), 1, 0);
     sink.connect_input(0, input, Policy::Lossless);
     nodes.push(sink);
-    let pool = HostPool::new(16 << 20);
-    let mut lane = Lane::new(nodes, bell, Workplace::new(pool.clone()));
+    let pool = FramePool::new(16 << 20);
+    let mut lane = Lane::new(nodes, signal, LaneContext::new(pool.clone()));
     while matches!(lane.step(&|| Duration::ZERO), Stepped::Moved) {}
     drop(lane);
     assert_eq!(pool.stats().lent_bytes, 0);

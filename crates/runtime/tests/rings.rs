@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use vramp_plan::{Format, Policy, Size};
-use vramp_runtime::internals::{Bell, Ring, Sent, Slot, link};
+use vramp_runtime::internals::{SendResult, SlotRing, StreamSlot, WakeSignal, link};
 use vramp_runtime::observe::DropReason;
-use vramp_runtime::{HostPool, Meta};
+use vramp_runtime::{FramePool, Meta};
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -42,7 +42,7 @@ proptest! {
     fn a_ring_does_what_a_list_of_places_does(
         policy in prop::sample::select(&Policy::ALL[..]), depth in 1usize..5, acts in acts()
     ) {
-        let mut ring: Ring<u64> = Ring::new(policy, depth);
+        let mut ring: SlotRing<u64> = SlotRing::new(policy, depth);
         let mut model = Model::new();
         let (mut time, mut number, mut certain) = (0i64, 0u64, None);
         for act in acts {
@@ -50,9 +50,9 @@ proptest! {
                 Act::Send => {
                     let room = policy != Policy::Lossless || places(&model) < depth;
                     prop_assert_eq!(ring.has_room(), room);
-                    let sent = ring.send(Slot::Frame { pts_ns: time, frame: number });
+                    let sent = ring.send(StreamSlot::Frame { pts_ns: time, frame: number });
                     if room {
-                        prop_assert_eq!(sent, Sent::Taken);
+                        prop_assert_eq!(sent, SendResult::Taken);
                         if places(&model) == depth {
                             model.iter_mut().find(|(_, f)| f.is_some()).unwrap().1 = None;
                         }
@@ -61,21 +61,21 @@ proptest! {
                         number += 1;
                         time += 1;
                     } else {
-                        prop_assert_eq!(sent, Sent::Full(Slot::Frame { pts_ns: time, frame: number }));
+                        prop_assert_eq!(sent, SendResult::Full(StreamSlot::Frame { pts_ns: time, frame: number }));
                     }
                 }
                 Act::SendEmpty => {
-                    prop_assert_eq!(ring.send(Slot::empty(time)), Sent::Taken);
+                    prop_assert_eq!(ring.send(StreamSlot::empty(time)), SendResult::Taken);
                     model.push_back((time, None));
                     certain = Some(time);
                     time += 1;
                 }
                 Act::Take => match ring.take() {
                     None => prop_assert!(model.is_empty()),
-                    Some(Slot::Frame { pts_ns, frame }) => {
+                    Some(StreamSlot::Frame { pts_ns, frame }) => {
                         prop_assert_eq!(model.pop_front(), Some((pts_ns, Some(frame))));
                     }
-                    Some(Slot::Empty { count, first_ns, last_ns, .. }) => {
+                    Some(StreamSlot::Empty { count, first_ns, last_ns, .. }) => {
                         prop_assert_eq!(model.front(), Some(&(first_ns, None)));
                         for left in (0..count).rev() {
                             let (at, frame) = model.pop_front().unwrap();
@@ -121,7 +121,7 @@ proptest! {
         acts in prop::collection::vec((0u8..4, 0usize..8, 1u32..4), 0..120)
     ) {
         let budget = 40 * 64;
-        let pool = HostPool::new(budget);
+        let pool = FramePool::new(budget);
         let meta = |side: u32| Meta::new(Format::Rgba8, Size::new(4 * side, 4).unwrap());
         let mut held: Vec<(vramp_runtime::Frame, u8)> = Vec::new();
         for (step, (act, pick, side)) in acts.into_iter().enumerate() {
@@ -169,13 +169,13 @@ fn meta(number: u64) -> Meta {
 
 #[test]
 fn a_closed_ring_takes_everything_and_counts_it_as_late() {
-    let mut ring: Ring<u64> = Ring::new(Policy::Lossless, 1);
-    assert_eq!(ring.send(Slot::Frame { pts_ns: 0, frame: 0 }), Sent::Taken);
+    let mut ring: SlotRing<u64> = SlotRing::new(Policy::Lossless, 1);
+    assert_eq!(ring.send(StreamSlot::Frame { pts_ns: 0, frame: 0 }), SendResult::Taken);
     assert!(!ring.has_room());
     ring.close();
     for number in 1..5 {
         assert!(ring.has_room());
-        assert_eq!(ring.send(Slot::Frame { pts_ns: number, frame: 0 }), Sent::Taken);
+        assert_eq!(ring.send(StreamSlot::Frame { pts_ns: number, frame: 0 }), SendResult::Taken);
     }
     let counts = ring.counts();
     assert_eq!((counts.sent, counts.dropped[DropReason::Late as usize], counts.queued), (5, 5, 0));
@@ -184,7 +184,7 @@ fn a_closed_ring_takes_everything_and_counts_it_as_late() {
 
 #[test]
 fn a_sole_holder_edits_in_place_and_a_shared_frame_is_copied_and_counted() {
-    let pool = HostPool::new(1 << 20);
+    let pool = FramePool::new(1 << 20);
     let mut frame = pool.lend(meta(1)).unwrap();
     frame.fill().unwrap().fill(7);
     let before = frame.generation();
@@ -201,7 +201,7 @@ fn a_sole_holder_edits_in_place_and_a_shared_frame_is_copied_and_counted() {
 
 #[test]
 fn what_was_returned_last_is_lent_first_and_steady_use_makes_nothing_new() {
-    let pool = HostPool::new(1 << 20);
+    let pool = FramePool::new(1 << 20);
     let (a, b) = (pool.lend(meta(0)).unwrap(), pool.lend(meta(1)).unwrap());
     let address = |frame: &vramp_runtime::Frame| frame.bytes().as_ptr() as usize;
     let (at_a, at_b) = (address(&a), address(&b));
@@ -219,7 +219,7 @@ fn what_was_returned_last_is_lent_first_and_steady_use_makes_nothing_new() {
 
 #[test]
 fn of_one_size_ten_stay_free_or_as_many_as_were_reserved() {
-    let pool = HostPool::new(1 << 20);
+    let pool = FramePool::new(1 << 20);
     let bytes = Format::Gray8.frame_bytes(meta(0).size);
     let free = |count: u64| {
         drop((0..count).map(|number| pool.lend(meta(number)).unwrap()).collect::<Vec<_>>());
@@ -232,7 +232,7 @@ fn of_one_size_ten_stay_free_or_as_many_as_were_reserved() {
 
 #[test]
 fn sizes_that_are_no_longer_asked_for_make_room_the_longest_unused_first() {
-    let pool = HostPool::new(1 << 20);
+    let pool = FramePool::new(1 << 20);
     let sized = |side: u32| Meta::new(Format::Rgba8, Size { width: side, height: side });
     pool.aim(10_000);
     for side in 10..40 {
@@ -248,7 +248,7 @@ fn sizes_that_are_no_longer_asked_for_make_room_the_longest_unused_first() {
 
 #[test]
 fn the_ledger_names_who_holds_what() {
-    let pool = HostPool::new(1 << 20);
+    let pool = FramePool::new(1 << 20);
     let kept = pool.lend(meta(3)).unwrap();
     let held = pool.held();
     assert_eq!((held.len(), held[0].bytes, &*held[0].owner), (1, 256, "nobody in particular"));
@@ -258,7 +258,7 @@ fn the_ledger_names_who_holds_what() {
 
 #[test]
 fn a_pool_that_is_gone_leaves_its_frames_alone() {
-    let pool = HostPool::new(1 << 20);
+    let pool = FramePool::new(1 << 20);
     let mut frame = pool.lend(meta(0)).unwrap();
     frame.fill().unwrap().fill(3);
     drop(pool);
@@ -267,17 +267,18 @@ fn a_pool_that_is_gone_leaves_its_frames_alone() {
 
 #[test]
 fn frames_cross_threads_without_loss_in_order() {
-    let (producer, consumer) = (vramp_runtime::internals::Bell::new(), vramp_runtime::internals::Bell::new());
+    let (producer, consumer) =
+        (vramp_runtime::internals::WakeSignal::new(), vramp_runtime::internals::WakeSignal::new());
     let (output, input) = vramp_runtime::internals::link(Policy::Lossless, 3, &producer, &consumer);
-    let pool = HostPool::new(1 << 20);
+    let pool = FramePool::new(1 << 20);
     let far = std::time::Duration::from_secs(60);
     let total = 20_000u64;
     let sender = std::thread::spawn(move || {
         for number in 0..total {
             let mut frame = pool.lend(meta(number)).unwrap();
             frame.fill().unwrap()[..8].copy_from_slice(&number.to_le_bytes());
-            let mut slot = Slot::Frame { pts_ns: number.cast_signed(), frame };
-            while let Sent::Full(back) = output.send(slot) {
+            let mut slot = StreamSlot::Frame { pts_ns: number.cast_signed(), frame };
+            while let SendResult::Full(back) = output.send(slot) {
                 assert!(producer.wait(far), "the producer was never woken");
                 slot = back;
             }
@@ -286,13 +287,13 @@ fn frames_cross_threads_without_loss_in_order() {
         (output, pool)
     });
     let mut next = 0u64;
-    while !input.look(vramp_runtime::internals::Ring::is_over) {
+    while !input.look(vramp_runtime::internals::SlotRing::is_over) {
         match input.take() {
-            Some(Slot::Frame { frame, .. }) => {
+            Some(StreamSlot::Frame { frame, .. }) => {
                 assert_eq!(frame.bytes()[..8], next.to_le_bytes());
                 next += 1;
             }
-            Some(Slot::Empty { .. }) => panic!("nothing was dropped"),
+            Some(StreamSlot::Empty { .. }) => panic!("nothing was dropped"),
             None => {
                 consumer.wait(far);
             }
@@ -305,13 +306,13 @@ fn frames_cross_threads_without_loss_in_order() {
 
 #[test]
 fn the_latest_frame_of_a_link_is_the_very_one_that_was_sent_and_stays_there() {
-    let (pool, bell) = (HostPool::new(1 << 20), Bell::new());
-    let (output, input) = link(Policy::Latest, 3, &bell, &bell);
+    let (pool, signal) = (FramePool::new(1 << 20), WakeSignal::new());
+    let (output, input) = link(Policy::Latest, 3, &signal, &signal);
     assert!(input.latest().is_none(), "nothing was sent");
     let meta = Meta::new(Format::Rgba8, Size { width: 4, height: 4 });
     let frames: Vec<_> = (0..5).map(|_| pool.lend(meta).expect("there is room")).collect();
     for (pts_ns, frame) in (0..).zip(&frames) {
-        assert!(matches!(output.send(Slot::Frame { pts_ns, frame: frame.clone() }), Sent::Taken));
+        assert!(matches!(output.send(StreamSlot::Frame { pts_ns, frame: frame.clone() }), SendResult::Taken));
         assert!(input.latest().is_some_and(|latest| latest.is_same(frame)));
         assert!(input.latest().is_some_and(|latest| latest.is_same(frame)), "looking does not take");
     }
@@ -321,9 +322,9 @@ fn the_latest_frame_of_a_link_is_the_very_one_that_was_sent_and_stays_there() {
 
 #[test]
 fn a_frame_that_was_lost_is_not_replaced_by_an_older_one() {
-    let mut ring: Ring<u64> = Ring::new(Policy::Lossless, 4);
+    let mut ring: SlotRing<u64> = SlotRing::new(Policy::Lossless, 4);
     for frame in 0..4_u64 {
-        ring.send(Slot::Frame { pts_ns: frame.cast_signed(), frame });
+        ring.send(StreamSlot::Frame { pts_ns: frame.cast_signed(), frame });
     }
     assert_eq!(ring.lose(DropReason::DeviceLost, |frame| *frame == 1 || *frame == 2), 2);
     assert_eq!(ring.take_up_to(0), (Some(0), false));

@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use vramp_runtime::internals::Bell;
+use vramp_runtime::internals::WakeSignal;
 
 #[test]
 fn a_ring_before_the_wait_ends_it() {
-    let bell = Bell::new();
-    bell.ring();
-    assert!(bell.wait(Duration::ZERO));
-    assert!(!bell.wait(Duration::ZERO));
+    let signal = WakeSignal::new();
+    signal.notify();
+    assert!(signal.wait(Duration::ZERO));
+    assert!(!signal.wait(Duration::ZERO));
 }
 
 #[test]
 fn no_ring_is_lost_between_two_threads() {
-    let (there, back) = (Bell::new(), Bell::new());
+    let (there, back) = (WakeSignal::new(), WakeSignal::new());
     let echo = std::thread::spawn({
         let (there, back) = (there.clone(), back.clone());
         move || {
             for _ in 0..20_000 {
                 // A minute is far more than this takes: a lost ring would fail here instead of hanging.
                 assert!(there.wait(Duration::from_secs(60)));
-                back.ring();
+                back.notify();
             }
         }
     });
     for _ in 0..20_000 {
-        there.ring();
+        there.notify();
         assert!(back.wait(Duration::from_secs(60)));
     }
     echo.join().unwrap();

@@ -1,7 +1,7 @@
-//! Bells lose no ring, whatever order two threads run in: the real `bell.rs`, compiled against loom's threads, which
+//! Bells lose no ring, whatever order two threads run in: the real `signal.rs`, compiled against loom's threads, which
 //! tries them all. A ring that is lost leaves a thread asleep for ever, and loom says so.
 
-/// What `bell.rs` finds under the names of the crate's own `sync`.
+/// What `signal.rs` finds under the names of the crate's own `sync`.
 mod sync {
     use std::time::Duration;
 
@@ -22,20 +22,20 @@ mod sync {
 
 #[expect(dead_code, clippy::unnecessary_min_or_max, reason = "the model uses what it is about, with one yield")]
 #[path = "../src/link/wake_signal.rs"]
-mod bell;
+mod wake_signal;
 
 use std::time::Duration;
 
-use bell::Bell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
+use wake_signal::WakeSignal;
 
 /// Waits until this much is done, in a thread of its own: loom's `join` cannot be disturbed by a late ring.
-fn waiter(bell: &Bell, done: &Arc<AtomicU32>, wanted: u32) -> loom::thread::JoinHandle<()> {
-    let (bell, done) = (bell.clone(), Arc::clone(done));
+fn waiter(signal: &WakeSignal, done: &Arc<AtomicU32>, wanted: u32) -> loom::thread::JoinHandle<()> {
+    let (signal, done) = (signal.clone(), Arc::clone(done));
     loom::thread::spawn(move || {
         while done.load(Ordering::Relaxed) < wanted {
-            bell.wait(Duration::MAX);
+            signal.wait(Duration::MAX);
         }
     })
 }
@@ -43,11 +43,11 @@ fn waiter(bell: &Bell, done: &Arc<AtomicU32>, wanted: u32) -> loom::thread::Join
 #[test]
 fn whoever_waits_hears_of_everything_that_was_done_before_a_ring() {
     loom::model(|| {
-        let (bell, done) = (Bell::new(), Arc::new(AtomicU32::new(0)));
-        let waiter = waiter(&bell, &done, 2);
+        let (signal, done) = (WakeSignal::new(), Arc::new(AtomicU32::new(0)));
+        let waiter = waiter(&signal, &done, 2);
         for _ in 0..2 {
             done.fetch_add(1, Ordering::Relaxed);
-            bell.ring();
+            signal.notify();
         }
         waiter.join().expect("it does not panic");
     });
@@ -56,17 +56,17 @@ fn whoever_waits_hears_of_everything_that_was_done_before_a_ring() {
 #[test]
 fn two_who_ring_wake_one_who_waits() {
     loom::model(|| {
-        let (bell, done) = (Bell::new(), Arc::new(AtomicU32::new(0)));
-        let waiter = waiter(&bell, &done, 2);
+        let (signal, done) = (WakeSignal::new(), Arc::new(AtomicU32::new(0)));
+        let waiter = waiter(&signal, &done, 2);
         let ringer = loom::thread::spawn({
-            let (bell, done) = (bell.clone(), Arc::clone(&done));
+            let (signal, done) = (signal.clone(), Arc::clone(&done));
             move || {
                 done.fetch_add(1, Ordering::Relaxed);
-                bell.ring();
+                signal.notify();
             }
         });
         done.fetch_add(1, Ordering::Relaxed);
-        bell.ring();
+        signal.notify();
         ringer.join().expect("it does not panic");
         waiter.join().expect("it does not panic");
     });

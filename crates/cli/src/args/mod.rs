@@ -67,7 +67,7 @@ const PLAN_HELP: &str = "\
 Reading a plan:
   One row is one kernel, with the handlers fused into it, or one handler without a
   kernel. Rows marked cpu stand left, rows marked gpu right, and every arrow between
-  them is a ramp: a transfer between the two memories, with its bytes and its cost.
+  them is a transfer between the two memories, with its bytes and its cost.
 
 Examples:
   vramp plan 'pattern ! blur ! null'

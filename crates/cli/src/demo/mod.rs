@@ -184,8 +184,8 @@ fn fastest(runs: &[Ran]) -> (Space, f64) {
     best.map_or((Space::Cpu, 1.0), |ran| (ran.place, ran.report.fps))
 }
 
-fn finished(outcome: vramp::runtime::Outcome, interrupts: &Interrupts) -> Result<Report, Failure> {
-    let vramp::runtime::Outcome { report, error, .. } = outcome;
+fn finished(outcome: vramp::runtime::RunOutcome, interrupts: &Interrupts) -> Result<Report, Failure> {
+    let vramp::runtime::RunOutcome { report, error, .. } = outcome;
     match error {
         Some(error @ RunError::Failed(_)) => Err(Failure::Failed(chainless(&error))),
         _ if interrupts.were_there() => Err(Failure::Interrupted),

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use vramp::plan::catalog::{
-    Entry, Fallback, FormatRule, Frames, Kernel, KernelKind, KernelRule, Output, PortMedia, RateRule, Setting,
+    Entry, Fallback, FormatRule, Frames, KernelDesc, KernelKind, KernelRule, Output, PortMedia, RateRule, Setting,
     SizeRule, When,
 };
-use vramp::plan::{ANY_SIDE, DType, Format, OnError, Span, Until};
+use vramp::plan::{ANY_SIDE, DType, Format, Interval, OnError, Until};
 use vramp::runtime::Registry;
 
 /// How far it is built, by the rule that a run is refused with: transfers are the runtime's own, everything else needs
@@ -25,7 +25,7 @@ pub(super) fn spaces(entry: &Entry) -> Vec<&'static str> {
 
 /// The kinds of kernel it can have.
 pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
-    let all: Vec<Kernel> = match entry.kernel {
+    let all: Vec<KernelDesc> = match entry.kernel {
         KernelRule::None => Vec::new(),
         KernelRule::Always(kernel) | KernelRule::Reading(kernel, _) => vec![kernel],
         KernelRule::By { cases, otherwise, .. } => {
@@ -74,7 +74,7 @@ pub(super) fn formats(media: &PortMedia) -> Vec<&'static str> {
 
 /// The sizes a port allows, in words.
 pub(super) fn sizes(media: &PortMedia) -> String {
-    let side = |span: &Span<u32>| match (span.min, span.max) {
+    let side = |span: &Interval<u32>| match (span.min, span.max) {
         (min, max) if min == max => min.to_string(),
         (min, max) => format!("{min}..{max}"),
     };

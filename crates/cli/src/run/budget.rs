@@ -7,7 +7,7 @@
 //! without a single frame keeps no budget.
 
 use vramp::runtime::Report;
-use vramp::runtime::observe::{Counted, PerFrame};
+use vramp::runtime::observe::{PerFrame, RunCounters};
 
 use crate::args::{DROPS, Flags};
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ fn rounded(figure: f64) -> String {
 }
 
 /// The counters of a whole run, per frame.
-fn whole(counted: &Counted, frames: u64) -> PerFrame {
+fn whole(counted: &RunCounters, frames: u64) -> PerFrame {
     let per_frame = |count: u64| count as f64 / frames.max(1) as f64;
     PerFrame {
         frames,
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn every_counter_is_divided_by_the_frames() {
-        let counted = Counted { submits: 30, heap_allocs: Some(5), max_in_flight: 2, ..Counted::default() };
+        let counted = RunCounters { submits: 30, heap_allocs: Some(5), max_in_flight: 2, ..RunCounters::default() };
         let per_frame = whole(&counted, 10);
         assert_eq!((per_frame.submits, per_frame.heap_allocs, per_frame.max_in_flight), (3.0, Some(0.5), 2));
     }

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use vramp::runtime::{Event, Listener};
+use vramp::runtime::{Listener, RunEvent};
 
 use super::live::wording;
 use crate::page;
@@ -38,7 +38,7 @@ impl Held {
     /// What a session tells its events to.
     pub(crate) fn listener(&self) -> Listener {
         let held = self.clone();
-        Arc::new(move |event: &Event| {
+        Arc::new(move |event: &RunEvent| {
             if let Some(words) = wording(event) {
                 held.add(words);
             }
@@ -96,8 +96,8 @@ mod tests {
     fn events_become_words_and_progress_does_not() {
         let held = Held::new();
         let listener = held.listener();
-        listener(&Event::Second(vramp::runtime::Progress::default()));
-        listener(&Event::Reloaded { handler: "glow".to_owned() });
+        listener(&RunEvent::Second(vramp::runtime::RunProgress::default()));
+        listener(&RunEvent::Reloaded { handler: "glow".to_owned() });
         let words: Vec<String> = held.all().into_iter().map(|(_, words)| words).collect();
         assert_eq!(words, ["glow: reloaded"]);
     }

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vramp::plan::catalog::Family;
 use vramp::plan::{Graph, OnError};
 use vramp::runtime::observe::GoesOn;
-use vramp::runtime::{Event, Listener, Progress};
+use vramp::runtime::{Listener, RunEvent, RunProgress};
 
 use super::held::Held;
 use super::words::counted;
@@ -103,14 +103,14 @@ impl Live {
     /// What a session tells its events to.
     pub(crate) fn listener(&self) -> Listener {
         let live = self.clone();
-        Arc::new(move |event: &Event| live.hear(event))
+        Arc::new(move |event: &RunEvent| live.hear(event))
     }
 
-    fn hear(&self, event: &Event) {
+    fn hear(&self, event: &RunEvent) {
         if self.quiet {
             return;
         }
-        if let Event::Second(progress) = event {
+        if let RunEvent::Second(progress) = event {
             return self.progress(progress);
         }
         if let Some(words) = wording(event) {
@@ -122,7 +122,7 @@ impl Live {
         }
     }
 
-    fn progress(&self, progress: &Progress) {
+    fn progress(&self, progress: &RunProgress) {
         if self.held.is_some() {
             return;
         }
@@ -152,12 +152,12 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// One second of a run as a line.
-fn line(progress: &Progress, total: Total) -> String {
+fn line(progress: &RunProgress, total: Total) -> String {
     format!("{:>4} s  {}", progress.elapsed.as_secs(), facts(progress, total))
 }
 
-fn facts(progress: &Progress, total: Total) -> String {
-    let Progress { frames_in, frames_out, dropped, fps, .. } = progress;
+fn facts(progress: &RunProgress, total: Total) -> String {
+    let RunProgress { frames_in, frames_out, dropped, fps, .. } = progress;
     let frames = match total {
         Total::Frames(all) => format!("{frames_in} of {all} frames"),
         Total::Time(_) | Total::Unknown => format!("{frames_out} frames"),
@@ -167,22 +167,22 @@ fn facts(progress: &Progress, total: Total) -> String {
 }
 
 /// What is worth saying at once; none for what ends the run, which is said at its end.
-pub(super) fn wording(event: &Event) -> Option<String> {
+pub(super) fn wording(event: &RunEvent) -> Option<String> {
     let ms = |time: &Duration| time.as_secs_f64() * 1e3;
     match event {
-        Event::Failed { policy: OnError::Stop, .. } | Event::Unresponsive { .. } | Event::Second(_) => None,
-        Event::Failed { handler, frame, error, policy } => {
+        RunEvent::Failed { policy: OnError::Stop, .. } | RunEvent::Unresponsive { .. } | RunEvent::Second(_) => None,
+        RunEvent::Failed { handler, frame, error, policy } => {
             let then = match policy {
                 OnError::Retry => "it is tried once more",
                 _ => "the frame is left out",
             };
             Some(format!("{handler} failed on frame {frame}: {error}; {then}, and so are later ones, without a word"))
         }
-        Event::Reloaded { handler } => Some(format!("{handler}: reloaded")),
-        Event::NotReloaded { handler, problem } => {
+        RunEvent::Reloaded { handler } => Some(format!("{handler}: reloaded")),
+        RunEvent::NotReloaded { handler, problem } => {
             Some(format!("{handler}: what was saved cannot be used, it stays as it was: {problem}"))
         }
-        Event::Slow { handler, own, frame, took, budget, count } => {
+        RunEvent::Slow { handler, own, frame, took, budget, count } => {
             let more =
                 if *count > 1 { format!(", {count} such frames since this was last said") } else { String::new() };
             let late = format!("frame {frame} came after {:.1} ms{more}", ms(took));
@@ -195,10 +195,10 @@ pub(super) fn wording(event: &Event) -> Option<String> {
                 )
             })
         }
-        Event::Replanned { handler, frame, size } => {
+        RunEvent::Replanned { handler, frame, size } => {
             Some(format!("frames of {handler} are {size} from frame {frame} on: planned again"))
         }
-        Event::DeviceLost { reason, on, lost } => {
+        RunEvent::DeviceLost { reason, on, lost } => {
             let frames = counted(*lost as usize, "frame");
             let then = match on {
                 GoesOn::Device => "it was opened again",
@@ -206,7 +206,7 @@ pub(super) fn wording(event: &Event) -> Option<String> {
             };
             Some(format!("{reason}, with {frames} on it; {then}"))
         }
-        Event::DeviceBack { device } => Some(format!("{device} is there again, and goes on from here")),
+        RunEvent::DeviceBack { device } => Some(format!("{device} is there again, and goes on from here")),
     }
 }
 
@@ -233,21 +233,21 @@ mod tests {
     #[test]
     fn progress_is_one_line_with_what_is_known() {
         let progress =
-            Progress { elapsed: Duration::from_secs(3), frames_in: 90, frames_out: 88, dropped: 0, fps: 29.97 };
+            RunProgress { elapsed: Duration::from_secs(3), frames_in: 90, frames_out: 88, dropped: 0, fps: 29.97 };
         assert_eq!(line(&progress, Total::Unknown), "   3 s  88 frames  30.0 fps");
-        let progress = Progress { dropped: 2, ..progress };
+        let progress = RunProgress { dropped: 2, ..progress };
         assert_eq!(line(&progress, Total::Frames(100)), "   3 s  90 of 100 frames  30.0 fps  2 dropped");
     }
 
     #[test]
     fn what_ends_a_run_is_not_said_while_it_runs() {
-        let failed = |policy| Event::Failed { handler: "a0".into(), frame: 7, error: "no".into(), policy };
+        let failed = |policy| RunEvent::Failed { handler: "a0".into(), frame: 7, error: "no".into(), policy };
         assert_eq!(wording(&failed(OnError::Stop)), None);
         assert!(
             wording(&failed(OnError::Skip)).unwrap().starts_with("a0 failed on frame 7: no; the frame is left out")
         );
         let size = Size { width: 4, height: 2 };
-        let event = Event::Replanned { handler: "image0".into(), frame: 3, size };
+        let event = RunEvent::Replanned { handler: "image0".into(), frame: 3, size };
         assert_eq!(wording(&event).unwrap(), "frames of image0 are 4x2 from frame 3 on: planned again");
     }
 }

@@ -28,7 +28,7 @@ use vramp::Pipeline;
 use vramp::handlers::files::FileUse;
 use vramp::plan::{Graph, RunOptions};
 use vramp::runtime::observe::KeptPartial;
-use vramp::runtime::{Listener, Outcome, Registry, RunError, Trace};
+use vramp::runtime::{Listener, Registry, RunError, RunOutcome, Trace};
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, chainless};
@@ -138,9 +138,14 @@ pub(crate) fn whole_ms(time: Duration) -> u64 {
 }
 
 /// Writes the timeline and says how it ended, in the order of what matters most: a failure, an interruption, a budget.
-pub(crate) fn conclude(args: &RunArgs, outcome: Outcome, timeline: Timeline, interrupted: bool) -> Result<(), Failure> {
+pub(crate) fn conclude(
+    args: &RunArgs,
+    outcome: RunOutcome,
+    timeline: Timeline,
+    interrupted: bool,
+) -> Result<(), Failure> {
     let drawn = timeline.0.map_or(Ok(()), |(file, trace)| file.write(&[("vramp", &trace)]));
-    let Outcome { report, error, .. } = outcome;
+    let RunOutcome { report, error, .. } = outcome;
     if !args.flags.quiet {
         for leak in leaks(&report.memory) {
             page::warning(&leak);

@@ -90,9 +90,9 @@ pub(crate) fn size_of_plan(plan: &Plan) -> String {
         (handlers > 0).then(|| format!("{} on the {space}{joined}", counted(handlers, "handler")))
     };
     let mut parts: Vec<String> = [side(Space::Gpu), side(Space::Cpu)].into_iter().flatten().collect();
-    let bytes: u64 = plan.ramps.iter().map(|ramp| ramp.bytes).sum();
-    if !plan.ramps.is_empty() {
-        parts.push(format!("{} a frame ({:.1} MB)", counted(plan.ramps.len(), "transfer"), bytes as f64 / 1e6));
+    let bytes: u64 = plan.transfers.iter().map(|transfer| transfer.bytes).sum();
+    if !plan.transfers.is_empty() {
+        parts.push(format!("{} a frame ({:.1} MB)", counted(plan.transfers.len(), "transfer"), bytes as f64 / 1e6));
     }
     parts.push(format!("~{} a frame by {}{}", ms(plan.cost_ns), plan.profile, otherwise(plan)));
     parts.join(", ")

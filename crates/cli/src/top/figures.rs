@@ -1,6 +1,6 @@
-//! From glances at a run to words and numbers.
+//! From snapshots at a run to words and numbers.
 //!
-//! Owns rates and shares, which are between two glances about a second apart, and the wording of every row.
+//! Owns rates and shares, which are between two snapshots about a second apart, and the wording of every row.
 //! Does not know windows: rows are as wide as they are.
 //!
 //! Always: a figure that nobody knows is a dash, never a zero; while the view stands still no figure moves.
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use vramp::plan::{Plan, Policy, Space, bytes_in_words};
-use vramp::runtime::observe::{Glance, MemoryGlance, Times};
+use vramp::runtime::observe::{MemorySnapshot, Snapshot, TimeStats};
 
 use crate::run::{counted, reasons, size_of_plan};
 
@@ -36,12 +36,12 @@ impl Setting {
     }
 }
 
-/// The last glances.
+/// The last snapshots.
 #[derive(Default)]
 pub(super) struct Figures {
-    glances: VecDeque<Glance>,
+    snapshots: VecDeque<Snapshot>,
     /// The two between which figures are shown.
-    shown: Option<(Glance, Glance)>,
+    shown: Option<(Snapshot, Snapshot)>,
 }
 
 /// Everything that is shown, in words.
@@ -58,15 +58,15 @@ pub(super) struct Sheet {
 }
 
 impl Figures {
-    /// Takes a glance; shows it unless the view stands still.
-    pub(super) fn look(&mut self, glance: Glance, show: bool) {
-        self.glances.push_back(glance.clone());
-        let begins = |second: &Glance| glance.elapsed.saturating_sub(second.elapsed) >= WINDOW;
-        while self.glances.get(1).is_some_and(begins) {
-            self.glances.pop_front();
+    /// Takes a snapshot; shows it unless the view stands still.
+    pub(super) fn look(&mut self, snapshot: Snapshot, show: bool) {
+        self.snapshots.push_back(snapshot.clone());
+        let begins = |second: &Snapshot| snapshot.elapsed.saturating_sub(second.elapsed) >= WINDOW;
+        while self.snapshots.get(1).is_some_and(begins) {
+            self.snapshots.pop_front();
         }
-        if show && let Some(before) = self.glances.front() {
-            self.shown = Some((before.clone(), glance));
+        if show && let Some(before) = self.snapshots.front() {
+            self.shown = Some((before.clone(), snapshot));
         }
     }
 
@@ -84,7 +84,7 @@ impl Figures {
     }
 }
 
-fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec<String> {
+fn head(setting: &Setting, before: &Snapshot, now: &Snapshot, stopping: bool) -> Vec<String> {
     let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
     let sinks = now.nodes.iter().zip(&before.nodes).filter(|(node, _)| node.sink);
     let frames = sinks.map(|(now, before)| now.counts.emitted.saturating_sub(before.counts.emitted)).max().unwrap_or(0);
@@ -95,7 +95,7 @@ fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec
     };
     let failed = if now.failed > 0 { format!("  {} failed", now.failed) } else { String::new() };
     let state = if stopping { "  stopping" } else { "" };
-    let both = |times: &Times| match (times.p50, times.p99) {
+    let both = |times: &TimeStats| match (times.p50, times.p99) {
         (Some(p50), Some(p99)) => format!("{p50:.2} ms (p50) {p99:.2} ms (p99)"),
         _ => "-".to_owned(),
     };
@@ -110,15 +110,15 @@ fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec
     };
     lines.push(match &now.device {
         Some(device) => {
-            let worked = |glance: &Glance| glance.device.as_ref()?.worked.map(|worked| worked.as_secs_f64());
+            let worked = |snapshot: &Snapshot| snapshot.device.as_ref()?.worked.map(|worked| worked.as_secs_f64());
             let busy = worked(now).zip(worked(before)).filter(|_| seconds > 0.0);
             let busy = busy.map_or("-".to_owned(), |(now, before)| percent((now - before) / seconds));
             format!("device {} ({})  busy {busy}{losses}", device.name, device.backend)
         }
         None => format!("device none, the cpu does it all{losses}"),
     });
-    let side = |space: Space, memory: &MemoryGlance| {
-        let MemoryGlance { bytes, peak_bytes, lent, planned_bytes, .. } = memory;
+    let side = |space: Space, memory: &MemorySnapshot| {
+        let MemorySnapshot { bytes, peak_bytes, lent, planned_bytes, .. } = memory;
         let [bytes, peak, planned] = [bytes, peak_bytes, planned_bytes].map(|bytes| bytes_in_words(*bytes));
         format!("{space} {bytes}, peak {peak} of {planned} planned, {lent} lent")
     };
@@ -132,7 +132,7 @@ fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec
 }
 
 /// A row for each handler of a node, or one for a transfer. The first has the time of all.
-fn handler_rows(setting: &Setting, before: &Glance, now: &Glance, at: usize, seconds: f64) -> Vec<[String; 6]> {
+fn handler_rows(setting: &Setting, before: &Snapshot, now: &Snapshot, at: usize, seconds: f64) -> Vec<[String; 6]> {
     let node = &now.nodes[at];
     let calls = node.counts.taken.saturating_sub(before.nodes.get(at).map_or(0, |node| node.counts.taken));
     let at_work = node.mean_us.filter(|_| seconds > 0.0).map(|mean| mean * calls as f64 / 1e6 / seconds);
@@ -153,7 +153,7 @@ fn handler_rows(setting: &Setting, before: &Glance, now: &Glance, at: usize, sec
 }
 
 /// Where a handler works now: without a device everything is on the cpu, whatever was planned.
-fn side(setting: &Setting, name: &str, now: &Glance) -> &'static str {
+fn side(setting: &Setting, name: &str, now: &Snapshot) -> &'static str {
     match setting.spaces.get(name) {
         Some(Space::Gpu) if now.device.is_some() => "gpu",
         _ => "cpu",
@@ -161,14 +161,14 @@ fn side(setting: &Setting, name: &str, now: &Glance) -> &'static str {
 }
 
 /// What a transfer is called: by whom it serves.
-fn transfer(now: &Glance, at: usize) -> String {
+fn transfer(now: &Snapshot, at: usize) -> String {
     let to: Vec<&str> =
         now.links.iter().filter(|link| link.transfer == Some(at)).map(|link| handler_of(&link.carried.to)).collect();
     format!("(transfer to {})", to.join(", "))
 }
 
-fn link_rows(setting: &Setting, now: &Glance) -> Vec<[String; 7]> {
-    let row = |link: &vramp::runtime::observe::LinkGlance| {
+fn link_rows(setting: &Setting, now: &Snapshot) -> Vec<[String; 7]> {
+    let row = |link: &vramp::runtime::observe::LinkSnapshot| {
         let carried = &link.carried;
         let held = match setting.links.get(&(carried.from.clone(), carried.to.clone())) {
             Some((_, 0)) => "inline".to_owned(),
@@ -212,12 +212,12 @@ fn in_ms(us: f64) -> String {
 pub(super) mod tests {
     use vramp::Pipeline;
     use vramp::plan::RunOptions;
-    use vramp::runtime::observe::{Dropped, LinkGlance, LinkUse, NodeCounts, NodeGlance};
+    use vramp::runtime::observe::{Dropped, LinkSnapshot, LinkUse, NodeCounts, NodeSnapshot};
 
     use super::*;
 
-    fn node(names: &[&str], group: Option<usize>, taken: u64, mean_us: Option<f64>) -> NodeGlance {
-        NodeGlance {
+    fn node(names: &[&str], group: Option<usize>, taken: u64, mean_us: Option<f64>) -> NodeSnapshot {
+        NodeSnapshot {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             group,
             lane: 0,
@@ -228,7 +228,7 @@ pub(super) mod tests {
         }
     }
 
-    fn link(from: &str, to: &str, sent: u64, full: u64) -> LinkGlance {
+    fn link(from: &str, to: &str, sent: u64, full: u64) -> LinkSnapshot {
         let carried = LinkUse {
             from: format!("{from}.video"),
             to: format!("{to}.video"),
@@ -238,27 +238,27 @@ pub(super) mod tests {
             queued: 1,
             repeats: 0,
         };
-        LinkGlance { carried, dropped: Dropped { link_full: full, ..Dropped::default() }, transfer: None }
+        LinkSnapshot { carried, dropped: Dropped { link_full: full, ..Dropped::default() }, transfer: None }
     }
 
     /// A run as it looks after so many milliseconds and frames.
-    pub(in super::super) fn glance(ms: u64, frames: u64) -> Glance {
-        Glance {
+    pub(in super::super) fn snapshot(ms: u64, frames: u64) -> Snapshot {
+        Snapshot {
             elapsed: Duration::from_millis(ms),
             frames_in: frames + 2,
             frames_out: frames,
             filtered: 0,
             failed: 0,
             dropped: Dropped { link_full: frames / 10, ..Dropped::default() },
-            frame_ms: Times { p50: Some(10.0), p99: Some(12.5), max: Some(20.0) },
-            latency_ms: Times { p50: Some(3.0), p99: Some(4.25), max: Some(5.0) },
+            frame_ms: TimeStats { p50: Some(10.0), p99: Some(12.5), max: Some(20.0) },
+            latency_ms: TimeStats { p50: Some(3.0), p99: Some(4.25), max: Some(5.0) },
             nodes: vec![
                 node(&["pattern0", "invert0"], Some(0), frames + 2, Some(5000.0)),
                 node(&["blur0"], Some(1), frames + 1, Some(42.0)),
                 node(&["null0"], None, frames, None),
             ],
             links: vec![link("pattern0", "blur0", frames + 2, 0), link("blur0", "null0", frames + 2, frames / 10)],
-            host: MemoryGlance {
+            host: MemorySnapshot {
                 bytes: 8_000_000,
                 peak_bytes: 9_000_000,
                 lent_bytes: 4_000_000,
@@ -279,10 +279,10 @@ pub(super) mod tests {
         Setting::of(&builder.options(options).profile(profile).plan().unwrap())
     }
 
-    fn sheet(glances: &[(u64, u64)]) -> Sheet {
+    fn sheet(snapshots: &[(u64, u64)]) -> Sheet {
         let mut figures = Figures::default();
-        for (ms, frames) in glances {
-            figures.look(glance(*ms, *frames), true);
+        for (ms, frames) in snapshots {
+            figures.look(snapshot(*ms, *frames), true);
         }
         figures.sheet(&setting(), vec![(Duration::from_secs(1), "glow: reloaded".to_owned())], false)
     }
@@ -314,12 +314,12 @@ pub(super) mod tests {
     #[test]
     fn a_view_that_stands_still_shows_what_it_showed() {
         let mut figures = Figures::default();
-        figures.look(glance(0, 0), true);
-        figures.look(glance(1000, 10), true);
+        figures.look(snapshot(0, 0), true);
+        figures.look(snapshot(1000, 10), true);
         let before = figures.sheet(&setting(), Vec::new(), false);
-        figures.look(glance(2000, 500), false);
+        figures.look(snapshot(2000, 500), false);
         assert_eq!(figures.sheet(&setting(), Vec::new(), false), before);
-        figures.look(glance(3000, 1000), true);
+        figures.look(snapshot(3000, 1000), true);
         assert_eq!(
             figures.sheet(&setting(), Vec::new(), false).head[1],
             "500.0 fps  1002 in  1000 out  100 dropped (100 link full)"

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use ratatui::crossterm::event::Event;
 use vramp::Error;
-use vramp::runtime::{Outcome, Registry, Stopper, Watch};
+use vramp::runtime::{Registry, RunOutcome, Stopper, Watch};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -78,7 +78,7 @@ fn play(args: &RunArgs, written: &Written, registry: &Registry) -> Result<(), Fa
 
 /// What is looked at, and what keys act on.
 struct Run<'a> {
-    running: &'a JoinHandle<Result<Outcome, Error>>,
+    running: &'a JoinHandle<Result<RunOutcome, Error>>,
     watch: Watch,
     stopper: &'a Stopper,
     interrupts: &'a Interrupts,
@@ -95,7 +95,7 @@ fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Re
     while !run.running.is_finished() {
         if looked.is_none_or(|at| at.elapsed() >= LOOK) {
             looked = Some(Instant::now());
-            figures.look(run.watch.glance(begun.elapsed()), !keys.is_paused());
+            figures.look(run.watch.snapshot(begun.elapsed()), !keys.is_paused());
             is_stale = true;
         }
         if std::mem::take(&mut is_stale) {

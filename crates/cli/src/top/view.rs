@@ -152,12 +152,12 @@ mod tests {
 
     use super::*;
     use crate::top::figures::Figures;
-    use crate::top::figures::tests::{glance, setting};
+    use crate::top::figures::tests::{setting, snapshot};
 
     fn sheet() -> Sheet {
         let mut figures = Figures::default();
-        figures.look(glance(0, 0), true);
-        figures.look(glance(2000, 200), true);
+        figures.look(snapshot(0, 0), true);
+        figures.look(snapshot(2000, 200), true);
         let events = (0..9).map(|second| (Duration::from_secs(second), format!("event {second}"))).collect();
         figures.sheet(&setting(), events, false)
     }

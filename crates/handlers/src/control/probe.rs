@@ -116,7 +116,7 @@ fn hash_of(format: Format, size: Size, bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use vramp_runtime::{Birth, HostPool, Meta};
+    use vramp_runtime::{Birth, FramePool, Meta};
 
     use super::*;
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_line_says_who_when_what_where_and_the_hash() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let mut frame = pool.lend(Meta::new(Format::Rgba8, Size { width: 2, height: 1 })).unwrap();
         frame.fill().unwrap().copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
         let settings = Settings { name: "here".to_owned() };

@@ -9,10 +9,12 @@
 //! it. Interlaced material is converted as progressive; the plan notes that. Between two formats that are not rgba8 the way leads through rgba8.
 
 use vramp_kernels::stored::{self, Stored, Way};
-use vramp_plan::catalog::{Class, Entry, Family, FormatRule, Input, Kernel, KernelRule, Output, Setting, Units, Work};
+use vramp_plan::catalog::{
+    Class, Entry, Family, FormatRule, Input, KernelDesc, KernelRule, Output, Setting, Units, Work,
+};
 use vramp_plan::{Content, Format, Size};
 use vramp_runtime::{
-    Call, Flow, FrameHandler, Given, HandlerError, Matrix, Part, PixelHandler, PixelInfo, Setup, Worker, Yuv,
+    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker, Yuv, YuvMatrix,
 };
 
 use crate::control::pass_on;
@@ -29,7 +31,11 @@ pub static ENTRY: Entry = Entry {
     bare: Some("format"),
     // To rgba8, each pixel is read once in its place, and whatever follows may be joined. From it, pixels are stored in
     // blocks: what is in front may be joined and is computed once a pixel, and nothing can follow.
-    kernel: KernelRule::By { setting: "format", cases: &[("rgba8", Kernel::POINTWISE)], otherwise: Kernel::GATHER },
+    kernel: KernelRule::By {
+        setting: "format",
+        cases: &[("rgba8", KernelDesc::POINTWISE)],
+        otherwise: KernelDesc::GATHER,
+    },
     // A matrix and the chroma samples: about two pixel functions.
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
     keeps_lines: |_, _| true,
@@ -67,7 +73,7 @@ impl PixelHandler for Convert {
         if self.settings.keeps_luma() { given } else { Yuv { siting: given.siting, ..Yuv::default() } }
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         if let Some(from) = self.settings.from {
             give.part(&from.load_words(way(info.yuv, info.source), info.source), &[]);
         }
@@ -80,8 +86,8 @@ impl PixelHandler for Convert {
 
 /// The way in which frames with these tags and of this size are read.
 fn way(yuv: Yuv, size: Size) -> Way {
-    let by_height = if size.height < 720 { Matrix::Bt601 } else { Matrix::Bt709 };
-    Way::new(yuv.matrix.unwrap_or(by_height) == Matrix::Bt709, yuv.full_range).sited(yuv.siting)
+    let by_height = if size.height < 720 { YuvMatrix::Bt601 } else { YuvMatrix::Bt709 };
+    Way::new(yuv.matrix.unwrap_or(by_height) == YuvMatrix::Bt709, yuv.full_range).sited(yuv.siting)
 }
 
 /// Passes frames on that are in the right format already, in either space.

@@ -10,8 +10,10 @@
 
 use vramp_kernels::head::compositor::{self, COMPOSITOR, Layout};
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Family, Input, Kernel, KernelRule, Output, Setting, SizeRule, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{
+    Class, Entry, Family, Input, KernelDesc, KernelRule, Output, Setting, SizeRule, Units, Work,
+};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `compositor` declares.
 pub static ENTRY: Entry = Entry {
@@ -42,7 +44,7 @@ pub static ENTRY: Entry = Entry {
         Setting::size("size", "size of the whole; that of the lead input if not given").optional(),
     ],
     bare: Some("layout"),
-    kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),
+    kernel: KernelRule::Always(KernelDesc { reads_per_pixel: 4, ..KernelDesc::GATHER }),
     small: Some(|_, _, size| compositor::most_small_bytes(size)),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     ..Entry::FILTER
@@ -110,7 +112,7 @@ impl PixelHandler for Compositor {
         self.settings.size.or_else(|| sizes.get(*lead).copied()).unwrap_or(source)
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let State { coming: (sizes, _), made_for, words, small } = &mut self.state;
         if self.settings.linked == 1 {
             sizes.clear();

@@ -9,7 +9,7 @@ use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::letters::{Fonts, Piece, Place, Template, Value, Values, Writing, coverage_bytes};
 
@@ -73,7 +73,7 @@ impl PixelHandler for Fps {
         vec![Part::Function(&GLYPHS); 2]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let values = Values::of(info);
         for writing in [&mut self.state.green, &mut self.state.white] {
             let (words, small) = writing.set(&values, info.size).map_err(HandlerError::failed)?;

@@ -8,7 +8,7 @@
 use vramp_kernels::pixel::markers::{self, MARKERS};
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, Setting, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use super::{boxed, flag, seconds, whole};
 
@@ -61,7 +61,7 @@ impl PixelHandler for Markers {
         vec![Part::Function(&MARKERS)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let pulse = if self.settings.pulse { pulse(seconds(info)) } else { 128 };
         give.part(&markers::pack(self.settings.side, pulse), &[]);
         Ok(Flow::Produced)

@@ -7,7 +7,7 @@
 
 use vramp_kernels::pixel::mix::{self, MIX, Mode};
 use vramp_plan::catalog::{Entry, Family, Input, Setting};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `mix` declares.
 pub static ENTRY: Entry = Entry {
@@ -67,7 +67,7 @@ impl PixelHandler for Mix {
         vec![Part::Function(&MIX)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.state.words, &[]);
         Ok(Flow::Produced)
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, NoMemory, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, HandlerError, NoMemory, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::picture_file::{self, PictureError};
 
@@ -76,7 +76,7 @@ impl PixelHandler for Overlay {
         vec![Part::Function(&OVERLAY)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let Overlay { settings, state } = self;
         let left = overlay::resolve(settings.x, state.size.width, info.size.width);
         let top = overlay::resolve(settings.y, state.size.height, info.size.height);

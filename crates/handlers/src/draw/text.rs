@@ -11,7 +11,7 @@ use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes, guarded};
 
@@ -87,7 +87,7 @@ impl PixelHandler for Text {
         vec![Part::Function(&GLYPHS)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (words, small) = self.state.writing.set(&Values::of(info), info.size).map_err(HandlerError::failed)?;
         give.part(words, small);
         Ok(Flow::Produced)

@@ -8,8 +8,8 @@
 
 use vramp_kernels::head::luma::LUMA;
 use vramp_kernels::pixel::curve::{self, CURVE};
-use vramp_plan::catalog::{Class, Entry, Family, Kernel, KernelRule, Setting, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{Class, Entry, Family, KernelDesc, KernelRule, Setting, Units, Work};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use super::{boxed, seconds};
 
@@ -24,7 +24,11 @@ pub static ENTRY: Entry = Entry {
         .rebuild()],
     bare: Some("kind"),
     small: Some(|_, _, size| 4 * u64::from(size.width)),
-    kernel: KernelRule::By { setting: "kind", cases: &[("luma", Kernel::REDUCTION)], otherwise: Kernel::POINTWISE },
+    kernel: KernelRule::By {
+        setting: "kind",
+        cases: &[("luma", KernelDesc::REDUCTION)],
+        otherwise: KernelDesc::POINTWISE,
+    },
     work: Work {
         class: Class::Draw,
         units: Units::PerFrameBy(|_, _, frame| boxed(f64::from(frame.width), 3.0, frame)),
@@ -73,7 +77,7 @@ impl PixelHandler for Sine {
         vec![Part::Function(&CURVE)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let State { angles, rows, small } = &mut self.state;
         if angles.len() != info.size.width as usize {
             angles.clear();
@@ -100,7 +104,7 @@ impl PixelHandler for Luma {
         vec![Part::Head(&LUMA)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[], &[]);
         Ok(Flow::Produced)
     }

@@ -6,8 +6,8 @@
 //! Always: the number of taps is odd; pixels beyond the border repeat the outermost ones.
 
 use vramp_kernels::head::blur;
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `blur` declares.
 pub static ENTRY: Entry = Entry {
@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry {
         .rebuild(),
     ],
     bare: Some("sigma"),
-    kernel: KernelRule::Reading(Kernel::separable(13), taps),
+    kernel: KernelRule::Reading(KernelDesc::separable(13), taps),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * taps(settings))) },
     small: Some(|_, _, _| blur::MOST_SMALL_BYTES),
     ..Entry::FILTER
@@ -68,7 +68,7 @@ impl PixelHandler for Blur {
         vec![Part::Head(&blur::BLUR)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.state.words, &self.state.small);
         Ok(Flow::Produced)
     }
@@ -89,14 +89,14 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::{Settings as Given, Value};
+    use vramp_plan::catalog::{Settings as ParamWriter, Value};
 
     use super::taps;
 
     #[test]
     fn the_number_of_taps_follows_from_sigma_unless_it_is_set() {
         for (sigma, size, expected) in [(0.8, 0, 7), (2.0, 0, 13), (5.0, 0, 31), (0.01, 0, 1), (5.0, 3, 3)] {
-            let mut given = Given::default();
+            let mut given = ParamWriter::default();
             given.set("sigma", Value::Number(sigma));
             given.set("size", Value::Int(size));
             assert_eq!(taps(&given), expected, "sigma {sigma}, size {size}");

@@ -7,8 +7,8 @@
 
 use vramp_kernels::head::boxblur;
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `boxblur` declares.
 pub static ENTRY: Entry = Entry {
@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry {
     .default("9")
     .rebuild()],
     bare: Some("size"),
-    kernel: KernelRule::Reading(Kernel::separable(9), side),
+    kernel: KernelRule::Reading(KernelDesc::separable(9), side),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * side(settings))) },
     ..Entry::FILTER
 };
@@ -48,7 +48,7 @@ impl PixelHandler for BoxBlur {
         vec![Part::Head(&boxblur::BOXBLUR)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         // Made for each frame: pictures of a single row or column are summed along one axis only.
         let words = boxblur::pack(self.settings.side, info.source).ok_or_else(|| refused(self.settings.side))?;
         give.part(&words, &[]);

@@ -6,8 +6,8 @@
 //! Always: the square is 3, 5 or 7 wide; pixels beyond the border repeat the outermost ones; weights of 0 cost nothing.
 
 use vramp_kernels::head::convolve;
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `convolve` declares.
 pub static ENTRY: Entry = Entry {
@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry {
         Setting::number("bias", -65_536.0..=65_536.0, "added at the end, in levels of 255").default("0").live(),
     ],
     bare: Some("kernel"),
-    kernel: KernelRule::Reading(Kernel::stencil(9), taps),
+    kernel: KernelRule::Reading(KernelDesc::stencil(9), taps),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(taps(settings))) },
     small: Some(|settings, _, _| 8 * settings.numbers("kernel").map_or(0, |weights| weights.len() as u64)),
     // What may be left out is found out by the parser; what is there has to fit.
@@ -110,7 +110,7 @@ impl PixelHandler for Convolve {
         vec![Part::Head(&convolve::CONVOLVE)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.state.words, &self.state.small);
         Ok(Flow::Produced)
     }
@@ -136,12 +136,12 @@ fn worker(fixed: &convolve::Fixed) -> Worker {
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::{Settings as Given, Value};
+    use vramp_plan::catalog::{Settings as ParamWriter, Value};
 
     use super::{Settings, taps};
 
-    fn given(kernel: &[f64]) -> Given {
-        let mut given = Given::default();
+    fn given(kernel: &[f64]) -> ParamWriter {
+        let mut given = ParamWriter::default();
         given.set("kernel", Value::Numbers(kernel.to_vec()));
         given
     }
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(taps(&given(&kernel)), expected, "{kernel:?}");
         }
         assert_eq!(taps(&given(&[2.0; 49])), 49);
-        assert_eq!(taps(&Given::default()), 9);
+        assert_eq!(taps(&ParamWriter::default()), 9);
     }
 
     #[test]

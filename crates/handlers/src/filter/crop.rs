@@ -7,8 +7,8 @@
 
 use vramp_kernels::head::crop;
 use vramp_plan::Size;
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Output, Setting, SizeRule};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{Entry, KernelDesc, KernelRule, Output, Setting, SizeRule};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `crop` declares.
 pub static ENTRY: Entry = Entry {
@@ -22,7 +22,7 @@ pub static ENTRY: Entry = Entry {
         Setting::size("size", "width and height of the rectangle"),
     ],
     bare: Some("size"),
-    kernel: KernelRule::Always(Kernel::GATHER),
+    kernel: KernelRule::Always(KernelDesc::GATHER),
     ..Entry::FILTER
 };
 
@@ -54,7 +54,7 @@ impl PixelHandler for Crop {
     }
 
     /// The plan has looked at the size that was announced; a folder of pictures may hold others.
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (Settings { x, y, size }, from) = (&self.settings, info.source);
         if x + size.width > from.width || y + size.height > from.height {
             return Err(HandlerError::failed(format!(

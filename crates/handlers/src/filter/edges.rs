@@ -6,7 +6,7 @@
 //! Always: red, green and blue leave equal; the border mirrors without repeating the outermost pixel.
 
 use vramp_kernels::head::edges;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Units, Work};
+use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
@@ -16,7 +16,7 @@ pub static ENTRY: Entry = Entry {
     name: "edges",
     about: "shows edges: the Sobel gradients of the gray picture",
     example: "pattern size=64x64 ! edges ! null",
-    kernel: KernelRule::Always(Kernel::stencil(9)),
+    kernel: KernelRule::Always(KernelDesc::stencil(9)),
     // Two gradients of six weights that are not zero.
     work: Work { class: Class::Tap, units: Units::PerPixel(12.0) },
     ..Entry::FILTER

@@ -5,7 +5,7 @@
 
 use vramp_kernels::PixelFn;
 use vramp_kernels::head::Head;
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Worker};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Worker};
 
 struct Fixed {
     part: Part,
@@ -27,7 +27,7 @@ impl PixelHandler for Fixed {
         vec![self.part.clone()]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.words, &[]);
         Ok(Flow::Produced)
     }

@@ -6,7 +6,7 @@
 //! Always: pixels are copied as they are; twice along one axis gives the picture back.
 
 use vramp_kernels::head::flip;
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Setting};
+use vramp_plan::catalog::{Entry, KernelDesc, KernelRule, Setting};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry {
         .default("h")
         .rebuild()],
     bare: Some("axis"),
-    kernel: KernelRule::Always(Kernel::GATHER),
+    kernel: KernelRule::Always(KernelDesc::GATHER),
     keeps_lines: |settings, _| settings.word("axis") == Some("h"),
     ..Entry::FILTER
 };

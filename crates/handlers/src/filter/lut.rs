@@ -13,7 +13,7 @@ use vramp_kernels::pixel::channels::{self, CHANNELS};
 use vramp_kernels::pixel::cube::{self, CUBE};
 use vramp_kernels::pixel::table::{self, TABLE, table_of};
 use vramp_plan::catalog::{Class, Entry, PathUse, Setting, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use cube_file::CubeFile;
 
@@ -79,7 +79,7 @@ impl PixelHandler for Lut {
         vec![Part::Function(self.state.function)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.state.words, &self.state.small);
         Ok(Flow::Produced)
     }

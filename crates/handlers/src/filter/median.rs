@@ -6,7 +6,7 @@
 //! Always: every value that leaves was one in the square; pixels beyond the border repeat the outermost ones.
 
 use vramp_kernels::head::{median3, median5};
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Setting, Units, Work};
+use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
@@ -18,7 +18,11 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x64 ! median size=3 ! null",
     settings: &[Setting::choice("size", &["3", "5"], "side of the square in pixels").default("3").rebuild()],
     bare: Some("size"),
-    kernel: KernelRule::By { setting: "size", cases: &[("3", Kernel::stencil(9))], otherwise: Kernel::stencil(25) },
+    kernel: KernelRule::By {
+        setting: "size",
+        cases: &[("3", KernelDesc::stencil(9))],
+        otherwise: KernelDesc::stencil(25),
+    },
     work: Work { class: Class::Sort, units: Units::PerPixelBy(exchanges) },
     ..Entry::FILTER
 };

@@ -8,8 +8,8 @@
 
 use vramp_kernels::head::{Head, bilinear, nearest, resample};
 use vramp_plan::Size;
-use vramp_plan::catalog::{self, Class, Entry, Kernel, KernelRule, Output, Setting, SizeRule, Units, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Output, Setting, SizeRule, Units, Work};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `resize` declares.
 pub static ENTRY: Entry = Entry {
@@ -32,8 +32,12 @@ pub static ENTRY: Entry = Entry {
     one_of: &[&["size", "scale"]],
     kernel: KernelRule::By {
         setting: "filter",
-        cases: &[("nearest", Kernel::GATHER), ("area", Kernel::resampling(3)), ("lanczos", Kernel::resampling(6))],
-        otherwise: Kernel::stencil(4),
+        cases: &[
+            ("nearest", KernelDesc::GATHER),
+            ("area", KernelDesc::resampling(3)),
+            ("lanczos", KernelDesc::resampling(6)),
+        ],
+        otherwise: KernelDesc::stencil(4),
     },
     work: Work { class: Class::Sample, units: Units::PerFrameBy(samples) },
     small: Some(small_bytes),
@@ -148,7 +152,7 @@ impl PixelHandler for Resize {
         Size { width: side(width), height: side(height) }
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (width, height) = self.settings.to.sides(info.source);
         if width.max(height) > f64::from(Size::MAX_SIDE) {
             let (from, most) = (info.source, Size::MAX_SIDE);

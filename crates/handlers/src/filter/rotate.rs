@@ -7,8 +7,8 @@
 
 use vramp_kernels::head::rotate;
 use vramp_plan::Size;
-use vramp_plan::catalog::{Entry, Kernel, KernelRule, Output, Setting, SizeRule};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{Entry, KernelDesc, KernelRule, Output, Setting, SizeRule};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `rotate` declares.
 pub static ENTRY: Entry = Entry {
@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry {
     outputs: &[Output { size: SizeRule::Turned("degrees"), ..Output::VIDEO }],
     settings: &[Setting::choice("degrees", &["90", "180", "270"], "how far to turn, clockwise").default("90")],
     bare: Some("degrees"),
-    kernel: KernelRule::Always(Kernel::GATHER),
+    kernel: KernelRule::Always(KernelDesc::GATHER),
     ..Entry::FILTER
 };
 
@@ -55,7 +55,7 @@ impl PixelHandler for Rotate {
         }
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&rotate::pack(self.settings.quarter_turns), &[]);
         Ok(Flow::Produced)
     }

@@ -5,7 +5,7 @@
 //!
 //! Always: alpha is kept; pixels beyond the border repeat the outermost ones; an amount of 0 changes nothing.
 
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Setting, Units, Work};
+use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::convolve;
@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry {
         .default("1")
         .live()],
     bare: Some("amount"),
-    kernel: KernelRule::Always(Kernel::stencil(5)),
+    kernel: KernelRule::Always(KernelDesc::stencil(5)),
     work: Work { class: Class::Tap, units: Units::PerPixel(5.0) },
     small: Some(|_, _, _| 8 * 5),
     ..Entry::FILTER

@@ -7,8 +7,8 @@
 
 use vramp_kernels::head::warp::{self, Map};
 use vramp_plan::Size;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, Setting, Units, ValueType, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 /// What `warp` declares.
 pub static ENTRY: Entry = Entry {
@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry {
     bare: Some("m"),
     // What may be left out is found out by the parser; what is there has to have a way back.
     check: |settings| settings.numbers("m").map_or(Ok(()), |m| back(m).map(drop)),
-    kernel: KernelRule::Always(Kernel { reads_per_pixel: 4, ..Kernel::GATHER }),
+    kernel: KernelRule::Always(KernelDesc { reads_per_pixel: 4, ..KernelDesc::GATHER }),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
     small: Some(|_, _, size| 8 * u64::from(size.width) + 16 * u64::from(size.height)),
     ..Entry::FILTER
@@ -72,7 +72,7 @@ impl PixelHandler for Warp {
         vec![Part::Head(&warp::WARP)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         if self.state.size != Some(info.size) {
             self.state.small = warp::small(&self.settings.back, info.source, info.size);
             self.state.size = Some(info.size);

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use vramp_kernels::own::Own;
 use vramp_plan::Space;
-use vramp_plan::catalog::{Class, Entry, Kernel, KernelRule, PathUse, Setting, Units, Value, Work};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, PathUse, Setting, Units, Value, Work};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 pub(crate) use declare::declared;
 use follow::Following;
@@ -33,7 +33,7 @@ pub static ENTRY: Entry = Entry {
     open_settings: true,
     spaces: &[Space::Gpu],
     // Until the text has been looked at: then the graph knows whether it is a pixel function.
-    kernel: KernelRule::Always(Kernel::OPAQUE),
+    kernel: KernelRule::Always(KernelDesc::OPAQUE),
     // What it computes is not known here; a handful of pixel functions is a middling guess.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     ..Entry::FILTER
@@ -80,7 +80,7 @@ impl PixelHandler for OwnShader {
         Some(changed.map(|shader| Box::new(OwnShader { following, ..shader }) as Box<dyn PixelHandler>))
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let seconds = (info.now.pts_ns as f64 / 1e9) as f32;
         match &self.own {
             Own::Pixel(function) => function.put_time(seconds, &mut self.words),

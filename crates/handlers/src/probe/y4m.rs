@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use vramp_plan::catalog::{ProbeError, Probed};
 use vramp_plan::{Format, Interlacing, PixelAspect, Rate, Siting, Size, StreamTags};
-use vramp_runtime::{Matrix, Yuv};
+use vramp_runtime::{Yuv, YuvMatrix};
 
 use super::{open, refuse, shown, unreadable};
 use crate::patient::{self, is_pause};
@@ -121,8 +121,8 @@ pub(crate) fn yuv_of(tags: &StreamTags, head: &[u8]) -> Yuv {
         match tag {
             b"XCOLORRANGE=FULL" => yuv.full_range = true,
             b"XCOLORRANGE=LIMITED" => yuv.full_range = false,
-            b"XCOLORMATRIX=BT601" => yuv.matrix = Some(Matrix::Bt601),
-            b"XCOLORMATRIX=BT709" => yuv.matrix = Some(Matrix::Bt709),
+            b"XCOLORMATRIX=BT601" => yuv.matrix = Some(YuvMatrix::Bt601),
+            b"XCOLORMATRIX=BT709" => yuv.matrix = Some(YuvMatrix::Bt709),
             _ => {}
         }
     }
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(colours("YUV4MPEG2 W2 H2\n"), Yuv::default());
         assert!(colours("YUV4MPEG2 W2 H2 XYSCSS=420JPEG XCOLORRANGE=FULL\n").full_range);
         let tagged = colours("YUV4MPEG2 XCOLORMATRIX=BT709 W2 H2\n");
-        assert_eq!(tagged, Yuv { matrix: Some(Matrix::Bt709), ..Yuv::default() });
+        assert_eq!(tagged, Yuv { matrix: Some(YuvMatrix::Bt709), ..Yuv::default() });
         for (word, siting) in [
             ("420", Siting::Centre),
             ("420mpeg2", Siting::Left),

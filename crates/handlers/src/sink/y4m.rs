@@ -9,7 +9,7 @@
 
 use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Matrix, Meta, PartialFile, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Meta, PartialFile, Setup, Worker, YuvMatrix};
 
 use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
@@ -152,8 +152,8 @@ fn range(meta: &Meta) -> &'static str {
 fn matrix(meta: &Meta) -> &'static str {
     match meta.yuv.matrix {
         None => "",
-        Some(Matrix::Bt601) => " XCOLORMATRIX=BT601",
-        Some(Matrix::Bt709) => " XCOLORMATRIX=BT709",
+        Some(YuvMatrix::Bt601) => " XCOLORMATRIX=BT601",
+        Some(YuvMatrix::Bt709) => " XCOLORMATRIX=BT709",
     }
 }
 
@@ -295,7 +295,7 @@ mod tests {
             text(&meta, Rate::new(30_000, 1001)),
             "YUV4MPEG2 W640 H480 F30000:1001 Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\n"
         );
-        meta.yuv = Yuv { matrix: Some(Matrix::Bt709), full_range: true, ..Yuv::default() };
+        meta.yuv = Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() };
         meta.format = Format::Gray8;
         assert_eq!(text(&meta, None), "YUV4MPEG2 W640 H480 F0:0 Ip A1:1 Cmono XCOLORRANGE=FULL XCOLORMATRIX=BT709\n");
         meta.format = Format::Rgba8;

@@ -329,7 +329,7 @@ mod tests {
     use std::io::{Cursor, Read};
 
     use proptest::prelude::*;
-    use vramp_runtime::{HostPool, Meta};
+    use vramp_runtime::{FramePool, Meta};
 
     use super::*;
 
@@ -339,14 +339,14 @@ mod tests {
         FrameReader::new("t", origin, lead, 0, (format, size, Yuv::default()))
     }
 
-    fn take(reader: &mut FrameReader, number: u64, pool: &HostPool) -> Result<Option<Frame>, String> {
+    fn take(reader: &mut FrameReader, number: u64, pool: &FramePool) -> Result<Option<Frame>, String> {
         let lend = |format, size| pool.lend(Meta::new(format, size)).map_err(HandlerError::from);
         reader.next(number, lend, &|| false).map_err(|error| error.to_string())
     }
 
     #[test]
     fn rows_land_at_their_padded_places() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         // 3x3 in 4:2:0: luma rows of 3, then two rows of 2 twice.
         let mut reader = reader(Cursor::new((1..=17).collect::<Vec<u8>>()), Lead::Nothing, Format::I420, (3, 3));
         let frame = take(&mut reader, 0, &pool).unwrap().unwrap();
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_ends_early_says_where_and_how_much_is_missing() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let mut bytes = b"FRAME\nabcd".to_vec();
         bytes.extend(b"FRAME Ip Xhello\nab");
         let mut reader = reader(Cursor::new(bytes), Lead::Line, Format::Gray8, (2, 2));
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn every_cut_is_an_error_or_a_clean_end() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let whole = b"FRAME\nabcdFRAME I\nefgh";
         for length in 0..=whole.len() {
             let mut reader = reader(Cursor::new(whole[..length].to_vec()), Lead::Line, Format::Gray8, (2, 2));
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn garbage_between_frames_is_shown() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let mut reader = reader(Cursor::new(b"FRAME\nabcd\x00\x01AME\n".to_vec()), Lead::Line, Format::Gray8, (2, 2));
         take(&mut reader, 0, &pool).unwrap();
         let error = take(&mut reader, 1, &pool).unwrap_err();
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_frame_line_without_end_is_given_up() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let endless = Cursor::new([b"FRAME X".as_slice(), &[b'x'; 9000]].concat());
         let error = take(&mut reader(endless, Lead::Line, Format::Gray8, (2, 2)), 0, &pool).unwrap_err();
         assert!(error.contains("no end in 4096 bytes"), "{error}");
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn nothing_at_all_is_a_mistake_only_where_no_header_said_otherwise() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let error = take(&mut reader(io::empty(), Lead::Nothing, Format::Rgb8, (3, 2)), 0, &pool).unwrap_err();
         assert!(error.starts_with("`t` is empty, expected frames of 18 bytes"), "{error}");
         assert!(take(&mut reader(io::empty(), Lead::Line, Format::Gray8, (2, 2)), 0, &pool).unwrap().is_none());
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_read_that_fails_is_named_with_frame_and_byte() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let from = BufReader::with_capacity(3, Failing(Cursor::new(vec![7; 6]), 2));
         let mut reader = reader(from, Lead::Nothing, Format::Gray8, (2, 2));
         assert!(take(&mut reader, 0, &pool).unwrap().is_some());
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_silent_stream_is_asked_until_the_run_is_over_and_then_ends_without_an_error() {
-        let pool = HostPool::new(1 << 20);
+        let pool = FramePool::new(1 << 20);
         let lend = |format, size| pool.lend(Meta::new(format, size)).map_err(HandlerError::from);
         for silent_after in ["", "FRA", "FRAME", "FRAME X", "FRAME\n", "FRAME\nabc"] {
             let bytes = [b"FRAME\nabcd", silent_after.as_bytes()].concat();
@@ -483,7 +483,7 @@ mod tests {
             bytes in proptest::collection::vec(prop_oneof![Just(b'F'), Just(b'\n'), any::<u8>()], 0..200),
             headed in any::<bool>(),
         ) {
-            let pool = HostPool::new(1 << 20);
+            let pool = FramePool::new(1 << 20);
             let bytes = if headed { [b"FRAME\n".as_slice(), &bytes].concat() } else { bytes };
             let mut reader = reader(Cursor::new(bytes), Lead::Line, Format::I422, (3, 2));
             for number in 0..40 {

@@ -8,10 +8,10 @@
 use vramp_kernels::head::{Head, ball, bars, checker, disc, gradient, noise, solid};
 use vramp_kernels::pixel::glyphs::GLYPHS;
 use vramp_plan::catalog::{
-    self, Class, Entry, Family, Kernel, KernelRule, Output, RateRule, Setting, SizeRule, Units, Value, Work,
+    self, Class, Entry, Family, KernelDesc, KernelRule, Output, RateRule, Setting, SizeRule, Units, Value, Work,
 };
 use vramp_plan::{Rate, Size};
-use vramp_runtime::{Flow, Given, HandlerError, Part, PixelHandler, PixelInfo, Setup, Worker};
+use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes};
 
@@ -37,7 +37,7 @@ pub static ENTRY: Entry = Entry {
         Setting::bool("label", "whether kind=ball shows the frame number").default("true").rebuild(),
     ],
     bare: Some("kind"),
-    kernel: KernelRule::Always(Kernel::GENERATOR),
+    kernel: KernelRule::Always(KernelDesc::GENERATOR),
     work: Work { class: Class::Pixel, units: Units::PerPixelBy(work) },
     // The glyphs of the label.
     small: Some(small_bytes),
@@ -129,7 +129,7 @@ impl PixelHandler for Pattern {
         self.settings.size
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut Given<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let Settings { kind, size, rate, frames, .. } = self.settings;
         let n = info.now.number;
         if frames.is_some_and(|frames| n >= frames) {

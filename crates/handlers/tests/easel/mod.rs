@@ -6,9 +6,11 @@ use std::time::Duration;
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Fallback, Settings};
 use vramp_plan::{Policy, Rate, Size, Space};
-use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Side, Tally, Workplace, link};
+use vramp_runtime::internals::{
+    ExtraInput, FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link,
+};
 use vramp_runtime::{
-    Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Part, PixelHandler, Setup, Stepped, Worker,
+    Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Part, PixelHandler, Setup, Stepped, Worker,
 };
 
 pub type Pixel = [u8; 4];
@@ -118,19 +120,19 @@ impl FrameHandler for Count {
 /// and a sink. Sides are groups of their own, and go into the first.
 fn lane(
     asked: &[Asked<'_>],
-    sides: &[Asked<'_>],
+    extra_inputs: &[Asked<'_>],
     rate: (u32, u32),
     sink: impl FrameHandler + 'static,
-    tally: Arc<Tally>,
+    tally: Arc<HeapTally>,
 ) -> Lane {
     let rate = Rate::new(rate.0, rate.1);
     let clock = Clock::free(rate.expect("a rate"));
-    let bell = Bell::new();
+    let signal = WakeSignal::new();
     let made = |asked: &[Asked<'_>]| -> Vec<_> { asked.iter().map(|a| make(*a).expect("it can be made")).collect() };
-    let group = |handlers: Vec<Box<dyn PixelHandler>>, source: Option<usize>, sides: Vec<usize>| {
+    let group = |handlers: Vec<Box<dyn PixelHandler>>, source: Option<usize>, extra_inputs: Vec<usize>| {
         let made = handlers[0].size(size(1, 1));
-        let sides = sides.into_iter().map(|port| Side { port, member: 0 }).collect();
-        Group::fuse("all", handlers, rate, Ports { source, sides, size: made, small_bytes: 0 })
+        let extra_inputs = extra_inputs.into_iter().map(|port| ExtraInput { port, member: 0 }).collect();
+        FusedUnit::fuse("all", handlers, rate, FusedPorts { source, extra_inputs, size: made, small_bytes: 0 })
     };
     let mut nodes = Vec::new();
     let mut runs: Vec<Vec<Box<dyn PixelHandler>>> = Vec::new();
@@ -142,31 +144,31 @@ fn lane(
         }
     }
     let mut runs = runs.into_iter();
-    let first = group(runs.next().expect("something is asked for"), None, (0..sides.len()).collect());
-    let mut main = Node::new("all", Box::new(first), sides.len(), 1).clock(clock.clone()).nominal();
-    for (at, side) in sides.iter().enumerate() {
+    let first = group(runs.next().expect("something is asked for"), None, (0..extra_inputs.len()).collect());
+    let mut main = Node::new("all", Box::new(first), extra_inputs.len(), 1).clock(clock.clone()).nominal();
+    for (at, side) in extra_inputs.iter().enumerate() {
         let mut node =
             Node::new("side", Box::new(group(made(&[*side]), None, vec![])), 0, 1).clock(clock.clone()).nominal();
-        let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+        let (output, input) = link(Policy::Lossless, 2, &signal, &signal);
         node.connect_output(0, output);
         main.connect_input(at, input, Policy::Lossless);
         nodes.push(node);
     }
     let behind = runs.map(|run| Node::new("all", Box::new(group(run, Some(0), vec![])), 1, 1));
     for mut next in behind.chain([Node::new("sink", Box::new(sink), 1, 0)]) {
-        let (output, input) = link(Policy::Lossless, 2, &bell, &bell);
+        let (output, input) = link(Policy::Lossless, 2, &signal, &signal);
         main.connect_output(0, output);
         next.connect_input(0, input, Policy::Lossless);
         nodes.push(std::mem::replace(&mut main, next));
     }
     nodes.push(main);
-    Lane::new(nodes, bell, Workplace::new(HostPool::new(512 << 20)).counting(tally))
+    Lane::new(nodes, signal, LaneContext::new(FramePool::new(512 << 20)).counting(tally))
 }
 
 /// The frames that these handlers make, the first of which ends after some.
-pub fn run(asked: &[Asked<'_>], sides: &[Asked<'_>], rate: (u32, u32)) -> Vec<Made> {
+pub fn run(asked: &[Asked<'_>], extra_inputs: &[Asked<'_>], rate: (u32, u32)) -> Vec<Made> {
     let kept = Arc::new(Mutex::new(Vec::new()));
-    let mut lane = lane(asked, sides, rate, Keep(Arc::clone(&kept)), Arc::default());
+    let mut lane = lane(asked, extra_inputs, rate, Keep(Arc::clone(&kept)), Arc::default());
     lane.start().expect("it starts");
     loop {
         match lane.step(&|| Duration::ZERO) {
@@ -188,7 +190,7 @@ pub fn drawn(on: Size, asked: Asked<'_>) -> Made {
 
 /// Heap allocations of so many frames, after as many others.
 pub fn allocations(asked: &[Asked<'_>], frames: usize) -> u64 {
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(HeapTally::default());
     let mut lane = lane(asked, &[], THIRTY, Count, Arc::clone(&tally));
     lane.start().expect("it starts");
     let mut step = || {

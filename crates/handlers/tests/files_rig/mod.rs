@@ -8,9 +8,9 @@ use std::time::Duration;
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Fallback, Settings};
 use vramp_plan::{Content, Format, FrameDesc, OnError, Policy, Rate, Size, Space};
-use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Tally, Workplace, link};
+use vramp_runtime::internals::{FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::observe::DropReason;
-use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, Meta, Setup, Stepped, Worker};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Meta, Setup, Stepped, Worker};
 
 /// A frame as it came out, or as it is to go in.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,8 +91,8 @@ pub fn make(
         Worker::Frames(handler) => Ok(handler),
         Worker::Pixels(handler) => {
             let size = content.map_or(size(1, 1), |(_, size)| size);
-            let ports = Ports { source: Some(0), sides: vec![], size, small_bytes: 0 };
-            Ok(Box::new(Group::fuse(entry.name, vec![handler], rate, ports)))
+            let ports = FusedPorts { source: Some(0), extra_inputs: vec![], size, small_bytes: 0 };
+            Ok(Box::new(FusedUnit::fuse(entry.name, vec![handler], rate, ports)))
         }
     }
 }
@@ -146,7 +146,7 @@ pub struct Run {
 
 /// Runs a source, whatever is between, and a sink, for at most so many steps.
 pub fn run(handlers: Vec<Box<dyn FrameHandler>>, on_error: OnError, steps: usize) -> Run {
-    let bell = Bell::new();
+    let signal = WakeSignal::new();
     let last = handlers.len() - 1;
     let mut nodes: Vec<Node> = handlers
         .into_iter()
@@ -157,13 +157,13 @@ pub fn run(handlers: Vec<Box<dyn FrameHandler>>, on_error: OnError, steps: usize
         })
         .collect();
     for at in 0..last {
-        let (output, input) = link(Policy::Lossless, 1, &bell, &bell);
+        let (output, input) = link(Policy::Lossless, 1, &signal, &signal);
         nodes[at].connect_output(0, output);
         nodes[at + 1].connect_input(0, input, Policy::Lossless);
     }
-    let tally = Arc::new(Tally::default());
-    let workplace = Workplace::new(HostPool::new(256 << 20)).counting(Arc::clone(&tally));
-    let mut lane = Lane::new(nodes, bell, workplace);
+    let tally = Arc::new(HeapTally::default());
+    let context = LaneContext::new(FramePool::new(256 << 20)).counting(Arc::clone(&tally));
+    let mut lane = Lane::new(nodes, signal, context);
     let mut allocations = Vec::with_capacity(steps.min(10_000));
     let mut outcome = lane.start().map_err(|failure| failure.to_string());
     if outcome.is_ok() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Fallback, Family, Settings};
 use vramp_plan::{Format, Policy, Rate, Size, Space};
-use vramp_runtime::internals::{Bell, Group, Lane, Node, Ports, Tally, Workplace, link};
-use vramp_runtime::{Call, Clock, Flow, FrameHandler, HandlerError, HostPool, PixelHandler, Setup, Stepped, Worker};
+use vramp_runtime::internals::{FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, PixelHandler, Setup, Stepped, Worker};
 
 pub type Pixel = [u8; 4];
 
@@ -120,9 +120,10 @@ pub fn refusal(text: &str) -> String {
 }
 
 /// These filters as one kernel.
-pub fn group(texts: &[&str]) -> Group {
-    let ports = Ports { source: Some(0), sides: vec![], size: Size { width: 3, height: 3 }, small_bytes: 0 };
-    Group::fuse("group", texts.iter().map(|text| make(text)).collect(), Rate::new(30, 1), ports)
+pub fn group(texts: &[&str]) -> FusedUnit {
+    let ports =
+        FusedPorts { source: Some(0), extra_inputs: vec![], size: Size { width: 3, height: 3 }, small_bytes: 0 };
+    FusedUnit::fuse("group", texts.iter().map(|text| make(text)).collect(), Rate::new(30, 1), ports)
 }
 
 /// Gives these pictures, again and again, so many in all.
@@ -160,21 +161,21 @@ impl FrameHandler for Take {
 }
 
 /// A lane that gives, filters and takes.
-fn lane(give: Give, groups: Vec<Group>, take: Take, tally: &Arc<Tally>) -> Lane {
-    let bell = Bell::new();
+fn lane(give: Give, groups: Vec<FusedUnit>, take: Take, tally: &Arc<HeapTally>) -> Lane {
+    let signal = WakeSignal::new();
     let clock = Clock::free(Rate::new(30, 1).expect("a rate"));
     let mut nodes = vec![Node::new("give", Box::new(give), 0, 1).clock(clock)];
     nodes.extend(groups.into_iter().map(|group| Node::new("group", Box::new(group), 1, 1)));
     nodes.push(Node::new("take", Box::new(take), 1, 0));
     for at in 1..nodes.len() {
-        let (output, input) = link(Policy::Lossless, 1, &bell, &bell);
+        let (output, input) = link(Policy::Lossless, 1, &signal, &signal);
         nodes[at - 1].connect_output(0, output);
         nodes[at].connect_input(0, input, Policy::Lossless);
     }
-    Lane::new(nodes, bell, Workplace::new(HostPool::new(64 << 20)).counting(Arc::clone(tally)))
+    Lane::new(nodes, signal, LaneContext::new(FramePool::new(64 << 20)).counting(Arc::clone(tally)))
 }
 
-pub fn try_run(groups: Vec<Group>, pictures: Vec<Picture>) -> Result<Vec<Picture>, String> {
+pub fn try_run(groups: Vec<FusedUnit>, pictures: Vec<Picture>) -> Result<Vec<Picture>, String> {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let frames = pictures.len() as u64;
     let mut lane = lane(Give { pictures, frames }, groups, Take(Some(Arc::clone(&kept))), &Arc::default());
@@ -191,7 +192,7 @@ pub fn try_run(groups: Vec<Group>, pictures: Vec<Picture>) -> Result<Vec<Picture
 
 /// What a stream of two pictures by turns allocates: in its first frames, and in a hundred behind them.
 pub fn allocations(texts: &[&str]) -> (u64, u64) {
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(HeapTally::default());
     let give = Give { pictures: vec![random(5, (64, 48)), random(6, (64, 48))], frames: u64::MAX };
     let mut lane = lane(give, vec![group(texts)], Take(None), &tally);
     let mut step = |times: usize| {

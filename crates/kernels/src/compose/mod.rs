@@ -20,7 +20,7 @@ pub use rows::{Frame, Program, Scratch};
 
 use std::sync::Arc;
 
-use vramp_plan::catalog::{Class, Over};
+use vramp_plan::catalog::{Class, IntermediateExtent};
 
 use vramp_plan::{Format, Shader, Size, Variant};
 
@@ -127,7 +127,7 @@ impl Recipe {
     /// Which sort of work its reading is: a device is tuned by it.
     pub fn class(&self) -> Class {
         match self.head {
-            head if head.first.is_some_and(|first| first.over == Over::Columns) => Class::Reduce,
+            head if head.first.is_some_and(|first| first.over == IntermediateExtent::Columns) => Class::Reduce,
             head if head.first.is_some() => Class::Tap,
             head if head.source && head.name != LOAD.name => Class::Sample,
             _ => Class::Pixel,

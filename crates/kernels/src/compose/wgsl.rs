@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use vramp_plan::catalog::Over;
+use vramp_plan::catalog::IntermediateExtent;
 use vramp_plan::{Binding, Shader, Variant};
 
 use crate::function::Function;
@@ -103,15 +103,15 @@ pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shad
     let variant = spread(first.over, variant);
     // A column is work enough for an invocation, and there are few.
     let columns = Variant { pixels_per_invocation: 1, ..variant };
-    let before = if first.over == Over::Columns { columns } else { variant };
+    let before = if first.over == IntermediateExtent::Columns { columns } else { variant };
     let before = shader(recipe, &layout, &format!("{name}/1"), Pass::First(first), before);
     vec![before, shader(recipe, &layout, name, Pass::Second(first), variant)]
 }
 
 /// As asked for, but where a pixel may have thousands of taps, with fewer pixels: some drivers end an invocation after
 /// 65,535 rounds of all of its loops.
-fn spread(over: Over, variant: Variant) -> Variant {
-    let most = if over == Over::Across { 2 } else { u32::MAX };
+fn spread(over: IntermediateExtent, variant: Variant) -> Variant {
+    let most = if over == IntermediateExtent::Across { 2 } else { u32::MAX };
     Variant { pixels_per_invocation: variant.pixels_per_invocation.min(most), ..variant }
 }
 
@@ -133,11 +133,11 @@ impl Pass {
 }
 
 /// The size of what a first pass goes over, in WGSL.
-fn size_of(over: Over) -> &'static str {
+fn size_of(over: IntermediateExtent) -> &'static str {
     match over {
-        Over::Source => "source_size()",
-        Over::Across => "vec2<i32>(frame_size().x, source_size().y)",
-        Over::Columns => "vec2<i32>(source_size().x, 1)",
+        IntermediateExtent::Source => "source_size()",
+        IntermediateExtent::Across => "vec2<i32>(frame_size().x, source_size().y)",
+        IntermediateExtent::Columns => "vec2<i32>(source_size().x, 1)",
     }
 }
 
@@ -315,8 +315,11 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     }
     let size = if let Pass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
     // What reads many pixels in a round of its loop is written once: drivers' compilers take long enough for that.
-    let looped =
-        matches!(pass, Pass::First(First { over: Over::Across, .. }) | Pass::Second(First { over: Over::Across, .. }));
+    let looped = matches!(
+        pass,
+        Pass::First(First { over: IntermediateExtent::Across, .. })
+            | Pass::Second(First { over: IntermediateExtent::Across, .. })
+    );
     let entry = entry(variant, looped).replace("SIZE", size).replace("BODY", &text.body);
     let wgsl = format!("{}{PRELUDE}{}{entry}", text.declared, text.parts);
     Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }

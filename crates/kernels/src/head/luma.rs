@@ -8,7 +8,7 @@
 //! and the curve covers the last row or two.
 
 use vramp_plan::Size;
-use vramp_plan::catalog::Over;
+use vramp_plan::catalog::IntermediateExtent;
 
 use crate::head::{First, Head, HeadArgs, Kept, SourceRows, Survey};
 use crate::picture::Pixel;
@@ -23,7 +23,11 @@ pub static LUMA: Head = Head {
     words: 0,
     source: true,
     small: false,
-    first: Some(First { over: Over::Columns, source_again: true, survey: Some(Survey { add, finish, edit }) }),
+    first: Some(First {
+        over: IntermediateExtent::Columns,
+        source_again: true,
+        survey: Some(Survey { add, finish, edit }),
+    }),
     rows_at_once: 1,
     row,
     samples: Some(samples),

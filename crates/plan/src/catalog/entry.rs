@@ -7,9 +7,9 @@
 
 use std::fmt;
 
-use crate::words::{ANY_SIDE, DType, Format, Size, Space, Span};
+use crate::words::{ANY_SIDE, DType, Format, Interval, Size, Space};
 
-use super::{Kernel, KernelRule, Setting, Settings, Value};
+use super::{KernelDesc, KernelRule, Setting, Settings, Value};
 
 /// What a handler is, readable without an instance.
 #[derive(Debug, Clone, Copy)]
@@ -66,11 +66,11 @@ pub struct Entry {
     pub equal_sizes: bool,
     /// Whether every line of its output is made from the same line of its lead input alone, so that the fields of
     /// interlaced material stay apart.
-    pub keeps_lines: fn(&Settings, Option<Kernel>) -> bool,
+    pub keeps_lines: fn(&Settings, Option<KernelDesc>) -> bool,
     /// Whether it is a sink that writes what is known of a stream into a header.
     pub writes_tags: bool,
     /// Whether it is an explicit transfer, and which way.
-    pub transfer: Option<Direction>,
+    pub transfer: Option<TransferDirection>,
 }
 
 /// Entries are equal if they have the same name and both or neither have inputs, which is what a catalogue keeps unique.
@@ -122,19 +122,19 @@ impl Family {
 
 /// Which way a transfer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
+pub enum TransferDirection {
     /// From the host to the device.
     Up,
     /// From the device to the host.
     Down,
 }
 
-impl Direction {
+impl TransferDirection {
     /// The space it leaves.
     pub const fn from(self) -> Space {
         match self {
-            Direction::Up => Space::Cpu,
-            Direction::Down => Space::Gpu,
+            TransferDirection::Up => Space::Cpu,
+            TransferDirection::Down => Space::Gpu,
         }
     }
 
@@ -144,7 +144,7 @@ impl Direction {
     }
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for TransferDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}->{}", self.from(), self.to())
     }
@@ -158,16 +158,16 @@ pub enum PortMedia {
         /// Formats, best first.
         formats: &'static [Format],
         /// Widths.
-        width: Span<u32>,
+        width: Interval<u32>,
         /// Heights.
-        height: Span<u32>,
+        height: Interval<u32>,
     },
     /// Tensors.
     Tensor {
         /// Element types, best first.
         dtypes: &'static [DType],
         /// Extents along each axis; none means any rank.
-        dims: Option<&'static [Span<u32>]>,
+        dims: Option<&'static [Interval<u32>]>,
     },
     /// Data.
     Data,
@@ -397,7 +397,7 @@ impl Entry {
         one_of: &[],
         open_settings: false,
         spaces: &[Space::Gpu, Space::Cpu],
-        kernel: KernelRule::Always(Kernel::POINTWISE),
+        kernel: KernelRule::Always(KernelDesc::POINTWISE),
         work: Work { class: Class::Pixel, units: Units::PerPixel(1.0) },
         work_when: &[],
         check: |_| Ok(()),

@@ -4,19 +4,19 @@
 //! Does not contain a single handler: those are registered from outside.
 
 mod entry;
+mod intermediate;
 mod kernel;
-mod over;
 mod probe;
 mod registry;
 mod setting;
 
 pub use entry::{
-    Class, Direction, Entry, Family, FormatRule, Frames, Input, Output, PortMedia, RateRule, SizeRule, SmallBytes,
-    Units, When, Work,
+    Class, Entry, Family, FormatRule, Frames, Input, Output, PortMedia, RateRule, SizeRule, SmallBytes,
+    TransferDirection, Units, When, Work,
 };
-pub use kernel::{Kernel, KernelKind, KernelRule};
-pub use over::Over;
-pub use probe::{DeclareError, Declared, DeclaredSetting, NoProbe, Probe, ProbeError, Probed};
+pub use intermediate::IntermediateExtent;
+pub use kernel::{KernelDesc, KernelKind, KernelRule};
+pub use probe::{DeclareError, DeclaredSetting, DeclaredShader, NoProbe, ProbeError, Probed, SourceProbe};
 pub(crate) use registry::nearest;
 pub use registry::{Catalog, EntryError};
 pub use setting::{Fallback, Liveness, PathUse, Setting, Settings, Value, ValueType};

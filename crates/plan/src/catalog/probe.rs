@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::words::{Format, Rate, Size, StreamTags};
 
-use super::{Entry, Kernel, Settings, Value, ValueType};
+use super::{Entry, KernelDesc, Settings, Value, ValueType};
 
 /// What a look at a source's header told. What it did not tell may come from settings, or be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,9 +34,9 @@ pub struct ProbeError {
 
 /// What a text of the user's turned out to be: a shader that a handler is made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Declared {
+pub struct DeclaredShader {
     /// What it computes on each frame.
-    pub kernel: Kernel,
+    pub kernel: KernelDesc,
     /// The settings it declares.
     pub settings: Vec<DeclaredSetting>,
     /// The text as it was read: what is planned is what runs, whatever becomes of the file.
@@ -83,7 +83,7 @@ pub enum DeclareError {
 }
 
 /// Answers what a source holds, and what a user's text is.
-pub trait Probe {
+pub trait SourceProbe {
     /// Looks at the header of what a source with these settings would read.
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError>;
 
@@ -93,7 +93,7 @@ pub trait Probe {
     }
 
     /// Looks at the text that a handler with open settings is made from; none where nobody can.
-    fn declared(&self, _entry: &Entry, _settings: &Settings) -> Result<Option<Declared>, DeclareError> {
+    fn declared(&self, _entry: &Entry, _settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
         Ok(None)
     }
 }
@@ -102,7 +102,7 @@ pub trait Probe {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProbe;
 
-impl Probe for NoProbe {
+impl SourceProbe for NoProbe {
     fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
         Ok(Probed::default())
     }

@@ -197,7 +197,7 @@ fn validate(entry: &Entry) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::catalog::{Input, Liveness, Setting, ValueType};
-    use crate::words::{ANY_SIDE, Format, Span};
+    use crate::words::{ANY_SIDE, Format, Interval};
 
     static BLUR: Entry = Entry { name: "blur", ..Entry::FILTER };
 
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_port_that_allows_nothing_is_refused() {
         static NO_SIZE: [Input; 1] = [Input {
-            media: PortMedia::Video { formats: &[Format::Rgba8], width: Span::new(9, 3), height: ANY_SIDE },
+            media: PortMedia::Video { formats: &[Format::Rgba8], width: Interval::new(9, 3), height: ANY_SIDE },
             ..Input::VIDEO
         }];
         static NO_FORMAT: [Input; 1] = [Input { media: PortMedia::video(&[]), ..Input::VIDEO }];

@@ -1,9 +1,9 @@
-//! Advice on plans that exist: which ramps they have, which of those could go, and what would have to change.
+//! Advice on plans that exist: which transfers they have, which of those could go, and what would have to change.
 //!
 //! Owns the warnings of a plan.
 //! Does not change the plan.
 //!
-//! Always: every ramp that nobody asked for has one warning with direction and price; a saving that is claimed was
+//! Always: every transfer that nobody asked for has one warning with direction and price; a saving that is claimed was
 //! computed by planning again with exactly the change that is named.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,13 +14,13 @@ use crate::words::{Rate, Space, SpaceSet};
 
 use super::allow::{Allowed, Orders, Reason, allow};
 use super::cost::Costs;
-use super::layout::{Layout, LayoutRamp, lay_out};
+use super::layout::{LayoutTransfer, UnitLayout, lay_out};
 use super::net::Net;
 use super::place::place;
 
 /// Planning again is exact but not free: beyond this many handlers in all, a saving is left unsaid.
 const WORK: usize = 20_000;
-/// How far from a ramp its cause is looked for, in handlers.
+/// How far from a transfer its cause is looked for, in handlers.
 const REGION: usize = 64;
 
 pub(super) struct Advice<'a> {
@@ -30,12 +30,12 @@ pub(super) struct Advice<'a> {
     pub allowed: &'a [Allowed],
     pub spaces: &'a [Space],
     pub costs: &'a Costs,
-    pub layout: &'a Layout,
+    pub layout: &'a UnitLayout,
     /// Whether a placement's frames fit the machine.
-    pub fits: &'a dyn Fn(&[Space], &Layout) -> bool,
+    pub fits: &'a dyn Fn(&[Space], &UnitLayout) -> bool,
 }
 
-/// A change that might spare a ramp.
+/// A change that might spare a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     /// Dropping `--cpu` or `--gpu`.
@@ -45,21 +45,21 @@ enum Change {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Saving {
+struct PossibleSaving {
     ns: u64,
-    ramps: usize,
+    transfers: usize,
 }
 
 impl Advice<'_> {
     /// The warnings; `pace` is the wanted rate and what the busiest lane takes.
     pub fn warnings(&self, pace: Option<(Rate, u64)>) -> Vec<String> {
         let mut warnings = Vec::new();
-        let mut tried: BTreeMap<Change, Option<Saving>> = BTreeMap::new();
-        for ramp in self.layout.ramps.iter().filter(|r| !r.explicit) {
-            let from = self.net.port_name(self.net.output_at(self.net.nodes[ramp.from].fans[ramp.output][0]));
-            let mut line = format!("{} transfer of {from}, ~{}", ramp.direction, ms(ramp.ns));
-            let (behind, before) = (self.suspects(ramp, true), self.suspects(ramp, false));
-            let mut best: Option<(Change, Saving)> = None;
+        let mut tried: BTreeMap<Change, Option<PossibleSaving>> = BTreeMap::new();
+        for transfer in self.layout.transfers.iter().filter(|r| !r.explicit) {
+            let from = self.net.port_name(self.net.output_at(self.net.nodes[transfer.from].fans[transfer.output][0]));
+            let mut line = format!("{} transfer of {from}, ~{}", transfer.direction, ms(transfer.ns));
+            let (behind, before) = (self.suspects(transfer, true), self.suspects(transfer, false));
+            let mut best: Option<(Change, PossibleSaving)> = None;
             for change in self.changes(&behind, &before) {
                 if !tried.contains_key(&change) && (tried.len() + 1) * self.net.nodes.len() <= WORK {
                     tried.insert(change.clone(), self.after(&change));
@@ -77,9 +77,9 @@ impl Advice<'_> {
             if let Some(cause) = cause {
                 let _ = write!(line, ": {}", self.because(*cause));
             }
-            if let Some((change, Saving { ns, ramps })) = best {
+            if let Some((change, PossibleSaving { ns, transfers })) = best {
                 let remedy = self.remedy(&change);
-                let _ = write!(line, "; avoidable: {remedy} would save {} a frame and {ramps} transfer(s)", ms(ns));
+                let _ = write!(line, "; avoidable: {remedy} would save {} a frame and {transfers} transfer(s)", ms(ns));
             }
             warnings.push(line);
         }
@@ -100,10 +100,10 @@ impl Advice<'_> {
         warnings
     }
 
-    /// The handlers that may force a ramp: on one side of it, the nearest ones that are confined to that side.
-    fn suspects(&self, ramp: &LayoutRamp, behind: bool) -> Vec<usize> {
-        let served = ramp.wires.iter().map(|w| self.net.wires[*w].to);
-        let mut seen: BTreeSet<usize> = if behind { served.collect() } else { BTreeSet::from([ramp.from]) };
+    /// The handlers that may force a transfer: on one side of it, the nearest ones that are confined to that side.
+    fn suspects(&self, transfer: &LayoutTransfer, behind: bool) -> Vec<usize> {
+        let served = transfer.wires.iter().map(|w| self.net.wires[*w].to);
+        let mut seen: BTreeSet<usize> = if behind { served.collect() } else { BTreeSet::from([transfer.from]) };
         let mut suspects = Vec::new();
         let mut queue: VecDeque<usize> = seen.iter().copied().collect();
         while let Some(at) = queue.pop_front() {
@@ -149,7 +149,7 @@ impl Advice<'_> {
     }
 
     /// What planning again with a change saves; none where it would not help.
-    fn after(&self, change: &Change) -> Option<Saving> {
+    fn after(&self, change: &Change) -> Option<PossibleSaving> {
         self.profile.gpu.as_ref()?;
         let allowed = match change {
             Change::Order => {
@@ -175,9 +175,9 @@ impl Advice<'_> {
         if !(self.fits)(&spaces, &other) {
             return None;
         }
-        let ramps = self.layout.ramps.len().checked_sub(other.ramps.len()).filter(|n| *n > 0)?;
+        let transfers = self.layout.transfers.len().checked_sub(other.transfers.len()).filter(|n| *n > 0)?;
         let ns = self.layout.cost_ns.checked_sub(other.cost_ns).filter(|ns| *ns > 0)?;
-        Some(Saving { ns, ramps })
+        Some(PossibleSaving { ns, transfers })
     }
 
     fn because(&self, at: usize) -> String {

@@ -184,11 +184,11 @@ impl Buffers {
     }
 
     /// What a run binds with one more kernel behind it, which no longer stores what the other one loads.
-    pub fn joined(self, behind: Buffers) -> Buffers {
+    pub fn joined(self, next: Buffers) -> Buffers {
         Buffers {
-            read: self.read + behind.read.saturating_sub(1),
-            written: behind.written,
-            small: self.small || behind.small,
+            read: self.read + next.read.saturating_sub(1),
+            written: next.written,
+            small: self.small || next.small,
         }
     }
 

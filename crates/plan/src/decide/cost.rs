@@ -1,4 +1,4 @@
-//! Costs: what every handler, pass and ramp takes per frame, in whole nanoseconds.
+//! Costs: what every handler, pass and transfer takes per frame, in whole nanoseconds.
 //!
 //! Owns the model that turns a profile's figures into numbers, and nothing else does.
 //! Does not add anything up: the cut and the layout each do, independently.
@@ -9,7 +9,7 @@
 //!
 //! Always: every number is a weighted integer below 2^40 ns; a handler behind `every n=10` counts a tenth.
 
-use crate::catalog::{Class, Over};
+use crate::catalog::{Class, IntermediateExtent};
 use crate::profile::{LEAST_BAND_PIXELS, Profile, Rates};
 use crate::words::{Content, Rate, Space};
 
@@ -35,9 +35,9 @@ impl PerSpace {
     }
 }
 
-/// A ramp's two prices.
+/// A transfer's two prices.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RampCost {
+pub(super) struct TransferCost {
     pub up: u64,
     pub down: u64,
     /// The second submit that an upload may cause: by a static rule, so that the cut stays exact.
@@ -55,8 +55,8 @@ pub(super) struct Costs {
     pub saving: Vec<PerSpace>,
     /// What of the consumer's arithmetic goes away with that, by wire: two tables become one.
     pub folded: Vec<PerSpace>,
-    /// The ramp of each output of each node.
-    pub ramp: Vec<Vec<RampCost>>,
+    /// The transfer of each output of each node.
+    pub transfer: Vec<Vec<TransferCost>>,
     /// Using the device at all.
     pub submit: u64,
 }
@@ -71,7 +71,7 @@ impl Costs {
 
 /// Options that change prices.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tuning {
+pub(super) struct CostOptions {
     pub threads: Option<u32>,
     pub batch: u32,
 }
@@ -79,12 +79,12 @@ pub(super) struct Tuning {
 /// Prices under one profile.
 pub(super) struct Model<'a> {
     profile: &'a Profile,
-    tuning: Tuning,
+    tuning: CostOptions,
     fastest: Option<Rate>,
 }
 
 impl<'a> Model<'a> {
-    pub fn new(net: &Net<'_>, profile: &'a Profile, tuning: Tuning) -> Model<'a> {
+    pub fn new(net: &Net<'_>, profile: &'a Profile, tuning: CostOptions) -> Model<'a> {
         let sources = net.nodes.iter().filter(|n| n.entry.inputs.is_empty());
         let fastest = sources.flat_map(|n| &n.outputs).filter_map(Content::rate).max();
         Model { profile, tuning, fastest }
@@ -97,7 +97,7 @@ impl<'a> Model<'a> {
             pass: Vec::with_capacity(net.nodes.len()),
             saving: vec![PerSpace::default(); net.wires.len()],
             folded: vec![PerSpace::default(); net.wires.len()],
-            ramp: Vec::with_capacity(net.nodes.len()),
+            transfer: Vec::with_capacity(net.nodes.len()),
             submit: self.submit(),
         };
         let refuse = |handler: String, space: Space, ns: u64| match ns {
@@ -125,14 +125,14 @@ impl<'a> Model<'a> {
             }
             costs.compute.push(compute);
             costs.pass.push(pass);
-            let mut ramps = Vec::with_capacity(node.outputs.len());
+            let mut transfers = Vec::with_capacity(node.outputs.len());
             for content in &node.outputs {
-                let ramp = self.ramp(content, offers_above[at]);
-                let dearest = ramp.up.saturating_add(ramp.resubmit).max(ramp.down);
+                let transfer = self.transfer(content, offers_above[at]);
+                let dearest = transfer.up.saturating_add(transfer.resubmit).max(transfer.down);
                 refuse(format!("a transfer of {}'s output", node.name), Space::Gpu, dearest)?;
-                ramps.push(ramp);
+                transfers.push(transfer);
             }
-            costs.ramp.push(ramps);
+            costs.transfer.push(transfers);
         }
         Ok(costs)
     }
@@ -143,8 +143,8 @@ impl<'a> Model<'a> {
         let consumer = &net.nodes[wire.to];
         let weight = self.weight(net, wire.to);
         let bytes = wire.content.bytes();
-        let (before, behind) = (self.share(net, wire.from), self.share(net, wire.to));
-        let saved = self.memory_ns(bytes, space, before) + self.memory_ns(bytes, space, behind) + self.call_ns(space);
+        let (before, after) = (self.share(net, wire.from), self.share(net, wire.to));
+        let saved = self.memory_ns(bytes, space, before) + self.memory_ns(bytes, space, after) + self.call_ns(space);
         let reads = consumer.kernel.map_or(1, |k| k.reads_per_pixel);
         let read = consumer.outputs.first().map_or(0, Content::elements) as f64 * f64::from(reads);
         let again = (read / (wire.content.elements() as f64).max(1.0) - 1.0).max(0.0);
@@ -184,7 +184,7 @@ impl<'a> Model<'a> {
         let kept = net.kept_bytes(at);
         // Where columns are looked at as a whole, pixels are read once more when they are made.
         let again = match kernel.keeps {
-            Some(Over::Columns) => net.lead_wire(at).map_or(0, |w| net.wires[w].content.bytes()),
+            Some(IntermediateExtent::Columns) => net.lead_wire(at).map_or(0, |w| net.wires[w].content.bytes()),
             _ => 0,
         };
         let passes = read.chain(written).chain([kept, kept, again]);
@@ -194,15 +194,15 @@ impl<'a> Model<'a> {
         weighted(bytes_ns + self.call_ns(space) * f64::from(calls), weight)
     }
 
-    fn ramp(&self, content: &Content, offers_above: bool) -> RampCost {
-        let Some(gpu) = &self.profile.gpu else { return RampCost::default() };
+    fn transfer(&self, content: &Content, offers_above: bool) -> TransferCost {
+        let Some(gpu) = &self.profile.gpu else { return TransferCost::default() };
         let weight = self.weight_of(content.rate());
         let bytes = content.bytes();
         if bytes == 0 {
-            return RampCost::default();
+            return TransferCost::default();
         }
         let one = |us: f64, gb_s: f64| weighted(us * 1e3 + bytes as f64 / gb_s, weight);
-        RampCost {
+        TransferCost {
             up: one(gpu.upload_us.value, gpu.upload_gb_s.value),
             down: one(gpu.download_us.value, gpu.download_gb_s.value),
             resubmit: if offers_above { weighted(self.submit() as f64, weight) } else { 0 },

@@ -16,7 +16,7 @@ use super::net::Net;
 
 /// A run of fused kernels that ends in a given node, in one space.
 #[derive(Debug, Clone, Copy, Default)]
-struct Run {
+struct FusedRun {
     /// Whether a generator, gather or stencil is in it already: then only pixel functions may follow.
     headed: bool,
     /// Storage buffers it binds.
@@ -27,13 +27,13 @@ struct Run {
 
 /// Fills in what fusing each wire saves; 0 where it may not be fused.
 pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, depths: &Depths, most_buffers: u64) {
-    let mut runs = vec![[Run::default(); 2]; net.nodes.len()];
+    let mut runs = vec![[FusedRun::default(); 2]; net.nodes.len()];
     for at in 0..net.nodes.len() {
         let Some(kernel) = net.nodes[at].kernel else { continue };
         let candidate = net.lead_wire(at).filter(|w| may_join(net, depths, *w));
         for space in Space::RANKED {
             let slot = space as usize;
-            let alone = Run {
+            let alone = FusedRun {
                 headed: kernel.kind != KernelKind::Pointwise,
                 buffers: Buffers::of(net, at),
                 compute_ns: costs.compute[at].of(space),
@@ -41,7 +41,7 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
             runs[at][slot] = alone;
             let Some(wire) = candidate.filter(|w| both_offer(net, *w, space)) else { continue };
             let before = runs[net.wires[wire].from][slot];
-            let joined = Run {
+            let joined = FusedRun {
                 headed: alone.headed || before.headed,
                 buffers: before.buffers.joined(alone.buffers),
                 compute_ns: before.compute_ns.saturating_add(alone.compute_ns),

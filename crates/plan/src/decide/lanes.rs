@@ -13,14 +13,14 @@ use crate::words::{Policy, Space};
 
 use super::depth::Depths;
 use super::explain::{NoPlan, written_before, written_behind};
-use super::layout::Layout;
+use super::layout::UnitLayout;
 use super::net::Net;
 
 /// Slots of a link between lanes, unless somebody says otherwise.
 const USUAL_DEPTH: u32 = 3;
 
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct LaneAssignment {
     /// Nodes of each lane, in running order.
     pub nodes: Vec<Vec<usize>>,
     pub lane_of: Vec<usize>,
@@ -43,7 +43,12 @@ enum Station {
     Own(usize),
 }
 
-pub(super) fn lanes(net: &Net<'_>, spaces: &[Space], layout: &Layout, depths: &Depths) -> Result<Lanes, NoPlan> {
+pub(super) fn lanes(
+    net: &Net<'_>,
+    spaces: &[Space],
+    layout: &UnitLayout,
+    depths: &Depths,
+) -> Result<LaneAssignment, NoPlan> {
     let (units, unit_of) = units(net, layout);
     let station: Vec<Station> = units
         .iter()
@@ -100,7 +105,7 @@ pub(super) fn lanes(net: &Net<'_>, spaces: &[Space], layout: &Layout, depths: &D
     for wire in 0..net.wires.len() {
         depth.push(if together(wire) { 0 } else { real_depth(net, wire, depths.needed[wire])? });
     }
-    Ok(Lanes { nodes: lanes, lane_of, depth, segments: segments(net, spaces), units, unit_of, segment_of })
+    Ok(LaneAssignment { nodes: lanes, lane_of, depth, segments: segments(net, spaces), units, unit_of, segment_of })
 }
 
 /// The depth of a link that really holds frames.
@@ -118,7 +123,7 @@ fn real_depth(net: &Net<'_>, wire: usize, needed: u64) -> Result<u32, NoPlan> {
 }
 
 /// Units in running order, and the unit of each node.
-fn units(net: &Net<'_>, layout: &Layout) -> (Vec<Vec<usize>>, Vec<usize>) {
+fn units(net: &Net<'_>, layout: &UnitLayout) -> (Vec<Vec<usize>>, Vec<usize>) {
     let mut members: Vec<Vec<usize>> = Vec::new();
     let mut raw = vec![0; net.nodes.len()];
     let mut of_group = vec![usize::MAX; layout.groups.len()];

@@ -1,24 +1,24 @@
-//! Layout: the groups and ramps that follow from a placement, and what they cost together.
+//! Layout: the groups and transfers that follow from a placement, and what they cost together.
 //!
-//! Owns the formation of fusion groups and shared ramps, and the price of the whole.
+//! Owns the formation of fusion groups and shared transfers, and the price of the whole.
 //! Does not choose spaces; its sum never looks at the cut, so that one can check the other.
 //!
-//! Always: every node with a kernel is in exactly one group; one ramp per output and direction.
+//! Always: every node with a kernel is in exactly one group; one transfer per output and direction.
 
-use crate::catalog::Direction;
+use crate::catalog::TransferDirection;
 use crate::words::Space;
 
 use super::cost::Costs;
 use super::net::Net;
 
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct UnitLayout {
     pub groups: Vec<LayoutGroup>,
     /// The group of each node; none without a kernel.
     pub group_of: Vec<Option<usize>>,
-    pub ramps: Vec<LayoutRamp>,
-    /// The ramp each wire crosses.
-    pub ramp_of: Vec<Option<usize>>,
+    pub transfers: Vec<LayoutTransfer>,
+    /// The transfer each wire crosses.
+    pub transfer_of: Vec<Option<usize>>,
     /// The arithmetic of each node that is left, where some of it folds into the node before.
     pub compute: Vec<u64>,
     pub cost_ns: u64,
@@ -33,19 +33,19 @@ pub(super) struct LayoutGroup {
 }
 
 #[derive(Debug)]
-pub(super) struct LayoutRamp {
+pub(super) struct LayoutTransfer {
     pub from: usize,
     pub output: usize,
-    pub direction: Direction,
+    pub direction: TransferDirection,
     /// The wires it serves.
     pub wires: Vec<usize>,
     pub ns: u64,
     pub explicit: bool,
 }
 
-pub(super) fn lay_out(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> Layout {
+pub(super) fn lay_out(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> UnitLayout {
     let (groups, group_of) = form_groups(net, spaces, costs);
-    let (ramps, ramp_of, resubmits) = form_ramps(net, spaces, costs);
+    let (transfers, transfer_of, resubmits) = form_transfers(net, spaces, costs);
     let left = |at: usize| {
         if net.nodes[at].entry.transfer.is_some() {
             return 0;
@@ -55,11 +55,11 @@ pub(super) fn lay_out(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> Layout 
     };
     let compute: Vec<u64> = (0..net.nodes.len()).map(left).collect();
     let passes: u64 = groups.iter().map(|g| g.pass_ns).sum();
-    let carried: u64 = ramps.iter().map(|r| r.ns).sum();
+    let carried: u64 = transfers.iter().map(|r| r.ns).sum();
     let device = spaces.contains(&Space::Gpu);
     let submits = resubmits + if device { costs.submit } else { 0 };
     let cost_ns = compute.iter().sum::<u64>() + passes + carried + submits;
-    Layout { groups, group_of, ramps, ramp_of, compute, cost_ns }
+    UnitLayout { groups, group_of, transfers, transfer_of, compute, cost_ns }
 }
 
 fn form_groups(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<LayoutGroup>, Vec<Option<usize>>) {
@@ -93,43 +93,50 @@ fn form_groups(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<LayoutGro
     (groups, group_of)
 }
 
-fn form_ramps(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<LayoutRamp>, Vec<Option<usize>>, u64) {
-    let mut ramps: Vec<LayoutRamp> = Vec::new();
-    let mut ramp_of = vec![None; net.wires.len()];
+fn form_transfers(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<LayoutTransfer>, Vec<Option<usize>>, u64) {
+    let mut transfers: Vec<LayoutTransfer> = Vec::new();
+    let mut transfer_of = vec![None; net.wires.len()];
     let mut resubmits = 0;
-    let transfer = |w: &usize| net.nodes[net.wires[*w].to].entry.transfer;
+    let own_way = |w: &usize| net.nodes[net.wires[*w].to].entry.transfer;
     for (at, node) in net.nodes.iter().enumerate() {
         let here = net.space_out(at, spaces[at]);
-        let away = if here == Space::Gpu { Direction::Down } else { Direction::Up };
+        let away = if here == Space::Gpu { TransferDirection::Down } else { TransferDirection::Up };
         for (output, fan) in node.fans.iter().enumerate() {
             if node.outputs[output].bytes() == 0 {
                 continue;
             }
-            let price = costs.ramp[at][output];
-            let mut priced = |direction: Direction| {
-                resubmits += if direction == Direction::Up { price.resubmit } else { 0 };
-                if direction == Direction::Up { price.up } else { price.down }
+            let price = costs.transfer[at][output];
+            let mut priced = |direction: TransferDirection| {
+                resubmits += if direction == TransferDirection::Up { price.resubmit } else { 0 };
+                if direction == TransferDirection::Up { price.up } else { price.down }
             };
             let crosses = |w: &usize| net.space_in(net.wires[*w].to, spaces[net.wires[*w].to]) != here;
-            let asked = |w: &usize| transfer(w) == Some(away);
+            let asked = |w: &usize| own_way(w) == Some(away);
             let wires: Vec<usize> = fan.iter().copied().filter(|w| crosses(w) || asked(w)).collect();
             if !wires.is_empty() {
                 for wire in wires.iter().filter(|w| crosses(w)) {
-                    ramp_of[*wire] = Some(ramps.len());
+                    transfer_of[*wire] = Some(transfers.len());
                 }
                 let explicit = wires.iter().any(asked);
-                ramps.push(LayoutRamp { from: at, output, direction: away, ns: priced(away), wires, explicit });
+                transfers.push(LayoutTransfer { from: at, output, direction: away, ns: priced(away), wires, explicit });
             }
             // A transfer that starts where the frame is not: it came across with the others and goes back on its own.
-            let astray = |w: &usize| transfer(w).is_some_and(|way| way != away);
+            let astray = |w: &usize| own_way(w).is_some_and(|way| way != away);
             let back: Vec<usize> = fan.iter().copied().filter(astray).collect();
             if let Some(first) = back.first() {
-                let direction = transfer(first).expect("only transfers are astray");
+                let direction = own_way(first).expect("only transfers are astray");
                 let wires = back.iter().flat_map(|w| net.nodes[net.wires[*w].to].fans[0].iter().copied()).collect();
                 let from = net.wires[*first].to;
-                ramps.push(LayoutRamp { from, output: 0, direction, ns: priced(direction), wires, explicit: true });
+                transfers.push(LayoutTransfer {
+                    from,
+                    output: 0,
+                    direction,
+                    ns: priced(direction),
+                    wires,
+                    explicit: true,
+                });
             }
         }
     }
-    (ramps, ramp_of, resubmits)
+    (transfers, transfer_of, resubmits)
 }

@@ -12,14 +12,14 @@ mod retained;
 
 use std::collections::BTreeMap;
 
-use crate::catalog::Direction;
-use crate::plan::{Memory, PooledFrames};
+use crate::catalog::TransferDirection;
+use crate::plan::{PlannedMemory, PooledFrames};
 use crate::profile::Profile;
 use crate::words::{Content, Rate, Space};
 
 use super::explain::NoPlan;
-use super::lanes::Lanes;
-use super::layout::{Layout, LayoutRamp};
+use super::lanes::LaneAssignment;
+use super::layout::{LayoutTransfer, UnitLayout};
 use super::net::Net;
 
 use retained::{Retained, Waits};
@@ -47,12 +47,12 @@ pub(super) struct Budgets {
 pub(super) fn memory(
     net: &Net<'_>,
     spaces: &[Space],
-    layout: &Layout,
-    lanes: &Lanes,
+    layout: &UnitLayout,
+    lanes: &LaneAssignment,
     profile: &Profile,
     in_flight: InFlight,
     budgets: Budgets,
-) -> Result<Memory, NoPlan> {
+) -> Result<PlannedMemory, NoPlan> {
     let count = Count::of(net, spaces, layout, lanes, in_flight, false);
     if budgets.waiting {
         let one = InFlight { frames: 1, batch: 1 };
@@ -61,7 +61,7 @@ pub(super) fn memory(
         count.refuse(profile, budgets)?;
     }
     let frames = |(bytes, count): (&u64, &u64)| PooledFrames { bytes: *bytes, count: *count };
-    Ok(Memory {
+    Ok(PlannedMemory {
         gpu_bytes: count.gpu.bytes(),
         cpu_bytes: count.cpu.bytes(),
         host_frames: count.cpu.classes.iter().map(frames).collect(),
@@ -70,13 +70,13 @@ pub(super) fn memory(
 
 /// What one space needs, by the size of a frame, since pools keep sizes apart; and its largest part.
 #[derive(Debug, Default)]
-struct Need {
+struct SpaceNeed {
     classes: BTreeMap<u64, u64>,
     most: u64,
     most_for: String,
 }
 
-impl Need {
+impl SpaceNeed {
     fn add(&mut self, frames: u64, bytes: u64, what: impl FnOnce() -> String) {
         let count = self.classes.entry(bytes).or_default();
         *count = count.saturating_add(frames);
@@ -105,7 +105,7 @@ struct Brief {
 struct Count<'a> {
     net: &'a Net<'a>,
     spaces: &'a [Space],
-    lanes: &'a Lanes,
+    lanes: &'a LaneAssignment,
     waits: Waits<'a>,
     /// The last unit that reads, in its own lane, what a node that passes frames on was given.
     last: Vec<usize>,
@@ -117,16 +117,16 @@ struct Count<'a> {
     fastest: BTreeMap<usize, f64>,
     /// Frames of one output that submissions in flight use.
     flying: u64,
-    gpu: Need,
-    cpu: Need,
+    gpu: SpaceNeed,
+    cpu: SpaceNeed,
 }
 
 impl<'a> Count<'a> {
     fn of(
         net: &'a Net<'a>,
         spaces: &'a [Space],
-        layout: &'a Layout,
-        lanes: &'a Lanes,
+        layout: &'a UnitLayout,
+        lanes: &'a LaneAssignment,
         in_flight: InFlight,
         least: bool,
     ) -> Count<'a> {
@@ -142,20 +142,20 @@ impl<'a> Count<'a> {
             brief: Vec::new(),
             submitted: BTreeMap::new(),
             flying,
-            gpu: Need::default(),
-            cpu: Need::default(),
+            gpu: SpaceNeed::default(),
+            cpu: SpaceNeed::default(),
         };
         for at in (0..net.nodes.len()).rev().filter(|at| net.nodes[*at].passes_on()) {
-            let behind = net.nodes[at].fans.iter().flatten().map(|w| count.read_last(*w));
-            count.last[at] = behind.max().unwrap_or(0).max(lanes.unit_of[at]);
+            let after = net.nodes[at].fans.iter().flatten().map(|w| count.read_last(*w));
+            count.last[at] = after.max().unwrap_or(0).max(lanes.unit_of[at]);
         }
         for at in 0..net.nodes.len() {
             for output in 0..net.nodes[at].outputs.len() {
                 count.produced(at, output, batch);
             }
         }
-        for ramp in &layout.ramps {
-            count.carried(ramp, batch);
+        for transfer in &layout.transfers {
+            count.carried(transfer, batch);
         }
         count.turns();
         count.submissions();
@@ -254,19 +254,19 @@ impl<'a> Count<'a> {
         if self.waits.is_inline(wire) { self.last[to] } else { self.lanes.unit_of[from] }
     }
 
-    /// The frames on the far side of a ramp.
-    fn carried(&mut self, ramp: &LayoutRamp, batch: u64) {
-        let bytes = self.net.nodes[ramp.from].outputs[ramp.output].bytes();
-        // An explicit transfer passes on what the ramp brought: look behind it.
-        let explicit = |w: &usize| self.net.nodes[self.net.wires[*w].to].entry.transfer == Some(ramp.direction);
-        let behind = |w: &usize| self.net.nodes[self.net.wires[*w].to].fans.iter().flatten().copied().collect();
-        let one = |w: &usize| -> Vec<usize> { if explicit(w) { behind(w) } else { vec![*w] } };
-        let wires: Vec<usize> = ramp.wires.iter().flat_map(one).collect();
-        match ramp.direction {
-            Direction::Up => {
-                let alone = ramp.wires.len() == 1;
+    /// The frames on the far side of a transfer.
+    fn carried(&mut self, transfer: &LayoutTransfer, batch: u64) {
+        let bytes = self.net.nodes[transfer.from].outputs[transfer.output].bytes();
+        // An explicit transfer passes on what the transfer brought: look behind it.
+        let explicit = |w: &usize| self.net.nodes[self.net.wires[*w].to].entry.transfer == Some(transfer.direction);
+        let after = |w: &usize| self.net.nodes[self.net.wires[*w].to].fans.iter().flatten().copied().collect();
+        let one = |w: &usize| -> Vec<usize> { if explicit(w) { after(w) } else { vec![*w] } };
+        let wires: Vec<usize> = transfer.wires.iter().flat_map(one).collect();
+        match transfer.direction {
+            TransferDirection::Up => {
+                let alone = transfer.wires.len() == 1;
                 let own = |w: &usize| {
-                    let inserted = ramp.wires.contains(w) && !explicit(w);
+                    let inserted = transfer.wires.contains(w) && !explicit(w);
                     if inserted { self.waits.behind_upload(*w, alone) } else { self.waits.on(*w) }
                 };
                 let kept = wires.iter().map(own).fold(Retained::default(), Retained::beside);
@@ -274,12 +274,12 @@ impl<'a> Count<'a> {
                     self.on_device(kept, bytes, first, batch);
                 }
             }
-            Direction::Down => {
+            TransferDirection::Down => {
                 let kept =
                     wires.iter().map(|w| self.waits.behind_download(*w)).fold(Retained::default(), Retained::beside);
-                self.stand(Space::Cpu, kept.frames().max(1), bytes, ramp.from);
+                self.stand(Space::Cpu, kept.frames().max(1), bytes, transfer.from);
                 // It stays on the device until it has been read, where that reads it in place.
-                self.stand(Space::Gpu, 1, bytes, ramp.from);
+                self.stand(Space::Gpu, 1, bytes, transfer.from);
             }
         }
     }
@@ -365,7 +365,7 @@ fn blocks(bytes: u64) -> u64 {
 }
 
 /// The most frames a second of each segment, by its mark.
-fn fastest(net: &Net<'_>, lanes: &Lanes) -> BTreeMap<usize, f64> {
+fn fastest(net: &Net<'_>, lanes: &LaneAssignment) -> BTreeMap<usize, f64> {
     let mut fastest = BTreeMap::new();
     for at in 0..net.nodes.len() {
         let most: &mut f64 = fastest.entry(lanes.segment_of[lanes.unit_of[at]]).or_default();

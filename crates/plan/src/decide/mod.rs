@@ -24,15 +24,15 @@ mod wiring;
 
 use crate::graph::Graph;
 use crate::options::RunOptions;
-use crate::plan::{Alternatives, Group, Lane, Plan, PlannedHandler, PlannedLink, PortAt, Ramp};
+use crate::plan::{Alternatives, FusionGroup, Plan, PlannedHandler, PlannedLane, PlannedLink, PortAt, Transfer};
 use crate::profile::Profile;
 use crate::words::{Space, SpaceSet};
 
 use advise::Advice;
 use allow::Orders;
-use cost::{Costs, Model, Tuning};
+use cost::{CostOptions, Costs, Model};
 pub use explain::{Claim, Conflict, NoPlan};
-use layout::{Layout, lay_out};
+use layout::{UnitLayout, lay_out};
 use memory::{Budgets, InFlight};
 use net::Net;
 use tags::Tagged;
@@ -59,7 +59,7 @@ impl Plan {
     /// let graph = Graph::check(&spec, &catalog, &NoProbe)?;
     /// let profile = Profile::shipped("integrated").expect("it ships");
     /// let plan = Plan::decide(&graph, &profile, &RunOptions::new().only(Space::Cpu))?;
-    /// assert!(plan.ramps.is_empty());
+    /// assert!(plan.transfers.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide(graph: &Graph, profile: &Profile, options: &RunOptions) -> Result<Plan, NoPlan> {
@@ -124,7 +124,8 @@ impl Planner<'_> {
         {
             return Err(NoPlan::Strict(conflict));
         }
-        let model = Model::new(&net, self.profile, Tuning { threads: self.options.threads, batch: self.options.batch });
+        let model =
+            Model::new(&net, self.profile, CostOptions { threads: self.options.threads, batch: self.options.batch });
         let mut costs = model.costs(&net)?;
         if self.options.fusion {
             let most = self.profile.gpu.as_ref().map_or(0, |g| g.limits.storage_buffers_per_stage.whole());
@@ -135,7 +136,7 @@ impl Planner<'_> {
         let lanes = lanes::lanes(&net, &spaces, &layout, &depths)?;
         let in_flight = InFlight { frames: self.options.in_flight, batch: self.options.batch };
         let memory = memory::memory(&net, &spaces, &layout, &lanes, self.profile, in_flight, self.budgets)?;
-        let fits = |spaces: &[Space], layout: &Layout| {
+        let fits = |spaces: &[Space], layout: &UnitLayout| {
             let lanes = lanes::lanes(&net, spaces, layout, &depths);
             let memory = |l: &_| memory::memory(&net, spaces, layout, l, self.profile, in_flight, self.budgets);
             lanes.is_ok_and(|l| memory(&l).is_ok())
@@ -159,10 +160,10 @@ impl Planner<'_> {
         Ok(Plan {
             handlers: handlers(&net, &spaces, &layout, &lanes.lane_of),
             links: links(&net, &tagged, &spaces, &layout, &lanes.depth, rings_of),
-            ramps: ramps(&net, &layout),
+            transfers: transfers(&net, &layout),
             groups: groups(&layout),
             lanes: made
-                .map(|(nodes, segments)| Lane { device: is_device(nodes), handlers: nodes.clone(), segments })
+                .map(|(nodes, segments)| PlannedLane { device: is_device(nodes), handlers: nodes.clone(), segments })
                 .collect(),
             units,
             rings,
@@ -177,22 +178,22 @@ impl Planner<'_> {
     }
 
     /// What `--cpu` and `--gpu` would cost, where each is possible.
-    fn alternatives(&self, net: &Net<'_>, costs: &Costs, fits: impl Fn(&[Space], &Layout) -> bool) -> Alternatives {
+    fn alternatives(&self, net: &Net<'_>, costs: &Costs, fits: impl Fn(&[Space], &UnitLayout) -> bool) -> Alternatives {
         let cost = |only: Space| {
             let orders = Orders { only: Some(only), ..self.orders.clone() };
             let allowed = allow::allow(net, self.profile, &orders).ok()?;
             let offered: Vec<SpaceSet> = allowed.iter().map(|a| a.spaces).collect();
             let spaces = place::extreme(net, &offered, only);
             let layout = lay_out(net, &spaces, costs);
-            let allowed = !self.options.strict || layout.ramps.iter().all(|r| r.explicit);
+            let allowed = !self.options.strict || layout.transfers.iter().all(|r| r.explicit);
             (allowed && fits(&spaces, &layout)).then_some(layout.cost_ns)
         };
         Alternatives { cpu_ns: cost(Space::Cpu), gpu_ns: cost(Space::Gpu) }
     }
 }
 
-/// What the lane that works longest does on a frame; the device's lane carries the ramps.
-fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize], costs: &Costs) -> u64 {
+/// What the lane that works longest does on a frame; the device's lane carries the transfers.
+fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &UnitLayout, lane_of: &[usize], costs: &Costs) -> u64 {
     let mut lanes = vec![0u64; net.nodes.len()];
     for at in 0..net.nodes.len() {
         lanes[lane_of[at]] += layout.compute[at];
@@ -201,13 +202,13 @@ fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usi
         lanes[lane_of[group.nodes[0]]] += group.pass_ns;
     }
     if let Some(device) = spaces.iter().position(|s| *s == Space::Gpu) {
-        lanes[lane_of[device]] += costs.submit + layout.ramps.iter().map(|r| r.ns).sum::<u64>();
+        lanes[lane_of[device]] += costs.submit + layout.transfers.iter().map(|r| r.ns).sum::<u64>();
     }
     lanes.into_iter().max().unwrap_or(0)
 }
 
-fn handlers(net: &Net<'_>, spaces: &[Space], layout: &Layout, lane_of: &[usize]) -> Vec<PlannedHandler> {
-    let one = |(at, node): (usize, &net::Node<'_>)| PlannedHandler {
+fn handlers(net: &Net<'_>, spaces: &[Space], layout: &UnitLayout, lane_of: &[usize]) -> Vec<PlannedHandler> {
+    let one = |(at, node): (usize, &net::NetNode<'_>)| PlannedHandler {
         name: node.name.clone(),
         entry: node.entry,
         settings: node.settings.clone().into_owned(),
@@ -226,7 +227,7 @@ fn links(
     net: &Net<'_>,
     tagged: &Tagged,
     spaces: &[Space],
-    layout: &Layout,
+    layout: &UnitLayout,
     depth: &[u32],
     mut rings_of: Vec<Vec<usize>>,
 ) -> Vec<PlannedLink> {
@@ -244,27 +245,27 @@ fn links(
             tags: tagged.of_wire(net, at),
             policy: wire.policy,
             depth: depth[at],
-            ramp: layout.ramp_of[at],
+            transfer: layout.transfer_of[at],
             rings: std::mem::take(&mut rings_of[at]),
         }
     };
     wiring::by_ends(net).into_iter().map(one).collect()
 }
 
-fn ramps(net: &Net<'_>, layout: &Layout) -> Vec<Ramp> {
-    let one = |ramp: &layout::LayoutRamp| Ramp {
-        from: PortAt { handler: ramp.from, port: net.nodes[ramp.from].entry.outputs[ramp.output].name },
-        to: ramp.wires.iter().map(|w| net.input_at(*w)).collect(),
-        direction: ramp.direction,
-        bytes: net.nodes[ramp.from].outputs[ramp.output].bytes(),
-        est_ns: ramp.ns,
-        explicit: ramp.explicit,
+fn transfers(net: &Net<'_>, layout: &UnitLayout) -> Vec<Transfer> {
+    let one = |transfer: &layout::LayoutTransfer| Transfer {
+        from: PortAt { handler: transfer.from, port: net.nodes[transfer.from].entry.outputs[transfer.output].name },
+        to: transfer.wires.iter().map(|w| net.input_at(*w)).collect(),
+        direction: transfer.direction,
+        bytes: net.nodes[transfer.from].outputs[transfer.output].bytes(),
+        est_ns: transfer.ns,
+        explicit: transfer.explicit,
     };
-    layout.ramps.iter().map(one).collect()
+    layout.transfers.iter().map(one).collect()
 }
 
-fn groups(layout: &Layout) -> Vec<Group> {
-    let one = |group: &layout::LayoutGroup| Group {
+fn groups(layout: &UnitLayout) -> Vec<FusionGroup> {
+    let one = |group: &layout::LayoutGroup| FusionGroup {
         space: group.space,
         handlers: group.nodes.clone(),
         dispatches: group.dispatches,

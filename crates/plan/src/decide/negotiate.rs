@@ -14,7 +14,7 @@ use crate::graph::{Graph, Handler, Link};
 use crate::words::{Caps, Content, Dimension, Format, FrameDesc, Media, Policy, SpaceSet};
 
 use super::explain::{Claim, Conflict, NoPlan};
-use super::net::{Net, Node, Wire};
+use super::net::{Net, NetNode, Wire};
 use super::shape::ShapeOf;
 
 pub(super) fn negotiate(graph: &Graph) -> Result<Net<'_>, NoPlan> {
@@ -80,7 +80,7 @@ impl<'g> Negotiation<'g> {
         }
         let untouched = is_untouched(handler.entry, lead.as_ref(), &outputs);
         let live = handler.entry.live || feeds.iter().any(|(_, (from, _))| self.net.nodes[*from].live);
-        let node = self.push(Node {
+        let node = self.push(NetNode {
             name: handler.name.clone(),
             entry: handler.entry,
             settings: Cow::Borrowed(&handler.settings),
@@ -152,7 +152,7 @@ impl<'g> Negotiation<'g> {
                 break name;
             }
         };
-        let node = self.push(Node {
+        let node = self.push(NetNode {
             name,
             entry,
             kernel: entry.kernel.under(&settings),
@@ -181,7 +181,7 @@ impl<'g> Negotiation<'g> {
         }
     }
 
-    fn push(&mut self, node: Node<'g>) -> usize {
+    fn push(&mut self, node: NetNode<'g>) -> usize {
         self.net.nodes.push(node);
         self.net.nodes.len() - 1
     }
@@ -238,7 +238,7 @@ impl<'g> Negotiation<'g> {
     /// Picks among declared formats: the one that the fewest consumers would have to convert, then the declared order.
     fn choose(&self, at: usize, output: usize, formats: &[Format]) -> Format {
         let links = self.outgoing[at].iter().map(|l| &self.graph.links()[*l]).filter(|l| l.output == output);
-        let wishes: Vec<Caps> = links
+        let requests: Vec<Caps> = links
             .map(|l| match &self.graph.handlers()[l.to] {
                 consumer if l.input == consumer.lead => self.wanted[l.to].clone(),
                 consumer => anywhere(accepts(consumer.entry.inputs[l.input].media)),
@@ -246,7 +246,7 @@ impl<'g> Negotiation<'g> {
             .collect();
         let unhappy = |f: &Format| {
             let offer = anywhere(Media::video([*f]));
-            wishes.iter().filter(|wish| wish.intersect(&offer).is_empty()).count()
+            requests.iter().filter(|request| request.intersect(&offer).is_empty()).count()
         };
         *formats.iter().min_by_key(|f| unhappy(f)).expect("the catalogue refuses ports without formats")
     }

@@ -7,23 +7,23 @@
 
 use std::borrow::Cow;
 
-use crate::catalog::{Class, Direction, Entry, Family, Kernel, Settings, Units};
+use crate::catalog::{Class, Entry, Family, KernelDesc, Settings, TransferDirection, Units};
 use crate::plan::PortAt;
 use crate::words::{Content, Policy, Space, SpaceSet};
 
 #[derive(Debug)]
 pub(super) struct Net<'g> {
-    pub nodes: Vec<Node<'g>>,
+    pub nodes: Vec<NetNode<'g>>,
     pub wires: Vec<Wire>,
 }
 
 #[derive(Debug)]
-pub(super) struct Node<'g> {
+pub(super) struct NetNode<'g> {
     pub name: String,
     pub entry: &'static Entry,
     pub settings: Cow<'g, Settings>,
     pub inserted: bool,
-    pub kernel: Option<Kernel>,
+    pub kernel: Option<KernelDesc>,
     /// Whether it is set to make what comes in anyway.
     pub untouched: bool,
     /// How large its small data are, if a file tells.
@@ -53,7 +53,7 @@ pub(super) struct Wire {
     pub depth: Option<u32>,
 }
 
-impl Node<'_> {
+impl NetNode<'_> {
     /// Whether what comes out is the very frame that came in.
     pub fn passes_on(&self) -> bool {
         let control = self.entry.family == Family::Control && self.entry.transfer.is_none();
@@ -109,12 +109,12 @@ impl Net<'_> {
 
     /// The space in which a node's inputs have to be when it runs in `space`.
     pub fn space_in(&self, node: usize, space: Space) -> Space {
-        self.nodes[node].entry.transfer.map_or(space, Direction::from)
+        self.nodes[node].entry.transfer.map_or(space, TransferDirection::from)
     }
 
     /// The space in which a node leaves its outputs when it runs in `space`.
     pub fn space_out(&self, node: usize, space: Space) -> Space {
-        self.nodes[node].entry.transfer.map_or(space, Direction::to)
+        self.nodes[node].entry.transfer.map_or(space, TransferDirection::to)
     }
 
     /// The spaces a node's entry has an implementation for.

@@ -7,12 +7,12 @@
 //!
 //! The construction, per frame:
 //! - node v: s->v = its cpu cost, v->t = its gpu cost; forbidden sides are infinite;
-//! - output u: u->d = download, d->c infinite for every consumer c; c->a infinite, a->u = upload: one ramp each way;
+//! - output u: u->d = download, d->c infinite for every consumer c; c->a infinite, a->u = upload: one transfer each way;
 //! - fusible wire u->v: v's costs assume it is fused; breaking it costs v's saving on the side where v ends up;
 //! - any device work: v->g infinite, g->t = one submit;
-//! - an explicit transfer is pinned on both sides, so its ramp is paid already and others behind it ride free.
+//! - an explicit transfer is pinned on both sides, so its transfer is paid already and others behind it ride free.
 
-use crate::catalog::Direction;
+use crate::catalog::TransferDirection;
 use crate::words::{Space, SpaceSet};
 
 use super::allow::Allowed;
@@ -25,7 +25,7 @@ const T: usize = 1;
 const DEVICE: usize = 2;
 const FIRST: usize = 3;
 
-/// Chooses the space of every node. With `strict`, ramps that nobody asked for are forbidden; there must then be a
+/// Chooses the space of every node. With `strict`, transfers that nobody asked for are forbidden; there must then be a
 /// way without them.
 pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: bool) -> Vec<Space> {
     let infinite = 1 + finite(costs);
@@ -59,7 +59,7 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
             if node.outputs[output].bytes() == 0 || fan.is_empty() {
                 continue;
             }
-            ramps(net, &mut network, costs, at, output, if strict { Some(infinite) } else { None }, infinite);
+            transfers(net, &mut network, costs, at, output, if strict { Some(infinite) } else { None }, infinite);
         }
     }
     network.saturate(S, T);
@@ -69,8 +69,8 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
         .collect()
 }
 
-/// Both shared ramps of one output.
-fn ramps(
+/// Both shared transfers of one output.
+fn transfers(
     net: &Net<'_>,
     network: &mut Network,
     costs: &Costs,
@@ -80,10 +80,10 @@ fn ramps(
     infinite: u64,
 ) {
     let fan = &net.nodes[at].fans[output];
-    let paid = |way: Direction| fan.iter().any(|w| net.nodes[net.wires[*w].to].entry.transfer == Some(way));
-    let price = costs.ramp[at][output];
-    let up = if paid(Direction::Up) { 0 } else { price.up + price.resubmit };
-    let down = if paid(Direction::Down) { 0 } else { price.down };
+    let paid = |way: TransferDirection| fan.iter().any(|w| net.nodes[net.wires[*w].to].entry.transfer == Some(way));
+    let price = costs.transfer[at][output];
+    let up = if paid(TransferDirection::Up) { 0 } else { price.up + price.resubmit };
+    let down = if paid(TransferDirection::Down) { 0 } else { price.down };
     let (up, down) = forbidden.map_or((up, down), |f| (f, f));
     let u = producer(net, at);
     let (d, a) = (network.vertex(), network.vertex());
@@ -116,8 +116,8 @@ fn finite(costs: &Costs) -> u64 {
     let pairs = costs.compute.iter().chain(&costs.pass).map(|p| p.gpu + p.cpu);
     let spared = (0..costs.saving.len()).map(|wire| costs.spared(wire));
     let savings = spared.map(|p| 2 * p.gpu.max(p.cpu) + p.gpu + p.cpu);
-    let ramps = costs.ramp.iter().flatten().map(|r| r.up + r.down + r.resubmit);
-    pairs.chain(savings).chain(ramps).sum::<u64>() + costs.submit
+    let transfers = costs.transfer.iter().flatten().map(|r| r.up + r.down + r.resubmit);
+    pairs.chain(savings).chain(transfers).sum::<u64>() + costs.submit
 }
 
 /// The space every node would have if nothing but `prefer` counted: the extremes that a plan is compared with.

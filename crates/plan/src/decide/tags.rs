@@ -13,7 +13,7 @@ use crate::catalog::SizeRule;
 use crate::graph::Graph;
 use crate::words::{Content, Format, FrameDesc, Interlacing, PixelAspect, StreamTags};
 
-use super::net::{Net, Node};
+use super::net::{Net, NetNode};
 
 /// The tags of every node's outputs, and what was lost on the way.
 pub(super) struct Tagged {
@@ -63,7 +63,7 @@ fn leads_to_header(net: &Net<'_>) -> Vec<bool> {
 
 /// What a handler hands on of the tags of its lead input. What is lost is noted if it would have been written.
 fn handed_on(
-    node: &Node<'_>,
+    node: &NetNode<'_>,
     tags: &Arc<StreamTags>,
     coming: &Content,
     written: bool,
@@ -116,7 +116,7 @@ fn mixes_fields_chroma(from: &FrameDesc, made: &FrameDesc) -> bool {
 }
 
 /// The pixel aspect after a handler; none if it has none that could be told.
-fn kept_aspect(node: &Node<'_>, aspect: PixelAspect, from: &FrameDesc, made: &FrameDesc) -> Option<PixelAspect> {
+fn kept_aspect(node: &NetNode<'_>, aspect: PixelAspect, from: &FrameDesc, made: &FrameDesc) -> Option<PixelAspect> {
     let rule = node.entry.outputs.first()?.size;
     if aspect == PixelAspect::UNKNOWN || aspect == PixelAspect::SQUARE && node.inputs.len() > 1 {
         return Some(aspect);

@@ -4,38 +4,40 @@
 //! lane.
 //! Does not choose lanes or depths: they are decided before.
 //!
-//! Invariants: a ring that a link gives a depth has at least that depth; consumers that share a ramp share its ring.
+//! Invariants: a ring that a link gives a depth has at least that depth; consumers that share a transfer share its ring.
 
-use crate::catalog::Direction;
-use crate::plan::{Ring, Unit};
+use crate::catalog::TransferDirection;
+use crate::plan::{PlannedRing, Unit};
 use crate::words::Policy;
 
-use super::lanes::Lanes;
-use super::layout::Layout;
+use super::lanes::LaneAssignment;
+use super::layout::UnitLayout;
 use super::net::Net;
 
 #[derive(Debug)]
 pub(super) struct Wiring {
     pub units: Vec<Unit>,
-    pub rings: Vec<Ring>,
+    pub rings: Vec<PlannedRing>,
     /// The rings that a frame passes on each wire; none inside a unit.
     pub rings_of: Vec<Vec<usize>>,
     /// Units of each lane by what runs in one go, in running order.
     pub segments: Vec<Vec<Vec<usize>>>,
 }
 
-pub(super) fn wire(net: &Net<'_>, layout: &Layout, lanes: &Lanes, device: Option<usize>) -> Wiring {
-    let mut work = Work { net, layout, lanes, units: own_units(net, lanes), order: Vec::new(), rings: Vec::new() };
+pub(super) fn wire(net: &Net<'_>, layout: &UnitLayout, lanes: &LaneAssignment, device: Option<usize>) -> Wiring {
+    let mut work =
+        WiringBuilder { net, layout, lanes, units: own_units(net, lanes), order: Vec::new(), rings: Vec::new() };
     // Inserted transfers stand between two units.
     work.order = (0..work.units.len()).map(|unit| 4 * unit + 2).collect();
-    let carriers: Vec<usize> = (0..layout.ramps.len()).map(|ramp| work.carrier(ramp, device.unwrap_or(0))).collect();
+    let carriers: Vec<usize> =
+        (0..layout.transfers.len()).map(|transfer| work.carrier(transfer, device.unwrap_or(0))).collect();
     let rings_of = work.connect_all(&carriers);
     let segments = work.segments(device);
     Wiring { units: work.units, rings: work.rings, rings_of, segments }
 }
 
 /// A unit for each fusion group and for each node that is in none.
-fn own_units(net: &Net<'_>, lanes: &Lanes) -> Vec<Unit> {
+fn own_units(net: &Net<'_>, lanes: &LaneAssignment) -> Vec<Unit> {
     let one = |(unit, nodes): (usize, &Vec<usize>)| {
         let from_outside = |at: usize, input: usize| {
             net.nodes[at].inputs[input].is_none_or(|wire| lanes.unit_of[net.wires[wire].from] != unit)
@@ -45,41 +47,41 @@ fn own_units(net: &Net<'_>, lanes: &Lanes) -> Vec<Unit> {
             handlers: nodes.clone(),
             lane: lanes.lane_of[nodes[0]],
             inputs: ports.filter(|(at, input)| from_outside(*at, *input)).collect(),
-            ramp: None,
+            transfer: None,
         }
     };
     lanes.units.iter().enumerate().map(one).collect()
 }
 
-struct Work<'a> {
+struct WiringBuilder<'a> {
     net: &'a Net<'a>,
-    layout: &'a Layout,
-    lanes: &'a Lanes,
+    layout: &'a UnitLayout,
+    lanes: &'a LaneAssignment,
     units: Vec<Unit>,
     /// Where each unit stands in its lane.
     order: Vec<usize>,
-    rings: Vec<Ring>,
+    rings: Vec<PlannedRing>,
 }
 
-impl Work<'_> {
-    /// The unit that carries a ramp: the user's own `upload` or `download`, or a new one.
-    fn carrier(&mut self, ramp: usize, device: usize) -> usize {
-        let (net, made) = (self.net, &self.layout.ramps[ramp]);
-        // One that feeds the ramp, if a ramp the other way leads to it, or is fed by it.
+impl WiringBuilder<'_> {
+    /// The unit that carries a transfer: the user's own `upload` or `download`, or a new one.
+    fn carrier(&mut self, transfer: usize, device: usize) -> usize {
+        let (net, made) = (self.net, &self.layout.transfers[transfer]);
+        // One that feeds the transfer, if a transfer the other way leads to it, or is fed by it.
         let is_own = |at: &usize| net.nodes[*at].entry.transfer == Some(made.direction);
         let mut ends = [made.from].into_iter().chain(made.wires.iter().map(|wire| net.wires[*wire].to));
         if let Some(own) = ends.find(is_own) {
             let unit = self.lanes.unit_of[own];
-            self.units[unit].ramp = Some(ramp);
+            self.units[unit].transfer = Some(transfer);
             return unit;
         }
         let order_of = |at: usize| self.order[self.lanes.unit_of[at]];
         self.order.push(match made.direction {
             // Before its first consumer, or after its producer.
-            Direction::Up => made.wires.iter().map(|wire| order_of(net.wires[*wire].to) - 1).min().unwrap_or(0),
-            Direction::Down => order_of(made.from) + 1,
+            TransferDirection::Up => made.wires.iter().map(|wire| order_of(net.wires[*wire].to) - 1).min().unwrap_or(0),
+            TransferDirection::Down => order_of(made.from) + 1,
         });
-        self.units.push(Unit { handlers: Vec::new(), lane: device, inputs: Vec::new(), ramp: Some(ramp) });
+        self.units.push(Unit { handlers: Vec::new(), lane: device, inputs: Vec::new(), transfer: Some(transfer) });
         self.units.len() - 1
     }
 
@@ -87,14 +89,14 @@ impl Work<'_> {
     fn connect_all(&mut self, carriers: &[usize]) -> Vec<Vec<usize>> {
         let (net, layout) = (self.net, self.layout);
         let mut crossed = vec![None; net.wires.len()];
-        for (ramp, made) in layout.ramps.iter().enumerate().rev() {
+        for (transfer, made) in layout.transfers.iter().enumerate().rev() {
             let starts = |wire: &usize| net.wires[*wire].from == made.from && net.wires[*wire].output == made.output;
-            // A ramp that the producer itself carries is crossed already.
-            let carried = self.lanes.unit_of[made.from] == carriers[ramp];
-            made.wires.iter().filter(|wire| starts(wire) && !carried).for_each(|wire| crossed[*wire] = Some(ramp));
+            // A transfer that the producer itself carries is crossed already.
+            let carried = self.lanes.unit_of[made.from] == carriers[transfer];
+            made.wires.iter().filter(|wire| starts(wire) && !carried).for_each(|wire| crossed[*wire] = Some(transfer));
         }
-        // What feeds a ramp, once for all that it serves.
-        let mut fed: Vec<Option<usize>> = vec![None; layout.ramps.len()];
+        // What feeds a transfer, once for all that it serves.
+        let mut fed: Vec<Option<usize>> = vec![None; layout.transfers.len()];
         let mut rings_of = vec![Vec::new(); net.wires.len()];
         for wire in by_ends(net) {
             let (from, to) = (self.lanes.unit_of[net.wires[wire].from], self.lanes.unit_of[net.wires[wire].to]);
@@ -108,25 +110,25 @@ impl Work<'_> {
             rings_of[wire] = match crossed[wire] {
                 None => vec![self.ring((from, output), (to, input), own, own.0)],
                 // The user's own transfer: the way to it is what the link says.
-                Some(ramp) if carriers[ramp] == to => {
-                    let ring = fed[ramp].unwrap_or_else(|| self.ring((from, output), (to, input), own, own.0));
-                    fed[ramp] = Some(ring);
+                Some(transfer) if carriers[transfer] == to => {
+                    let ring = fed[transfer].unwrap_or_else(|| self.ring((from, output), (to, input), own, own.0));
+                    fed[transfer] = Some(ring);
                     vec![ring]
                 }
-                Some(ramp) => {
-                    let carrier = carriers[ramp];
-                    let down = layout.ramps[ramp].direction == Direction::Down;
-                    let outer = fed[ramp].unwrap_or_else(|| {
-                        let before = match self.way_to(carrier, ramp) {
+                Some(transfer) => {
+                    let carrier = carriers[transfer];
+                    let down = layout.transfers[transfer].direction == TransferDirection::Down;
+                    let outer = fed[transfer].unwrap_or_else(|| {
+                        let before = match self.way_to(carrier, transfer) {
                             Some(own) => own,
                             None if down => (Policy::Lossless, 0),
-                            None => self.before_upload(ramp),
+                            None => self.before_upload(transfer),
                         };
                         self.ring((from, output), (carrier, 0), before, before.0)
                     });
-                    fed[ramp] = Some(outer);
+                    fed[transfer] = Some(outer);
                     // A single consumer's policy holds before the upload, so that nothing is uploaded in vain.
-                    let alone = !down && layout.ramps[ramp].wires.len() == 1;
+                    let alone = !down && layout.transfers[transfer].wires.len() == 1;
                     let after = if alone { (Policy::Lossless, 0) } else { own };
                     vec![outer, self.ring((carrier, 0), (to, input), after, own.0)]
                 }
@@ -142,20 +144,25 @@ impl Work<'_> {
         (policy, depth): (Policy, u32),
         link_policy: Policy,
     ) -> usize {
-        self.rings.push(Ring { from, output, to, input, policy, depth, link_policy });
+        self.rings.push(PlannedRing { from, output, to, input, policy, depth, link_policy });
         self.rings.len() - 1
     }
 
-    /// Policy and depth of the link to the user's own transfer, if that carries the ramp.
-    fn way_to(&self, carrier: usize, ramp: usize) -> Option<(Policy, u32)> {
-        let wires = &self.layout.ramps[ramp].wires;
+    /// Policy and depth of the link to the user's own transfer, if that carries the transfer.
+    fn way_to(&self, carrier: usize, transfer: usize) -> Option<(Policy, u32)> {
+        let wires = &self.layout.transfers[transfer].wires;
         let wire = wires.iter().find(|wire| self.lanes.unit_of[self.net.wires[**wire].to] == carrier)?;
         Some((self.net.wires[*wire].policy, self.lanes.depth[*wire]))
     }
 
     /// Policy and depth before an upload: its consumers' if they agree, lossless otherwise.
-    fn before_upload(&self, ramp: usize) -> (Policy, u32) {
-        let wires = || self.layout.ramps[ramp].wires.iter().filter(|wire| self.layout.ramp_of[**wire] == Some(ramp));
+    fn before_upload(&self, transfer: usize) -> (Policy, u32) {
+        let wires = || {
+            self.layout.transfers[transfer]
+                .wires
+                .iter()
+                .filter(|wire| self.layout.transfer_of[**wire] == Some(transfer))
+        };
         let depth = wires().map(|wire| self.lanes.depth[*wire]).max().unwrap_or(1).max(1);
         let policy = |wire: &usize| self.net.wires[*wire].policy;
         let first = wires().map(policy).next().unwrap_or(Policy::Lossless);

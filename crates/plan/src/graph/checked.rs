@@ -5,7 +5,7 @@
 //!
 //! Always: acyclic; every required input is fed once; every source knows its size.
 
-use crate::catalog::{Catalog, Declared, Entry, Kernel, Probed, Settings};
+use crate::catalog::{Catalog, DeclaredShader, Entry, KernelDesc, Probed, Settings};
 use crate::words::{OnError, Policy, Size, Until};
 
 use super::spec::GraphSpec;
@@ -28,7 +28,7 @@ pub struct Handler {
     /// What its source was found to hold.
     pub probed: Probed,
     /// What the user's text that it is made from turned out to be.
-    pub declared: Option<Declared>,
+    pub declared: Option<DeclaredShader>,
     /// How large its small data are, if a file tells.
     pub small_bytes: Option<u64>,
 }
@@ -98,7 +98,7 @@ impl Graph {
 
 impl Handler {
     /// What it computes on each frame: what its text says, or its entry.
-    pub fn kernel(&self) -> Option<Kernel> {
+    pub fn kernel(&self) -> Option<KernelDesc> {
         self.declared.as_ref().map(|declared| declared.kernel).or_else(|| self.entry.kernel.under(&self.settings))
     }
 

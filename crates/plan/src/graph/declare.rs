@@ -5,7 +5,7 @@
 //!
 //! Always: every setting of a handler whose text was looked at has a value of the declared type.
 
-use crate::catalog::{DeclareError, Probe, nearest};
+use crate::catalog::{DeclareError, SourceProbe, nearest};
 use crate::text::{Mistake, clip};
 
 use super::check::CheckError;
@@ -13,7 +13,7 @@ use super::checked::Handler;
 use super::spec::{GraphSpec, HandlerSpec};
 
 /// Asks what the texts of handlers with open settings are, and gives each the settings that its text declares.
-pub(super) fn settings(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) -> Result<(), CheckError> {
+pub(super) fn settings(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn SourceProbe) -> Result<(), CheckError> {
     let (mut mistakes, mut failed) = (Vec::new(), Vec::new());
     for (handler, written) in handlers.iter_mut().zip(spec.handlers()).filter(|(h, _)| h.entry.open_settings) {
         match probe.declared(handler.entry, &handler.settings) {

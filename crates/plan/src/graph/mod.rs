@@ -13,4 +13,4 @@ pub use check::CheckError;
 pub use checked::{Graph, Handler, Link};
 pub(crate) use order::running_order;
 pub(crate) use spec::looks_like_name;
-pub use spec::{End, FromEnd, GraphSpec, HandlerId, HandlerSpec, LinkSpec, Place, SettingSpec, ToEnd, is_name};
+pub use spec::{FromEnd, GraphSpec, HandlerId, HandlerSpec, LinkEnd, LinkSpec, SettingSpec, TextSpan, ToEnd, is_name};

@@ -12,19 +12,19 @@ use crate::words::{OnError, Policy};
 
 /// Where in a text something stands. Takes no part in comparing specs.
 #[derive(Debug, Clone, Default)]
-pub struct Place(pub Option<Range<usize>>);
+pub struct TextSpan(pub Option<Range<usize>>);
 
-impl PartialEq for Place {
+impl PartialEq for TextSpan {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Place {}
+impl Eq for TextSpan {}
 
-impl From<Range<usize>> for Place {
+impl From<Range<usize>> for TextSpan {
     fn from(range: Range<usize>) -> Self {
-        Place(Some(range))
+        TextSpan(Some(range))
     }
 }
 
@@ -44,26 +44,26 @@ impl HandlerId {
     }
 
     /// One of its ports, as an end of a link.
-    pub fn port(self, name: impl Into<String>) -> End {
-        End { handler: self, port: Some(name.into()), place: Place::default() }
+    pub fn port(self, name: impl Into<String>) -> LinkEnd {
+        LinkEnd { handler: self, port: Some(name.into()), place: TextSpan::default() }
     }
 }
 
 /// Where a link comes from: a handler's main output, or [`HandlerId::output`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FromEnd(End);
+pub struct FromEnd(LinkEnd);
 
 /// Where a link goes: a handler's main input, or [`HandlerId::input`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToEnd(End);
+pub struct ToEnd(LinkEnd);
 
-impl<E: Into<End>> From<E> for FromEnd {
+impl<E: Into<LinkEnd>> From<E> for FromEnd {
     fn from(end: E) -> FromEnd {
         FromEnd(end.into())
     }
 }
 
-impl<E: Into<End>> From<E> for ToEnd {
+impl<E: Into<LinkEnd>> From<E> for ToEnd {
     fn from(end: E) -> ToEnd {
         ToEnd(end.into())
     }
@@ -71,18 +71,18 @@ impl<E: Into<End>> From<E> for ToEnd {
 
 /// One end of a link: a handler and one of its ports, the main one where none is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct End {
+pub struct LinkEnd {
     /// The handler.
     pub handler: HandlerId,
     /// The port; none for the first declared.
     pub port: Option<String>,
     /// Where it was written.
-    pub place: Place,
+    pub place: TextSpan,
 }
 
-impl From<HandlerId> for End {
+impl From<HandlerId> for LinkEnd {
     fn from(handler: HandlerId) -> Self {
-        End { handler, port: None, place: Place::default() }
+        LinkEnd { handler, port: None, place: TextSpan::default() }
     }
 }
 
@@ -92,9 +92,9 @@ pub struct SettingSpec {
     /// Its text, before anyone knows its type.
     pub value: String,
     /// Where the key, or the bare value, stands.
-    pub key_place: Place,
+    pub key_place: TextSpan,
     /// Where the value stands.
-    pub place: Place,
+    pub place: TextSpan,
 }
 
 /// A handler as written.
@@ -109,7 +109,7 @@ pub struct HandlerSpec {
     /// What happens when it fails on a frame.
     pub on_error: OnError,
     /// Where its kind stands.
-    pub place: Place,
+    pub place: TextSpan,
 }
 
 impl HandlerSpec {
@@ -120,7 +120,7 @@ impl HandlerSpec {
             name: None,
             settings: BTreeMap::new(),
             on_error: OnError::default(),
-            place: Place::default(),
+            place: TextSpan::default(),
         }
     }
 
@@ -135,7 +135,8 @@ impl HandlerSpec {
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "`set(\"sigma\", 2)` reads better than `set(\"sigma\", &2)`")]
     pub fn set(mut self, key: impl Into<String>, value: impl ToString) -> HandlerSpec {
-        let setting = SettingSpec { value: value.to_string(), key_place: Place::default(), place: Place::default() };
+        let setting =
+            SettingSpec { value: value.to_string(), key_place: TextSpan::default(), place: TextSpan::default() };
         self.settings.insert(key.into(), setting);
         self
     }
@@ -158,15 +159,15 @@ impl From<&str> for HandlerSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Where frames come from.
-    pub from: End,
+    pub from: LinkEnd,
     /// Where they go.
-    pub to: End,
+    pub to: LinkEnd,
     /// How it delivers; none leaves it to the planner.
     pub policy: Option<Policy>,
     /// How many frames it can hold; none leaves it to the planner.
     pub depth: Option<u32>,
     /// Where it was written.
-    pub place: Place,
+    pub place: TextSpan,
 }
 
 impl LinkSpec {
@@ -186,7 +187,7 @@ impl LinkSpec {
     }
 
     fn key(&self) -> impl Ord + use<> {
-        let end = |e: &End| (e.handler, e.port.clone());
+        let end = |e: &LinkEnd| (e.handler, e.port.clone());
         (end(&self.from), end(&self.to), self.policy, self.depth)
     }
 }
@@ -240,7 +241,7 @@ impl GraphSpec {
             to: to.into().0,
             policy: None,
             depth: None,
-            place: Place::default(),
+            place: TextSpan::default(),
         });
         self.links.last_mut().expect("a link was just added")
     }

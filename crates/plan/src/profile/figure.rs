@@ -14,12 +14,12 @@ pub struct Figure {
     /// The number.
     pub value: f64,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: FigureOrigin,
 }
 
 /// Where a figure comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum FigureOrigin {
     /// The file does not say.
     Unsaid,
     /// Measured, or stated by someone who should know.
@@ -40,9 +40,9 @@ impl Serialize for Figure {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("value", &self.value)?;
         match &self.origin {
-            Origin::Unsaid => {}
-            Origin::From(text) => map.serialize_entry("from", text)?,
-            Origin::Estimate(text) => map.serialize_entry("estimate", text)?,
+            FigureOrigin::Unsaid => {}
+            FigureOrigin::From(text) => map.serialize_entry("from", text)?,
+            FigureOrigin::Estimate(text) => map.serialize_entry("estimate", text)?,
         }
         map.end()
     }
@@ -72,19 +72,19 @@ impl<'de> Visitor<'de> for FigureVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Figure, E> {
-        Ok(Figure { value, origin: Origin::Unsaid })
+        Ok(Figure { value, origin: FigureOrigin::Unsaid })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Figure, A::Error> {
-        let (mut value, mut origin) = (None, Origin::Unsaid);
+        let (mut value, mut origin) = (None, FigureOrigin::Unsaid);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "value" => value = Some(map.next_value::<Figure>()?.value),
-                "from" | "estimate" if origin != Origin::Unsaid => {
+                "from" | "estimate" if origin != FigureOrigin::Unsaid => {
                     return Err(A::Error::custom("a figure has either `from` or `estimate`, not both"));
                 }
-                "from" => origin = Origin::From(map.next_value()?),
-                "estimate" => origin = Origin::Estimate(map.next_value()?),
+                "from" => origin = FigureOrigin::From(map.next_value()?),
+                "estimate" => origin = FigureOrigin::Estimate(map.next_value()?),
                 other => return Err(A::Error::unknown_field(other, &["value", "from", "estimate"])),
             }
         }

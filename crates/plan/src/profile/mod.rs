@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Class, Settings};
 
-pub use figure::{Figure, Origin};
+pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
 
 /// Pixels below which rows are not spread over one more thread: waking it takes about as long as their work.
@@ -272,8 +272,8 @@ mod tests {
             assert!(!profile.about.is_empty());
             for (key, figure) in profile.figures() {
                 let said = match &figure.origin {
-                    Origin::Unsaid => "",
-                    Origin::From(text) | Origin::Estimate(text) => text,
+                    FigureOrigin::Unsaid => "",
+                    FigureOrigin::From(text) | FigureOrigin::Estimate(text) => text,
                 };
                 assert!(said.len() >= 8, "{class}: {key} does not say where it comes from");
             }

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CpuProfile, Figure, GpuProfile, Limits, Origin, Profile, Rates};
+use super::{CpuProfile, Figure, FigureOrigin, GpuProfile, Limits, Profile, Rates};
 use crate::catalog::Class;
 
 impl Profile {
@@ -91,9 +91,9 @@ fn line(out: &mut String, key: &str, figure: &Figure) {
     // The shortest text that reads back as this very number.
     let value = figure.value;
     let _ = match &figure.origin {
-        Origin::Unsaid => writeln!(out, "{key} = {value}"),
-        Origin::From(text) => writeln!(out, "{key} = {{ value = {value}, from = {} }}", quoted(text)),
-        Origin::Estimate(text) => writeln!(out, "{key} = {{ value = {value}, estimate = {} }}", quoted(text)),
+        FigureOrigin::Unsaid => writeln!(out, "{key} = {value}"),
+        FigureOrigin::From(text) => writeln!(out, "{key} = {{ value = {value}, from = {} }}", quoted(text)),
+        FigureOrigin::Estimate(text) => writeln!(out, "{key} = {{ value = {value}, estimate = {} }}", quoted(text)),
     };
 }
 
@@ -119,9 +119,9 @@ mod tests {
     fn handlers_variants_and_odd_numbers_read_back() {
         let mut profile = Profile::shipped("software").unwrap();
         "a \"quoted\" \\ name\nof two lines".clone_into(&mut profile.about);
-        let odd = Figure { value: 1.0 / 3.0, origin: Origin::From("it's measured".to_owned()) };
+        let odd = Figure { value: 1.0 / 3.0, origin: FigureOrigin::From("it's measured".to_owned()) };
         profile.cpu.rates.handlers.insert("pattern.ball".to_owned(), odd);
-        profile.cpu.call_us = Figure { value: 1e-7, origin: Origin::Unsaid };
+        profile.cpu.call_us = Figure { value: 1e-7, origin: FigureOrigin::Unsaid };
         let gpu = profile.gpu.as_mut().unwrap();
         gpu.variants = Variants { tap: Variant { workgroup: 32, pixels_per_invocation: 8 }, ..Variants::default() };
         gpu.limits.buffer_bytes.value = 2.0_f64.powi(63);

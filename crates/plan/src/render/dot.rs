@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::drawing::{group_label, handler_label, link_label, ramp_label, ramps_by_input, spaces};
+use super::drawing::{group_label, handler_label, link_label, spaces, transfer_label, transfers_by_input};
 use crate::plan::Plan;
 use crate::words::Space;
 
@@ -54,20 +54,24 @@ fn boxes(out: &mut String, plan: &Plan) {
 
 fn edges(out: &mut String, plan: &Plan) {
     let bold = "style=bold, penwidth=3, color=\"#a0206a\"";
-    for (r, ramp) in plan.ramps.iter().enumerate().filter(|(_, ramp)| ramp.to.len() > 1) {
+    for (r, transfer) in plan.transfers.iter().enumerate().filter(|(_, transfer)| transfer.to.len() > 1) {
         let _ = writeln!(out, "  r{r} [shape=point, label=\"\"];");
-        let _ =
-            writeln!(out, "  h{} -> r{r} [{bold}, arrowhead=none, label=\"{}\"];", ramp.from.handler, ramp_label(ramp));
+        let _ = writeln!(
+            out,
+            "  h{} -> r{r} [{bold}, arrowhead=none, label=\"{}\"];",
+            transfer.from.handler,
+            transfer_label(transfer)
+        );
     }
-    let served = ramps_by_input(plan);
+    let served = transfers_by_input(plan);
     for link in &plan.links {
         let (from, to, label) = (link.from.handler, link.to.handler, link_label(link));
-        let _ = match served.get(&link.to).map(|r| (r, &plan.ramps[*r])) {
-            Some((r, ramp)) if ramp.to.len() > 1 => {
+        let _ = match served.get(&link.to).map(|r| (r, &plan.transfers[*r])) {
+            Some((r, transfer)) if transfer.to.len() > 1 => {
                 writeln!(out, "  r{r} -> h{to} [{bold}, label=\"{label}\"];")
             }
-            Some((_, ramp)) => {
-                writeln!(out, "  h{from} -> h{to} [{bold}, label=\"{}\\n{label}\"];", ramp_label(ramp))
+            Some((_, transfer)) => {
+                writeln!(out, "  h{from} -> h{to} [{bold}, label=\"{}\\n{label}\"];", transfer_label(transfer))
             }
             None => writeln!(out, "  h{from} -> h{to} [label=\"{label}\"];"),
         };

@@ -1,16 +1,16 @@
-//! What both drawings show: boxes by space and kernel, edges, ramps.
+//! What both drawings show: boxes by space and kernel, edges, transfers.
 //!
 //! Owns the labels and who stands in which box.
 //! Does not know a drawing language.
 //!
-//! Always: every handler is in exactly one box; a ramp with several consumers is one edge that forks, as it is one
+//! Always: every handler is in exactly one box; a transfer with several consumers is one edge that forks, as it is one
 //! transfer.
 
 use std::collections::BTreeMap;
 
 use super::units::{bytes, count, time};
-use crate::catalog::Direction;
-use crate::plan::{Plan, PlannedLink, PortAt, Ramp};
+use crate::catalog::TransferDirection;
+use crate::plan::{Plan, PlannedLink, PortAt, Transfer};
 use crate::words::Space;
 
 /// The handlers of one space, fused ones apart.
@@ -57,16 +57,16 @@ pub(super) fn link_label(link: &PlannedLink) -> String {
     format!("{port}{}{depth}", link.content)
 }
 
-/// The ramp that serves each input, those inside an explicit `upload` or `download` included.
-pub(super) fn ramps_by_input(plan: &Plan) -> BTreeMap<PortAt, usize> {
-    plan.ramps.iter().enumerate().flat_map(|(r, ramp)| ramp.to.iter().map(move |at| (*at, r))).collect()
+/// The transfer that serves each input, those inside an explicit `upload` or `download` included.
+pub(super) fn transfers_by_input(plan: &Plan) -> BTreeMap<PortAt, usize> {
+    plan.transfers.iter().enumerate().flat_map(|(r, transfer)| transfer.to.iter().map(move |at| (*at, r))).collect()
 }
 
-/// What is written on a ramp.
-pub(super) fn ramp_label(ramp: &Ramp) -> String {
-    let way = match ramp.direction {
-        Direction::Up => "up",
-        Direction::Down => "down",
+/// What is written on a transfer.
+pub(super) fn transfer_label(transfer: &Transfer) -> String {
+    let way = match transfer.direction {
+        TransferDirection::Up => "up",
+        TransferDirection::Down => "down",
     };
-    format!("{way} {}, {}", bytes(ramp.bytes), time(ramp.est_ns))
+    format!("{way} {}, {}", bytes(transfer.bytes), time(transfer.est_ns))
 }

@@ -11,31 +11,33 @@ use crate::plan::{self, Plan};
 use crate::words::{Content, Format, Policy, Size, Space};
 
 pub(super) fn pretty(plan: &Plan) -> String {
-    serde_json::to_string_pretty(&View::of(plan)).expect("strings and finite numbers can be written as JSON")
+    serde_json::to_string_pretty(&PlanJson::of(plan)).expect("strings and finite numbers can be written as JSON")
 }
 
 pub(super) fn line(plan: &Plan) -> String {
-    serde_json::to_string(&View::of(plan)).expect("strings and finite numbers can be written as JSON")
+    serde_json::to_string(&PlanJson::of(plan)).expect("strings and finite numbers can be written as JSON")
 }
 
 #[derive(Serialize)]
-struct View<'a> {
-    handlers: Vec<Handler<'a>>,
-    links: Vec<Link>,
-    ramps: Vec<Ramp>,
-    groups: Vec<Group<'a>>,
-    lanes: Vec<Lane<'a>>,
-    memory: Memory,
+struct PlanJson<'a> {
+    handlers: Vec<HandlerJson<'a>>,
+    links: Vec<LinkJson>,
+    /// Published under the key `ramps`.
+    #[serde(rename = "ramps")]
+    transfers: Vec<TransferJson>,
+    groups: Vec<GroupJson<'a>>,
+    lanes: Vec<LaneJson<'a>>,
+    memory: MemoryJson,
     segments: u32,
     profile: &'a str,
     cost_ms: f64,
-    alternatives: Alternatives,
+    alternatives: AlternativesJson,
     warnings: &'a [String],
     notes: &'a [String],
 }
 
 #[derive(Serialize)]
-struct Handler<'a> {
+struct HandlerJson<'a> {
     name: &'a str,
     kind: &'a str,
     space: Space,
@@ -45,7 +47,7 @@ struct Handler<'a> {
 }
 
 #[derive(Serialize)]
-struct Link {
+struct LinkJson {
     from: String,
     to: String,
     space: Space,
@@ -57,7 +59,7 @@ struct Link {
 }
 
 #[derive(Serialize)]
-struct Ramp {
+struct TransferJson {
     from: String,
     to: Vec<String>,
     direction: String,
@@ -67,7 +69,7 @@ struct Ramp {
 }
 
 #[derive(Serialize)]
-struct Group<'a> {
+struct GroupJson<'a> {
     id: usize,
     space: Space,
     handlers: Vec<&'a str>,
@@ -75,42 +77,42 @@ struct Group<'a> {
 }
 
 #[derive(Serialize)]
-struct Lane<'a> {
+struct LaneJson<'a> {
     id: usize,
     handlers: Vec<&'a str>,
     device: bool,
 }
 
 #[derive(Serialize)]
-struct Memory {
+struct MemoryJson {
     gpu_bytes: u64,
     cpu_bytes: u64,
 }
 
 #[derive(Serialize)]
-struct Alternatives {
+struct AlternativesJson {
     cpu_ms: Option<f64>,
     gpu_ms: Option<f64>,
 }
 
-impl<'a> View<'a> {
-    fn of(plan: &'a Plan) -> View<'a> {
+impl<'a> PlanJson<'a> {
+    fn of(plan: &'a Plan) -> PlanJson<'a> {
         let names = |handlers: &[usize]| handlers.iter().map(|h| plan.handlers[*h].name.as_str()).collect();
-        View {
-            handlers: plan.handlers.iter().map(Handler::of).collect(),
-            links: plan.links.iter().map(|link| Link::of(plan, link)).collect(),
-            ramps: plan.ramps.iter().map(|ramp| Ramp::of(plan, ramp)).collect(),
+        PlanJson {
+            handlers: plan.handlers.iter().map(HandlerJson::of).collect(),
+            links: plan.links.iter().map(|link| LinkJson::of(plan, link)).collect(),
+            transfers: plan.transfers.iter().map(|transfer| TransferJson::of(plan, transfer)).collect(),
             groups: (plan.groups.iter().enumerate())
-                .map(|(id, g)| Group { id, space: g.space, handlers: names(&g.handlers), dispatches: g.dispatches })
+                .map(|(id, g)| GroupJson { id, space: g.space, handlers: names(&g.handlers), dispatches: g.dispatches })
                 .collect(),
             lanes: (plan.lanes.iter().enumerate())
-                .map(|(id, l)| Lane { id, handlers: names(&l.handlers), device: l.device })
+                .map(|(id, l)| LaneJson { id, handlers: names(&l.handlers), device: l.device })
                 .collect(),
-            memory: Memory { gpu_bytes: plan.memory.gpu_bytes, cpu_bytes: plan.memory.cpu_bytes },
+            memory: MemoryJson { gpu_bytes: plan.memory.gpu_bytes, cpu_bytes: plan.memory.cpu_bytes },
             segments: plan.segments,
             profile: &plan.profile,
             cost_ms: ms(plan.cost_ns),
-            alternatives: Alternatives {
+            alternatives: AlternativesJson {
                 cpu_ms: plan.alternatives.cpu_ns.map(ms),
                 gpu_ms: plan.alternatives.gpu_ns.map(ms),
             },
@@ -120,20 +122,20 @@ impl<'a> View<'a> {
     }
 }
 
-impl<'a> Handler<'a> {
-    fn of(handler: &'a plan::PlannedHandler) -> Handler<'a> {
+impl<'a> HandlerJson<'a> {
+    fn of(handler: &'a plan::PlannedHandler) -> HandlerJson<'a> {
         let plan::PlannedHandler { name, entry, space, lane, group, inserted, .. } = handler;
-        Handler { name, kind: entry.name, space: *space, lane: *lane, group: *group, inserted: *inserted }
+        HandlerJson { name, kind: entry.name, space: *space, lane: *lane, group: *group, inserted: *inserted }
     }
 }
 
-impl Link {
-    fn of(plan: &Plan, link: &plan::PlannedLink) -> Link {
+impl LinkJson {
+    fn of(plan: &Plan, link: &plan::PlannedLink) -> LinkJson {
         let frame = match &link.content {
             Content::Video(frame) => Some(frame),
             Content::Tensor(_) | Content::Data { .. } => None,
         };
-        Link {
+        LinkJson {
             from: plan.port_name(link.from),
             to: plan.port_name(link.to),
             space: link.space,
@@ -146,15 +148,15 @@ impl Link {
     }
 }
 
-impl Ramp {
-    fn of(plan: &Plan, ramp: &plan::Ramp) -> Ramp {
-        Ramp {
-            from: plan.port_name(ramp.from),
-            to: ramp.to.iter().map(|at| plan.port_name(*at)).collect(),
-            direction: ramp.direction.to_string(),
-            bytes: ramp.bytes,
-            est_ms: ms(ramp.est_ns),
-            explicit: ramp.explicit,
+impl TransferJson {
+    fn of(plan: &Plan, transfer: &plan::Transfer) -> TransferJson {
+        TransferJson {
+            from: plan.port_name(transfer.from),
+            to: transfer.to.iter().map(|at| plan.port_name(*at)).collect(),
+            direction: transfer.direction.to_string(),
+            bytes: transfer.bytes,
+            est_ms: ms(transfer.est_ns),
+            explicit: transfer.explicit,
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::drawing::{group_label, handler_label, link_label, ramp_label, ramps_by_input, spaces};
+use super::drawing::{group_label, handler_label, link_label, spaces, transfer_label, transfers_by_input};
 use crate::plan::Plan;
 
 pub(super) fn mermaid(plan: &Plan) -> String {
@@ -26,15 +26,16 @@ pub(super) fn mermaid(plan: &Plan) -> String {
         }
         out.push_str("  end\n");
     }
-    for (r, ramp) in plan.ramps.iter().enumerate().filter(|(_, ramp)| ramp.to.len() > 1) {
-        let _ = writeln!(out, "  r{r}((\" \"))\n  h{} ==>|\"{}\"| r{r}", ramp.from.handler, ramp_label(ramp));
+    for (r, transfer) in plan.transfers.iter().enumerate().filter(|(_, transfer)| transfer.to.len() > 1) {
+        let _ =
+            writeln!(out, "  r{r}((\" \"))\n  h{} ==>|\"{}\"| r{r}", transfer.from.handler, transfer_label(transfer));
     }
-    let served = ramps_by_input(plan);
+    let served = transfers_by_input(plan);
     for link in &plan.links {
         let (from, to, label) = (link.from.handler, link.to.handler, link_label(link));
-        let _ = match served.get(&link.to).map(|r| (r, &plan.ramps[*r])) {
-            Some((r, ramp)) if ramp.to.len() > 1 => writeln!(out, "  r{r} ==>|\"{label}\"| h{to}"),
-            Some((_, ramp)) => writeln!(out, "  h{from} ==>|\"{}<br/>{label}\"| h{to}", ramp_label(ramp)),
+        let _ = match served.get(&link.to).map(|r| (r, &plan.transfers[*r])) {
+            Some((r, transfer)) if transfer.to.len() > 1 => writeln!(out, "  r{r} ==>|\"{label}\"| h{to}"),
+            Some((_, transfer)) => writeln!(out, "  h{from} ==>|\"{}<br/>{label}\"| h{to}", transfer_label(transfer)),
             None => writeln!(out, "  h{from} -->|\"{label}\"| h{to}"),
         };
     }

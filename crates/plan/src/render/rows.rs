@@ -1,9 +1,9 @@
 //! The rows of the text form: one for each kernel and each handler without one.
 //!
-//! Owns their order, what feeds each and which ramps lie before it.
+//! Owns their order, what feeds each and which transfers lie before it.
 //! Does not write a character.
 //!
-//! Always: a row comes after every row that feeds it; each ramp stands before the first row it serves.
+//! Always: a row comes after every row that feeds it; each transfer stands before the first row it serves.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::words::{Content, Space};
 
 /// Handlers that run as one.
-pub(super) struct Row<'a> {
+pub(super) struct PlanRow<'a> {
     /// Its handlers in order.
     pub(super) handlers: Vec<usize>,
     /// Where it runs.
@@ -26,13 +26,13 @@ pub(super) struct Row<'a> {
     pub(super) fed_by: BTreeSet<usize>,
     /// Whether all that feeds it is the row above.
     pub(super) follows: bool,
-    /// The ramps to show before it.
-    pub(super) ramps: Vec<usize>,
+    /// The transfers to show before it.
+    pub(super) transfers: Vec<usize>,
 }
 
 /// The rows of a plan in running order.
-pub(super) fn rows(plan: &Plan) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = Vec::new();
+pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
+    let mut rows: Vec<PlanRow<'_>> = Vec::new();
     let mut row_of = vec![0; plan.handlers.len()];
     for (h, handler) in plan.handlers.iter().enumerate() {
         let members = handler.group.map(|g| plan.groups[g].handlers.as_slice());
@@ -46,7 +46,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<Row<'_>> {
         for member in &handlers {
             row_of[*member] = rows.len();
         }
-        rows.push(Row {
+        rows.push(PlanRow {
             handlers,
             space: handler.space,
             group: handler.group,
@@ -54,7 +54,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<Row<'_>> {
             out: None,
             fed_by: BTreeSet::new(),
             follows: true,
-            ramps: Vec::new(),
+            transfers: Vec::new(),
         });
     }
     for link in &plan.links {
@@ -65,12 +65,12 @@ pub(super) fn rows(plan: &Plan) -> Vec<Row<'_>> {
             rows[to].follows &= from + 1 == to;
         }
     }
-    for (r, ramp) in plan.ramps.iter().enumerate() {
-        // A `download` itself still stands on the device: its ramp comes behind it, before the row that follows.
-        let place = |h: usize| row_of[h] + usize::from(plan.handlers[h].space != ramp.direction.to());
-        let first = ramp.to.iter().map(|at| place(at.handler)).min();
+    for (r, transfer) in plan.transfers.iter().enumerate() {
+        // A `download` itself still stands on the device: its transfer comes behind it, before the row that follows.
+        let place = |h: usize| row_of[h] + usize::from(plan.handlers[h].space != transfer.direction.to());
+        let first = transfer.to.iter().map(|at| place(at.handler)).min();
         if let Some(first) = first.map(|at| at.min(rows.len() - 1)) {
-            rows[first].ramps.push(r);
+            rows[first].transfers.push(r);
         }
     }
     rows

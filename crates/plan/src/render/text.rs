@@ -7,15 +7,15 @@
 
 use std::fmt::Write as _;
 
-use super::rows::{Row, rows};
+use super::rows::{PlanRow, rows};
 use super::units::{bytes, count, few, time};
-use crate::catalog::{Direction, Family};
-use crate::plan::{Plan, Ramp};
+use crate::catalog::{Family, TransferDirection};
+use crate::plan::{Plan, Transfer};
 use crate::words::Space;
 
 const CPU: &str = "33";
 const GPU: &str = "32";
-const RAMP: &str = "1;35";
+const TRANSFER: &str = "1;35";
 const DIM: &str = "2";
 const BOLD: &str = "1";
 const WARNING: &str = "1;33";
@@ -24,11 +24,11 @@ const WARNING: &str = "1;33";
 const NAMES_WIDTH: usize = 48;
 /// Longer lists are cut and counted.
 const MOST_NAMES: usize = 8;
-/// Empty gutter, as wide as the marks of spaces and ramps.
+/// Empty gutter, as wide as the marks of spaces and transfers.
 const GUTTER: &str = "          ";
 
 pub(super) fn text(plan: &Plan, colour: bool) -> String {
-    let mut page = Page { out: String::new(), colour };
+    let mut page = TextPage { out: String::new(), colour };
     page.headline(plan);
     page.path(plan);
     page.links(plan);
@@ -37,25 +37,25 @@ pub(super) fn text(plan: &Plan, colour: bool) -> String {
     page.out
 }
 
-struct Page {
+struct TextPage {
     out: String,
     colour: bool,
 }
 
-impl Page {
+impl TextPage {
     fn headline(&mut self, plan: &Plan) {
         let on = |space| plan.handlers.iter().filter(|h| h.space == space).count();
-        let ramps_ns = plan.ramps.iter().fold(0u64, |sum, r| sum.saturating_add(r.est_ns));
+        let transfers_ns = plan.transfers.iter().fold(0u64, |sum, r| sum.saturating_add(r.est_ns));
         let places = match (on(Space::Gpu), on(Space::Cpu)) {
             (0, n) => format!("{} on the cpu", count(n, "handler")),
             (n, 0) => format!("{} on the gpu", count(n, "handler")),
             (gpu, cpu) => format!("{} on the gpu, {cpu} on the cpu", count(gpu, "handler")),
         };
-        let ramps = match plan.ramps.len() {
-            0 => "no ramps".to_owned(),
-            n => format!("{} ({})", count(n, "ramp"), time(ramps_ns)),
+        let transfers = match plan.transfers.len() {
+            0 => "no transfers".to_owned(),
+            n => format!("{} ({})", count(n, "transfer"), time(transfers_ns)),
         };
-        let line = format!("{} a frame: {places}, {ramps}", time(plan.cost_ns));
+        let line = format!("{} a frame: {places}, {transfers}", time(plan.cost_ns));
         self.out.push_str(&self.paint(BOLD, &line));
         self.out.push_str("\n\n");
     }
@@ -67,8 +67,8 @@ impl Page {
         let name_width = names.iter().flatten().map(|n| width(n)).max().unwrap_or(0).min(NAMES_WIDTH);
         let widths: [usize; 5] = std::array::from_fn(|i| cells.iter().map(|c| width(&c[i])).max().unwrap_or(0));
         for ((row, names), cells) in rows.iter().zip(&names).zip(&cells) {
-            for ramp in &row.ramps {
-                self.ramp(plan, &plan.ramps[*ramp]);
+            for transfer in &row.transfers {
+                self.transfer(plan, &plan.transfers[*transfer]);
             }
             let gutter = match row.space {
                 Space::Cpu => format!("{}       ", self.paint(CPU, "cpu")),
@@ -91,15 +91,15 @@ impl Page {
         self.out.push('\n');
     }
 
-    fn ramp(&mut self, plan: &Plan, ramp: &Ramp) {
-        let arrow = match ramp.direction {
-            Direction::Up => "=== up ==>",
-            Direction::Down => "<= down ==",
+    fn transfer(&mut self, plan: &Plan, transfer: &Transfer) {
+        let arrow = match transfer.direction {
+            TransferDirection::Up => "=== up ==>",
+            TransferDirection::Down => "<= down ==",
         };
-        let to = few(ramp.to.iter().map(|at| plan.port_name(*at)), MOST_NAMES);
-        let explicit = if ramp.explicit { "  (asked for)" } else { "" };
-        let head = self.paint(RAMP, &format!("{arrow}  {}", ramp.direction));
-        let (from, size, ms) = (plan.port_name(ramp.from), bytes(ramp.bytes), time(ramp.est_ns));
+        let to = few(transfer.to.iter().map(|at| plan.port_name(*at)), MOST_NAMES);
+        let explicit = if transfer.explicit { "  (asked for)" } else { "" };
+        let head = self.paint(TRANSFER, &format!("{arrow}  {}", transfer.direction));
+        let (from, size, ms) = (plan.port_name(transfer.from), bytes(transfer.bytes), time(transfer.est_ns));
         self.line(&format!("  {head}  {size}  ~{ms}  {from} -> {to}{explicit}"));
     }
 
@@ -172,7 +172,7 @@ impl Page {
 }
 
 /// The names of a row, fused ones joined, broken into lines of a readable length.
-fn wrapped_names(plan: &Plan, row: &Row<'_>) -> Vec<String> {
+fn wrapped_names(plan: &Plan, row: &PlanRow<'_>) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for (i, h) in row.handlers.iter().enumerate() {
@@ -194,7 +194,7 @@ fn wrapped_names(plan: &Plan, row: &Row<'_>) -> Vec<String> {
 }
 
 /// What stands beside the names: time, lane, kernel, what comes out, what goes in.
-fn cells(plan: &Plan, row: &Row<'_>) -> [String; 5] {
+fn cells(plan: &Plan, row: &PlanRow<'_>) -> [String; 5] {
     let lane = row.handlers.first().map_or(0, |h| plan.handlers[*h].lane);
     let kernel = match row.group.map(|g| (g, plan.groups[g].dispatches)) {
         Some((g, 0)) => format!("group {g}"),

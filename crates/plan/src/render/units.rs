@@ -63,6 +63,9 @@ mod tests {
         assert_eq!(few(names(3), 3), "0, 1, 2");
         assert_eq!(few(names(5), 3), "0, 1, 2 and 2 more");
         assert_eq!(few(names(0), 3), "");
-        assert_eq!([count(1, "ramp"), count(0, "ramp"), count(2, "dispatch")], ["1 ramp", "0 ramps", "2 dispatches"]);
+        assert_eq!(
+            [count(1, "transfer"), count(0, "transfer"), count(2, "dispatch")],
+            ["1 transfer", "0 transfers", "2 dispatches"]
+        );
     }
 }

@@ -10,14 +10,14 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::catalog::nearest;
-use crate::graph::{End, GraphSpec, HandlerId, HandlerSpec, Place, SettingSpec, is_name, looks_like_name};
+use crate::graph::{GraphSpec, HandlerId, HandlerSpec, LinkEnd, SettingSpec, TextSpan, is_name, looks_like_name};
 use crate::words::{OnError, Policy, UnknownWord};
 
-use super::{MAX_DEPTH, MAX_LINKS, MAX_MISTAKES, MAX_TEXT_BYTES, Mistake, Reading};
+use super::{MAX_DEPTH, MAX_LINKS, MAX_MISTAKES, MAX_TEXT_BYTES, Mistake, ParsedGraph};
 
 /// One end of a link, or nothing where what stood there is reported already.
 #[derive(Debug, Clone)]
-pub(super) enum Item<'a> {
+pub(super) enum ChainItem<'a> {
     Handler { index: usize, at: Range<usize> },
     Ref(Reference<'a>),
     Broken,
@@ -50,8 +50,8 @@ impl<'a> Reference<'a> {
 
 #[derive(Debug)]
 struct DraftLink<'a> {
-    from: Item<'a>,
-    to: Item<'a>,
+    from: ChainItem<'a>,
+    to: ChainItem<'a>,
     policy: Option<Policy>,
     depth: Option<u32>,
     at: Range<usize>,
@@ -165,8 +165,8 @@ impl<'a> Draft<'a> {
 
     pub(super) fn link(
         &mut self,
-        from: Item<'a>,
-        to: Item<'a>,
+        from: ChainItem<'a>,
+        to: ChainItem<'a>,
         policy: Option<Policy>,
         depth: Option<u32>,
         at: Range<usize>,
@@ -181,7 +181,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Follows the references and puts the mistakes into the order of the text.
-    pub(super) fn finish(mut self) -> Reading {
+    pub(super) fn finish(mut self) -> ParsedGraph {
         if self.handlers.is_empty() && self.links.is_empty() && self.mistakes.is_empty() {
             let end = self.text.len();
             let mistake = Mistake::new("there is no handler in this pipeline", "expected a handler");
@@ -213,7 +213,7 @@ impl<'a> Draft<'a> {
             (link.policy, link.depth, link.place) = (policy, depth, at.into());
         }
         self.mistakes.sort_by_key(|m| m.span.as_ref().map_or(0, |span| span.start));
-        Reading { spec, mistakes: self.mistakes }
+        ParsedGraph { spec, mistakes: self.mistakes }
     }
 }
 
@@ -241,17 +241,17 @@ impl<'s> NameBook<'s> {
         NameBook { in_order: names, names: by_name, kinds, suggestions_left: SUGGESTIONS }
     }
 
-    fn follow(&mut self, item: Item<'_>) -> Result<Option<End>, Mistake> {
+    fn follow(&mut self, item: ChainItem<'_>) -> Result<Option<LinkEnd>, Mistake> {
         let (index, port, at) = match item {
-            Item::Handler { index, at } => (index, None, at),
-            Item::Ref(reference) => match (self.find(&reference), reference.otherwise) {
+            ChainItem::Handler { index, at } => (index, None, at),
+            ChainItem::Ref(reference) => match (self.find(&reference), reference.otherwise) {
                 (Ok(index), _) => (index, reference.port, reference.at),
                 (Err(_), Some(index)) => (index, None, reference.at),
                 (Err(mistake), None) => return Err(mistake),
             },
-            Item::Broken => return Ok(None),
+            ChainItem::Broken => return Ok(None),
         };
-        Ok(Some(End { handler: HandlerId(index), port: port.map(str::to_owned), place: Place(Some(at)) }))
+        Ok(Some(LinkEnd { handler: HandlerId(index), port: port.map(str::to_owned), place: TextSpan(Some(at)) }))
     }
 
     fn find(&mut self, reference: &Reference<'_>) -> Result<usize, Mistake> {

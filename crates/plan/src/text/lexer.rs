@@ -34,7 +34,7 @@ pub(super) enum Lexeme<'a> {
 
 /// A lexeme and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Token<'a> {
+pub(super) struct LexToken<'a> {
     pub(super) lexeme: Lexeme<'a>,
     pub(super) at: Range<usize>,
 }
@@ -55,13 +55,13 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
-    pub(super) fn next_token(&mut self) -> Token<'a> {
+    pub(super) fn next_token(&mut self) -> LexToken<'a> {
         let gap_start = self.position();
         let line_ended = self.skip_blank();
         let start = self.position();
         let ahead = self.input.peek_token();
         if line_ended && !self.after_link && ahead != Some('!') {
-            return Token { lexeme: Lexeme::Separator, at: gap_start..start };
+            return LexToken { lexeme: Lexeme::Separator, at: gap_start..start };
         }
         let lexeme = match ahead {
             None => Lexeme::End,
@@ -74,7 +74,7 @@ impl<'a> Lexer<'a> {
             Some(_) => self.word(),
         };
         self.after_link = matches!(lexeme, Lexeme::Link { .. });
-        Token { lexeme, at: start..self.position() }
+        LexToken { lexeme, at: start..self.position() }
     }
 
     /// The mistakes found since the last call.

@@ -56,17 +56,17 @@ impl Mistake {
 
 /// A text that is read, with the name it goes by in messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceText {
     /// What it is called: a file name, or `pipeline` for text given directly.
     pub name: Arc<str>,
     /// The text.
     pub text: Arc<str>,
 }
 
-impl Source {
+impl SourceText {
     /// A text under a name.
-    pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Source {
-        Source { name: name.into(), text: text.into() }
+    pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceText {
+        SourceText { name: name.into(), text: text.into() }
     }
 
     /// Shows a place in it, with a caret and this below: for what only turned out to be wrong after it was read.
@@ -86,7 +86,7 @@ impl Source {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mistakes {
     /// The text, where there was one.
-    pub source: Option<Source>,
+    pub source: Option<SourceText>,
     /// What is wrong in it, in the order of the text.
     pub list: Vec<Mistake>,
 }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_mistake_is_shown_with_its_text_and_a_caret() {
         let mistakes = Mistakes {
-            source: Some(Source::new("pipeline", "pattern ! blru ! null")),
+            source: Some(SourceText::new("pipeline", "pattern ! blru ! null")),
             list: vec![
                 Mistake::new("unknown handler `blru`", "expected a handler").at(Some(10..14)).nearest(Some("blur")),
             ],
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_place_can_be_shown_without_calling_it_a_mistake() {
-        let source = Source::new("pipeline", "image path=no.png ! null");
+        let source = SourceText::new("pipeline", "image path=no.png ! null");
         let shown = source.show(&(11..17), "given here", false);
         assert!(shown.starts_with(" --> pipeline:1:12\n"), "{shown}");
         assert!(shown.contains("image path=no.png ! null") && shown.ends_with("^^^^^^ given here"), "{shown}");
@@ -181,7 +181,7 @@ mod tests {
         let text = "äöü\n".repeat(400) + &"x".repeat(100_000);
         for span in [0..0, 1..2, 0..usize::MAX, 50_000..50_001, 3_000..90_000, usize::MAX..usize::MAX] {
             let mistakes = Mistakes {
-                source: Some(Source::new("t", text.as_str())),
+                source: Some(SourceText::new("t", text.as_str())),
                 list: vec![Mistake::new("bad", "good").at(Some(span))],
             };
             assert!(mistakes.to_string().len() < 10_000);

@@ -15,7 +15,7 @@ mod toml_read;
 mod toml_write;
 
 pub(crate) use draft::clip;
-pub use mistake::{Mistake, Mistakes, Source};
+pub use mistake::{Mistake, Mistakes, SourceText};
 pub use parse::read_text;
 pub use print::write_text;
 pub use toml_read::read_toml;
@@ -27,7 +27,7 @@ use crate::graph::GraphSpec;
 ///
 /// The graph is what the text says only when there are no mistakes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct ParsedGraph {
     /// What could be read.
     pub spec: GraphSpec,
     /// What was wrong, in the order of the text.

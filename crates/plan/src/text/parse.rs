@@ -12,9 +12,9 @@ use std::ops::Range;
 use crate::catalog::{Catalog, Setting, nearest};
 use crate::words::Policy;
 
-use super::draft::{Draft, Item, Reference, clip};
-use super::lexer::{Lexeme, Lexer, Token};
-use super::{Mistake, Reading};
+use super::draft::{ChainItem, Draft, Reference, clip};
+use super::lexer::{LexToken, Lexeme, Lexer};
+use super::{Mistake, ParsedGraph};
 
 /// Reads a pipeline written in the pipeline grammar.
 ///
@@ -29,12 +29,12 @@ use super::{Mistake, Reading};
 /// assert_eq!(write_text(&reading.spec), "pattern size=640x480 !{queue depth=4} null\n");
 /// # Ok::<(), vramp_plan::catalog::EntryError>(())
 /// ```
-pub fn read_text(text: &str, catalog: &Catalog) -> Reading {
+pub fn read_text(text: &str, catalog: &Catalog) -> ParsedGraph {
     let draft = Draft::new(text);
     if draft.stopped() {
         return draft.finish();
     }
-    let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, KindPorts> = BTreeMap::new();
     for entry in catalog.entries() {
         let kind = kinds.entry(entry.name).or_default();
         kind.settings.extend(entry.settings.iter().map(|s| s.name));
@@ -44,12 +44,12 @@ pub fn read_text(text: &str, catalog: &Catalog) -> Reading {
     }
     let mut lexer = Lexer::new(text);
     let ahead = lexer.next_token();
-    Reader { lexer, ahead, kinds, draft, item: None, linked: false, link: None }.read()
+    TextReader { lexer, ahead, kinds, draft, item: None, linked: false, link: None }.read()
 }
 
 /// What the reader has to know of a kind.
 #[derive(Debug, Default)]
-struct Kind {
+struct KindPorts {
     bare: Vec<&'static Setting>,
     settings: Vec<&'static str>,
 }
@@ -57,19 +57,19 @@ struct Kind {
 /// A link that waits for its right side.
 #[derive(Debug)]
 struct Pending<'a> {
-    from: Option<Item<'a>>,
+    from: Option<ChainItem<'a>>,
     policy: Option<Policy>,
     depth: Option<u32>,
     at: Range<usize>,
 }
 
-struct Reader<'a> {
+struct TextReader<'a> {
     lexer: Lexer<'a>,
-    ahead: Token<'a>,
-    kinds: BTreeMap<&'static str, Kind>,
+    ahead: LexToken<'a>,
+    kinds: BTreeMap<&'static str, KindPorts>,
     draft: Draft<'a>,
     /// The item that was read last in this chain.
-    item: Option<Item<'a>>,
+    item: Option<ChainItem<'a>>,
     /// Whether that item has a link on its left.
     linked: bool,
     link: Option<Pending<'a>>,
@@ -77,11 +77,11 @@ struct Reader<'a> {
 
 const ITEM: &str = "expected a handler, or a reference such as `cam.`";
 
-impl<'a> Reader<'a> {
-    fn read(mut self) -> Reading {
+impl<'a> TextReader<'a> {
+    fn read(mut self) -> ParsedGraph {
         loop {
             let ahead = self.lexer.next_token();
-            let Token { lexeme, at } = std::mem::replace(&mut self.ahead, ahead);
+            let LexToken { lexeme, at } = std::mem::replace(&mut self.ahead, ahead);
             for mistake in self.lexer.take_mistakes() {
                 self.draft.report(mistake);
             }
@@ -105,8 +105,8 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self, word: &'a str, at: Range<usize>) {
         match self.item {
-            Some(Item::Handler { index, .. }) => self.word_after_handler(index, word, at),
-            Some(Item::Broken) if !self.starts_chain(word) => {}
+            Some(ChainItem::Handler { index, .. }) => self.word_after_handler(index, word, at),
+            Some(ChainItem::Broken) if !self.starts_chain(word) => {}
             _ => self.begin(word, at, None),
         }
     }
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
 
     fn quoted(&mut self, text: Cow<'a, str>, at: Range<usize>) {
         match self.item {
-            Some(Item::Handler { index, .. }) => {
+            Some(ChainItem::Handler { index, .. }) => {
                 let open = self.kinds.get(self.draft.kind(index)).map(|k| k.bare.as_slice()).unwrap_or_default();
                 let open = || open.iter().filter(|s| !self.draft.has(index, s.name));
                 let fitting = open().find(|s| s.value.read(&text).is_some()).or_else(|| open().next());
@@ -140,11 +140,11 @@ impl<'a> Reader<'a> {
                     None => self.surplus(index, &text, at),
                 }
             }
-            Some(Item::Broken) => {}
-            Some(Item::Ref(_)) => self.no_settings(at),
+            Some(ChainItem::Broken) => {}
+            Some(ChainItem::Ref(_)) => self.no_settings(at),
             None => {
                 self.draft.report(Mistake::new("text in quotes is a value, not a handler", ITEM).at(Some(at)));
-                self.attach(Item::Broken);
+                self.attach(ChainItem::Broken);
             }
         }
     }
@@ -157,14 +157,14 @@ impl<'a> Reader<'a> {
         reported: bool,
     ) {
         match (&self.item, value) {
-            (Some(Item::Handler { index, .. }), Some((value, at))) => match key {
+            (Some(ChainItem::Handler { index, .. }), Some((value, at))) => match key {
                 "" => {}
                 "name" => self.draft.name(*index, &value, at),
                 "on-error" => self.draft.on_error(*index, &value, at),
                 _ => self.draft.set(*index, key, value.into_owned(), key_at, at),
             },
-            (Some(Item::Handler { .. } | Item::Broken), _) => {}
-            (Some(Item::Ref(_)), _) => {
+            (Some(ChainItem::Handler { .. } | ChainItem::Broken), _) => {}
+            (Some(ChainItem::Ref(_)), _) => {
                 if !reported {
                     self.no_settings(key_at);
                 }
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
                     let title = format!("`{}=` has no handler before it", clip(key));
                     self.draft.report(Mistake::new(title, ITEM).at(Some(key_at)));
                 }
-                self.attach(Item::Broken);
+                self.attach(ChainItem::Broken);
             }
         }
     }
@@ -198,13 +198,13 @@ impl<'a> Reader<'a> {
             self.end_chain();
         }
         if let Some(reference) = Reference::read(word, at.clone()) {
-            self.attach(Item::Ref(Reference { otherwise, ..reference }));
+            self.attach(ChainItem::Ref(Reference { otherwise, ..reference }));
         } else if let Some(index) = self.draft.add(word, at.clone()) {
-            self.attach(Item::Handler { index, at });
+            self.attach(ChainItem::Handler { index, at });
         }
     }
 
-    fn attach(&mut self, item: Item<'a>) {
+    fn attach(&mut self, item: ChainItem<'a>) {
         self.linked = self.link.is_some();
         if let Some(Pending { from: Some(from), policy, depth, at }) = self.link.take() {
             self.draft.link(from, item.clone(), policy, depth, at);
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
             let mistake = Mistake::new("a link with nothing after it", "expected a handler after `!`");
             self.draft.report(mistake.at(Some(at)).help("put a `!` that belongs to a text into quotes"));
         }
-        if let (Some(Item::Ref(reference)), false) = (self.item.take(), self.linked) {
+        if let (Some(ChainItem::Ref(reference)), false) = (self.item.take(), self.linked) {
             let shown = clip(reference.name);
             let mistake = Mistake::new(format!("`{shown}.` stands alone"), "expected a link beside a reference");
             self.draft.report(mistake.at(Some(reference.at)).help(format!("write `{shown}. ! null`, say")));

@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::graph::{End, GraphSpec, HandlerSpec, LinkSpec};
+use crate::graph::{GraphSpec, HandlerSpec, LinkEnd, LinkSpec};
 use crate::words::{OnError, Policy};
 
 /// Prints a graph in the pipeline grammar: one chain per line, then the links that are in no chain.
@@ -90,7 +90,7 @@ fn print_link(link: &LinkSpec, out: &mut String) -> fmt::Result {
     }
 }
 
-fn print_ref(names: &[String], end: &End, out: &mut String) -> fmt::Result {
+fn print_ref(names: &[String], end: &LinkEnd, out: &mut String) -> fmt::Result {
     // An id from another graph has no name here; the checker says so, printing must not end the program.
     let name = names.get(end.handler.0).map_or("?", String::as_str);
     write!(out, "{name}.{}", end.port.as_deref().unwrap_or_default())

@@ -14,8 +14,8 @@ use crate::catalog::nearest;
 use crate::graph::GraphSpec;
 use crate::words::Policy;
 
-use super::draft::{Draft, Item, Reference, clip, depth_mistake, read_word};
-use super::{MAX_DEPTH, MAX_LINKS, Mistake, Reading};
+use super::draft::{ChainItem, Draft, Reference, clip, depth_mistake, read_word};
+use super::{MAX_DEPTH, MAX_LINKS, Mistake, ParsedGraph};
 
 /// Reads a pipeline written as TOML.
 ///
@@ -33,14 +33,14 @@ use super::{MAX_DEPTH, MAX_LINKS, Mistake, Reading};
 /// assert!(reading.mistakes.is_empty());
 /// assert_eq!(vramp_plan::write_text(&reading.spec), "pattern size=640x480 ! null\n");
 /// ```
-pub fn read_toml(text: &str) -> Reading {
+pub fn read_toml(text: &str) -> ParsedGraph {
     let draft = Draft::new(text);
     if draft.stopped() {
         return draft.finish();
     }
     match DeTable::parse(text) {
         Ok(table) => {
-            let mut reader = Reader { draft };
+            let mut reader = TomlReader { draft };
             reader.document(table.get_ref());
             reader.draft.finish()
         }
@@ -53,7 +53,7 @@ const MAX_RECOVERED_BYTES: usize = 256 << 10;
 
 /// What is wrong with the TOML itself, and nothing else: a table cut short by a missing quote would only give messages
 /// about the cut.
-fn syntax_mistakes(text: &str, mut draft: Draft<'_>, first: toml::de::Error) -> Reading {
+fn syntax_mistakes(text: &str, mut draft: Draft<'_>, first: toml::de::Error) -> ParsedGraph {
     let errors = match text.len() {
         ..=MAX_RECOVERED_BYTES => DeTable::parse_recoverable(text).1,
         _ => vec![first],
@@ -65,16 +65,16 @@ fn syntax_mistakes(text: &str, mut draft: Draft<'_>, first: toml::de::Error) -> 
         };
         draft.report(Mistake::new(format!("TOML: {title}"), expected).at(error.span()));
     }
-    Reading { spec: GraphSpec::new(), mistakes: draft.finish().mistakes }
+    ParsedGraph { spec: GraphSpec::new(), mistakes: draft.finish().mistakes }
 }
 
-struct Reader<'a> {
+struct TomlReader<'a> {
     draft: Draft<'a>,
 }
 
-type Value<'a> = Spanned<DeValue<'a>>;
+type TomlValue<'a> = Spanned<DeValue<'a>>;
 
-impl<'a> Reader<'a> {
+impl<'a> TomlReader<'a> {
     fn document(&mut self, table: &'a DeTable<'a>) {
         const KEYS: [&str; 2] = ["handlers", "links"];
         self.known_keys("a pipeline", table, &KEYS);
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn handler(&mut self, value: &'a Value<'a>) {
+    fn handler(&mut self, value: &'a TomlValue<'a>) {
         let Some(table) = self.table(value, "[[handlers]]") else {
             return;
         };
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn link(&mut self, value: &'a Value<'a>) {
+    fn link(&mut self, value: &'a TomlValue<'a>) {
         let Some(table) = self.table(value, "[[links]]") else {
             return;
         };
@@ -154,15 +154,15 @@ impl<'a> Reader<'a> {
             None
         });
         let at = match &from {
-            Item::Ref(reference) => reference.at.clone(),
+            ChainItem::Ref(reference) => reference.at.clone(),
             _ => value.span(),
         };
         self.draft.link(from, to, policy, depth, at);
     }
 
-    fn end(&mut self, link: &'a Value<'a>, table: &'a DeTable<'a>, key: &str) -> Item<'a> {
+    fn end(&mut self, link: &'a TomlValue<'a>, table: &'a DeTable<'a>, key: &str) -> ChainItem<'a> {
         let Some((word, at)) = self.required(link, table, key, "a link") else {
-            return Item::Broken;
+            return ChainItem::Broken;
         };
         // A name alone stands for `name.`: beside `from` and `to` there is nothing to tell it from.
         let reference = Reference::read(word, at.clone()).or_else(|| Reference::whole(word, at.clone()));
@@ -170,9 +170,9 @@ impl<'a> Reader<'a> {
             || {
                 let title = format!("`{}` is no end of a link", clip(word));
                 self.draft.report(Mistake::new(title, "expected `name` or `name.port`").at(Some(at)));
-                Item::Broken
+                ChainItem::Broken
             },
-            Item::Ref,
+            ChainItem::Ref,
         )
     }
 
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The tables under a key, none where it is missing.
-    fn tables(&mut self, table: &'a DeTable<'a>, key: &str) -> impl Iterator<Item = &'a Value<'a>> + use<'a> {
+    fn tables(&mut self, table: &'a DeTable<'a>, key: &str) -> impl Iterator<Item = &'a TomlValue<'a>> + use<'a> {
         let array = table.get(key).and_then(|value| {
             let array = value.get_ref().as_array();
             if array.is_none() {
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         array.into_iter().flatten()
     }
 
-    fn table(&mut self, value: &'a Value<'a>, expected: &str) -> Option<&'a DeTable<'a>> {
+    fn table(&mut self, value: &'a TomlValue<'a>, expected: &str) -> Option<&'a DeTable<'a>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
             let mistake =
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
 
     fn required(
         &mut self,
-        owner: &Value<'_>,
+        owner: &TomlValue<'_>,
         table: &'a DeTable<'a>,
         key: &str,
         what: &str,
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
 }
 
 /// A setting's value as the text it would have in the pipeline grammar.
-fn setting_text(value: &Value<'_>) -> Result<String, Mistake> {
+fn setting_text(value: &TomlValue<'_>) -> Result<String, Mistake> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text.as_ref().to_owned()),
         DeValue::Boolean(truth) => Ok(truth.to_string()),
@@ -264,7 +264,7 @@ fn list_text(array: &DeArray<'_>, at: Range<usize>) -> Result<String, Mistake> {
     Ok(text)
 }
 
-fn number_text(value: &Value<'_>) -> Result<String, Mistake> {
+fn number_text(value: &TomlValue<'_>) -> Result<String, Mistake> {
     let (text, expected) = match value.get_ref() {
         DeValue::Integer(number) => (whole(number).map(|n| n.to_string()), "expected a whole number of 64 bits"),
         DeValue::Float(number) => {
@@ -281,7 +281,7 @@ fn whole(number: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-fn read_depth(value: &Value<'_>) -> Result<u32, Mistake> {
+fn read_depth(value: &TomlValue<'_>) -> Result<u32, Mistake> {
     let shown = match value.get_ref() {
         DeValue::Integer(number) => {
             let depth = whole(number).and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=MAX_DEPTH).contains(n));
@@ -296,7 +296,7 @@ fn read_depth(value: &Value<'_>) -> Result<u32, Mistake> {
 }
 
 /// A value's type with its article, as a sentence needs it.
-fn article(value: &Value<'_>) -> &'static str {
+fn article(value: &TomlValue<'_>) -> &'static str {
     match value.get_ref() {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",

@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::graph::{End, GraphSpec, HandlerSpec, LinkSpec};
+use crate::graph::{GraphSpec, HandlerSpec, LinkEnd, LinkSpec};
 use crate::words::OnError;
 
 use super::print::printed_policy;
@@ -79,7 +79,7 @@ fn print_link(names: &[String], link: &LinkSpec, out: &mut String) -> fmt::Resul
     Ok(())
 }
 
-fn reference(names: &[String], end: &End) -> String {
+fn reference(names: &[String], end: &LinkEnd) -> String {
     let name = names.get(end.handler.0).map_or("?", String::as_str);
     match &end.port {
         Some(port) => format!("{name}.{port}"),

@@ -1,7 +1,7 @@
 //! Capability sets: what a port could carry, and the algebra that meets two of them.
 //!
 //! Owns alternatives, their intersection, union, fixation and the explanation of an empty meeting.
-//! Does not insert converters or ramps: it only says along which dimension two ports do not meet.
+//! Does not insert converters or transfers: it only says along which dimension two ports do not meet.
 //!
 //! Always: a set means the points it contains; every operation is defined by those points, and no result depends on
 //! the order in which alternatives were given.
@@ -13,22 +13,22 @@ use super::{Content, DType, Format, FrameDesc, Rate, Size, Space, SpaceSet, Tens
 
 /// An inclusive range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span<T> {
+pub struct Interval<T> {
     /// The least member.
     pub min: T,
     /// The greatest member.
     pub max: T,
 }
 
-impl<T: Copy + Ord> Span<T> {
+impl<T: Copy + Ord> Interval<T> {
     /// From `min` to `max`, both included.
-    pub const fn new(min: T, max: T) -> Span<T> {
-        Span { min, max }
+    pub const fn new(min: T, max: T) -> Interval<T> {
+        Interval { min, max }
     }
 
     /// Exactly one value.
-    pub const fn only(value: T) -> Span<T> {
-        Span { min: value, max: value }
+    pub const fn only(value: T) -> Interval<T> {
+        Interval { min: value, max: value }
     }
 
     /// Whether the value lies within.
@@ -36,24 +36,24 @@ impl<T: Copy + Ord> Span<T> {
         self.min <= value && value <= self.max
     }
 
-    fn meet(self, other: Span<T>) -> Option<Span<T>> {
-        let met = Span { min: self.min.max(other.min), max: self.max.min(other.max) };
+    fn meet(self, other: Interval<T>) -> Option<Interval<T>> {
+        let met = Interval { min: self.min.max(other.min), max: self.max.min(other.max) };
         (met.min <= met.max).then_some(met)
     }
 
-    fn covers(self, other: Span<T>) -> bool {
+    fn covers(self, other: Interval<T>) -> bool {
         self.min <= other.min && other.max <= self.max
     }
 }
 
-impl<T: fmt::Display + PartialEq> fmt::Display for Span<T> {
+impl<T: fmt::Display + PartialEq> fmt::Display for Interval<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.min == self.max { write!(f, "{}", self.min) } else { write!(f, "{}..{}", self.min, self.max) }
     }
 }
 
 /// Every side a picture can have.
-pub const ANY_SIDE: Span<u32> = Span::new(1, Size::MAX_SIDE);
+pub const ANY_SIDE: Interval<u32> = Interval::new(1, Size::MAX_SIDE);
 
 /// The type of a port, without its details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,18 +91,18 @@ pub enum Media {
         /// Possible formats.
         formats: BTreeSet<Format>,
         /// Possible widths.
-        width: Span<u32>,
+        width: Interval<u32>,
         /// Possible heights.
-        height: Span<u32>,
+        height: Interval<u32>,
         /// Possible rates; none means any, also an unknown one.
-        rate: Option<Span<Rate>>,
+        rate: Option<Interval<Rate>>,
     },
     /// Tensors of any of these types and shapes.
     Tensor {
         /// Possible element types.
         dtypes: BTreeSet<DType>,
         /// Possible extents along each axis; none means any rank.
-        dims: Option<Vec<Span<u32>>>,
+        dims: Option<Vec<Interval<u32>>>,
     },
     /// Data.
     Data,
@@ -128,13 +128,13 @@ impl Media {
         match content {
             Content::Video(frame) => Media::Video {
                 formats: BTreeSet::from([frame.format]),
-                width: Span::only(frame.size.width),
-                height: Span::only(frame.size.height),
-                rate: frame.rate.map(Span::only),
+                width: Interval::only(frame.size.width),
+                height: Interval::only(frame.size.height),
+                rate: frame.rate.map(Interval::only),
             },
             Content::Tensor(tensor) => Media::Tensor {
                 dtypes: BTreeSet::from([tensor.dtype]),
-                dims: Some(tensor.dims.iter().map(|d| Span::only(*d)).collect()),
+                dims: Some(tensor.dims.iter().map(|d| Interval::only(*d)).collect()),
             },
             Content::Data { .. } => Media::Data,
         }

@@ -87,7 +87,7 @@ pub enum Content {
     Video(FrameDesc),
     /// Named arrays of numbers.
     Tensor(TensorDesc),
-    /// Small host-side values: detections, text, events. Never in need of a ramp.
+    /// Small host-side values: detections, text, events. Never in need of a transfer.
     Data {
         /// How many a second; none where that is not known.
         rate: Option<Rate>,

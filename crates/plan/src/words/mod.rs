@@ -12,7 +12,7 @@ mod size;
 mod space;
 mod tags;
 
-pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Media, PortType, Span};
+pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Interval, Media, PortType};
 pub use content::{Content, DType, FrameDesc, TensorDesc};
 pub use format::{Format, Plane, UnknownFormat};
 pub use policy::{OnError, Policy, UnknownWord, Until};

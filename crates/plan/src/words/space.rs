@@ -32,7 +32,7 @@ impl Space {
         }
     }
 
-    /// The space on the far end of a ramp.
+    /// The space on the far end of a transfer.
     #[must_use]
     pub const fn other(self) -> Space {
         match self {

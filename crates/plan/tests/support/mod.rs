@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use vramp_plan::catalog::{
-    Catalog, Class, Direction, Entry, Fallback, Family, FormatRule, Frames, Input, Kernel, KernelRule, Liveness,
-    NoProbe, Output, PortMedia, RateRule, Setting, SizeRule, Units, ValueType, When, Work,
+    Catalog, Class, Entry, Fallback, Family, FormatRule, Frames, Input, KernelDesc, KernelRule, Liveness, NoProbe,
+    Output, PortMedia, RateRule, Setting, SizeRule, TransferDirection, Units, ValueType, When, Work,
 };
 use vramp_plan::{ANY_SIDE, Format, Graph, GraphSpec, HandlerSpec, Profile, Space};
 
@@ -73,18 +73,18 @@ const fn source(name: &'static str, spaces: &'static [Space]) -> Entry {
         }],
         settings: SOURCE_SETTINGS,
         spaces,
-        kernel: KernelRule::Always(Kernel::GENERATOR),
+        kernel: KernelRule::Always(KernelDesc::GENERATOR),
         work: WORK,
         ..Entry::FILTER
     }
 }
 
-const fn filter(name: &'static str, spaces: &'static [Space], kernel: Kernel) -> Entry {
+const fn filter(name: &'static str, spaces: &'static [Space], kernel: KernelDesc) -> Entry {
     Entry { name, spaces, kernel: KernelRule::Always(kernel), settings: WORK_SETTINGS, work: WORK, ..Entry::FILTER }
 }
 
 const fn sink(name: &'static str, spaces: &'static [Space], inputs: &'static [Input]) -> Entry {
-    Entry { name, family: Family::Sink, inputs, outputs: &[], spaces, ..filter(name, spaces, Kernel::POINTWISE) }
+    Entry { name, family: Family::Sink, inputs, outputs: &[], spaces, ..filter(name, spaces, KernelDesc::POINTWISE) }
 }
 
 const NO_KERNEL: KernelRule = KernelRule::None;
@@ -95,37 +95,37 @@ pub static ENTRIES: &[Entry] = &[
     source("src-cpu", CPU),
     source("src-gpu", GPU),
     Entry { live: true, kernel: NO_KERNEL, blocking: true, ..source("src-live", CPU) },
-    filter("point", BOTH, Kernel::POINTWISE),
-    filter("point-cpu", CPU, Kernel::POINTWISE),
-    filter("point-gpu", GPU, Kernel::POINTWISE),
-    filter("gather", BOTH, Kernel::GATHER),
-    filter("stencil", BOTH, Kernel::separable(5)),
-    filter("reduce", BOTH, Kernel::REDUCTION),
-    filter("opaque", BOTH, Kernel::OPAQUE),
-    Entry { small: Some(|_, _, _| 1024), folds: true, ..filter("tabled", BOTH, Kernel::POINTWISE) },
+    filter("point", BOTH, KernelDesc::POINTWISE),
+    filter("point-cpu", CPU, KernelDesc::POINTWISE),
+    filter("point-gpu", GPU, KernelDesc::POINTWISE),
+    filter("gather", BOTH, KernelDesc::GATHER),
+    filter("stencil", BOTH, KernelDesc::separable(5)),
+    filter("reduce", BOTH, KernelDesc::REDUCTION),
+    filter("opaque", BOTH, KernelDesc::OPAQUE),
+    Entry { small: Some(|_, _, _| 1024), folds: true, ..filter("tabled", BOTH, KernelDesc::POINTWISE) },
     Entry {
         outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
         settings: SOURCE_SETTINGS,
-        ..filter("shrink", BOTH, Kernel::GATHER)
+        ..filter("shrink", BOTH, KernelDesc::GATHER)
     },
     Entry {
         outputs: &[Output { size: SizeRule::Setting("size"), ..Output::VIDEO }],
         settings: SOURCE_SETTINGS,
-        ..filter("resample", BOTH, Kernel::resampling(3))
+        ..filter("resample", BOTH, KernelDesc::resampling(3))
     },
-    Entry { inputs: AB, equal_sizes: true, ..filter("mix", BOTH, Kernel::POINTWISE) },
-    Entry { inputs: AB, ..filter("join", BOTH, Kernel::OPAQUE) },
+    Entry { inputs: AB, equal_sizes: true, ..filter("mix", BOTH, KernelDesc::POINTWISE) },
+    Entry { inputs: AB, ..filter("join", BOTH, KernelDesc::OPAQUE) },
     Entry {
         outputs: &[Output { name: "left", ..Output::VIDEO }, Output { name: "right", ..Output::VIDEO }],
-        ..filter("split", BOTH, Kernel::OPAQUE)
+        ..filter("split", BOTH, KernelDesc::OPAQUE)
     },
     Entry {
         outputs: &[Output::VIDEO, Output { name: "found", media: PortMedia::Data, ..Output::VIDEO }],
-        ..filter("detect", BOTH, Kernel::REDUCTION)
+        ..filter("detect", BOTH, KernelDesc::REDUCTION)
     },
     Entry {
         inputs: &[Input::VIDEO, Input { name: "found", media: PortMedia::Data, required: true }],
-        ..filter("outline", BOTH, Kernel::POINTWISE)
+        ..filter("outline", BOTH, KernelDesc::POINTWISE)
     },
     Entry {
         name: "convert",
@@ -135,13 +135,13 @@ pub static ENTRIES: &[Entry] = &[
         settings: &[setting("format", ValueType::Format, "rgba8")],
         kernel: KernelRule::By {
             setting: "format",
-            cases: &[("rgba8", Kernel::GATHER)],
-            otherwise: Kernel::stencil(4),
+            cases: &[("rgba8", KernelDesc::GATHER)],
+            otherwise: KernelDesc::stencil(4),
         },
         ..Entry::FILTER
     },
-    Entry { name: "upload", transfer: Some(Direction::Up), ..Entry::CONTROL },
-    Entry { name: "download", transfer: Some(Direction::Down), ..Entry::CONTROL },
+    Entry { name: "upload", transfer: Some(TransferDirection::Up), ..Entry::CONTROL },
+    Entry { name: "download", transfer: Some(TransferDirection::Down), ..Entry::CONTROL },
     Entry { name: "pass", ..Entry::CONTROL },
     Entry {
         name: "delay",

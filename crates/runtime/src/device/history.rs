@@ -10,16 +10,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use vramp_gpu::{Counters, Device, Statistics};
 
 use crate::handler::Trouble;
-use crate::observe::report::Recovered;
+use crate::observe::report::DeviceRecovery;
 
 /// The device in use and what is known of those before it.
 #[derive(Debug)]
-pub(crate) struct Devices {
-    state: Mutex<State>,
+pub(crate) struct DeviceHistory {
+    state: Mutex<HistoryState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HistoryState {
     current: Option<Device>,
     /// What had been asked of the current one when it came.
     before: Counters,
@@ -32,15 +32,15 @@ struct State {
     aim_bytes: u64,
     /// API and name of the first.
     named: Option<(String, String)>,
-    recoveries: Vec<Recovered>,
+    recoveries: Vec<DeviceRecovery>,
     /// Why the current one was given up from outside, until its lane has heard it.
     hangs: Option<Trouble>,
 }
 
-impl Devices {
-    pub(crate) fn new(device: Option<Device>) -> Devices {
+impl DeviceHistory {
+    pub(crate) fn new(device: Option<Device>) -> DeviceHistory {
         let named = device.as_ref().map(|d| (d.adapter().backend.to_string(), d.adapter().name.clone()));
-        let mut state = State {
+        let mut state = HistoryState {
             current: None,
             before: Counters::default(),
             others: Statistics::default(),
@@ -52,7 +52,7 @@ impl Devices {
             hangs: None,
         };
         state.seat(device);
-        Devices { state: Mutex::new(state) }
+        DeviceHistory { state: Mutex::new(state) }
     }
 
     /// API and name of the device that the run began with.
@@ -113,12 +113,12 @@ impl Devices {
     }
 
     /// The losses so far.
-    pub(crate) fn recoveries(&self) -> Vec<Recovered> {
+    pub(crate) fn recoveries(&self) -> Vec<DeviceRecovery> {
         self.lock().recoveries.clone()
     }
 
     /// The device is gone, and another one, or none, takes its place.
-    pub(crate) fn replace(&self, device: Option<Device>, recovered: Recovered) {
+    pub(crate) fn replace(&self, device: Option<Device>, recovered: DeviceRecovery) {
         let mut state = self.lock();
         state.seat(device);
         state.is_new();
@@ -135,13 +135,13 @@ impl Devices {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HistoryState> {
         // Nothing is half-made while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl HistoryState {
     fn asked(&self) -> Counters {
         self.current.as_ref().map(|device| device.counters().since(&self.before)).unwrap_or_default()
     }

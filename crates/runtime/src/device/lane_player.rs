@@ -12,10 +12,10 @@ use std::time::Duration;
 use vramp_gpu::{Arrived, Counters, PlayError, Played, Player, ReadError, Timing};
 
 use crate::device::times::DeviceTimes;
-use crate::failure::Failure;
+use crate::failure::HandlerFailure;
 use crate::frame::Meta;
 use crate::handler::{DeviceError, HandlerError};
-use crate::lane::context::{Wanted, Workplace};
+use crate::lane::context::{DeviceRequest, LaneContext};
 use crate::memory::heap::foreign;
 use crate::memory::shortage::Shortage;
 use crate::node::Node;
@@ -25,17 +25,17 @@ use crate::observe::milestones::Milestones;
 pub(crate) const DEVICE: &str = "device";
 
 /// Plays what one lane records.
-pub struct Playing {
+pub struct LanePlayer {
     player: Player,
     /// The downloads that nodes wait for. What was recorded and not played yet has no submission.
-    asked: VecDeque<Asked<Meta>>,
+    asked: VecDeque<AwaitedResult<Meta>>,
     /// The frames whose end on the device sinks wait for: apart from downloads, which may have to wait for memory.
-    ending: VecDeque<Asked<()>>,
+    ending: VecDeque<AwaitedResult<()>>,
     /// What was played last; before that, what has always been finished.
     last: Played,
     /// The segment whose recording waits to be played, and the frames that its first node has been given.
     recorded: Option<(usize, u64)>,
-    kept: Kept,
+    kept: PlaybackTotals,
     /// What has come down and waits for memory on the host, from this download on.
     come: Option<(Arrived, usize)>,
     short: Option<Shortage>,
@@ -56,7 +56,7 @@ struct SegmentCount {
 
 /// What is awaited, and by whom.
 #[derive(Debug, Clone, Copy)]
-struct Asked<T> {
+struct AwaitedResult<T> {
     played: Option<Played>,
     segment: usize,
     node: usize,
@@ -65,11 +65,11 @@ struct Asked<T> {
 
 /// Who is told that a frame has ended on the device: its node and the place of that in the lane, and the time since the
 /// one before.
-pub(crate) type Ended<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration, &Workplace);
+pub(crate) type FrameEnded<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration, &LaneContext);
 
-impl Playing {
+impl LanePlayer {
     /// Plays on this player what segments record that have these shares of the fastest source's frames.
-    pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> Playing {
+    pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> LanePlayer {
         let count = |share| SegmentCount {
             share,
             frames: 0,
@@ -78,17 +78,17 @@ impl Playing {
             milestones: Milestones::default(),
         };
         let segments = shares.into_iter().map(count).collect();
-        let mut playing = Playing::again(player, Kept { segments, times, timing: None, ring_bytes: 0 });
+        let mut playing = LanePlayer::again(player, PlaybackTotals { segments, times, timing: None, ring_bytes: 0 });
         playing.kept.segments.iter_mut().for_each(|segment| segment.seen = Some(0));
         playing
     }
 
     /// Plays on another player and goes on counting.
-    pub(crate) fn again(player: Player, kept: Kept) -> Playing {
+    pub(crate) fn again(player: Player, kept: PlaybackTotals) -> LanePlayer {
         let last = Played { submission: 0, ticket: None, timed: false };
         let segments = kept.segments.into_iter().map(|own| SegmentCount { seen: None, ..own }).collect();
-        let kept = Kept { segments, timing: player.timing(), ..kept };
-        Playing {
+        let kept = PlaybackTotals { segments, timing: player.timing(), ..kept };
+        LanePlayer {
             player,
             asked: VecDeque::with_capacity(16),
             ending: VecDeque::with_capacity(16),
@@ -102,12 +102,12 @@ impl Playing {
 
     /// Notes how long submissions took that have ended.
     pub(crate) fn hear_times(&mut self) {
-        let Playing { player, kept, .. } = self;
+        let LanePlayer { player, kept, .. } = self;
         foreign(|| player.tell_times(&mut |time| kept.times.told(time)));
     }
 
     /// What was counted and measured.
-    pub(crate) fn kept(&self) -> &Kept {
+    pub(crate) fn kept(&self) -> &PlaybackTotals {
         &self.kept
     }
 
@@ -124,19 +124,19 @@ impl Playing {
     /// Plays what was recorded and could not be played before; says whether it went through.
     pub(crate) fn play_what_waits(
         &mut self,
-        workplace: &mut Workplace,
+        context: &mut LaneContext,
         now: &dyn Fn() -> Duration,
-    ) -> Result<bool, Failure> {
-        if workplace.desk().is_none_or(|desk| desk.recording.is_empty()) {
+    ) -> Result<bool, HandlerFailure> {
+        if context.device_context().is_none_or(|device_context| device_context.recording.is_empty()) {
             return Ok(false);
         }
-        self.play(workplace, now)?;
-        Ok(workplace.desk().is_none_or(|desk| desk.recording.is_empty()))
+        self.play(context, now)?;
+        Ok(context.device_context().is_none_or(|device_context| device_context.recording.is_empty()))
     }
 
     /// Whether one more segment can be played.
-    pub(crate) fn has_room(&mut self, workplace: &mut Workplace) -> Result<bool, Failure> {
-        if workplace.desk().is_some_and(|desk| !desk.recording.is_empty()) {
+    pub(crate) fn has_room(&mut self, context: &mut LaneContext) -> Result<bool, HandlerFailure> {
+        if context.device_context().is_some_and(|device_context| !device_context.recording.is_empty()) {
             return Ok(false);
         }
         let free = self.player.readbacks().pending() < self.player.readbacks().slots();
@@ -149,35 +149,44 @@ impl Playing {
     }
 
     /// Notes which node asked for the downloads that were recorded since it was last asked.
-    pub(crate) fn note_asked(&mut self, segment: usize, node: usize, frame: u64, workplace: &mut Workplace) {
-        let Some(desk) = workplace.desk() else { return };
-        self.kept.times.mark((segment, node), frame, (desk.recording.len(), desk.recording.dispatches()));
-        for wanted in desk.asked.drain(..) {
+    pub(crate) fn note_asked(&mut self, segment: usize, node: usize, frame: u64, context: &mut LaneContext) {
+        let Some(device_context) = context.device_context() else { return };
+        self.kept.times.mark(
+            (segment, node),
+            frame,
+            (device_context.recording.len(), device_context.recording.dispatches()),
+        );
+        for wanted in device_context.asked.drain(..) {
             match wanted {
-                Wanted::Download(meta) => self.asked.push_back(Asked { played: None, segment, node, wanted: meta }),
-                Wanted::Finished => self.ending.push_back(Asked { played: None, segment, node, wanted: () }),
+                DeviceRequest::Download(meta) => {
+                    self.asked.push_back(AwaitedResult { played: None, segment, node, wanted: meta })
+                }
+                DeviceRequest::Finished => {
+                    self.ending.push_back(AwaitedResult { played: None, segment, node, wanted: () })
+                }
             }
         }
     }
 
     /// Plays what was recorded. Where the device has no room it stays recorded, and is played first next time.
-    pub(crate) fn play(&mut self, workplace: &mut Workplace, now: &dyn Fn() -> Duration) -> Result<(), Failure> {
-        let Some(desk) = workplace.desk() else { return Ok(()) };
-        if desk.recording.is_empty() {
+    pub(crate) fn play(&mut self, context: &mut LaneContext, now: &dyn Fn() -> Duration) -> Result<(), HandlerFailure> {
+        let Some(device_context) = context.device_context() else { return Ok(()) };
+        if device_context.recording.is_empty() {
             // What moved asked nothing of the device. A frame that ended there was made by what was played last, if
             // not before.
             self.recorded = None;
             self.played(self.last);
             return Ok(());
         }
-        let before = desk.device().counters();
-        match foreign(|| self.player.try_play(&mut desk.recording)) {
+        let before = device_context.device().counters();
+        match foreign(|| self.player.try_play(&mut device_context.recording)) {
             Ok(played) => {
                 // What a timeline adds to the device's times to have them on the run's clock.
-                let offset_ns = || (now().as_nanos() as u64).cast_signed() - desk.device().now_ns().cast_signed();
+                let offset_ns =
+                    || (now().as_nanos() as u64).cast_signed() - device_context.device().now_ns().cast_signed();
                 self.kept.times.played(Some(played), if played.timed { offset_ns() } else { 0 });
                 if let Some((segment, frames)) = self.recorded.take() {
-                    self.kept.segments[segment].add(frames, &before, &desk.device().counters());
+                    self.kept.segments[segment].add(frames, &before, &device_context.device().counters());
                 }
                 self.last = played;
                 self.played(played);
@@ -189,7 +198,7 @@ impl Playing {
     }
 
     /// A device that hangs is left behind: freeing it, or waiting for it, might never end.
-    fn refused(&self, error: PlayError) -> Failure {
+    fn refused(&self, error: PlayError) -> HandlerFailure {
         if matches!(error, PlayError::Overdue { .. }) {
             self.player.device().clone().abandon();
         }
@@ -207,12 +216,12 @@ impl Playing {
     pub(crate) fn receive(
         &mut self,
         segments: &mut [Vec<Node>],
-        workplace: &mut Workplace,
+        context: &mut LaneContext,
         now: &dyn Fn() -> Duration,
-        ended: Ended<'_>,
-    ) -> Result<bool, Failure> {
+        ended: FrameEnded<'_>,
+    ) -> Result<bool, HandlerFailure> {
         let mut any = false;
-        while let Some(Asked { played: Some(played), segment, node, .. }) = self.ending.front().copied() {
+        while let Some(AwaitedResult { played: Some(played), segment, node, .. }) = self.ending.front().copied() {
             if !self.has_finished(played.submission)? {
                 break;
             }
@@ -221,7 +230,7 @@ impl Playing {
             let place = segments[..segment].iter().map(Vec::len).sum::<usize>() + node;
             let (node, done) = (&mut segments[segment][node], now());
             let interval = node.finish_awaited(done);
-            ended((place, node), interval, done, workplace);
+            ended((place, node), interval, done, context);
         }
         while self.asked.front().is_some_and(|asked| asked.played.is_some()) {
             let waiting = self.come.take();
@@ -236,15 +245,15 @@ impl Playing {
                 Err(error @ ReadError::NotMapped { ticket, .. }) => (ticket, Err(error)),
                 Err(error) => return Err(failure(DeviceError::Read(error))),
             };
-            let of_it = |asked: &Asked<Meta>| asked.played.is_some_and(|played| played.ticket == Some(ticket));
+            let of_it = |asked: &AwaitedResult<Meta>| asked.played.is_some_and(|played| played.ticket == Some(ticket));
             while let Some(asked) = self.asked.front().copied().filter(of_it) {
                 let meta = asked.wanted;
                 let node = &segments[asked.segment][asked.node];
                 let (owner, leave_bytes) = node.memory();
-                workplace.serve(owner, meta.number);
+                context.serve(owner, meta.number);
                 let made = match &arrived {
                     Err(error) => Err(HandlerError::Device(DeviceError::Read(error.clone()))),
-                    Ok(there) => match workplace.pool().lend_leaving(meta, leave_bytes) {
+                    Ok(there) => match context.pool().lend_leaving(meta, leave_bytes) {
                         Ok(mut frame) => {
                             if let Some(mut bytes) = frame.fill() {
                                 bytes.copy_from_slice(there.bytes(download));
@@ -256,7 +265,7 @@ impl Playing {
                             Some((needed_bytes, available_bytes, budget_bytes)) => {
                                 // It stays where it is until there is memory for it.
                                 if self.short.is_none() {
-                                    workplace.count_wait();
+                                    context.count_wait();
                                 }
                                 self.short = Some(Shortage {
                                     handler: node.name(),
@@ -275,7 +284,7 @@ impl Playing {
                 (any, self.short) = (true, None);
                 self.asked.pop_front();
                 download += 1;
-                if let Some(failure) = segments[asked.segment][asked.node].deliver(made, workplace) {
+                if let Some(failure) = segments[asked.segment][asked.node].deliver(made, context) {
                     return Err(failure);
                 }
             }
@@ -284,7 +293,7 @@ impl Playing {
         Ok(any)
     }
 
-    fn has_finished(&mut self, submission: u64) -> Result<bool, Failure> {
+    fn has_finished(&mut self, submission: u64) -> Result<bool, HandlerFailure> {
         if !self.player.has_finished(submission) {
             let polled = foreign(|| self.player.device().poll());
             polled.map_err(|lost| failure(DeviceError::Play(PlayError::Lost(lost))))?;
@@ -294,7 +303,7 @@ impl Playing {
 
     /// Gives up what was asked of a device that is gone: every node hears what it will not get. A device that hangs is
     /// left behind, since dropping it would hang as well.
-    pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) -> Kept {
+    pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) -> PlaybackTotals {
         let asked = self.asked.drain(..).map(|asked| (asked.segment, asked.node));
         let ending = self.ending.drain(..).map(|ending| (ending.segment, ending.node));
         for (segment, node) in asked.chain(ending) {
@@ -335,10 +344,10 @@ impl Playing {
     }
 
     /// Lets what is under way finish, for a moment: memory that the device uses cannot be given back.
-    pub(crate) fn stop(&mut self, workplace: &mut Workplace) {
-        if let Some(desk) = workplace.desk() {
-            desk.recording.clear();
-            desk.asked.clear();
+    pub(crate) fn stop(&mut self, context: &mut LaneContext) {
+        if let Some(device_context) = context.device_context() {
+            device_context.recording.clear();
+            device_context.asked.clear();
             self.kept.times.played(None, 0);
         }
         self.asked.clear();
@@ -359,14 +368,14 @@ impl Playing {
 }
 
 /// What was counted and measured so far: for the report, and for the player that goes on.
-pub(crate) struct Kept {
+pub(crate) struct PlaybackTotals {
     segments: Vec<SegmentCount>,
     times: DeviceTimes,
     timing: Option<Timing>,
     ring_bytes: u64,
 }
 
-impl Kept {
+impl PlaybackTotals {
     /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
     /// second half.
     pub(crate) fn per_frame(&self, counter: impl Fn(&Counters) -> u64) -> f64 {
@@ -413,6 +422,6 @@ impl SegmentCount {
     }
 }
 
-pub(crate) fn failure(error: DeviceError) -> Failure {
-    Failure { handler: DEVICE.to_owned(), frame: 0, error: HandlerError::Device(error) }
+pub(crate) fn failure(error: DeviceError) -> HandlerFailure {
+    HandlerFailure { handler: DEVICE.to_owned(), frame: 0, error: HandlerError::Device(error) }
 }

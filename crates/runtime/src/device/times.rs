@@ -12,7 +12,7 @@ use std::sync::Arc;
 use vramp_gpu::{DeviceTime, PartTime, Played};
 
 use crate::observe::monitor::{Histogram, NodeStats};
-use crate::observe::trace::{Act, Span, Track};
+use crate::observe::trace::{SpanKind, TraceSpan, Track};
 
 /// Where the device's times go.
 pub(crate) struct DeviceTimes {
@@ -25,14 +25,14 @@ pub(crate) struct DeviceTimes {
     track: Option<Track>,
     /// When the last span on the track ended.
     traced_ns: u64,
-    recorded: Vec<Mark>,
-    sent: VecDeque<Sent>,
-    spare: Vec<Vec<Mark>>,
+    recorded: Vec<RecordingShare>,
+    sent: VecDeque<Submission>,
+    spare: Vec<Vec<RecordingShare>>,
 }
 
 /// One node's share of a recording: up to these acts and dispatches.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct RecordingShare {
     acts: usize,
     dispatches: usize,
     segment: usize,
@@ -43,11 +43,11 @@ struct Mark {
 }
 
 /// A submission that is under way.
-struct Sent {
+struct Submission {
     submission: u64,
     /// The run's clock minus the device's.
     offset_ns: i64,
-    marks: Vec<Mark>,
+    marks: Vec<RecordingShare>,
 }
 
 impl DeviceTimes {
@@ -79,7 +79,7 @@ impl DeviceTimes {
     /// Notes that everything recorded since the last note is a node's, for a frame.
     pub(crate) fn mark(&mut self, (segment, node): (usize, usize), frame: u64, (acts, dispatches): (usize, usize)) {
         if acts > self.recorded.last().map_or(0, |last| last.acts) {
-            self.recorded.push(Mark { acts, dispatches, segment, node, frame, took_ns: 0, known: false });
+            self.recorded.push(RecordingShare { acts, dispatches, segment, node, frame, took_ns: 0, known: false });
         }
     }
 
@@ -90,7 +90,7 @@ impl DeviceTimes {
             Some(Played { submission, .. }) => {
                 let empty = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(64));
                 let marks = std::mem::replace(&mut self.recorded, empty);
-                self.sent.push_back(Sent { submission, offset_ns, marks });
+                self.sent.push_back(Submission { submission, offset_ns, marks });
             }
         }
     }
@@ -116,15 +116,15 @@ impl DeviceTimes {
         }
     }
 
-    fn share_out(&mut self, time: &DeviceTime<'_>, Sent { offset_ns, marks, .. }: &mut Sent) {
+    fn share_out(&mut self, time: &DeviceTime<'_>, Submission { offset_ns, marks, .. }: &mut Submission) {
         let Some(first) = marks.first().copied() else { return };
         let host = |ns: u64| ns.saturating_add_signed(*offset_ns);
         let whole_ns = time.end_ns - time.begin_ns;
         let frames = marks.iter().filter(|mark| mark.node == first.node).count().max(1) as u64;
         self.segments[first.segment].add(whole_ns / frames);
         if let Some(track) = &self.track {
-            let act = Act::Submission { number: time.submission };
-            track.note(Span { act, begin_ns: host(time.submitted_ns), end_ns: host(time.noticed_ns) });
+            let act = SpanKind::Submission { number: time.submission };
+            track.note(TraceSpan { act, begin_ns: host(time.submitted_ns), end_ns: host(time.noticed_ns) });
         }
         let mut dispatches = 0;
         for part in time.parts {
@@ -152,18 +152,18 @@ impl DeviceTimes {
     }
 
     /// Puts a span on the track. Clocks are never known exactly, and spans must not overlap for it.
-    fn trace(&mut self, mark: Mark, begin_ns: u64, end_ns: u64) {
+    fn trace(&mut self, mark: RecordingShare, begin_ns: u64, end_ns: u64) {
         let Some(track) = &self.track else { return };
         let begin_ns = begin_ns.max(self.traced_ns);
         let end_ns = end_ns.max(begin_ns);
         self.traced_ns = end_ns;
-        let act = Act::Frame { node: self.bases[mark.segment] + mark.node, frame: mark.frame };
-        track.note(Span { act, begin_ns, end_ns });
+        let act = SpanKind::Frame { node: self.bases[mark.segment] + mark.node, frame: mark.frame };
+        track.note(TraceSpan { act, begin_ns, end_ns });
     }
 }
 
 /// Whose a part is; none where it is several nodes'.
-fn owner(marks: &[Mark], part: &PartTime, dispatched: usize) -> Option<usize> {
+fn owner(marks: &[RecordingShare], part: &PartTime, dispatched: usize) -> Option<usize> {
     let at = marks.iter().position(|mark| mark.acts > part.act)?;
     let inside = part.dispatches < 2 || dispatched + part.dispatches <= marks[at].dispatches;
     inside.then_some(at)

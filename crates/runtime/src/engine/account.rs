@@ -9,29 +9,29 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::device::lane_player::Kept;
+use crate::device::lane_player::PlaybackTotals;
 use crate::link::ring::DropReason;
 use crate::memory::heap::is_counted;
-use crate::observe::monitor::{Histogram, Progress};
+use crate::observe::monitor::{Histogram, RunProgress};
 use crate::observe::report::{
-    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, Times,
+    Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, RunCounters, TimeStats,
 };
 
-use super::watch::{Watched, WatchedNode};
+use super::watch::{WatchedEngine, WatchedNode};
 
 /// How long a node takes for a frame, where it works: on the device its call only records.
 pub(super) fn time(node: &WatchedNode) -> &Histogram {
     if node.on_device || node.stats.device.count() > 0 { &node.stats.device } else { &node.stats.call }
 }
 
-impl Watched {
-    pub(super) fn progress(&self, elapsed: Duration) -> Progress {
+impl WatchedEngine {
+    pub(super) fn progress(&self, elapsed: Duration) -> RunProgress {
         let count = |which: fn(&WatchedNode) -> bool| -> u64 {
             self.nodes.iter().filter(|node| which(node)).map(|node| node.stats.counts().taken).sum()
         };
         let (frames_in, frames_out) = (count(|node| node.source), count(|node| node.sink));
         let fps = frames_out as f64 / elapsed.as_secs_f64().max(1e-9);
-        Progress { elapsed, frames_in, frames_out, dropped: self.dropped().sum(), fps }
+        RunProgress { elapsed, frames_in, frames_out, dropped: self.dropped().sum(), fps }
     }
 
     /// Draws how full links are and what they dropped, where there is a timeline.
@@ -39,7 +39,7 @@ impl Watched {
         let Some(trace) = &self.trace else { return };
         let now = now();
         for (at, link) in self.links.iter().enumerate() {
-            let counts = link.rings.iter().map(crate::link::Observed::counts);
+            let counts = link.rings.iter().map(crate::link::LinkObserver::counts);
             let (queued, dropped) = counts.fold((0, 0), |(queued, dropped), ring| {
                 (queued + ring.queued, dropped + ring.dropped.iter().sum::<u64>())
             });
@@ -60,8 +60,8 @@ impl Watched {
 
     pub(super) fn dropped(&self) -> Dropped {
         let mut sums = [0; 5];
-        // A shared ring in front of a ramp belongs to several links and is counted with the first.
-        let mut seen: Vec<&crate::link::Observed<crate::frame::Frame>> = Vec::new();
+        // A shared ring in front of a transfer belongs to several links and is counted with the first.
+        let mut seen: Vec<&crate::link::LinkObserver<crate::frame::Frame>> = Vec::new();
         for ring in self.links.iter().flat_map(|link| &link.rings) {
             if seen.iter().any(|other| other.is_same(ring)) {
                 continue;
@@ -84,7 +84,7 @@ impl Watched {
             .or_else(|| ring().map(|link| format!("{} -> {}", link.from, link.to)))
     }
 
-    pub(super) fn report(&self, elapsed: Duration, measured: Option<(&Kept, u64)>) -> Report {
+    pub(super) fn report(&self, elapsed: Duration, measured: Option<(&PlaybackTotals, u64)>) -> Report {
         let counts: Vec<_> = self.nodes.iter().map(|node| node.stats.counts()).collect();
         let sum = |which: fn(&WatchedNode) -> bool, what: fn(&crate::observe::monitor::NodeCounts) -> u64| -> u64 {
             self.nodes.iter().zip(&counts).filter(|(node, _)| which(node)).map(|(_, counts)| what(counts)).sum()
@@ -148,7 +148,7 @@ impl Watched {
         };
         for (at, ring) in link.rings.iter().enumerate() {
             let counts = ring.counts();
-            // Through a ramp: sent in front of it, taken behind it, and what is on the way counts as queued.
+            // Through a transfer: sent in front of it, taken behind it, and what is on the way counts as queued.
             if at == 0 {
                 all.sent = counts.sent;
             }
@@ -156,20 +156,20 @@ impl Watched {
             all.dropped += counts.dropped.iter().sum::<u64>();
             all.queued += counts.queued;
         }
-        if let Some(ramp) = link.ramp {
+        if let Some(transfer) = link.transfer {
             // What did not come across is lost to this link, though it counts as failed where all is added up.
-            let counts = self.nodes[ramp].stats.counts();
+            let counts = self.nodes[transfer].stats.counts();
             all.queued += counts.held;
             all.dropped += counts.failed + counts.lost;
         }
         all
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> RunCounters {
         let reading = self.passed.read();
         let device = self.devices.counters().since(&self.counted_before);
         let heap = is_counted();
-        Counted {
+        RunCounters {
             uploads: device.uploads,
             downloads: device.downloads,
             transfer_bytes: device.transfer_bytes,
@@ -187,7 +187,7 @@ impl Watched {
         }
     }
 
-    fn steady(&self, measured: Option<(&Kept, u64)>, counters: &Counted) -> PerFrame {
+    fn steady(&self, measured: Option<(&PlaybackTotals, u64)>, counters: &RunCounters) -> PerFrame {
         let Some((frames_before, before)) = self.passed.middle() else { return PerFrame::default() };
         let now = self.passed.read();
         let frames = self.passed.frames() - frames_before;
@@ -214,7 +214,7 @@ impl Watched {
         }
     }
 
-    fn memory(&self, measured: Option<(&Kept, u64)>) -> MemoryUse {
+    fn memory(&self, measured: Option<(&PlaybackTotals, u64)>) -> MemoryUse {
         let host = self.pool.stats();
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let device = self.devices.memory();
@@ -302,9 +302,9 @@ pub(super) fn by_reason(sums: [u64; 5]) -> Dropped {
     }
 }
 
-pub(super) fn times(histogram: &Histogram) -> Times {
+pub(super) fn times(histogram: &Histogram) -> TimeStats {
     let ms = |ns: u64| ns as f64 / 1e6;
-    Times {
+    TimeStats {
         p50: histogram.quantile_ns(0.5).map(ms),
         p99: histogram.quantile_ns(0.99).map(ms),
         max: (histogram.count() > 0).then(|| ms(histogram.max_ns())),

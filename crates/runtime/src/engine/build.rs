@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use vramp_plan::Space;
 
-use crate::device::history::Devices;
-use crate::frame::pool::HostPool;
-use crate::link::wake_signal::Bell;
-use crate::memory::heap::Tally;
-use crate::observe::sink_counter::Passed;
+use crate::device::history::DeviceHistory;
+use crate::frame::pool::FramePool;
+use crate::link::wake_signal::WakeSignal;
+use crate::memory::heap::HeapTally;
+use crate::observe::sink_counter::SinkCounter;
 
-use super::lanes::Lanes;
+use super::lanes::BuiltLanes;
 use super::nodes::{Planned, check_all_run, enters_device, make_node, planned};
-use super::pool_target::{Aim, left_behind};
-use super::watch::{Watched, WatchedLink};
+use super::pool_target::{PoolTarget, left_behind};
+use super::watch::{WatchedEngine, WatchedLink};
 use super::wiring::connect;
 use super::{Engine, EngineParts, PrepareError, Stopper};
 
@@ -28,18 +28,18 @@ use super::{Engine, EngineParts, PrepareError, Stopper};
 const SPARE_BYTES: u64 = 1 << 30;
 
 /// What all parts of an engine share while it is built.
-pub(super) struct Shared<'a> {
+pub(super) struct BuildContext<'a> {
     pub(super) parts: &'a EngineParts<'a>,
     pub(super) planned: &'a [Planned<'a>],
     pub(super) stop: Stopper,
     pub(super) threads: usize,
-    pub(super) pool: HostPool,
-    pub(super) devices: Arc<Devices>,
-    pub(super) tally: Arc<Tally>,
-    pub(super) passed: Arc<Passed>,
+    pub(super) pool: FramePool,
+    pub(super) devices: Arc<DeviceHistory>,
+    pub(super) tally: Arc<HeapTally>,
+    pub(super) passed: Arc<SinkCounter>,
     /// The most memory that a plan of this graph has needed so far.
-    pub(super) needed: Arc<Mutex<vramp_plan::Memory>>,
-    pub(super) aim: Aim,
+    pub(super) needed: Arc<Mutex<vramp_plan::PlannedMemory>>,
+    pub(super) target: PoolTarget,
 }
 
 pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
@@ -52,7 +52,7 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         return Err(PrepareError::NoDevice { handler: on_device.name.clone() });
     }
     let lent_before = parts.device.as_ref().map(|device| device.pool().leaks()).unwrap_or_default();
-    let shared = Shared::new(&parts, &planned);
+    let shared = BuildContext::new(&parts, &planned);
     let mut nodes = Vec::with_capacity(plan.units.len());
     for at in 0..plan.units.len() {
         let node = make_node(&shared, &plan.units[at]).await?;
@@ -60,8 +60,8 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         let node = node.remembered_as(owner, left_behind(plan, &planned, at));
         nodes.push(node.entering_device(enters_device(plan, at)));
     }
-    let rings = connect(plan, &mut nodes, &shared.stop.bells);
-    let lanes = Lanes::of(&shared, nodes)?;
+    let rings = connect(plan, &mut nodes, &shared.stop.signals);
+    let lanes = BuiltLanes::of(&shared, nodes)?;
     let links: Vec<WatchedLink> = plan
         .links
         .iter()
@@ -71,14 +71,14 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
             to: plan.port_name(link.to),
             to_node: lanes.watched_at[plan.rings[link.rings[link.rings.len() - 1]].to],
             leads: planned[link.to.handler].leads_with(link.to.port),
-            ramp: plan.inserted_ramp(link).map(|unit| lanes.watched_at[unit]),
+            transfer: plan.inserted_transfer(link).map(|unit| lanes.watched_at[unit]),
             rings: link.rings.iter().map(|ring| rings[*ring].clone()).collect(),
         })
         .collect();
     if let Some(trace) = &parts.trace {
         trace.watch(links.iter().map(|link| format!("{} -> {}", link.from, link.to)).collect());
     }
-    let watched = Watched {
+    let watched = WatchedEngine {
         nodes: lanes.watched,
         links,
         begun: shared.passed.read(),
@@ -103,37 +103,37 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
     })
 }
 
-impl<'a> Shared<'a> {
-    fn new(parts: &'a EngineParts<'a>, planned: &'a [Planned<'a>]) -> Shared<'a> {
+impl<'a> BuildContext<'a> {
+    fn new(parts: &'a EngineParts<'a>, planned: &'a [Planned<'a>]) -> BuildContext<'a> {
         let (plan, options) = (parts.plan, parts.options);
         let stop = Stopper {
             stopped: Arc::default(),
             finishing: Arc::default(),
             intended: Arc::default(),
-            bells: Arc::new(plan.lanes.iter().map(|_| Bell::new()).collect()),
+            signals: Arc::new(plan.lanes.iter().map(|_| WakeSignal::new()).collect()),
         };
         if let (Some(device), Some(limit_ms)) = (&parts.device, options.time_limit_ms) {
             device.set_time_limit(Duration::from_millis(limit_ms));
         }
         let uses_device = plan.lanes.iter().any(|lane| lane.device);
-        let devices = Arc::new(Devices::new(parts.device.clone().filter(|_| uses_device)));
+        let devices = Arc::new(DeviceHistory::new(parts.device.clone().filter(|_| uses_device)));
         // If the device is lost, its frames are on the host from then on.
         let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
         let budget = options.cpu_memory_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
-        let pool = HostPool::new(budget);
+        let pool = FramePool::new(budget);
         for frames in &plan.memory.host_frames {
             pool.reserve(frames.bytes, usize::try_from(frames.count).unwrap_or(usize::MAX));
         }
-        let aim = Aim { pool: pool.clone(), devices: Arc::clone(&devices) };
-        aim.at(&plan.memory);
+        let target = PoolTarget { pool: pool.clone(), devices: Arc::clone(&devices) };
+        target.at(&plan.memory);
         if let Some(device) = &parts.device {
             device.pool().restart_peak();
         }
-        let tally = Arc::new(Tally::default());
-        let passed = Arc::new(Passed::new(Arc::clone(&tally), pool.clone(), Arc::clone(&devices)));
+        let tally = Arc::new(HeapTally::default());
+        let passed = Arc::new(SinkCounter::new(Arc::clone(&tally), pool.clone(), Arc::clone(&devices)));
         let needed = Arc::new(Mutex::new(plan.memory.clone()));
         let threads = options.threads.map_or_else(threads_there_are, |threads| threads.max(1) as usize);
-        Shared { parts, planned, stop, threads, pool, devices, tally, passed, needed, aim }
+        BuildContext { parts, planned, stop, threads, pool, devices, tally, passed, needed, target }
     }
 }
 

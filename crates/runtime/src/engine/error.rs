@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::failure::Failure;
+use crate::failure::HandlerFailure;
 use crate::handler::{DeviceError, HandlerError};
 use crate::observe::report::Report;
 
@@ -80,7 +80,7 @@ impl PrepareError {
 pub enum RunError {
     /// A handler failed, and its policy is to stop the run.
     #[error(transparent)]
-    Failed(Failure),
+    Failed(HandlerFailure),
     /// A handler did not come back when the run was to stop.
     #[error("{} did not come back within {waited:?} of being asked to stop; it is left behind", .handlers.join(", "))]
     Unresponsive {
@@ -105,7 +105,7 @@ impl RunError {
 
 /// How a run ended, and what it did until then.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// What it did.
     pub report: Report,
     /// Why it failed, if it did.
@@ -114,7 +114,7 @@ pub struct Outcome {
     pub stopped: bool,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The report of a run that did not fail.
     pub fn into_result(self) -> Result<Report, RunError> {
         match self.error {

@@ -9,24 +9,24 @@ use std::time::Duration;
 use vramp_gpu::{Device, Player, Timed};
 use vramp_plan::{Policy, Rate, Unit};
 
-use crate::device::lane_player::Playing;
+use crate::device::lane_player::LanePlayer;
 use crate::device::times::DeviceTimes;
 use crate::handler::DeviceError;
-use crate::lane::context::Workplace;
-use crate::lane::{Lane, MakePlayer, Recovery, Reopen};
+use crate::lane::context::LaneContext;
+use crate::lane::{Lane, MakePlayer, RecoveryState, Reopen};
 use crate::node::Node;
-use crate::observe::lateness::{Blame, Suspect, Together};
+use crate::observe::lateness::{Lateness, LatenessCandidate, SegmentTime};
 use crate::observe::monitor::{Histogram, NodeStats};
 use crate::observe::trace::Track;
 
-use super::build::Shared;
+use super::build::BuildContext;
 use super::nodes::Planned;
 use super::watch::WatchedNode;
 use super::wiring::gates;
 use super::{EngineParts, PrepareError};
 
 /// Every lane, and what can be seen of it.
-pub(super) struct Lanes {
+pub(super) struct BuiltLanes {
     pub(super) all: Vec<Lane>,
     pub(super) watched: Vec<WatchedNode>,
     /// Where each unit stands in `watched`.
@@ -35,17 +35,22 @@ pub(super) struct Lanes {
     pub(super) timed: Vec<(Arc<NodeStats>, Arc<Histogram>)>,
 }
 
-impl Lanes {
+impl BuiltLanes {
     /// Puts nodes, one for each unit of the plan, into their lanes.
-    pub(super) fn of(shared: &Shared<'_>, nodes: Vec<Node>) -> Result<Lanes, PrepareError> {
+    pub(super) fn of(shared: &BuildContext<'_>, nodes: Vec<Node>) -> Result<BuiltLanes, PrepareError> {
         let plan = shared.parts.plan;
-        let mut work = Work {
+        let mut work = LaneAssembly {
             shared,
             fastest: fastest(shared.planned),
             frame_time: shared.parts.options.pace.map(|rate| Duration::from_secs_f64(1.0 / rate.per_second())),
-            suspects: Vec::new(),
-            together: Vec::new(),
-            made: Lanes { all: Vec::new(), watched: Vec::new(), watched_at: vec![0; nodes.len()], timed: Vec::new() },
+            candidates: Vec::new(),
+            segment_times: Vec::new(),
+            made: BuiltLanes {
+                all: Vec::new(),
+                watched: Vec::new(),
+                watched_at: vec![0; nodes.len()],
+                timed: Vec::new(),
+            },
         };
         let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
         for (number, lane) in plan.lanes.iter().enumerate() {
@@ -57,18 +62,18 @@ impl Lanes {
     }
 }
 
-struct Work<'a> {
-    shared: &'a Shared<'a>,
+struct LaneAssembly<'a> {
+    shared: &'a BuildContext<'a>,
     /// Frames a second of the fastest source.
     fastest: f64,
     /// What a frame may take, if sources are paced.
     frame_time: Option<Duration>,
-    suspects: Vec<Suspect>,
-    together: Vec<Together>,
-    made: Lanes,
+    candidates: Vec<LatenessCandidate>,
+    segment_times: Vec<SegmentTime>,
+    made: BuiltLanes,
 }
 
-impl Work<'_> {
+impl LaneAssembly<'_> {
     fn lane(&mut self, number: usize, nodes: Vec<Vec<Node>>) -> Result<(), PrepareError> {
         let lane = &self.shared.parts.plan.lanes[number];
         for (place, (unit, node)) in lane.segments.iter().flatten().zip(nodes.iter().flatten()).enumerate() {
@@ -77,9 +82,9 @@ impl Work<'_> {
         let made = match &self.shared.parts.device {
             Some(device) if lane.device => self.device_lane(number, nodes, device)?,
             _ => {
-                let place = self.workplace().drawing(self.track(&nodes));
-                let bell = self.shared.stop.bells[number].clone();
-                Lane::new(nodes.into_iter().flatten().collect(), bell, place)
+                let place = self.context().drawing(self.track(&nodes));
+                let signal = self.shared.stop.signals[number].clone();
+                Lane::new(nodes.into_iter().flatten().collect(), signal, place)
             }
         };
         self.made.all.push(made);
@@ -99,10 +104,10 @@ impl Work<'_> {
             sink: node.is_sink(),
             source: node.is_source(),
             inserted: own.is_inserted(),
-            on_device: plan.lanes[lane].device && (group.is_some() || own.ramp.is_some()),
+            on_device: plan.lanes[lane].device && (group.is_some() || own.transfer.is_some()),
             stats: Arc::clone(node.stats()),
         });
-        self.suspects.push(Suspect {
+        self.candidates.push(LatenessCandidate {
             name: node.name(),
             lane,
             place,
@@ -126,26 +131,26 @@ impl Work<'_> {
         })?;
         let shares = lane.segments.iter().map(|segment| self.share(&plan.units[segment[0]])).collect();
         let gates = lane.segments.iter().map(|segment| gates(segment, &plan.rings)).collect();
-        let place = self.workplace().at(device.clone()).drawing(self.track(&nodes));
+        let place = self.context().at(device.clone()).drawing(self.track(&nodes));
         let (adapter, backend) = (&device.adapter().name, device.adapter().backend);
         let track = trace.as_ref().map(|trace| trace.track(format!("{adapter} ({backend})"), true, names(&nodes)));
         let stats = nodes.iter().map(|own| own.iter().map(|node| Arc::clone(node.stats())).collect());
         let times = DeviceTimes::new(stats.collect(), track);
         for (own, time) in nodes.iter().zip(times.segments()) {
             let names = own.iter().map(Node::name).collect::<Vec<_>>().join(", ");
-            self.together.push(Together { names, lane: number, time: Arc::clone(time) });
+            self.segment_times.push(SegmentTime { names, lane: number, time: Arc::clone(time) });
             self.made.timed.push((Arc::clone(own[0].stats()), Arc::clone(time)));
         }
         let (devices, lose_at) = (Arc::clone(&self.shared.devices), options.lose_device_at.clone().into());
-        let mut recovery = Recovery::new(options.on_loss, limited(self.shared.parts), make, devices, lose_at);
+        let mut recovery = RecoveryState::new(options.on_loss, limited(self.shared.parts), make, devices, lose_at);
         recovery.first_pause = options.away_ms.map_or(recovery.first_pause, Duration::from_millis);
-        let bell = self.shared.stop.bells[number].clone();
-        let lane = Lane::on_device(nodes, gates, bell, place, Playing::new(player, shares, times));
+        let signal = self.shared.stop.signals[number].clone();
+        let lane = Lane::on_device(nodes, gates, signal, place, LanePlayer::new(player, shares, times));
         Ok(lane.batch(options.batch.max(1) as usize).recovering(recovery))
     }
 
-    fn workplace(&self) -> Workplace {
-        let place = Workplace::new(self.shared.pool.clone())
+    fn context(&self) -> LaneContext {
+        let place = LaneContext::new(self.shared.pool.clone())
             .threads(self.shared.threads)
             .counting(Arc::clone(&self.shared.tally))
             .slowed(self.shared.parts.options.slowed.max(1))
@@ -173,22 +178,22 @@ impl Work<'_> {
     }
 
     /// The lanes, each with the means to say which node makes frames late.
-    fn judged(mut self) -> Lanes {
+    fn judged(mut self) -> BuiltLanes {
         let plan = self.shared.parts.plan;
         for link in plan.links.iter().filter(|link| !link.rings.is_empty()) {
             let rings = (plan.rings[link.rings[0]], plan.rings[link.rings[link.rings.len() - 1]]);
-            let ends = [Some(rings.0.from), plan.inserted_ramp(link), Some(rings.1.to)];
+            let ends = [Some(rings.0.from), plan.inserted_transfer(link), Some(rings.1.to)];
             let ends: Vec<usize> = ends.into_iter().flatten().map(|unit| self.made.watched_at[unit]).collect();
             for pair in ends.windows(2) {
-                self.suspects[pair[1]].waits_for.push(pair[0]);
+                self.candidates[pair[1]].waits_for.push(pair[0]);
                 if link.policy == Policy::Lossless {
-                    self.suspects[pair[0]].waits_for.push(pair[1]);
+                    self.candidates[pair[0]].waits_for.push(pair[1]);
                 }
             }
         }
-        let blame = Arc::new(Blame::new(self.suspects, self.together));
+        let lateness = Arc::new(Lateness::new(self.candidates, self.segment_times));
         for (number, lane) in self.made.all.iter_mut().enumerate() {
-            lane.ask(&blame, number);
+            lane.ask(&lateness, number);
         }
         self.made
     }

@@ -20,8 +20,8 @@ mod wiring;
 
 pub use crate::lane::Reopen;
 pub use crate::node::Replan;
-pub use error::{Outcome, PrepareError, RunError};
-pub use snapshot::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
+pub use error::{PrepareError, RunError, RunOutcome};
+pub use snapshot::{DeviceSnapshot, LinkSnapshot, MemorySnapshot, NodeSnapshot, Snapshot};
 pub use stopper::Stopper;
 pub use watch::Watch;
 
@@ -32,7 +32,7 @@ use std::time::Duration;
 use vramp_gpu::Device;
 use vramp_plan::{Graph, Plan, RunOptions, Variants};
 
-use crate::failure::Failure;
+use crate::failure::HandlerFailure;
 use crate::lane::context::Listener;
 use crate::lane::{Lane, Stepped};
 use crate::link::ring::DropReason;
@@ -40,7 +40,7 @@ use crate::observe::report::Report;
 use crate::observe::trace::Trace;
 use crate::registry::Registry;
 
-use watch::Watched;
+use watch::WatchedEngine;
 
 /// What an engine is built from.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ impl<'a> EngineParts<'a> {
 /// A plan that is ready to run: handlers made, kernels compiled, links connected.
 pub struct Engine {
     lanes: Vec<Lane>,
-    watched: Arc<Watched>,
+    watched: Arc<WatchedEngine>,
     stop: Stopper,
     threads: usize,
     listener: Option<Listener>,
@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// Starts every handler; call it before the first step. `run` calls it itself. Later calls do nothing.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub fn start(&mut self) -> Result<(), HandlerFailure> {
         let started = self.lanes.iter_mut().try_for_each(Lane::start);
         if let Err(failure) = &started {
             self.failed = Some(failure.drops());
@@ -197,7 +197,7 @@ impl Engine {
 
     /// Stops every handler and says what the run did in this time. The first handler that could not be stopped comes
     /// with it.
-    pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<Failure>) {
+    pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<HandlerFailure>) {
         let reason = self.failed.unwrap_or(DropReason::Stopped);
         let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));
         let (mut first, mut partial) = (None, Vec::new());

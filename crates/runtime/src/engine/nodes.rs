@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use vramp_plan::catalog::{Direction, SizeRule};
+use vramp_plan::catalog::{SizeRule, TransferDirection};
 use vramp_plan::{
     Content, Handler, OnError, Plan, PlannedHandler, PlannedLink, PortAt, Rate, Size, Space, Unit, Until,
 };
 
 use crate::clock::Clock;
-use crate::device::transfer::{Download, Pass, Upload};
-use crate::failure::{Member, catch};
+use crate::device::transfer::{Download, PassThrough, Upload};
+use crate::failure::{NodeMember, catch};
 use crate::frame::Meta;
-use crate::fused::{Group, Ports, Side};
+use crate::fused::{ExtraInput, FusedPorts, FusedUnit};
 use crate::handler::{FrameHandler, HandlerError};
 use crate::node::Node;
 use crate::registry::{Setup, Worker};
 
-use super::build::Shared;
+use super::build::BuildContext;
 use super::{EngineParts, PrepareError};
 
 /// Where to find what runs.
@@ -50,9 +50,9 @@ impl Planned<'_> {
         self.handler.entry.input(port) == Some(self.handler.lead)
     }
 
-    fn member(&self) -> Member {
+    fn member(&self) -> NodeMember {
         let on_error = self.written.map_or(OnError::default(), |written| written.on_error);
-        Member { name: self.handler.name.clone(), on_error }
+        NodeMember { name: self.handler.name.clone(), on_error }
     }
 }
 
@@ -95,17 +95,17 @@ fn not_built(handler: &PlannedHandler) -> PrepareError {
 }
 
 /// Makes the node of a unit.
-pub(super) async fn make_node(shared: &Shared<'_>, unit: &Unit) -> Result<Node, PrepareError> {
+pub(super) async fn make_node(shared: &BuildContext<'_>, unit: &Unit) -> Result<Node, PrepareError> {
     let (plan, planned) = (shared.parts.plan, shared.planned);
-    let direction = unit.ramp.map(|ramp| plan.ramps[ramp].direction);
+    let direction = unit.transfer.map(|transfer| plan.transfers[transfer].direction);
     let Some(first) = unit.handlers.first().copied() else {
         let direction = direction.expect("a unit without handlers is a transfer");
-        let word = if direction == Direction::Up { "upload" } else { "download" };
+        let word = if direction == TransferDirection::Up { "upload" } else { "download" };
         return Ok(Node::new(word, transfer(direction), 1, 1));
     };
     if planned[first].handler.entry.transfer.is_some() {
         // A second transfer of the same output rides on the first.
-        let handler = direction.map_or_else(|| Box::new(Pass) as Box<dyn FrameHandler>, transfer);
+        let handler = direction.map_or_else(|| Box::new(PassThrough) as Box<dyn FrameHandler>, transfer);
         return Ok(Node::new(planned[first].handler.name.clone(), handler, 1, 1));
     }
     let member_of = |at: usize| unit.handlers.iter().position(|handler| *handler == at).unwrap_or(0);
@@ -135,15 +135,19 @@ pub(super) async fn make_node(shared: &Shared<'_>, unit: &Unit) -> Result<Node, 
     Ok(node)
 }
 
-fn transfer(direction: Direction) -> Box<dyn FrameHandler> {
+fn transfer(direction: TransferDirection) -> Box<dyn FrameHandler> {
     match direction {
-        Direction::Up => Box::new(Upload::new("upload")),
-        Direction::Down => Box::new(Download),
+        TransferDirection::Up => Box::new(Upload::new("upload")),
+        TransferDirection::Down => Box::new(Download),
     }
 }
 
 /// Makes the handlers of a unit; those that are kernels become one group.
-async fn make_handler(shared: &Shared<'_>, unit: &Unit, first: usize) -> Result<Box<dyn FrameHandler>, PrepareError> {
+async fn make_handler(
+    shared: &BuildContext<'_>,
+    unit: &Unit,
+    first: usize,
+) -> Result<Box<dyn FrameHandler>, PrepareError> {
     let mut pixels = Vec::new();
     for at in &unit.handlers {
         match make(shared, *at)? {
@@ -157,7 +161,7 @@ async fn make_handler(shared: &Shared<'_>, unit: &Unit, first: usize) -> Result<
     let last = *unit.handlers.last().unwrap_or(&first);
     let names: Vec<&str> = unit.handlers.iter().map(|at| shared.planned[*at].handler.name.as_str()).collect();
     let name = names.join("+");
-    let group = Group::fuse(&name, pixels, shared.planned[last].rate(), ports(shared, unit, first));
+    let group = FusedUnit::fuse(&name, pixels, shared.planned[last].rate(), ports(shared, unit, first));
     Ok(Box::new(match &shared.parts.device {
         Some(device) if shared.planned[first].handler.space == Space::Gpu => group
             .tuned(device, &shared.parts.variants)
@@ -168,25 +172,27 @@ async fn make_handler(shared: &Shared<'_>, unit: &Unit, first: usize) -> Result<
 }
 
 /// Which inputs of a unit its group reads, and how large its frames are.
-fn ports(shared: &Shared<'_>, unit: &Unit, first: usize) -> Ports {
+fn ports(shared: &BuildContext<'_>, unit: &Unit, first: usize) -> FusedPorts {
     let planned = shared.planned;
     let port = |at: usize, port: usize| unit.inputs.iter().position(|input| *input == (at, port));
-    let sides = unit.handlers.iter().enumerate().flat_map(|(member, at)| {
+    let extra_inputs = unit.handlers.iter().enumerate().flat_map(|(member, at)| {
         let inputs = 1..planned[*at].handler.entry.inputs.len();
         inputs.filter(|input| planned[*at].inputs[*input].is_some()).map(move |input| (member, *at, input))
     });
     let main = |contents: &'_ [Option<Content>]| contents.first().and_then(Option::as_ref).cloned();
     let content = main(&planned[first].inputs).or_else(|| main(&planned[first].outputs));
-    Ports {
+    FusedPorts {
         source: port(first, 0),
-        sides: sides.filter_map(|(member, at, input)| Some(Side { port: port(at, input)?, member })).collect(),
+        extra_inputs: extra_inputs
+            .filter_map(|(member, at, input)| Some(ExtraInput { port: port(at, input)?, member }))
+            .collect(),
         size: content.as_ref().and_then(Content::frame).map_or(Size { width: 1, height: 1 }, |frame| frame.size),
         small_bytes: unit.handlers.iter().fold(0, |sum, at| planned[*at].handler.small_bytes.saturating_add(sum)),
     }
 }
 
 /// Gives a source its clock, its end, and what to ask when its frames change.
-fn source(shared: &Shared<'_>, planned: &Planned<'_>, node: Node) -> Node {
+fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node {
     let options = shared.parts.options;
     let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a rate");
     let clock = match (options.pace, planned.handler.entry.live) {
@@ -203,7 +209,7 @@ fn source(shared: &Shared<'_>, planned: &Planned<'_>, node: Node) -> Node {
     match (&shared.parts.replan, size) {
         (Some(replan), Some(size)) if probed => {
             let (replan, passed) = (Arc::clone(replan), Arc::clone(&shared.passed));
-            let (most, aim) = (Arc::clone(&shared.needed), shared.aim.clone());
+            let (most, target) = (Arc::clone(&shared.needed), shared.target.clone());
             node.planned(
                 size,
                 Arc::new(move |name, size| {
@@ -212,7 +218,7 @@ fn source(shared: &Shared<'_>, planned: &Planned<'_>, node: Node) -> Node {
                     let mut most = most.lock().unwrap_or_else(PoisonError::into_inner);
                     most.gpu_bytes = most.gpu_bytes.max(needed.gpu_bytes);
                     most.cpu_bytes = most.cpu_bytes.max(needed.cpu_bytes);
-                    aim.at(&most);
+                    target.at(&most);
                     Ok(needed)
                 }),
             )
@@ -221,7 +227,7 @@ fn source(shared: &Shared<'_>, planned: &Planned<'_>, node: Node) -> Node {
     }
 }
 
-fn make(shared: &Shared<'_>, at: usize) -> Result<Worker, PrepareError> {
+fn make(shared: &BuildContext<'_>, at: usize) -> Result<Worker, PrepareError> {
     let (parts, own) = (shared.parts, &shared.planned[at]);
     let handler = own.handler;
     let Some(make) = parts.registry.maker(handler.entry) else { return Err(not_built(handler)) };
@@ -253,10 +259,10 @@ pub(super) fn enters_device(plan: &Plan, at: usize) -> bool {
     if !plan.lanes[unit.lane].device {
         return false;
     }
-    let Some(ramp) = unit.ramp.map(|ramp| &plan.ramps[ramp]) else {
+    let Some(transfer) = unit.transfer.map(|transfer| &plan.transfers[transfer]) else {
         return unit.handlers.first().is_some_and(|first| plan.links.iter().all(|link| link.to.handler != *first));
     };
-    let mut waiting = vec![ramp.from.handler];
+    let mut waiting = vec![transfer.from.handler];
     let mut seen = vec![false; plan.handlers.len()];
     while let Some(handler) = waiting.pop() {
         if plan.lanes[plan.handlers[handler].lane].device {
@@ -266,5 +272,5 @@ pub(super) fn enters_device(plan: &Plan, at: usize) -> bool {
             waiting.extend(plan.links.iter().filter(|link| link.to.handler == handler).map(|link| link.from.handler));
         }
     }
-    ramp.direction == Direction::Up
+    transfer.direction == TransferDirection::Up
 }

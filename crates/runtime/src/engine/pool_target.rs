@@ -7,24 +7,24 @@
 
 use std::sync::Arc;
 
-use vramp_plan::catalog::{Direction, Family};
+use vramp_plan::catalog::{Family, TransferDirection};
 use vramp_plan::{Content, Plan, Space, Unit};
 
-use crate::device::history::Devices;
-use crate::frame::pool::HostPool;
+use crate::device::history::DeviceHistory;
+use crate::frame::pool::FramePool;
 
 use super::nodes::Planned;
 
 /// How much both pools should need. Beyond, sizes that nobody asks for any more make room for others.
 #[derive(Clone)]
-pub(super) struct Aim {
-    pub(super) pool: HostPool,
-    pub(super) devices: Arc<Devices>,
+pub(super) struct PoolTarget {
+    pub(super) pool: FramePool,
+    pub(super) devices: Arc<DeviceHistory>,
 }
 
-impl Aim {
+impl PoolTarget {
     /// A quarter more than planned: who alternates between two sizes should not have to make them anew each time.
-    pub(super) fn at(&self, memory: &vramp_plan::Memory) {
+    pub(super) fn at(&self, memory: &vramp_plan::PlannedMemory) {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
         self.pool.aim(enough(memory.cpu_bytes));
         self.devices.aim(enough(memory.gpu_bytes));
@@ -43,6 +43,9 @@ pub(super) fn left_behind(plan: &Plan, planned: &[Planned<'_>], at: usize) -> u6
         let host = plan.handlers[last].space == Space::Cpu && !passes_on;
         node.outputs.iter().flatten().filter(|_| host).map(Content::bytes).sum()
     };
-    let down = plan.ramps.iter().filter(|ramp| ramp.direction == Direction::Down && ramp.from.handler >= own);
-    plan.units.iter().map(made).sum::<u64>() + down.map(|ramp| ramp.bytes).sum::<u64>()
+    let down = plan
+        .transfers
+        .iter()
+        .filter(|transfer| transfer.direction == TransferDirection::Down && transfer.from.handler >= own);
+    plan.units.iter().map(made).sum::<u64>() + down.map(|transfer| transfer.bytes).sum::<u64>()
 }

@@ -12,14 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::device::lane_player::failure;
-use crate::failure::Failure;
+use crate::failure::HandlerFailure;
 use crate::handler::DeviceError;
 use crate::lane::{Busy, Lane};
 use crate::memory::no_memory::NoMemory;
 use crate::memory::shortage::{Stall, Verdict};
-use crate::observe::monitor::{Event, Progress};
+use crate::observe::monitor::{RunEvent, RunProgress};
 
-use super::{Engine, Outcome, PrepareError, RunError, Stopper};
+use super::{Engine, PrepareError, RunError, RunOutcome, Stopper};
 
 /// How long handlers that do not come back are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -40,12 +40,12 @@ const TRACED: Duration = Duration::from_millis(5);
 struct Back {
     number: usize,
     lane: Lane,
-    result: Result<(), Failure>,
+    result: Result<(), HandlerFailure>,
 }
 
 impl Engine {
     /// Runs to the end of its sources, until a handler fails, until it is stopped, or for this long.
-    pub fn run(mut self, longest: Option<Duration>) -> Result<Outcome, PrepareError> {
+    pub fn run(mut self, longest: Option<Duration>) -> Result<RunOutcome, PrepareError> {
         let started = Instant::now();
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
@@ -54,8 +54,8 @@ impl Engine {
         let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
         let mut error = None;
         let (mut asked_at, mut finished_at) = (None::<Instant>, None::<Instant>);
-        let (mut second, mut last) = (1, Progress::default());
-        let (mut hangs, mut stuck) = (None, None::<(Instant, Failure)>);
+        let (mut second, mut last) = (1, RunProgress::default());
+        let (mut hangs, mut stuck) = (None, None::<(Instant, HandlerFailure)>);
         let (mut stall, mut looked) = (Stall::default(), started);
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
@@ -142,7 +142,7 @@ impl Engine {
             })
             .collect();
         for handler in &unresponsive {
-            self.tell(&Event::Unresponsive { handler: handler.clone(), waited });
+            self.tell(&RunEvent::Unresponsive { handler: handler.clone(), waited });
         }
         if !unresponsive.is_empty() {
             error.get_or_insert(RunError::Unresponsive { handlers: unresponsive, waited });
@@ -152,14 +152,14 @@ impl Engine {
     }
 
     /// Looks whether lanes wait for memory that nobody will give back; the failure, where that is so.
-    fn judge(&self, stall: &mut Stall, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> Option<Failure> {
+    fn judge(&self, stall: &mut Stall, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> Option<HandlerFailure> {
         let out = || (0..lanes.len()).filter(|number| lanes[*number].is_none());
         let verdict = stall.judge(out().map(|number| busy[number].look()).collect());
         self.watched.pool.press(stall.is_pressed());
         match verdict {
             Verdict::Fine => None,
             Verdict::Wake | Verdict::Press => {
-                self.stop.ring();
+                self.stop.wake_all();
                 None
             }
             Verdict::Hopeless => {
@@ -176,25 +176,25 @@ impl Engine {
     }
 
     /// Stops every lane that is here and puts the outcome together.
-    fn close(mut self, started: Instant, error: Option<RunError>) -> Outcome {
+    fn close(mut self, started: Instant, error: Option<RunError>) -> RunOutcome {
         let elapsed = started.elapsed();
         let stopped = self.stop.is_stopped() && error.is_none();
         let (report, not_stopped) = self.finish(elapsed);
         let error = error.or(not_stopped.map(RunError::Failed));
-        Outcome { report, error, stopped }
+        RunOutcome { report, error, stopped }
     }
 
-    fn tell(&self, event: &Event) {
+    fn tell(&self, event: &RunEvent) {
         if let Some(listener) = &self.listener {
             listener(event);
         }
     }
 
-    fn tell_second(&self, elapsed: Duration, last: &Progress) -> Progress {
+    fn tell_second(&self, elapsed: Duration, last: &RunProgress) -> RunProgress {
         let mut progress = self.watched.progress(elapsed);
         let seconds = elapsed.saturating_sub(last.elapsed).as_secs_f64().max(1e-9);
         progress.fps = (progress.frames_out - last.frames_out) as f64 / seconds;
-        self.tell(&Event::Second(progress));
+        self.tell(&RunEvent::Second(progress));
         progress
     }
 

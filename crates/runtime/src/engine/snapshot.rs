@@ -1,9 +1,9 @@
-//! A glance at a run while it goes on: what its parts have counted so far.
+//! A snapshot at a run while it goes on: what its parts have counted so far.
 //!
 //! Owns the picture of one moment that whoever watches is given.
 //! Does not compare moments: rates and shares are between two of them, and whoever looks twice knows both.
 //!
-//! Always: looking steers nothing and allocates in the looker's thread only; figures of one glance may be a frame apart,
+//! Always: looking steers nothing and allocates in the looker's thread only; figures of one snapshot may be a frame apart,
 //! since nobody waits for it.
 
 use std::sync::PoisonError;
@@ -11,14 +11,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::observe::monitor::{Histogram, NodeCounts};
-use crate::observe::report::{Dropped, LinkUse, Recovered, Times};
+use crate::observe::report::{DeviceRecovery, Dropped, LinkUse, TimeStats};
 
 use super::account::{by_reason, time, times};
-use super::watch::{Watched, WatchedLink, WatchedNode};
+use super::watch::{WatchedEngine, WatchedLink, WatchedNode};
 
 /// What a run looks like at one moment. Times and counts are of the whole run until then.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Glance {
+pub struct Snapshot {
     /// Time since it began.
     pub elapsed: Duration,
     /// Frames that sources have made.
@@ -32,26 +32,26 @@ pub struct Glance {
     /// Frames that links dropped.
     pub dropped: Dropped,
     /// Time between frames at the sinks.
-    pub frame_ms: Times,
+    pub frame_ms: TimeStats,
     /// Time from a frame's birth to its sink.
-    pub latency_ms: Times,
+    pub latency_ms: TimeStats,
     /// What runs, lane by lane.
-    pub nodes: Vec<NodeGlance>,
+    pub nodes: Vec<NodeSnapshot>,
     /// What is between them.
-    pub links: Vec<LinkGlance>,
+    pub links: Vec<LinkSnapshot>,
     /// Memory of frames on the host.
-    pub host: MemoryGlance,
+    pub host: MemorySnapshot,
     /// The device that is used now; none where the cpu does it all.
-    pub device: Option<DeviceGlance>,
+    pub device: Option<DeviceSnapshot>,
     /// Times that somebody had to wait for memory.
     pub waits: u64,
     /// Each loss of the device.
-    pub recoveries: Vec<Recovered>,
+    pub recoveries: Vec<DeviceRecovery>,
 }
 
 /// A handler, the handlers of a fused kernel, or a transfer that the planner put there.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NodeGlance {
+pub struct NodeSnapshot {
     /// The handlers in it; none for a transfer.
     pub names: Vec<String>,
     /// The fused kernel, as in the plan.
@@ -70,7 +70,7 @@ pub struct NodeGlance {
 
 /// A link.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LinkGlance {
+pub struct LinkSnapshot {
     /// What it has carried.
     pub carried: LinkUse,
     /// What it dropped, by reason. What did not come across a transfer is in the sum of `carried` only.
@@ -81,7 +81,7 @@ pub struct LinkGlance {
 
 /// Memory of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MemoryGlance {
+pub struct MemorySnapshot {
     /// Bytes that there are, lent or free.
     pub bytes: u64,
     /// The most that there were.
@@ -98,7 +98,7 @@ pub struct MemoryGlance {
 
 /// A device at work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DeviceGlance {
+pub struct DeviceSnapshot {
     /// Its name.
     pub name: String,
     /// The API it is talked to through.
@@ -106,11 +106,11 @@ pub struct DeviceGlance {
     /// How long it has worked for this run, from a sample of its submissions; none before the first of them.
     pub worked: Option<Duration>,
     /// Memory of frames on it.
-    pub memory: MemoryGlance,
+    pub memory: MemorySnapshot,
 }
 
-impl Watched {
-    pub(super) fn glance(&self, elapsed: Duration) -> Glance {
+impl WatchedEngine {
+    pub(super) fn snapshot(&self, elapsed: Duration) -> Snapshot {
         let counts = |which: fn(&WatchedNode) -> bool, what: fn(&NodeCounts) -> u64| -> u64 {
             self.nodes.iter().filter(|node| which(node)).map(|node| what(&node.stats.counts())).sum()
         };
@@ -121,7 +121,7 @@ impl Watched {
         }
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let host = self.pool.stats();
-        Glance {
+        Snapshot {
             elapsed,
             frames_in: counts(|node| node.source, |counts| counts.taken),
             frames_out: counts(|node| node.sink, |counts| counts.emitted),
@@ -130,9 +130,9 @@ impl Watched {
             dropped: self.dropped(),
             frame_ms: times(&interval),
             latency_ms: times(&latency),
-            nodes: self.nodes.iter().map(NodeGlance::at).collect(),
-            links: self.links.iter().map(|link| self.glance_at(link)).collect(),
-            host: MemoryGlance {
+            nodes: self.nodes.iter().map(NodeSnapshot::at).collect(),
+            links: self.links.iter().map(|link| self.link_snapshot(link)).collect(),
+            host: MemorySnapshot {
                 bytes: host.lent_bytes + host.pooled_bytes,
                 peak_bytes: host.peak_bytes,
                 lent_bytes: host.lent_bytes,
@@ -140,32 +140,32 @@ impl Watched {
                 planned_bytes: planned.cpu_bytes,
                 budget_bytes: host.budget_bytes,
             },
-            device: self.glance_at_device(planned.gpu_bytes),
+            device: self.device_snapshot(planned.gpu_bytes),
             waits: self.passed.waits.load(Ordering::Relaxed),
             recoveries: self.devices.recoveries(),
         }
     }
 
-    fn glance_at(&self, link: &WatchedLink) -> LinkGlance {
+    fn link_snapshot(&self, link: &WatchedLink) -> LinkSnapshot {
         let mut sums = [0; 5];
         for ring in &link.rings {
             for (sum, dropped) in sums.iter_mut().zip(ring.counts().dropped) {
                 *sum += dropped;
             }
         }
-        LinkGlance { carried: self.link_use(link), dropped: by_reason(sums), transfer: link.ramp }
+        LinkSnapshot { carried: self.link_use(link), dropped: by_reason(sums), transfer: link.transfer }
     }
 
-    fn glance_at_device(&self, planned_bytes: u64) -> Option<DeviceGlance> {
+    fn device_snapshot(&self, planned_bytes: u64) -> Option<DeviceSnapshot> {
         let device = self.devices.current()?;
         let memory = self.devices.memory();
         let each = self.segments.iter().map(|(first, time)| Some(first.counts().taken as f64 * time.mean_ns()?));
         let worked_ns: Option<f64> = each.sum();
-        Some(DeviceGlance {
+        Some(DeviceSnapshot {
             name: device.adapter().name.clone(),
             backend: device.adapter().backend.to_string(),
             worked: worked_ns.map(|ns| Duration::from_nanos(ns as u64)),
-            memory: MemoryGlance {
+            memory: MemorySnapshot {
                 bytes: memory.held_bytes(),
                 peak_bytes: memory.peak_bytes,
                 lent_bytes: memory.lent_bytes,
@@ -177,10 +177,10 @@ impl Watched {
     }
 }
 
-impl NodeGlance {
-    fn at(node: &WatchedNode) -> NodeGlance {
+impl NodeSnapshot {
+    fn at(node: &WatchedNode) -> NodeSnapshot {
         let time = time(node);
-        NodeGlance {
+        NodeSnapshot {
             names: node.names.clone(),
             group: node.group,
             lane: node.lane,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::link::wake_signal::Bell;
+use crate::link::wake_signal::WakeSignal;
 
 /// Stops a pipeline from anywhere.
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ pub struct Stopper {
     pub(super) stopped: Arc<AtomicBool>,
     pub(super) finishing: Arc<AtomicBool>,
     pub(super) intended: Arc<AtomicBool>,
-    pub(super) bells: Arc<Vec<Bell>>,
+    pub(super) signals: Arc<Vec<WakeSignal>>,
 }
 
 impl Stopper {
@@ -19,7 +19,7 @@ impl Stopper {
     /// older file is left beside it.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        self.ring();
+        self.wake_all();
     }
 
     /// Stops everything now as [`Stopper::stop`] does, as the intended end of the run: files are finished as if their
@@ -32,7 +32,7 @@ impl Stopper {
     /// Ends the sources; what is on its way still arrives.
     pub fn finish(&self) {
         self.finishing.store(true, Ordering::Release);
-        self.ring();
+        self.wake_all();
     }
 
     /// Whether it was stopped.
@@ -45,7 +45,7 @@ impl Stopper {
         self.is_stopped() || self.finishing.load(Ordering::Acquire)
     }
 
-    pub(super) fn ring(&self) {
-        self.bells.iter().for_each(Bell::ring);
+    pub(super) fn wake_all(&self) {
+        self.signals.iter().for_each(WakeSignal::notify);
     }
 }

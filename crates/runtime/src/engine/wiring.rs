@@ -3,22 +3,22 @@
 //! Owns the connecting.
 //! Does not choose depths or segments: they are the plan's.
 
-use vramp_plan::{Plan, Ring};
+use vramp_plan::{Plan, PlannedRing};
 
 use crate::frame::Frame;
-use crate::link::wake_signal::Bell;
-use crate::link::{Observed, link};
+use crate::link::wake_signal::WakeSignal;
+use crate::link::{LinkObserver, link};
 use crate::node::Node;
 
 /// Links inside a lane hold nothing by plan, and a node needs one place.
 const INLINE: usize = 1;
 
 /// Connects nodes, one for each unit of the plan, by its rings.
-pub(super) fn connect(plan: &Plan, nodes: &mut [Node], bells: &[Bell]) -> Vec<Observed<Frame>> {
-    let bell = |unit: usize| &bells[plan.units[unit].lane];
-    let one = |ring: &Ring| {
+pub(super) fn connect(plan: &Plan, nodes: &mut [Node], signals: &[WakeSignal]) -> Vec<LinkObserver<Frame>> {
+    let signal = |unit: usize| &signals[plan.units[unit].lane];
+    let one = |ring: &PlannedRing| {
         let depth = (ring.depth as usize).max(INLINE);
-        let (sender, receiver) = link(ring.policy, depth, bell(ring.from), bell(ring.to));
+        let (sender, receiver) = link(ring.policy, depth, signal(ring.from), signal(ring.to));
         let observed = sender.observe();
         nodes[ring.from].connect_output(ring.output, sender);
         nodes[ring.to].connect_input(ring.input, receiver, ring.link_policy);
@@ -28,7 +28,7 @@ pub(super) fn connect(plan: &Plan, nodes: &mut [Node], bells: &[Bell]) -> Vec<Ob
 }
 
 /// For each unit of a segment that lets frames in, the places of those after it that let them out.
-pub(super) fn gates(segment: &[usize], rings: &[Ring]) -> Vec<Vec<usize>> {
+pub(super) fn gates(segment: &[usize], rings: &[PlannedRing]) -> Vec<Vec<usize>> {
     let place = |unit: usize| segment.iter().position(|own| *own == unit);
     let joined = || rings.iter().filter(|ring| ring.depth == 0);
     let ways_out = |root: usize| {

@@ -13,10 +13,10 @@ use crate::memory::no_memory::NoMemory;
 
 /// Bytes of a frame.
 #[derive(Debug)]
-pub struct HostMemory(Bytes);
+pub struct HostMemory(Backing);
 
 #[derive(Debug)]
-enum Bytes {
+enum Backing {
     Small(Box<[u8]>),
     #[cfg(target_os = "linux")]
     Huge {
@@ -40,13 +40,13 @@ impl HostMemory {
         if let Some(huge) = huge(len) {
             return Ok(HostMemory(huge));
         }
-        Ok(HostMemory(Bytes::Small(vec![0; len].into_boxed_slice())))
+        Ok(HostMemory(Backing::Small(vec![0; len].into_boxed_slice())))
     }
 }
 
 /// Huge pages; none where it is too small, or the system would not.
 #[cfg(target_os = "linux")]
-fn huge(len: usize) -> Option<Bytes> {
+fn huge(len: usize) -> Option<Backing> {
     let in_huge = bytes_in_huge(len);
     if in_huge == 0 {
         return None;
@@ -56,7 +56,7 @@ fn huge(len: usize) -> Option<Bytes> {
     let first = pages.as_ptr().align_offset(HUGE_PAGE);
     // Where there are none, the usual ones do as well.
     let _ = pages.advise_range(memmap2::Advice::HugePage, first, in_huge);
-    (first <= HUGE_PAGE).then_some(Bytes::Huge { pages, first, len })
+    (first <= HUGE_PAGE).then_some(Backing::Huge { pages, first, len })
 }
 
 /// How much of this is in huge pages. The end takes usual ones, so as to take no more than it has, unless it all but
@@ -72,9 +72,9 @@ impl Deref for HostMemory {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Bytes::Small(bytes) => bytes,
+            Backing::Small(bytes) => bytes,
             #[cfg(target_os = "linux")]
-            Bytes::Huge { pages, first, len } => &pages[*first..*first + *len],
+            Backing::Huge { pages, first, len } => &pages[*first..*first + *len],
         }
     }
 }
@@ -83,9 +83,9 @@ impl DerefMut for HostMemory {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            Bytes::Small(bytes) => bytes,
+            Backing::Small(bytes) => bytes,
             #[cfg(target_os = "linux")]
-            Bytes::Huge { pages, first, len } => &mut pages[*first..*first + *len],
+            Backing::Huge { pages, first, len } => &mut pages[*first..*first + *len],
         }
     }
 }

@@ -16,7 +16,7 @@ use vramp_gpu::Buffer;
 use vramp_plan::{Format, Siting, Size, Space};
 
 use crate::frame::host_memory::HostMemory;
-use crate::frame::pool::{HostPool, Owner, PoolError, Shelf};
+use crate::frame::pool::{FramePool, Owner, PoolError, SizeShelf};
 
 /// What is known of a frame besides its bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ impl Meta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Yuv {
     /// Its matrix; none means BT.601 below 720 lines and BT.709 from there.
-    pub matrix: Option<Matrix>,
+    pub matrix: Option<YuvMatrix>,
     /// Whether it uses the full range of a byte instead of 16 to 235 and 240.
     pub full_range: bool,
     /// Where chroma of 4:2:0 lies. Pixels keep the siting that they came with, for when they are converted back.
@@ -57,7 +57,7 @@ pub struct Yuv {
 
 /// How red, green and blue make luma and chroma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Matrix {
+pub enum YuvMatrix {
     /// BT.601, standard definition.
     Bt601,
     /// BT.709, high definition.
@@ -77,9 +77,9 @@ pub struct Birth {
 
 /// Memory of one frame, and who holds it.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct FrameStore {
     /// Where it belongs; gone when its pool is, and then it is simply freed.
-    pub(crate) shelf: Weak<Shelf>,
+    pub(crate) shelf: Weak<SizeShelf>,
     pub(crate) index: usize,
     /// How many frames refer to it. At none it goes back to its shelf.
     pub(crate) holders: AtomicU32,
@@ -102,15 +102,15 @@ pub struct Frame {
 /// Where a frame's bytes are.
 #[derive(Debug, Clone)]
 enum Payload {
-    Host(Held),
+    Host(HostLease),
     Device(Buffer),
 }
 
 /// A hold on host memory.
 #[derive(Debug)]
-struct Held {
+struct HostLease {
     generation: u64,
-    store: Arc<Store>,
+    store: Arc<FrameStore>,
 }
 
 /// Why a frame could not be edited.
@@ -128,10 +128,10 @@ pub enum EditError {
 
 impl Frame {
     /// A frame in host memory that nobody else holds.
-    pub(crate) fn lent(meta: Meta, store: Arc<Store>) -> Frame {
+    pub(crate) fn lent(meta: Meta, store: Arc<FrameStore>) -> Frame {
         let generation = store.generation.fetch_add(1, Ordering::Relaxed) + 1;
         store.holders.store(1, Ordering::Relaxed);
-        Frame { meta, payload: Payload::Host(Held { generation, store }) }
+        Frame { meta, payload: Payload::Host(HostLease { generation, store }) }
     }
 
     /// Notes who is given it, for the ledger.
@@ -221,7 +221,7 @@ impl Frame {
     ///
     /// # Panics
     /// If it is on the device, as [`Frame::bytes`].
-    pub fn edit(&mut self, pool: &HostPool) -> Result<RwLockWriteGuard<'_, HostMemory>, EditError> {
+    pub fn edit(&mut self, pool: &FramePool) -> Result<RwLockWriteGuard<'_, HostMemory>, EditError> {
         if !self.is_sole() {
             let number = self.meta.number;
             let copy = pool.copy(self).map_err(|error| EditError::NoCopy { number, error })?;
@@ -243,7 +243,7 @@ impl Frame {
         self.is_sole().then(|| self.write())
     }
 
-    fn host(&self) -> &Held {
+    fn host(&self) -> &HostLease {
         match &self.payload {
             Payload::Host(held) => held,
             Payload::Device(_) => panic!("frame {} is on the device: its bytes cannot be seen here", self.meta.number),
@@ -251,14 +251,14 @@ impl Frame {
     }
 }
 
-impl Clone for Held {
-    fn clone(&self) -> Held {
+impl Clone for HostLease {
+    fn clone(&self) -> HostLease {
         self.store.holders.fetch_add(1, Ordering::Relaxed);
-        Held { generation: self.generation, store: Arc::clone(&self.store) }
+        HostLease { generation: self.generation, store: Arc::clone(&self.store) }
     }
 }
 
-impl Drop for Held {
+impl Drop for HostLease {
     fn drop(&mut self) {
         // Release what this holder read; the last one acquires it all before the memory is lent again.
         if self.store.holders.fetch_sub(1, Ordering::AcqRel) == 1

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::frame::host_memory::HostMemory;
-use crate::frame::{Frame, Meta, Store};
+use crate::frame::{Frame, FrameStore, Meta};
 use crate::memory::no_memory::NoMemory;
 
 /// Frames of one size that stay free at least, however few were planned. Beyond, and beyond the plan, what comes back is
@@ -25,8 +25,8 @@ const HEADROOM_BYTES: u64 = 512 << 20;
 
 /// Lends memory for frames. Clones lend from the same memory, each in the name of whom it serves.
 #[derive(Debug, Clone)]
-pub struct HostPool {
-    shared: Arc<Shared>,
+pub struct FramePool {
+    shared: Arc<PoolShared>,
     serves: Owner,
     frame: u64,
 }
@@ -115,18 +115,18 @@ pub struct HeldFrame {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PoolShared {
     budget_bytes: u64,
-    inner: Mutex<Inner>,
+    inner: Mutex<PoolState>,
     owners: Mutex<Vec<Arc<str>>>,
-    counts: Arc<Counts>,
+    counts: Arc<PoolCounts>,
     /// Whether nobody leaves anything for those behind it any more, since nothing else helps.
     pressed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    shelves: BTreeMap<usize, Arc<Shelf>>,
+struct PoolState {
+    shelves: BTreeMap<usize, Arc<SizeShelf>>,
     /// Beyond this many bytes, memory that lies free makes room before more is made.
     aim_bytes: Option<u64>,
     peak_bytes: u64,
@@ -138,7 +138,7 @@ struct Inner {
 
 /// What changes where frames come back, without the pool's lock.
 #[derive(Debug, Default)]
-struct Counts {
+struct PoolCounts {
     made_bytes: AtomicU64,
     lent_bytes: AtomicU64,
     lent_peak_bytes: AtomicU64,
@@ -147,24 +147,24 @@ struct Counts {
 
 /// Memory of one size.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct SizeShelf {
     bytes: usize,
-    rows: Mutex<Rows>,
+    rows: Mutex<ShelfRows>,
     last_used: AtomicU64,
-    counts: Arc<Counts>,
+    counts: Arc<PoolCounts>,
 }
 
 #[derive(Debug)]
-struct Rows {
-    stores: Vec<Option<Arc<Store>>>,
+struct ShelfRows {
+    stores: Vec<Option<Arc<FrameStore>>>,
     /// Indices of stores that nobody holds, the last returned at the end.
     free: Vec<usize>,
     /// How many of them are kept.
     keep: usize,
 }
 
-impl Shelf {
-    fn rows(&self) -> MutexGuard<'_, Rows> {
+impl SizeShelf {
+    fn rows(&self) -> MutexGuard<'_, ShelfRows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,7 +178,7 @@ impl Shelf {
     }
 
     /// Takes a free store away for good; it is dropped by the caller, outside the lock.
-    fn give_up(&self, rows: &mut Rows) -> Option<Arc<Store>> {
+    fn give_up(&self, rows: &mut ShelfRows) -> Option<Arc<FrameStore>> {
         // The bottom of the stack has been free longest.
         let index = (!rows.free.is_empty()).then(|| rows.free.remove(0))?;
         self.counts.made_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
@@ -187,17 +187,17 @@ impl Shelf {
     }
 }
 
-impl HostPool {
+impl FramePool {
     /// A pool that never holds more than this.
-    pub fn new(budget_bytes: u64) -> HostPool {
-        let shared = Shared {
+    pub fn new(budget_bytes: u64) -> FramePool {
+        let shared = PoolShared {
             budget_bytes,
             inner: Mutex::default(),
             owners: Mutex::new(vec!["nobody in particular".into()]),
             counts: Arc::default(),
             pressed: AtomicBool::new(false),
         };
-        HostPool { shared: Arc::new(shared), serves: Owner::default(), frame: 0 }
+        FramePool { shared: Arc::new(shared), serves: Owner::default(), frame: 0 }
     }
 
     /// Enters somebody into the ledger.
@@ -227,7 +227,7 @@ impl HostPool {
         let needed = meta.format.frame_bytes(meta.size);
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
         let mut inner = self.lock();
-        let Shared { budget_bytes, counts, .. } = &*self.shared;
+        let PoolShared { budget_bytes, counts, .. } = &*self.shared;
         if leave_bytes > 0 && !self.shared.pressed.load(Ordering::Relaxed) {
             let others = counts.lent_bytes.load(Ordering::Relaxed).saturating_add(leave_bytes);
             if others.saturating_add(needed) > *budget_bytes {
@@ -367,13 +367,13 @@ impl HostPool {
         inner.shelves.retain(|_, shelf| shelf.rows().stores.iter().any(Option::is_some));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives up memory of other sizes, the longest unused first, until this many bytes fit the budget; and while there
     /// is any, until they fit what should do.
-    fn make_room(&self, inner: &Inner, needed: u64) -> Result<(), PoolError> {
+    fn make_room(&self, inner: &PoolState, needed: u64) -> Result<(), PoolError> {
         let budget = self.shared.budget_bytes;
         let made = || self.shared.counts.made_bytes.load(Ordering::Relaxed);
         let aim = inner.aim_bytes.map_or(budget, |aim| aim.min(budget));
@@ -391,17 +391,17 @@ impl HostPool {
         Ok(())
     }
 
-    fn refusal(&self, inner: &Inner, needed: u64, available: u64) -> PoolError {
+    fn refusal(&self, inner: &PoolState, needed: u64, available: u64) -> PoolError {
         PoolError::OverBudget { needed, available, budget: self.shared.budget_bytes, lent: inner.lent_frames() }
     }
 }
 
-impl Inner {
-    fn shelf(&mut self, bytes: usize, counts: &Arc<Counts>) -> Arc<Shelf> {
-        let rows = Rows { stores: Vec::new(), free: Vec::new(), keep: KEEP_EACH };
+impl PoolState {
+    fn shelf(&mut self, bytes: usize, counts: &Arc<PoolCounts>) -> Arc<SizeShelf> {
+        let rows = ShelfRows { stores: Vec::new(), free: Vec::new(), keep: KEEP_EACH };
         let make = || {
             let (rows, last_used) = (Mutex::new(rows), AtomicU64::new(0));
-            Arc::new(Shelf { bytes, rows, last_used, counts: Arc::clone(counts) })
+            Arc::new(SizeShelf { bytes, rows, last_used, counts: Arc::clone(counts) })
         };
         Arc::clone(self.shelves.entry(bytes).or_insert_with(make))
     }
@@ -415,11 +415,11 @@ impl Inner {
     }
 
     /// Makes memory for one more frame; the budget has room for it.
-    fn make(&mut self, shelf: &Arc<Shelf>) -> Result<Arc<Store>, NoMemory> {
+    fn make(&mut self, shelf: &Arc<SizeShelf>) -> Result<Arc<FrameStore>, NoMemory> {
         let bytes = HostMemory::zeroed(shelf.bytes)?;
         let mut rows = shelf.rows();
         let index = rows.stores.iter().position(Option::is_none).unwrap_or(rows.stores.len());
-        let store = Arc::new(Store {
+        let store = Arc::new(FrameStore {
             shelf: Arc::downgrade(shelf),
             index,
             holders: AtomicU32::new(0),
@@ -447,7 +447,7 @@ impl Inner {
     }
 
     fn lent_frames(&self) -> u64 {
-        let lent = |shelf: &Arc<Shelf>| {
+        let lent = |shelf: &Arc<SizeShelf>| {
             let rows = shelf.rows();
             (rows.stores.iter().flatten().count() - rows.free.len()) as u64
         };

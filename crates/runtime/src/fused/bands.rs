@@ -9,14 +9,14 @@ use vramp_kernels::stored::PlaneRows;
 use vramp_kernels::{Pixel, Scratch};
 use vramp_plan::{LEAST_BAND_PIXELS, Size};
 
-use crate::memory::heap::{Tally, counted};
+use crate::memory::heap::{HeapTally, counted};
 
 /// Spreads rows over the threads of the pool that this runs in, or goes through them here.
 pub(crate) fn bands(
     size: Size,
     pixels: &mut [Pixel],
     scratch: &mut Vec<Scratch>,
-    (threads, tally): (usize, &Tally),
+    (threads, tally): (usize, &HeapTally),
     work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
 ) {
     let count = band_count(size, threads, scratch);
@@ -48,7 +48,7 @@ pub(crate) fn plane_bands(
     size: Size,
     rows: PlaneRows<'_>,
     scratch: &mut Vec<Scratch>,
-    (threads, tally): (usize, &Tally),
+    (threads, tally): (usize, &HeapTally),
     work: impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync,
 ) {
     let pairs = Size { height: size.height.div_ceil(2), width: 2 * size.width };
@@ -61,7 +61,7 @@ fn divide(
     first: usize,
     mut rows: PlaneRows<'_>,
     scratch: &mut [Scratch],
-    tally: &Tally,
+    tally: &HeapTally,
     work: &(impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync),
 ) {
     if let [scratch] = scratch {

@@ -9,13 +9,13 @@ use vramp_plan::{Format, Size, Space};
 use crate::frame::{Frame, Meta};
 use crate::handler::{Call, HandlerError};
 
-use super::on_device::{Lent, Sides};
-use super::{Group, NOTHING_YET};
+use super::on_device::{ExtraFrames, LentBytes};
+use super::{FusedUnit, NOTHING_YET};
 
-impl Group {
+impl FusedUnit {
     pub(super) fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
         // All memory before the source is taken: where it is short, the call is repeated.
-        let sides = self.sides(call, sizes)?;
+        let extra_inputs = self.extra_inputs(call, sizes)?;
         let nothing = match self.ports.source {
             Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
             _ => None,
@@ -24,25 +24,27 @@ impl Group {
         let on_device = match &mut self.kernels {
             None => None,
             Some(kernels) => {
-                let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
-                let mut lent = Lent::default();
+                let device_context =
+                    call.context.device_context().expect("a group on the device runs in the device's lane");
+                let mut lent = LentBytes::default();
                 let there = |frame: &Frame| frame.buffer().map_or(0, Buffer::bytes);
-                let made = lent.and(desk.lend(meta, &self.name), there)?;
-                let kept =
-                    lent.and(kernels.keep(desk, &self.name, sizes), |kept| kept.as_ref().map_or(0, Buffer::bytes))?;
+                let made = lent.and(device_context.lend(meta, &self.name), there)?;
+                let kept = lent.and(kernels.keep(device_context, &self.name, sizes), |kept| {
+                    kept.as_ref().map_or(0, Buffer::bytes)
+                })?;
                 // A frame that was made on the host while the device was away may still come.
                 let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
                 if let Some(frame) = source.filter(|frame| frame.space() == Space::Cpu) {
-                    *frame = lent.and(desk.raise(frame.clone(), &self.name), there)?;
+                    *frame = lent.and(device_context.raise(frame.clone(), &self.name), there)?;
                 }
                 let planned = self.ports.small_bytes;
-                lent.and(kernels.send_small(desk, &self.name, self.params.small(), planned), |()| 0)?;
+                lent.and(kernels.send_small(device_context, &self.name, self.params.small(), planned), |()| 0)?;
                 Some((made, kept))
             }
         };
         let port = self.ports.source;
         // Editing twice would not be the same; everything else can be computed again.
-        let in_place = call.workplace.times() == 1
+        let in_place = call.context.times() == 1
             && self.program.edits_in_place()
             && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);
         let on_host = match &on_device {
@@ -55,31 +57,31 @@ impl Group {
         };
         let source = port.and_then(|port| call.take(port)).or(nothing);
         let (Some((made, kept)), Some(kernels)) = (on_device, &mut self.kernels) else {
-            return Ok(self.compute_on_host(call, sizes, source, &sides, on_host));
+            return Ok(self.compute_on_host(call, sizes, source, &extra_inputs, on_host));
         };
-        let desk = call.workplace.desk().expect("a group on the device runs in the device's lane");
-        kernels.record(desk, &self.params, sizes, source.as_ref(), &sides, (&made, kept.as_ref()))?;
+        let device_context = call.context.device_context().expect("a group on the device runs in the device's lane");
+        kernels.record(device_context, &self.params, sizes, source.as_ref(), &extra_inputs, (&made, kept.as_ref()))?;
         Ok(made)
     }
 
     /// The pictures beside the source, each of the size of what reads it; those of a head are of any size.
-    fn sides(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Sides, HandlerError> {
-        let mut sides = Sides::new();
-        let before = self.recipe.before.iter().filter(|function| function.side()).count();
-        for at in 0..self.ports.sides.len() {
+    fn extra_inputs(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<ExtraFrames, HandlerError> {
+        let mut extra_inputs = ExtraFrames::new();
+        let before_head = self.recipe.before.iter().filter(|function| function.side()).count();
+        for at in 0..self.ports.extra_inputs.len() {
             let of_function = at.checked_sub(self.recipe.pictures);
-            let wanted = of_function.map(|at| if at < before { sizes.0 } else { sizes.1 });
-            let frame = match call.input(self.ports.sides[at].port) {
+            let wanted = of_function.map(|at| if at < before_head { sizes.0 } else { sizes.1 });
+            let frame = match call.input(self.ports.extra_inputs[at].port) {
                 Some(frame) => frame.clone(),
                 None => self.nothing(call, wanted.unwrap_or(NOTHING_YET))?,
             };
-            sides.push(frame);
+            extra_inputs.push(frame);
         }
-        let ports = self.ports.sides.iter().map(|side| side.port).chain(self.ports.source);
+        let ports = self.ports.extra_inputs.iter().map(|extra| extra.port).chain(self.ports.source);
         if ports.into_iter().all(|port| call.input(port).is_some()) {
             self.nothing.clear();
         }
-        Ok(sides)
+        Ok(extra_inputs)
     }
 
     /// A picture where nothing has come: transparent black.
@@ -88,11 +90,11 @@ impl Group {
             return Ok(frame.clone());
         }
         let meta = Meta::new(Format::Rgba8, size);
-        let frame = match call.workplace.desk() {
-            Some(desk) if self.kernels.is_some() => {
-                let frame = desk.lend(meta, &self.name)?;
+        let frame = match call.context.device_context() {
+            Some(device_context) if self.kernels.is_some() => {
+                let frame = device_context.lend(meta, &self.name)?;
                 if let Some(buffer) = frame.buffer() {
-                    desk.recording.zero(buffer);
+                    device_context.recording.zero(buffer);
                 }
                 frame
             }

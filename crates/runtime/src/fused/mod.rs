@@ -26,25 +26,25 @@ use vramp_kernels::{Layout, Params, Program, Recipe, Scratch};
 use vramp_plan::{Rate, Shader, Size, Variant};
 
 use crate::frame::{Frame, Yuv};
-use crate::handler::{Call, Flow, FrameHandler, GivenPlace, HandlerError, Now, Part, PixelHandler};
+use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, ParamPlace, Part, PixelHandler};
 
-use on_device::OnDevice;
-use params::Filling;
-use recipe::Joined;
+use on_device::DeviceKernels;
+use params::ParamProgress;
+use recipe::FusedRecipe;
 #[cfg(not(target_arch = "wasm32"))]
-use reload::Renewing;
+use reload::PendingReload;
 
 /// Pixel handlers that run as one.
-pub struct Group {
+pub struct FusedUnit {
     name: Arc<str>,
-    members: Vec<Member>,
+    members: Vec<FusedMember>,
     recipe: Recipe,
     layout: Layout,
     program: Program,
-    places: Vec<GivenPlace>,
+    places: Vec<ParamPlace>,
     params: Params,
     rate: Option<Rate>,
-    ports: Ports,
+    ports: FusedPorts,
     scratch: Vec<Scratch>,
     /// The member that the last call came to before it failed or filtered its frame out.
     failed: Option<usize>,
@@ -55,14 +55,14 @@ pub struct Group {
     /// The sizes for which its threads found the memory they work in.
     fitted: Option<(Size, Size)>,
     /// How far the parameters of the last frame are filled in: what a repeated call goes on with.
-    filling: Option<Filling>,
+    filling: Option<ParamProgress>,
     /// How luma and chroma of what is made are tagged, and its fields.
     yuv: Yuv,
     fields: Option<[u8; 3]>,
-    kernels: Option<OnDevice>,
+    kernels: Option<DeviceKernels>,
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
-    renewing: Option<Renewing>,
+    renewing: Option<PendingReload>,
     /// A member whose change went with a device.
     #[cfg(not(target_arch = "wasm32"))]
     forgone: Option<usize>,
@@ -73,12 +73,12 @@ const NOTHING_YET: Size = Size { width: 1, height: 1 };
 
 /// Which inputs of a group are what.
 #[derive(Debug, Clone)]
-pub struct Ports {
+pub struct FusedPorts {
     /// The input that the head reads; none for generators.
     pub source: Option<usize>,
     /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
     /// their order.
-    pub sides: Vec<Side>,
+    pub extra_inputs: Vec<ExtraInput>,
     /// The size of what comes in where nothing has come yet, and of what a generator makes.
     pub size: Size,
     /// Bytes of small data that were planned for.
@@ -87,27 +87,27 @@ pub struct Ports {
 
 /// A picture that a group reads beside its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Side {
+pub struct ExtraInput {
     /// The input that brings it.
     pub port: usize,
     /// The member that reads it.
     pub member: usize,
 }
 
-struct Member {
+struct FusedMember {
     handler: Box<dyn PixelHandler>,
     /// How many parts it has.
     parts: usize,
 }
 
-impl Group {
+impl FusedUnit {
     /// Fuses these handlers, in order.
-    pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: Ports) -> Group {
+    pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: FusedPorts) -> FusedUnit {
         let parts: Vec<Vec<Part>> = handlers.iter().map(|handler| handler.parts()).collect();
-        let Joined { recipe, layout, program, places, .. } = Joined::of(&parts);
+        let FusedRecipe { recipe, layout, program, places, .. } = FusedRecipe::of(&parts);
         let members = handlers.into_iter().zip(&parts);
-        let members = members.map(|(handler, parts)| Member { handler, parts: parts.len() }).collect();
-        Group {
+        let members = members.map(|(handler, parts)| FusedMember { handler, parts: parts.len() }).collect();
+        FusedUnit {
             name: name.into(),
             members,
             program,
@@ -134,7 +134,7 @@ impl Group {
     }
 }
 
-impl FrameHandler for Group {
+impl FrameHandler for FusedUnit {
     fn start(&mut self) -> Result<(), HandlerError> {
         for (at, member) in self.members.iter_mut().enumerate() {
             // Said first, for the case that it panics.

@@ -15,21 +15,21 @@ use vramp_plan::{Binding, Size, Variant, Variants};
 
 use crate::frame::Frame;
 use crate::handler::DeviceError;
-use crate::lane::context::Desk;
+use crate::lane::context::DeviceContext;
 
-use super::Group;
+use super::FusedUnit;
 
 /// The pictures that a group reads beside its source.
-pub(super) type Sides = SmallVec<[Frame; 8]>;
+pub(super) type ExtraFrames = SmallVec<[Frame; 8]>;
 
-impl Group {
+impl FusedUnit {
     /// Compiles it for a device, on which it then runs.
-    pub async fn on(self, device: &Device) -> Result<Group, DeviceError> {
+    pub async fn on(self, device: &Device) -> Result<FusedUnit, DeviceError> {
         self.tuned(device, &Variants::default()).await
     }
 
     /// As `on`, spread over the device like this; a workgroup that is too large for it is the usual one.
-    pub async fn tuned(mut self, device: &Device, variants: &Variants) -> Result<Group, DeviceError> {
+    pub async fn tuned(mut self, device: &Device, variants: &Variants) -> Result<FusedUnit, DeviceError> {
         self.variant = variants.of(self.recipe.class());
         self.compile(device).await?;
         Ok(self)
@@ -50,24 +50,25 @@ impl Group {
 
     /// Runs on the device with these from now on.
     pub(super) fn put_kernels(&mut self, kernels: Vec<Kernel>) {
-        let sides_before = self.recipe.before.iter().filter(|function| function.side()).count();
+        let inputs_before_head = self.recipe.before.iter().filter(|function| function.side()).count();
         let whole = self.recipe.whole.clone();
         let Layout { head, before, after, .. } = &self.layout;
         let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
         let (small, small_words) = (None, Vec::new());
         let first = self.recipe.head.first.filter(|_| whole.is_none());
         let into = self.recipe.into;
-        self.kernels = Some(OnDevice { kernels, first, sides_before, into, whole, reads_small, small, small_words });
+        self.kernels =
+            Some(DeviceKernels { kernels, first, inputs_before_head, into, whole, reads_small, small, small_words });
     }
 }
 
 /// A group's kernels on the device, one per pass.
-pub(super) struct OnDevice {
+pub(super) struct DeviceKernels {
     pub(super) kernels: Vec<Kernel>,
     /// The first of two passes, where there are two.
     pub(super) first: Option<First>,
     /// Pictures that functions in front of the head read.
-    pub(super) sides_before: usize,
+    pub(super) inputs_before_head: usize,
     /// How what is made is stored; none where that is as pixels.
     pub(super) into: Option<&'static Stored>,
     /// The user's kernel that it is, where it is one.
@@ -80,28 +81,28 @@ pub(super) struct OnDevice {
     pub(super) small_words: Vec<u32>,
 }
 
-impl OnDevice {
+impl DeviceKernels {
     /// Memory between two passes.
     pub(super) fn keep(
         &self,
-        desk: &Desk,
+        device_context: &DeviceContext,
         owner: &Arc<str>,
         sizes: (Size, Size),
     ) -> Result<Option<Buffer>, DeviceError> {
         let bytes = self.first.map(|first| first.over.bytes(sizes.0, sizes.1));
-        Ok(bytes.map(|bytes| desk.device().lend(bytes, owner)).transpose()?)
+        Ok(bytes.map(|bytes| device_context.device().lend(bytes, owner)).transpose()?)
     }
 
     pub(super) fn record(
         &self,
-        desk: &mut Desk,
+        device_context: &mut DeviceContext,
         params: &Params,
         (source_size, size): (Size, Size),
         source: Option<&Frame>,
-        sides: &Sides,
+        extra_inputs: &ExtraFrames,
         (made, kept): (&Frame, Option<&Buffer>),
     ) -> Result<(), DeviceError> {
-        let device = desk.device().clone();
+        let device = device_context.device().clone();
         for (pass, kernel) in self.kernels.iter().enumerate() {
             let (first, second) = (self.first.filter(|_| pass == 0), self.first.filter(|_| pass == 1));
             let reads_source = second.is_none_or(|pass| pass.source_again);
@@ -109,9 +110,9 @@ impl OnDevice {
             bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
             bound.extend(kept.filter(|_| second.is_some()));
             // Each pass binds the pictures of its own functions: those in front first, those behind last.
-            let from = if reads_source { 0 } else { self.sides_before };
-            let to = if first.is_some() { self.sides_before } else { sides.len() };
-            bound.extend(sides[from..to].iter().filter_map(Frame::buffer));
+            let from = if reads_source { 0 } else { self.inputs_before_head };
+            let to = if first.is_some() { self.inputs_before_head } else { extra_inputs.len() };
+            bound.extend(extra_inputs[from..to].iter().filter_map(Frame::buffer));
             let reads = kernel.bindings().iter().filter(|binding| **binding == Binding::Read).count();
             if bound.len() < reads {
                 bound.extend(self.small.as_ref());
@@ -126,9 +127,9 @@ impl OnDevice {
                     bound.reverse();
                 }
                 // Cleared, so that no pixels of an earlier frame show through where it leaves some out.
-                made.buffer().into_iter().for_each(|buffer| desk.recording.zero(buffer));
+                made.buffer().into_iter().for_each(|buffer| device_context.recording.zero(buffer));
             }
-            desk.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
+            device_context.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
         }
         Ok(())
     }
@@ -136,7 +137,7 @@ impl OnDevice {
     /// Brings the small data to the device where they have changed.
     pub(super) fn send_small(
         &mut self,
-        desk: &mut Desk,
+        device_context: &mut DeviceContext,
         owner: &Arc<str>,
         words: &[u32],
         planned_bytes: u64,
@@ -146,20 +147,20 @@ impl OnDevice {
         }
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
-            let fits = |wanted: u64| wanted <= desk.device().limits().binding_bytes;
+            let fits = |wanted: u64| wanted <= device_context.device().limits().binding_bytes;
             // What is more than was planned for may grow further, such as text by a few letters.
             let planned = bytes <= planned_bytes;
             let wanted = if planned { planned_bytes } else { (2 * bytes).next_power_of_two() };
-            let small = desk.device().lend(if fits(wanted) { wanted } else { bytes }, owner)?;
+            let small = device_context.device().lend(if fits(wanted) { wanted } else { bytes }, owner)?;
             if !planned {
-                desk.device().pool().allow(small.bytes());
+                device_context.device().pool().allow(small.bytes());
             }
             self.small = Some(small);
         }
         self.small_words.clear();
         self.small_words.extend_from_slice(words);
         if let (Some(buffer), false) = (&self.small, words.is_empty()) {
-            desk.recording.write(buffer, bytemuck::cast_slice(words))?;
+            device_context.recording.write(buffer, bytemuck::cast_slice(words))?;
         }
         Ok(())
     }
@@ -168,9 +169,9 @@ impl OnDevice {
 /// What one call has been lent so far. A call that is refused more gives it all back, so its error asks for all of it: what
 /// is available and what others hold then come to the budget.
 #[derive(Default)]
-pub(super) struct Lent(u64);
+pub(super) struct LentBytes(u64);
 
-impl Lent {
+impl LentBytes {
     pub(super) fn and<R, E>(&mut self, lent: Result<R, E>, bytes: impl FnOnce(&R) -> u64) -> Result<R, DeviceError>
     where
         DeviceError: From<E>,

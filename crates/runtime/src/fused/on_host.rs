@@ -8,12 +8,12 @@ use vramp_plan::{Format, Size};
 use crate::frame::Frame;
 use crate::handler::Call;
 
-use super::Group;
+use super::FusedUnit;
 use super::bands::{bands, plane_bands};
-use super::on_device::Sides;
+use super::on_device::ExtraFrames;
 use super::survey::survey;
 
-impl Group {
+impl FusedUnit {
     /// An estimate of what threads need beside the frames: some rows each, and the whole source where rows of it are made
     /// before a head that jumps about in it.
     pub(super) fn scratch_bytes(&self, threads: usize, (source, made): (Size, Size)) -> u64 {
@@ -30,15 +30,18 @@ impl Group {
         call: &mut Call<'_>,
         (source_size, size): (Size, Size),
         source: Option<Frame>,
-        sides: &Sides,
+        extra_inputs: &ExtraFrames,
         made: Option<Frame>,
     ) -> Frame {
-        let held: SmallVec<[_; 8]> = sides.iter().map(Frame::bytes).collect();
-        let pictures: SmallVec<[Picture<'_>; 8]> =
-            sides.iter().zip(&held).filter_map(|(side, bytes)| Picture::new(side.meta().size, pixels(bytes))).collect();
+        let held: SmallVec<[_; 8]> = extra_inputs.iter().map(Frame::bytes).collect();
+        let pictures: SmallVec<[Picture<'_>; 8]> = extra_inputs
+            .iter()
+            .zip(&held)
+            .filter_map(|(extra, bytes)| Picture::new(extra.meta().size, pixels(bytes)))
+            .collect();
         let (small, words) = (self.params.small(), self.params.words());
-        let threads = (call.workplace.thread_count(), &**call.workplace.tally());
-        let times = call.workplace.times();
+        let threads = (call.context.thread_count(), &**call.context.tally());
+        let times = call.context.times();
         let Some(mut made) = made else {
             let mut edited = source.expect("what is edited in place is there");
             {

@@ -10,14 +10,14 @@ use vramp_plan::{Format, Size};
 
 use crate::failure::catch;
 use crate::frame::{Frame, Meta, Yuv};
-use crate::handler::{Call, Flow, Given, HandlerError, Now, PixelInfo};
+use crate::handler::{Call, Flow, HandlerError, Now, ParamWriter, PixelInfo};
 use crate::memory::no_memory::NoMemory;
 
-use super::{Group, NOTHING_YET, Side};
+use super::{ExtraInput, FusedUnit, NOTHING_YET};
 
 /// How far a frame's parameters are filled in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Filling {
+pub(super) struct ParamProgress {
     /// The frame's number.
     pub(super) number: u64,
     /// The sizes of source and output.
@@ -29,7 +29,7 @@ pub(super) struct Filling {
     pub(super) yuv: Yuv,
 }
 
-impl Group {
+impl FusedUnit {
     /// Asks a generator for its parameters ahead of its call, which then goes on with the next member; whether it has ended.
     pub(super) fn peek(&mut self, now: Now) -> bool {
         if self.filling.is_some_and(|filling| filling.number == now.number) {
@@ -40,7 +40,7 @@ impl Group {
         self.fields = None;
         let sizes = (self.ports.size, size);
         let here = self.ports.size;
-        let filling = Filling { number: now.number, sizes, member: 0, part: 0, here, yuv: Yuv::default() };
+        let filling = ParamProgress { number: now.number, sizes, member: 0, part: 0, here, yuv: Yuv::default() };
         match self.fill_member(filling, now) {
             Ok(Ok(filling)) => self.filling = Some(filling),
             Ok(Err(Flow::Ended)) => return true,
@@ -51,7 +51,7 @@ impl Group {
     }
 
     /// Begins a frame: its sizes, and room for its parameters.
-    fn begin_filling(&mut self, call: &Call<'_>) -> Result<Filling, HandlerError> {
+    fn begin_filling(&mut self, call: &Call<'_>) -> Result<ParamProgress, HandlerError> {
         let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
         let source = match coming {
             None if self.recipe.pictures > 0 => NOTHING_YET,
@@ -63,12 +63,12 @@ impl Group {
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
         // Before members make their tables: those and rows of threads are allocated in ways that cannot fail.
         if self.kernels.is_none() && self.fitted != Some((source, size)) {
-            NoMemory::probe(self.scratch_bytes(call.workplace.thread_count(), (source, size)))?;
+            NoMemory::probe(self.scratch_bytes(call.context.thread_count(), (source, size)))?;
             self.fitted = Some((source, size));
         }
         self.params.begin(&self.layout, size, source, call.now().number);
         let yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
-        Ok(Filling { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
+        Ok(ParamProgress { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
     }
 
     /// Asks every member for its parameters, each once for a frame: after a failure it goes on with the member that failed.
@@ -82,7 +82,7 @@ impl Group {
         while filling.member < self.members.len() {
             self.failed = Some(filling.member);
             self.filling = Some(filling);
-            self.check_sides(call, &filling)?;
+            self.check_extra_inputs(call, &filling)?;
             filling = match self.fill_member(filling, call.now())? {
                 Ok(filling) => filling,
                 Err(flow) => return Ok(Err(flow)),
@@ -94,12 +94,16 @@ impl Group {
 
     /// Asks the next member for its parameters. One that failed before it gave any is asked again by a repeated call; after
     /// anything else that call begins anew, since parameters that were given cannot be taken back.
-    fn fill_member(&mut self, mut filling: Filling, now: Now) -> Result<Result<Filling, Flow>, HandlerError> {
+    fn fill_member(
+        &mut self,
+        mut filling: ParamProgress,
+        now: Now,
+    ) -> Result<Result<ParamProgress, Flow>, HandlerError> {
         let member = &mut self.members[filling.member];
         let made = member.handler.size(filling.here);
         let info = PixelInfo { now, size: made, source: filling.here, rate: self.rate, yuv: filling.yuv };
         let places = &self.places[filling.part..filling.part + member.parts];
-        let mut give = Given { params: &mut self.params, places, next: 0 };
+        let mut give = ParamWriter { params: &mut self.params, places, next: 0 };
         let flow = match catch(|| member.handler.frame(&info, &mut give)) {
             Ok(flow) => flow,
             Err(error) => {
@@ -119,10 +123,12 @@ impl Group {
     }
 
     /// The pictures that a member's functions read have to be of its size; those of a head may be of any.
-    fn check_sides(&self, call: &Call<'_>, filling: &Filling) -> Result<(), HandlerError> {
+    fn check_extra_inputs(&self, call: &Call<'_>, filling: &ParamProgress) -> Result<(), HandlerError> {
         let wanted = filling.here;
-        for side in self.ports.sides.iter().skip(self.recipe.pictures).filter(|side| side.member == filling.member) {
-            if let Some(has) = call.input(side.port).map(|frame| frame.meta().size).filter(|has| *has != wanted) {
+        for extra in
+            self.ports.extra_inputs.iter().skip(self.recipe.pictures).filter(|extra| extra.member == filling.member)
+        {
+            if let Some(has) = call.input(extra.port).map(|frame| frame.meta().size).filter(|has| *has != wanted) {
                 return Err(HandlerError::failed(format!(
                     "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
                 )));
@@ -147,11 +153,11 @@ impl Group {
 
     /// Tells the head's handler how large its pictures are, where it reads several.
     fn tell_pictures(&mut self, call: &Call<'_>, source: Size) {
-        let pictures = &self.ports.sides[..self.recipe.pictures.min(self.ports.sides.len())];
+        let pictures = &self.ports.extra_inputs[..self.recipe.pictures.min(self.ports.extra_inputs.len())];
         if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {
-            let size = |side: &Side| call.input(side.port).map_or(NOTHING_YET, |frame| frame.meta().size);
+            let size = |extra: &ExtraInput| call.input(extra.port).map_or(NOTHING_YET, |frame| frame.meta().size);
             let sizes: SmallVec<[Size; 8]> = std::iter::once(source).chain(pictures.iter().map(size)).collect();
-            let lead = pictures.iter().position(|side| side.port == call.lead).map_or(0, |at| at + 1);
+            let lead = pictures.iter().position(|extra| extra.port == call.lead).map_or(0, |at| at + 1);
             member.handler.pictures(&sizes, lead);
         }
     }

@@ -9,25 +9,25 @@
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::{Layout, Program, Recipe};
 
-use crate::handler::{GivenPlace, Part};
+use crate::handler::{ParamPlace, Part};
 
 /// Parts that were joined.
-pub(crate) struct Joined {
+pub(crate) struct FusedRecipe {
     pub(crate) recipe: Recipe,
     pub(crate) layout: Layout,
     pub(crate) program: Program,
-    pub(crate) places: Vec<GivenPlace>,
+    pub(crate) places: Vec<ParamPlace>,
 }
 
-impl Joined {
+impl FusedRecipe {
     /// Joins the parts of handlers, in order.
-    pub(crate) fn of(parts: &[Vec<Part>]) -> Joined {
+    pub(crate) fn of(parts: &[Vec<Part>]) -> FusedRecipe {
         let is_head = |part: &Part| matches!(part, Part::Head(_) | Part::HeadOf(..) | Part::Whole(_));
         let head_at = parts.iter().position(|parts| parts.iter().any(is_head));
-        let is_before = |at: usize| head_at.is_some_and(|head| at < head);
+        let is_before_head = |at: usize| head_at.is_some_and(|head| at < head);
         let mut recipe = Recipe::of(&LOAD);
         for (at, parts) in parts.iter().enumerate() {
-            let functions = if is_before(at) { &mut recipe.before } else { &mut recipe.after };
+            let functions = if is_before_head(at) { &mut recipe.before } else { &mut recipe.after };
             for part in parts {
                 match part {
                     Part::Head(head) => recipe.head = head,
@@ -42,7 +42,7 @@ impl Joined {
         }
         let folded = recipe.folded();
         let layout = folded.recipe.layout();
-        let place = |parts: &[vramp_kernels::Part], to: &vramp_kernels::Place| GivenPlace {
+        let place = |parts: &[vramp_kernels::Part], to: &vramp_kernels::Place| ParamPlace {
             part: parts[to.function],
             folds: !to.first,
         };
@@ -52,15 +52,15 @@ impl Joined {
         for (at, parts) in parts.iter().enumerate() {
             for part in parts {
                 places.extend(match part {
-                    Part::From(_) => layout.from.map(|part| GivenPlace { part, folds: false }),
-                    Part::Into(_) => layout.into.map(|part| GivenPlace { part, folds: false }),
-                    part if is_head(part) => Some(GivenPlace { part: layout.head, folds: false }),
-                    _ if is_before(at) => before.next(),
+                    Part::From(_) => layout.from.map(|part| ParamPlace { part, folds: false }),
+                    Part::Into(_) => layout.into.map(|part| ParamPlace { part, folds: false }),
+                    part if is_head(part) => Some(ParamPlace { part: layout.head, folds: false }),
+                    _ if is_before_head(at) => before.next(),
                     _ => after.next(),
                 });
             }
         }
         drop((before, after));
-        Joined { program: folded.recipe.program(), recipe: folded.recipe, layout, places }
+        FusedRecipe { program: folded.recipe.program(), recipe: folded.recipe, layout, places }
     }
 }

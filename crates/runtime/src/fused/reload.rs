@@ -9,14 +9,14 @@ use vramp_gpu::{Device, Kernel};
 use vramp_plan::Variant;
 
 use crate::handler::{Call, Part, PixelHandler};
-use crate::observe::monitor::Event;
+use crate::observe::monitor::RunEvent;
 
-use super::recipe::Joined;
-use super::{Group, Member};
+use super::recipe::FusedRecipe;
+use super::{FusedMember, FusedUnit};
 
 /// A group in the making.
-pub(super) struct Renewing {
-    pub(super) joined: Joined,
+pub(super) struct PendingReload {
+    pub(super) joined: FusedRecipe,
     /// Which member changes.
     pub(super) member: usize,
     /// Who it will be.
@@ -29,27 +29,27 @@ pub(super) struct Renewing {
 /// Compilers nest as deep as the text they are given.
 const STACK_BYTES: usize = 16 << 20;
 
-impl Group {
+impl FusedUnit {
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
     pub(super) fn renew(&mut self, call: &mut Call<'_>) {
         if let Some(member) = self.forgone.take() {
             let handler = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
             let problem = "the device was lost while it was compiled; save it once more to try again".to_owned();
-            call.workplace.report(&Event::NotReloaded { handler, problem });
+            call.context.report(&RunEvent::NotReloaded { handler, problem });
         }
         if let Some(renewing) = &mut self.renewing {
             let Some(compiled) = renewing.compiled() else { return };
-            let Some(Renewing { joined, member, handler, parts, .. }) = self.renewing.take() else { return };
+            let Some(PendingReload { joined, member, handler, parts, .. }) = self.renewing.take() else { return };
             let name = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
             match compiled {
                 Ok(kernels) => {
-                    let Joined { recipe, layout, program, places, .. } = joined;
+                    let FusedRecipe { recipe, layout, program, places, .. } = joined;
                     (self.recipe, self.layout, self.program, self.places) = (recipe, layout, program, places);
-                    self.members[member] = Member { handler, parts };
+                    self.members[member] = FusedMember { handler, parts };
                     self.put_kernels(kernels);
-                    call.workplace.report(&Event::Reloaded { handler: name });
+                    call.context.report(&RunEvent::Reloaded { handler: name });
                 }
-                Err(problem) => call.workplace.report(&Event::NotReloaded { handler: name, problem }),
+                Err(problem) => call.context.report(&RunEvent::NotReloaded { handler: name, problem }),
             }
             return;
         }
@@ -57,9 +57,13 @@ impl Group {
             let Some(successor) = self.members[at].handler.successor() else { continue };
             let named = || self.name.split('+').nth(at).unwrap_or(&self.name).to_owned();
             match successor {
-                Err(problem) => call.workplace.report(&Event::NotReloaded { handler: named(), problem }),
+                Err(problem) => call.context.report(&RunEvent::NotReloaded { handler: named(), problem }),
                 Ok(handler) => {
-                    let Some(device) = call.workplace.desk().map(|desk| desk.device().clone()) else { return };
+                    let Some(device) =
+                        call.context.device_context().map(|device_context| device_context.device().clone())
+                    else {
+                        return;
+                    };
                     self.begin_renewing(&device, at, handler);
                     return;
                 }
@@ -71,11 +75,11 @@ impl Group {
     fn begin_renewing(&mut self, device: &Device, at: usize, handler: Box<dyn PixelHandler>) {
         let mut parts: Vec<Vec<Part>> = self.members.iter().map(|member| member.handler.parts()).collect();
         parts[at] = handler.parts();
-        self.renewing = Some(Renewing::begin(&self.name, device, &parts, self.variant, (at, handler)));
+        self.renewing = Some(PendingReload::begin(&self.name, device, &parts, self.variant, (at, handler)));
     }
 }
 
-impl Renewing {
+impl PendingReload {
     /// Begins to compile what the parts of all members become, one of which is new.
     pub(super) fn begin(
         name: &str,
@@ -83,8 +87,8 @@ impl Renewing {
         parts: &[Vec<Part>],
         variant: Variant,
         (member, handler): (usize, Box<dyn PixelHandler>),
-    ) -> Renewing {
-        let joined = Joined::of(parts);
+    ) -> PendingReload {
+        let joined = FusedRecipe::of(parts);
         let (send, answer) = sync_channel(1);
         let (shaders, device) = (joined.recipe.shaders_as(name, variant), device.clone());
         let compiling = std::thread::Builder::new().name("vramp compiler".to_owned()).stack_size(STACK_BYTES);
@@ -93,7 +97,7 @@ impl Renewing {
             let compiled: Result<Vec<_>, _> = shaders.iter().map(|shader| device.prepare(shader)).collect();
             let _ = send.send(compiled.map_err(|problem| problem.to_string()));
         });
-        Renewing { joined, member, parts: parts[member].len(), handler, answer }
+        PendingReload { joined, member, parts: parts[member].len(), handler, answer }
     }
 
     /// What came of it; none while it is not known.

@@ -8,7 +8,7 @@
 use vramp_kernels::{Frame, Program, Scratch};
 
 use crate::fused::bands::band_count;
-use crate::memory::heap::Tally;
+use crate::memory::heap::HeapTally;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::heap::counted;
 
@@ -18,7 +18,7 @@ pub(crate) fn survey(
     program: &Program,
     frame: &Frame<'_>,
     scratch: &mut Vec<Scratch>,
-    (threads, tally): (usize, &Tally),
+    (threads, tally): (usize, &HeapTally),
 ) {
     let Some(source) = frame.source.filter(|_| program.surveys()) else { return };
     let height = source.size.height;

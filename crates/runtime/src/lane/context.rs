@@ -13,26 +13,26 @@ use vramp_gpu::{Buffer, Device, HostBytes, Recording};
 use vramp_plan::Space;
 
 use crate::engine::Stopper;
-use crate::frame::pool::{HostPool, Owner, PoolError};
+use crate::frame::pool::{FramePool, Owner, PoolError};
 use crate::frame::{Frame, Meta};
 use crate::handler::DeviceError;
-use crate::memory::heap::Tally;
-use crate::observe::monitor::Event;
-use crate::observe::sink_counter::Passed;
-use crate::observe::trace::{Act, Span, Track};
+use crate::memory::heap::HeapTally;
+use crate::observe::monitor::RunEvent;
+use crate::observe::sink_counter::SinkCounter;
+use crate::observe::trace::{SpanKind, TraceSpan, Track};
 
 /// Who hears what happens while it happens.
-pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+pub type Listener = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
 /// What a lane has to work with.
-pub struct Workplace {
-    pool: HostPool,
+pub struct LaneContext {
+    pool: FramePool,
     threads: usize,
     times: u32,
-    desk: Option<Desk>,
+    device_context: Option<DeviceContext>,
     listener: Option<Listener>,
-    tally: Arc<Tally>,
-    progress: Option<Arc<Passed>>,
+    tally: Arc<HeapTally>,
+    progress: Option<Arc<SinkCounter>>,
     track: Option<Track>,
     stopper: Option<Stopper>,
     /// A frame that was lent ahead for whoever is called next.
@@ -40,17 +40,17 @@ pub struct Workplace {
 }
 
 /// A lane's desk at the device: what it records lies here until it is played.
-pub struct Desk {
+pub struct DeviceContext {
     device: Device,
     /// What was recorded since the last play.
-    pub(crate) recording: Recording<Buffer, Sending>,
+    pub(crate) recording: Recording<Buffer, UploadSource>,
     /// What the device is to finish before its node goes on, in the order in which it was recorded.
-    pub(crate) asked: Vec<Wanted>,
+    pub(crate) asked: Vec<DeviceRequest>,
 }
 
 /// What a node waits for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted {
+pub(crate) enum DeviceRequest {
     /// The bytes of this frame.
     Download(Meta),
     /// That a frame is finished: it ends here.
@@ -58,21 +58,21 @@ pub(crate) enum Wanted {
 }
 
 /// Host bytes that are on their way to the device.
-pub enum Sending {
+pub enum UploadSource {
     /// Those of a frame, which is held until they are gone.
     Frame(Frame),
     /// Others, likewise.
     Bytes(HostBytes),
 }
 
-impl Workplace {
+impl LaneContext {
     /// A place with this pool, and one thread.
-    pub fn new(pool: HostPool) -> Workplace {
-        Workplace {
+    pub fn new(pool: FramePool) -> LaneContext {
+        LaneContext {
             pool,
             threads: 1,
             times: 1,
-            desk: None,
+            device_context: None,
             listener: None,
             tally: Arc::default(),
             progress: None,
@@ -84,7 +84,7 @@ impl Workplace {
 
     /// Lets bands of rows be spread over this many threads, where the lane runs in a pool that has them.
     #[must_use]
-    pub fn threads(mut self, threads: usize) -> Workplace {
+    pub fn threads(mut self, threads: usize) -> LaneContext {
         self.threads = threads.max(1);
         self
     }
@@ -92,7 +92,7 @@ impl Workplace {
     /// Computes every band this many times, which changes nothing but how long it takes: for tests of placement.
     #[doc(hidden)]
     #[must_use]
-    pub fn slowed(mut self, times: u32) -> Workplace {
+    pub fn slowed(mut self, times: u32) -> LaneContext {
         self.times = times.max(1);
         self
     }
@@ -103,24 +103,24 @@ impl Workplace {
 
     /// Puts it at a device.
     #[must_use]
-    pub fn at(mut self, device: Device) -> Workplace {
-        self.desk = Some(Desk { device, recording: Recording::default(), asked: Vec::new() });
+    pub fn at(mut self, device: Device) -> LaneContext {
+        self.device_context = Some(DeviceContext { device, recording: Recording::default(), asked: Vec::new() });
         self
     }
 
     /// Takes it away from a device that is gone.
     pub(crate) fn leave(&mut self) {
-        self.desk = None;
+        self.device_context = None;
     }
 
     /// Puts it at another device.
     pub(crate) fn enter(&mut self, device: Device) {
-        self.desk = Some(Desk { device, recording: Recording::default(), asked: Vec::new() });
+        self.device_context = Some(DeviceContext { device, recording: Recording::default(), asked: Vec::new() });
     }
 
     /// Lets calls see when the pipeline is asked to end.
     #[must_use]
-    pub(crate) fn stopper(mut self, stopper: Stopper) -> Workplace {
+    pub(crate) fn stopper(mut self, stopper: Stopper) -> LaneContext {
         self.stopper = Some(stopper);
         self
     }
@@ -131,21 +131,21 @@ impl Workplace {
 
     /// Tells somebody what happens.
     #[must_use]
-    pub fn listener(mut self, listener: Listener) -> Workplace {
+    pub fn listener(mut self, listener: Listener) -> LaneContext {
         self.listener = Some(listener);
         self
     }
 
     /// Counts frames that reach a sink here.
     #[must_use]
-    pub(crate) fn passing(mut self, passed: Arc<Passed>) -> Workplace {
+    pub(crate) fn passing(mut self, passed: Arc<SinkCounter>) -> LaneContext {
         self.progress = Some(passed);
         self
     }
 
     /// Draws what is done here on a track.
     #[must_use]
-    pub(crate) fn drawing(mut self, track: Option<Track>) -> Workplace {
+    pub(crate) fn drawing(mut self, track: Option<Track>) -> LaneContext {
         self.track = track;
         self
     }
@@ -159,7 +159,7 @@ impl Workplace {
     pub(crate) fn span(&self, node: usize, frame: u64, begin: Duration, end: Duration) {
         if let Some(track) = &self.track {
             let (begin_ns, end_ns) = (begin.as_nanos() as u64, end.as_nanos() as u64);
-            track.note(Span { act: Act::Frame { node, frame }, begin_ns, end_ns });
+            track.note(TraceSpan { act: SpanKind::Frame { node, frame }, begin_ns, end_ns });
         }
     }
 
@@ -172,18 +172,18 @@ impl Workplace {
 
     /// Counts heap allocations here.
     #[must_use]
-    pub fn counting(mut self, tally: Arc<Tally>) -> Workplace {
+    pub fn counting(mut self, tally: Arc<HeapTally>) -> LaneContext {
         self.tally = tally;
         self
     }
 
     /// Where heap allocations are counted.
-    pub fn tally(&self) -> &Arc<Tally> {
+    pub fn tally(&self) -> &Arc<HeapTally> {
         &self.tally
     }
 
     /// The host's pool.
-    pub fn pool(&self) -> &HostPool {
+    pub fn pool(&self) -> &FramePool {
         &self.pool
     }
 
@@ -191,8 +191,8 @@ impl Workplace {
     #[inline]
     pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
         self.pool.serve(owner, frame);
-        if let Some(desk) = &self.desk {
-            desk.device.pool().frame(frame);
+        if let Some(device_context) = &self.device_context {
+            device_context.device.pool().frame(frame);
         }
     }
 
@@ -229,18 +229,18 @@ impl Workplace {
     }
 
     /// The desk at the device; none for lanes of the host.
-    pub fn desk(&mut self) -> Option<&mut Desk> {
-        self.desk.as_mut()
+    pub fn device_context(&mut self) -> Option<&mut DeviceContext> {
+        self.device_context.as_mut()
     }
 
-    pub(crate) fn report(&self, event: &Event) {
+    pub(crate) fn report(&self, event: &RunEvent) {
         if let Some(listener) = &self.listener {
             listener(event);
         }
     }
 }
 
-impl Desk {
+impl DeviceContext {
     /// The device.
     pub fn device(&self) -> &Device {
         &self.device
@@ -258,31 +258,31 @@ impl Desk {
         }
         let there = self.lend(*frame.meta(), owner)?;
         if let Some(buffer) = there.buffer() {
-            self.recording.upload(buffer, Sending::Frame(frame))?;
+            self.recording.upload(buffer, UploadSource::Frame(frame))?;
         }
         Ok(there)
     }
 }
 
-impl vramp_gpu::HostSource for Sending {
+impl vramp_gpu::HostSource for UploadSource {
     fn len(&self) -> usize {
         match self {
-            Sending::Frame(frame) => frame.bytes().len(),
-            Sending::Bytes(bytes) => bytes.as_ref().len(),
+            UploadSource::Frame(frame) => frame.bytes().len(),
+            UploadSource::Bytes(bytes) => bytes.as_ref().len(),
         }
     }
 
     fn read(&self, take: &mut dyn FnMut(&[u8])) {
         match self {
-            Sending::Frame(frame) => take(&frame.bytes()),
-            Sending::Bytes(bytes) => take(bytes.as_ref()),
+            UploadSource::Frame(frame) => take(&frame.bytes()),
+            UploadSource::Bytes(bytes) => take(bytes.as_ref()),
         }
     }
 }
 
-impl std::fmt::Debug for Workplace {
+impl std::fmt::Debug for LaneContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let device = self.desk.is_some();
-        f.debug_struct("Workplace").field("threads", &self.threads).field("device", &device).finish_non_exhaustive()
+        let device = self.device_context.is_some();
+        f.debug_struct("LaneContext").field("threads", &self.threads).field("device", &device).finish_non_exhaustive()
     }
 }

@@ -11,22 +11,22 @@ pub(crate) mod context;
 mod recovery;
 
 pub use recovery::Reopen;
-pub(crate) use recovery::{MakePlayer, Recovery};
+pub(crate) use recovery::{MakePlayer, RecoveryState};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::device::lane_player::{DEVICE, Kept, Playing};
-use crate::failure::Failure;
-use crate::lane::context::Workplace;
+use crate::device::lane_player::{DEVICE, LanePlayer, PlaybackTotals};
+use crate::failure::HandlerFailure;
+use crate::lane::context::LaneContext;
 use crate::link::ring::DropReason;
-use crate::link::wake_signal::Bell;
+use crate::link::wake_signal::WakeSignal;
 use crate::memory::heap::counted;
 use crate::memory::shortage::Shortage;
 use crate::node::{Fired, Node};
-use crate::observe::lateness::{Blame, Slow};
+use crate::observe::lateness::{Lateness, LatenessReporter};
 use crate::observe::report::KeptPartial;
 
 /// Nodes that run one after another.
@@ -35,12 +35,12 @@ pub struct Lane {
     /// For each segment and node: the nodes behind it whose frames leave the segment. A frame enters a segment only
     /// where it can leave it, so that one frame is one submit.
     gates: Vec<Vec<Vec<usize>>>,
-    bell: Bell,
-    workplace: Workplace,
-    playing: Option<Playing>,
-    recovery: Option<Recovery>,
+    signal: WakeSignal,
+    context: LaneContext,
+    playing: Option<LanePlayer>,
+    recovery: Option<RecoveryState>,
     busy: Arc<Busy>,
-    slow: Slow,
+    slow: LatenessReporter,
     batch: usize,
     started: bool,
 }
@@ -70,9 +70,9 @@ impl Busy {
 
     /// What it shows to whoever judges whether waiting is of any use.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn look(&self) -> crate::memory::shortage::Look {
+    pub(crate) fn look(&self) -> crate::memory::shortage::WaitingLane {
         let waits = self.waits.load(Ordering::Acquire);
-        crate::memory::shortage::Look {
+        crate::memory::shortage::WaitingLane {
             moves: self.moves.load(Ordering::Acquire),
             tries: self.tries.load(Ordering::Acquire),
             idle: waits != 0 && self.node().is_none(),
@@ -123,21 +123,21 @@ pub enum Stepped {
     /// Every node has ended.
     Over,
     /// A handler failed, and its policy is to stop the run.
-    Failed(Failure),
+    Failed(HandlerFailure),
 }
 
 impl Lane {
     /// A lane of these nodes, in running order, woken by this bell.
-    pub fn new(nodes: Vec<Node>, bell: Bell, workplace: Workplace) -> Lane {
+    pub fn new(nodes: Vec<Node>, signal: WakeSignal, context: LaneContext) -> Lane {
         Lane {
             gates: vec![vec![Vec::new(); nodes.len()]],
             segments: vec![nodes],
-            bell,
-            workplace,
+            signal,
+            context,
             playing: None,
             recovery: None,
             busy: Arc::default(),
-            slow: Slow::default(),
+            slow: LatenessReporter::default(),
             batch: 1,
             started: false,
         }
@@ -148,23 +148,23 @@ impl Lane {
     pub fn on_device(
         segments: Vec<Vec<Node>>,
         gates: Vec<Vec<Vec<usize>>>,
-        bell: Bell,
-        workplace: Workplace,
-        playing: Playing,
+        signal: WakeSignal,
+        context: LaneContext,
+        playing: LanePlayer,
     ) -> Lane {
-        Lane { segments, gates, playing: Some(playing), ..Lane::new(Vec::new(), bell, workplace) }
+        Lane { segments, gates, playing: Some(playing), ..Lane::new(Vec::new(), signal, context) }
     }
 
     /// Goes on when its device is lost.
     #[must_use]
-    pub(crate) fn recovering(mut self, recovery: Recovery) -> Lane {
+    pub(crate) fn recovering(mut self, recovery: RecoveryState) -> Lane {
         self.recovery = Some(recovery);
         self
     }
 
     /// Says whom to ask for the blame when frames are late, and the lane's own number there.
-    pub(crate) fn ask(&mut self, blame: &Arc<Blame>, number: usize) {
-        self.slow = Slow::of(blame, number, self.nodes().count());
+    pub(crate) fn ask(&mut self, lateness: &Arc<Lateness>, number: usize) {
+        self.slow = LatenessReporter::of(lateness, number, self.nodes().count());
     }
 
     /// Puts this many frames into one submit.
@@ -196,8 +196,8 @@ impl Lane {
     }
 
     /// What wakes it: ring it after asking it to stop.
-    pub fn bell(&self) -> &Bell {
-        &self.bell
+    pub fn signal(&self) -> &WakeSignal {
+        &self.signal
     }
 
     /// Which of its nodes is at work.
@@ -206,18 +206,18 @@ impl Lane {
     }
 
     /// What plays its recordings, in the device's lane.
-    pub fn playing(&self) -> Option<&Playing> {
+    pub fn playing(&self) -> Option<&LanePlayer> {
         self.playing.as_ref()
     }
 
     /// What was measured on its device, also where that is gone; and what the rings of its player take.
-    pub(crate) fn measured(&self) -> Option<(&Kept, u64)> {
+    pub(crate) fn measured(&self) -> Option<(&PlaybackTotals, u64)> {
         let live = self.playing.as_ref().map(|playing| (playing.kept(), playing.player().ring_bytes()));
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
     }
 
     /// Starts its handlers. Later calls do nothing.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub fn start(&mut self) -> Result<(), HandlerFailure> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
         }
@@ -232,7 +232,7 @@ impl Lane {
 
     /// Lets its nodes fire once each; in the device's lane, those of the latest segment that can move.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
-        let tally = Arc::clone(self.workplace.tally());
+        let tally = Arc::clone(self.context.tally());
         if self.recovery.is_some() {
             self.lose_on_purpose();
             #[cfg(not(target_arch = "wasm32"))]
@@ -254,12 +254,12 @@ impl Lane {
     /// Lets nodes fire that need no device: a lane of the host has one segment, a device's lane without its device may
     /// have several, of which the latest that can move goes first here too.
     fn step_host(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
-        let Lane { segments, gates, workplace, busy, slow, .. } = self;
+        let Lane { segments, gates, context, busy, slow, .. } = self;
         let (mut over, mut wait) = (true, None::<Duration>);
         let mut base: usize = segments.iter().map(Vec::len).sum();
         for (nodes, gates) in segments.iter_mut().zip(gates).rev() {
             base -= nodes.len();
-            match fire_all((nodes, gates), base, now, workplace, busy, slow, &mut |_, _, _| {}) {
+            match fire_all((nodes, gates), base, now, context, busy, slow, &mut |_, _, _| {}) {
                 Stepped::Stuck => over = false,
                 Stepped::Wait(time) => {
                     over = false;
@@ -277,18 +277,18 @@ impl Lane {
     }
 
     fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
-        let Lane { segments, gates, workplace, busy, slow, playing, batch, .. } = self;
+        let Lane { segments, gates, context, busy, slow, playing, batch, .. } = self;
         let Some(playing) = playing else { return Stepped::Over };
-        let mut ended = |(place, node): (usize, &Node), interval, done, workplace: &Workplace| {
-            workplace.sunk(node.counts().emitted);
-            slow.look_at_sink(place, interval, done, node.last_number(), workplace);
+        let mut ended = |(place, node): (usize, &Node), interval, done, context: &LaneContext| {
+            context.sunk(node.counts().emitted);
+            slow.look_at_sink(place, interval, done, node.last_number(), context);
         };
-        let mut arrived = match playing.receive(segments, workplace, now, &mut ended) {
+        let mut arrived = match playing.receive(segments, context, now, &mut ended) {
             Ok(arrived) => arrived,
             Err(failure) => return Stepped::Failed(failure),
         };
         playing.hear_times();
-        match playing.play_what_waits(workplace, now) {
+        match playing.play_what_waits(context, now) {
             Ok(played) => arrived |= played,
             Err(failure) => return Stepped::Failed(failure),
         }
@@ -296,17 +296,17 @@ impl Lane {
         let mut base: usize = segments.iter().map(Vec::len).sum();
         for (at, nodes) in segments.iter_mut().enumerate().rev() {
             base -= nodes.len();
-            match playing.has_room(workplace) {
+            match playing.has_room(context) {
                 Ok(true) => {}
                 Ok(false) => return if arrived { Stepped::Moved } else { Stepped::Stuck },
                 Err(failure) => return Stepped::Failed(failure),
             }
             let (mut moved, mut starves) = (false, false);
             for _ in 0..*batch {
-                let mut asked = |node: usize, frame: u64, workplace: &mut Workplace| {
-                    playing.note_asked(at, node, frame, workplace);
+                let mut asked = |node: usize, frame: u64, context: &mut LaneContext| {
+                    playing.note_asked(at, node, frame, context);
                 };
-                match fire_all((nodes, &gates[at]), base, now, workplace, busy, slow, &mut asked) {
+                match fire_all((nodes, &gates[at]), base, now, context, busy, slow, &mut asked) {
                     Stepped::Moved => moved = true,
                     Stepped::Stuck => {
                         (over, starves) = (false, nodes.iter().any(|node| node.shortage().is_some()));
@@ -320,14 +320,14 @@ impl Lane {
                     Stepped::Over => break,
                     Stepped::Failed(failure) => {
                         // What was recorded before it goes on its way: those frames are fine.
-                        let _ = playing.play(workplace, now);
+                        let _ = playing.play(context, now);
                         return Stepped::Failed(failure);
                     }
                 }
             }
             if moved {
                 playing.note_recorded(at, nodes.first().map_or(0, |first| first.counts().taken));
-                return match playing.play(workplace, now) {
+                return match playing.play(context, now) {
                     Ok(()) => Stepped::Moved,
                     Err(failure) => Stepped::Failed(failure),
                 };
@@ -348,7 +348,7 @@ impl Lane {
     /// Runs until everything has ended, a handler fails, or `stopped` says so; `now` tells the time since the start.
     /// Stopping takes effect at the next ring of the lane's bell.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), Failure> {
+    pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), HandlerFailure> {
         /// A bell that is never rung must not hang a lane for good; nothing depends on this length.
         const LONGEST: Duration = Duration::from_secs(1);
         /// Memory that comes back rings no bell.
@@ -357,7 +357,7 @@ impl Lane {
             let stepped = self.step(now);
             let longest = if self.shortage().is_some() { FOR_MEMORY } else { LONGEST };
             if !matches!(stepped, Stepped::Moved) || self.busy.waits.load(Ordering::Relaxed) != 0 {
-                self.busy.note(&stepped, self.shortage(), self.playing.as_ref().is_some_and(Playing::is_at_work));
+                self.busy.note(&stepped, self.shortage(), self.playing.as_ref().is_some_and(LanePlayer::is_at_work));
             }
             match stepped {
                 Stepped::Moved => {}
@@ -372,13 +372,13 @@ impl Lane {
 
     /// What it waits for, where that is memory.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
-        let delivering = self.playing.as_ref().and_then(Playing::shortage);
+        let delivering = self.playing.as_ref().and_then(LanePlayer::shortage);
         delivering.or_else(|| self.nodes().find_map(Node::shortage))
     }
 
     /// Whether the device works on something for it.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.playing.as_ref().is_some_and(Playing::is_at_work)
+        self.playing.as_ref().is_some_and(LanePlayer::is_at_work)
     }
 
     /// Waits for the device, at most this long; false where only something else can make it move.
@@ -396,13 +396,13 @@ impl Lane {
     #[cfg(not(target_arch = "wasm32"))]
     fn wait(&mut self, most: Duration) {
         if !self.wait_for_device(most) {
-            self.bell.wait(most);
+            self.signal.wait(most);
         }
     }
 
     /// Stops its handlers; frames that still wait in front of them are dropped for this reason. Those whose stream has
     /// not ended are stopped early. The first failure is handed back after all have been stopped.
-    pub fn stop(&mut self, reason: DropReason) -> Result<(), Failure> {
+    pub fn stop(&mut self, reason: DropReason) -> Result<(), HandlerFailure> {
         self.end(reason, false, &mut Vec::new())
     }
 
@@ -412,9 +412,9 @@ impl Lane {
         reason: DropReason,
         intended: bool,
         partial: &mut Vec<KeptPartial>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HandlerFailure> {
         if let Some(playing) = &mut self.playing {
-            playing.stop(&mut self.workplace);
+            playing.stop(&mut self.context);
         }
         let mut first = Ok(());
         for node in self.segments.iter_mut().flatten() {
@@ -433,10 +433,10 @@ fn fire_all(
     (nodes, gates): (&mut [Node], &[Vec<usize>]),
     base: usize,
     now: &dyn Fn() -> Duration,
-    workplace: &mut Workplace,
+    context: &mut LaneContext,
     busy: &Busy,
-    slow: &mut Slow,
-    after: &mut dyn FnMut(usize, u64, &mut Workplace),
+    slow: &mut LatenessReporter,
+    after: &mut dyn FnMut(usize, u64, &mut LaneContext),
 ) -> Stepped {
     let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
     let begun = now();
@@ -449,21 +449,21 @@ fn fire_all(
         let node = &mut nodes[place];
         busy.set(Some(base + place));
         let (before, was_over) = (node.taken(), node.is_over());
-        let measured = node.is_measured() || workplace.is_traced();
+        let measured = node.is_measured() || context.is_traced();
         if measured && !fresh {
             at = now();
         }
-        let fired = node.fire(at, workplace);
-        after(place, node.last_number(), workplace);
+        let fired = node.fire(at, context);
+        after(place, node.last_number(), context);
         fresh = false;
         if measured && node.taken() != before {
             let done = now();
             let took = done.saturating_sub(at);
             let interval = node.note_call(took, done);
-            workplace.span(base + place, node.last_number(), at, done);
+            context.span(base + place, node.last_number(), at, done);
             if node.is_sink() && !node.awaits() {
-                workplace.sunk(node.taken());
-                slow.look_at_sink(base + place, interval, done, node.last_number(), workplace);
+                context.sunk(node.taken());
+                slow.look_at_sink(base + place, interval, done, node.last_number(), context);
             }
             if took > longest.0 {
                 longest = (took, base + place, node.last_number());
@@ -486,7 +486,7 @@ fn fire_all(
         }
     }
     busy.set(None);
-    slow.look(at.saturating_sub(begun), longest, at, workplace);
+    slow.look(at.saturating_sub(begun), longest, at, context);
     match (moved, over, wait) {
         (true, ..) => Stepped::Moved,
         (_, true, _) => Stepped::Over,

@@ -13,13 +13,13 @@ use std::time::Duration;
 use vramp_gpu::{Device, OpenError, PlayError, Player};
 use vramp_plan::OnLoss;
 
-use crate::device::history::Devices;
-use crate::device::lane_player::{Kept, Playing};
-use crate::failure::Failure;
+use crate::device::history::DeviceHistory;
+use crate::device::lane_player::{LanePlayer, PlaybackTotals};
+use crate::failure::HandlerFailure;
 use crate::handler::{DeviceError, HandlerError, Trouble};
 use crate::node::Node;
-use crate::observe::monitor::{Event, GoesOn};
-use crate::observe::report::Recovered;
+use crate::observe::monitor::{GoesOn, RunEvent};
+use crate::observe::report::DeviceRecovery;
 
 use super::{Lane, Stepped};
 
@@ -38,11 +38,11 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// What the device's lane needs to go on without its device.
-pub(crate) struct Recovery {
+pub(crate) struct RecoveryState {
     pub(crate) rule: OnLoss,
     pub(crate) reopen: Option<Reopen>,
     pub(crate) player: MakePlayer,
-    pub(crate) devices: Arc<Devices>,
+    pub(crate) devices: Arc<DeviceHistory>,
     /// The device is destroyed when it has been given so many frames, to see what becomes of it.
     pub(crate) lose_at: VecDeque<u64>,
     /// How long the device stays away at first.
@@ -54,7 +54,7 @@ pub(crate) struct Recovery {
     /// Frames lost by nodes themselves that have been told of.
     told: u64,
     /// What was counted and measured on the device that is gone.
-    kept: Option<Kept>,
+    kept: Option<PlaybackTotals>,
     #[cfg(not(target_arch = "wasm32"))]
     way_back: Option<WayBack>,
 }
@@ -66,15 +66,15 @@ struct WayBack {
     opening: Option<std::sync::mpsc::Receiver<Option<Device>>>,
 }
 
-impl Recovery {
+impl RecoveryState {
     pub(crate) fn new(
         rule: OnLoss,
         reopen: Option<Reopen>,
         player: MakePlayer,
-        devices: Arc<Devices>,
+        devices: Arc<DeviceHistory>,
         lose_at: VecDeque<u64>,
-    ) -> Recovery {
-        Recovery {
+    ) -> RecoveryState {
+        RecoveryState {
             rule,
             reopen,
             player,
@@ -92,7 +92,7 @@ impl Recovery {
     }
 
     /// What was counted and measured on the device that is gone.
-    pub(super) fn kept(&self) -> Option<&Kept> {
+    pub(super) fn kept(&self) -> Option<&PlaybackTotals> {
         self.kept.as_ref()
     }
 
@@ -122,7 +122,7 @@ fn sorted(mut frames: VecDeque<u64>) -> VecDeque<u64> {
 
 impl Lane {
     /// Goes on after a failure that is the device's own; hands any other failure back.
-    pub(super) fn recover(&mut self, failure: Failure, now: Duration) -> Stepped {
+    pub(super) fn recover(&mut self, failure: HandlerFailure, now: Duration) -> Stepped {
         let Some(trouble) = failure.error.trouble() else { return Stepped::Failed(failure) };
         let Some(mut recovery) = self.recovery.take() else { return Stepped::Failed(failure) };
         let trouble = recovery.devices.take_hang().unwrap_or(trouble);
@@ -135,7 +135,7 @@ impl Lane {
         stepped
     }
 
-    fn go_on(&mut self, recovery: &mut Recovery, trouble: &Trouble, now: Duration) -> Stepped {
+    fn go_on(&mut self, recovery: &mut RecoveryState, trouble: &Trouble, now: Duration) -> Stepped {
         let frame = self.nodes().map(Node::taken).max().unwrap_or(0);
         let lost = self.give_up(recovery, matches!(trouble, Trouble::Overdue { .. }));
         let is_lost = matches!(trouble, Trouble::Lost { .. });
@@ -145,7 +145,7 @@ impl Lane {
         let device = opened.filter(|device| self.enter(recovery, device).is_ok());
         let on = if device.is_some() { GoesOn::Device } else { GoesOn::Cpu };
         if device.is_none() {
-            self.workplace.leave();
+            self.context.leave();
             if let Err(failure) = self.leave(trouble, frame) {
                 return Stepped::Failed(failure);
             }
@@ -156,20 +156,20 @@ impl Lane {
             }
         }
         let reason = trouble.to_string();
-        recovery.devices.replace(device, Recovered { reason: reason.clone(), on, lost, frame, back: false });
-        self.workplace.report(&Event::DeviceLost { reason, on, lost });
+        recovery.devices.replace(device, DeviceRecovery { reason: reason.clone(), on, lost, frame, back: false });
+        self.context.report(&RunEvent::DeviceLost { reason, on, lost });
         Stepped::Moved
     }
 
     /// Gives up everything on the device, and says how many frames that were.
-    fn give_up(&mut self, recovery: &mut Recovery, hangs: bool) -> u64 {
+    fn give_up(&mut self, recovery: &mut RecoveryState, hangs: bool) -> u64 {
         let mut lost = 0;
         if let Some(playing) = self.playing.take() {
             recovery.kept = Some(playing.lose(&mut self.segments, hangs));
         }
-        if let Some(desk) = self.workplace.desk() {
-            desk.recording.clear();
-            desk.asked.clear();
+        if let Some(device_context) = self.context.device_context() {
+            device_context.recording.clear();
+            device_context.asked.clear();
         }
         for node in self.segments.iter_mut().flatten() {
             lost += node.lose_device();
@@ -180,35 +180,35 @@ impl Lane {
     }
 
     /// Lets every handler go on with frames on the host.
-    fn leave(&mut self, trouble: &Trouble, frame: u64) -> Result<(), Failure> {
+    fn leave(&mut self, trouble: &Trouble, frame: u64) -> Result<(), HandlerFailure> {
         let cannot = self.segments.iter_mut().flatten().find_map(|node| (!node.leave_device()).then(|| node.name()));
         match cannot {
             None => Ok(()),
             Some(handler) => {
                 let error = HandlerError::NoTwin { trouble: trouble.clone() };
-                Err(Failure { handler, frame, error })
+                Err(HandlerFailure { handler, frame, error })
             }
         }
     }
 
     /// Lets every handler go on on a device.
-    fn enter(&mut self, recovery: &mut Recovery, device: &Device) -> Result<(), Failure> {
+    fn enter(&mut self, recovery: &mut RecoveryState, device: &Device) -> Result<(), HandlerFailure> {
         for node in self.segments.iter_mut().flatten() {
             node.enter_device(device)?;
         }
-        let player = (recovery.player)(device).map_err(|error| Failure {
+        let player = (recovery.player)(device).map_err(|error| HandlerFailure {
             handler: "device".to_owned(),
             frame: 0,
             error: HandlerError::Device(DeviceError::Play(error)),
         })?;
-        self.workplace.enter(device.clone());
+        self.context.enter(device.clone());
         let mut raised = Vec::new();
         for node in self.segments.iter_mut().flatten() {
-            raised.push(node.raised(&mut self.workplace)?);
+            raised.push(node.raised(&mut self.context)?);
         }
         // Only now: where one of them finds no room, all stay on the host.
         self.segments.iter_mut().flatten().zip(raised).for_each(|(node, frames)| node.put_supplied(frames));
-        self.playing = recovery.kept.take().map(|kept| Playing::again(player, kept));
+        self.playing = recovery.kept.take().map(|kept| LanePlayer::again(player, kept));
         Ok(())
     }
 
@@ -218,8 +218,8 @@ impl Lane {
         let Some(recovery) = &mut self.recovery else { return };
         if self.playing.is_some() && recovery.lose_at.front().is_some_and(|at| *at <= taken) {
             recovery.lose_at.pop_front();
-            if let Some(desk) = self.workplace.desk() {
-                desk.device().destroy();
+            if let Some(device_context) = self.context.device_context() {
+                device_context.device().destroy();
             }
         }
     }
@@ -234,9 +234,9 @@ impl Lane {
                 recovery.way_back = None;
                 let name = device.adapter().name.clone();
                 recovery.devices.back(device);
-                self.workplace.report(&Event::DeviceBack { device: name });
+                self.context.report(&RunEvent::DeviceBack { device: name });
             } else {
-                self.workplace.leave();
+                self.context.leave();
                 self.segments.iter_mut().flatten().for_each(|node| {
                     node.leave_device();
                 });
@@ -247,7 +247,7 @@ impl Lane {
 
     /// The device that another thread has opened meanwhile; starts to open one where it is time for that.
     #[cfg(not(target_arch = "wasm32"))]
-    fn found(&self, recovery: &mut Recovery, now: Duration) -> Option<Device> {
+    fn found(&self, recovery: &mut RecoveryState, now: Duration) -> Option<Device> {
         use std::sync::mpsc::{TryRecvError, channel};
         let (way_back, reopen) = (recovery.way_back.as_mut()?, recovery.reopen.as_ref()?);
         if let Some(opening) = &way_back.opening {
@@ -264,14 +264,14 @@ impl Lane {
         }
         if now >= way_back.next {
             // Opening and compiling take a while: the stream goes on meanwhile.
-            let (reopen, bell) = (Arc::clone(reopen), self.bell.clone());
+            let (reopen, signal) = (Arc::clone(reopen), self.signal.clone());
             let shaders: Vec<_> = self.nodes().flat_map(Node::shaders).collect();
             let (send, receive) = channel();
             let open = move || {
                 let device = reopen().ok();
                 let ready = |device: &Device| shaders.iter().all(|shader| device.prepare(shader).is_ok());
                 let _ = send.send(device.filter(ready));
-                bell.ring();
+                signal.notify();
             };
             if std::thread::Builder::new().name("vramp opens a device".to_owned()).spawn(open).is_ok() {
                 way_back.opening = Some(receive);

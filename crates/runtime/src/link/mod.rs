@@ -13,54 +13,59 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vramp_plan::Policy;
 
-use crate::link::ring::{Counts, DropReason, Ring, Sent, Slot};
-use crate::link::wake_signal::Bell;
+use crate::link::ring::{DropReason, RingCounts, SendResult, SlotRing, StreamSlot};
+use crate::link::wake_signal::WakeSignal;
 
 /// Makes a link of this policy and depth, with the bells of both lanes; hands out its two ends.
-pub fn link<T>(policy: Policy, depth: usize, producer: &Bell, consumer: &Bell) -> (Output<T>, Input<T>) {
+pub fn link<T>(
+    policy: Policy,
+    depth: usize,
+    producer: &WakeSignal,
+    consumer: &WakeSignal,
+) -> (LinkSender<T>, LinkReceiver<T>) {
     // Within a lane nobody sleeps while the other end is at work.
     let apart = !producer.is_same(consumer);
-    let shared = Arc::new(Shared {
-        ring: Mutex::new(Ring::new(policy, depth)),
+    let shared = Arc::new(LinkShared {
+        ring: Mutex::new(SlotRing::new(policy, depth)),
         producer: apart.then(|| producer.clone()),
         consumer: apart.then(|| consumer.clone()),
     });
-    (Output { shared: Arc::clone(&shared) }, Input { shared })
+    (LinkSender { shared: Arc::clone(&shared) }, LinkReceiver { shared })
 }
 
 #[derive(Debug)]
-struct Shared<T> {
-    ring: Mutex<Ring<T>>,
+struct LinkShared<T> {
+    ring: Mutex<SlotRing<T>>,
     /// The bells of both lanes, where they are two.
-    producer: Option<Bell>,
-    consumer: Option<Bell>,
+    producer: Option<WakeSignal>,
+    consumer: Option<WakeSignal>,
 }
 
-impl<T> Shared<T> {
-    fn ring(&self) -> MutexGuard<'_, Ring<T>> {
+impl<T> LinkShared<T> {
+    fn ring(&self) -> MutexGuard<'_, SlotRing<T>> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wake_consumer(&self) {
-        if let Some(bell) = &self.consumer {
-            bell.ring();
+        if let Some(signal) = &self.consumer {
+            signal.notify();
         }
     }
 
     fn wake_producer(&self) {
-        if let Some(bell) = &self.producer {
-            bell.ring();
+        if let Some(signal) = &self.producer {
+            signal.notify();
         }
     }
 }
 
 /// The producer's end.
 #[derive(Debug)]
-pub struct Output<T> {
-    shared: Arc<Shared<T>>,
+pub struct LinkSender<T> {
+    shared: Arc<LinkShared<T>>,
 }
 
-impl<T> Output<T> {
+impl<T> LinkSender<T> {
     /// Whether something that is sent now would be taken.
     pub fn has_room(&self) -> bool {
         self.shared.ring().has_room()
@@ -77,9 +82,9 @@ impl<T> Output<T> {
     }
 
     /// Sends a slot; a lossless link without room hands it back.
-    pub fn send(&self, slot: Slot<T>) -> Sent<T> {
+    pub fn send(&self, slot: StreamSlot<T>) -> SendResult<T> {
         let sent = self.shared.ring().send(slot);
-        if let Sent::Taken = sent {
+        if let SendResult::Taken = sent {
             self.shared.wake_consumer();
         }
         sent
@@ -98,67 +103,67 @@ impl<T> Output<T> {
     }
 
     /// What the link has counted.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RingCounts {
         self.shared.ring().counts()
     }
 
     /// A view of the link's counts that outlives both ends.
-    pub fn observe(&self) -> Observed<T> {
-        Observed { shared: Arc::clone(&self.shared) }
+    pub fn observe(&self) -> LinkObserver<T> {
+        LinkObserver { shared: Arc::clone(&self.shared) }
     }
 }
 
 /// Somebody who only counts.
 #[derive(Debug)]
-pub struct Observed<T> {
-    shared: Arc<Shared<T>>,
+pub struct LinkObserver<T> {
+    shared: Arc<LinkShared<T>>,
 }
 
-impl<T> Clone for Observed<T> {
-    fn clone(&self) -> Observed<T> {
-        Observed { shared: Arc::clone(&self.shared) }
+impl<T> Clone for LinkObserver<T> {
+    fn clone(&self) -> LinkObserver<T> {
+        LinkObserver { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<T> Observed<T> {
+impl<T> LinkObserver<T> {
     /// Whether both look at one link.
-    pub fn is_same(&self, other: &Observed<T>) -> bool {
+    pub fn is_same(&self, other: &LinkObserver<T>) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// What the link has counted.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RingCounts {
         self.shared.ring().counts()
     }
 }
 
 /// The consumer's end.
 #[derive(Debug)]
-pub struct Input<T> {
-    shared: Arc<Shared<T>>,
+pub struct LinkReceiver<T> {
+    shared: Arc<LinkShared<T>>,
 }
 
-impl<T> Input<T> {
+impl<T> LinkReceiver<T> {
     /// Looks at the ring, for rules that need more than one fact at once.
-    pub fn look<R>(&self, with: impl FnOnce(&Ring<T>) -> R) -> R {
+    pub fn look<R>(&self, with: impl FnOnce(&SlotRing<T>) -> R) -> R {
         with(&self.shared.ring())
     }
 
     /// Takes the oldest slot out, or says what is known instead.
-    pub fn take_or<R>(&self, otherwise: impl FnOnce(&Ring<T>) -> R) -> Result<Slot<T>, R> {
+    pub fn take_or<R>(&self, otherwise: impl FnOnce(&SlotRing<T>) -> R) -> Result<StreamSlot<T>, R> {
         let mut ring = self.shared.ring();
         let slot = ring.take().ok_or_else(|| otherwise(&ring));
         drop(ring);
-        if let Ok(Slot::Frame { .. }) = slot {
+        if let Ok(StreamSlot::Frame { .. }) = slot {
             self.shared.wake_producer();
         }
         slot
     }
 
     /// Takes the oldest slot out.
-    pub fn take(&self) -> Option<Slot<T>> {
+    pub fn take(&self) -> Option<StreamSlot<T>> {
         let slot = self.shared.ring().take();
-        if let Some(Slot::Frame { .. }) = slot {
+        if let Some(StreamSlot::Frame { .. }) = slot {
             self.shared.wake_producer();
         }
         slot
@@ -193,12 +198,12 @@ impl<T> Input<T> {
     }
 
     /// What the link has counted.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RingCounts {
         self.shared.ring().counts()
     }
 }
 
-impl<T: Clone> Input<T> {
+impl<T: Clone> LinkReceiver<T> {
     /// The newest frame, which stays where it is.
     pub fn latest(&self) -> Option<T> {
         self.shared.ring().latest().cloned()

@@ -15,7 +15,7 @@ pub const BEFORE_ALL: i64 = i64::MIN;
 
 /// A place in the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Slot<T> {
+pub enum StreamSlot<T> {
     /// A frame, and its time.
     Frame {
         /// Its time.
@@ -36,21 +36,24 @@ pub enum Slot<T> {
     },
 }
 
-impl<T> Slot<T> {
+impl<T> StreamSlot<T> {
     /// An empty place.
-    pub fn empty(pts_ns: i64) -> Slot<T> {
-        Slot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: false }
+    pub fn empty(pts_ns: i64) -> StreamSlot<T> {
+        StreamSlot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: false }
     }
 
     /// The place of a frame that went with a device.
-    pub fn lost(pts_ns: i64) -> Slot<T> {
-        Slot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: true }
+    pub fn lost(pts_ns: i64) -> StreamSlot<T> {
+        StreamSlot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: true }
     }
 
     /// Takes another run of empty places in behind this one; hands back what is none.
-    pub(crate) fn join(&mut self, other: Slot<T>) -> Option<Slot<T>> {
+    pub(crate) fn join(&mut self, other: StreamSlot<T>) -> Option<StreamSlot<T>> {
         match (self, other) {
-            (Slot::Empty { count, last_ns, lost, .. }, Slot::Empty { count: more, last_ns: last, lost: also, .. }) => {
+            (
+                StreamSlot::Empty { count, last_ns, lost, .. },
+                StreamSlot::Empty { count: more, last_ns: last, lost: also, .. },
+            ) => {
                 *count += more;
                 *last_ns = last;
                 *lost |= also;
@@ -63,16 +66,16 @@ impl<T> Slot<T> {
     /// The time of the first place in it.
     pub fn first_ns(&self) -> i64 {
         match self {
-            Slot::Frame { pts_ns, .. } => *pts_ns,
-            Slot::Empty { first_ns, .. } => *first_ns,
+            StreamSlot::Frame { pts_ns, .. } => *pts_ns,
+            StreamSlot::Empty { first_ns, .. } => *first_ns,
         }
     }
 
     /// The time of the last place in it.
     pub fn last_ns(&self) -> i64 {
         match self {
-            Slot::Frame { pts_ns, .. } => *pts_ns,
-            Slot::Empty { last_ns, .. } => *last_ns,
+            StreamSlot::Frame { pts_ns, .. } => *pts_ns,
+            StreamSlot::Empty { last_ns, .. } => *last_ns,
         }
     }
 }
@@ -100,7 +103,7 @@ impl DropReason {
 
 /// What a ring has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct RingCounts {
     /// Frames that were put in.
     pub sent: u64,
     /// Frames that were taken out.
@@ -111,7 +114,7 @@ pub struct Counts {
     pub queued: u64,
 }
 
-impl Counts {
+impl RingCounts {
     /// Whether every frame is accounted for.
     pub fn is_conserved(&self) -> bool {
         self.sent == self.taken + self.dropped.iter().sum::<u64>() + self.queued
@@ -120,32 +123,32 @@ impl Counts {
 
 /// What became of something that was sent.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Sent<T> {
+pub enum SendResult<T> {
     /// It is in.
     Taken,
     /// There is no room, and the policy is to wait: here it is back.
-    Full(Slot<T>),
+    Full(StreamSlot<T>),
 }
 
 /// Slots between a producer and a consumer.
 #[derive(Debug)]
-pub struct Ring<T> {
-    slots: VecDeque<Slot<T>>,
+pub struct SlotRing<T> {
+    slots: VecDeque<StreamSlot<T>>,
     policy: Policy,
     depth: usize,
     certain_ns: Option<i64>,
     lasts_ns: i64,
     end_ns: Option<i64>,
     closed: bool,
-    counts: Counts,
+    counts: RingCounts,
 }
 
-impl<T> Ring<T> {
+impl<T> SlotRing<T> {
     /// A ring that holds this many frames, at least one.
-    pub fn new(policy: Policy, depth: usize) -> Ring<T> {
+    pub fn new(policy: Policy, depth: usize) -> SlotRing<T> {
         let depth = depth.max(1);
         // Between frames, before the first and behind the last there can be a run of empty places.
-        Ring {
+        SlotRing {
             slots: VecDeque::with_capacity(2 * depth + 2),
             policy,
             depth,
@@ -153,7 +156,7 @@ impl<T> Ring<T> {
             lasts_ns: BEFORE_ALL,
             end_ns: None,
             closed: false,
-            counts: Counts::default(),
+            counts: RingCounts::default(),
         }
     }
 
@@ -171,16 +174,16 @@ impl<T> Ring<T> {
     }
 
     /// Puts a slot in. Without room a lossless ring hands it back, any other one drops its oldest frame.
-    pub fn send(&mut self, slot: Slot<T>) -> Sent<T> {
-        if let Slot::Frame { pts_ns, .. } = slot {
+    pub fn send(&mut self, slot: StreamSlot<T>) -> SendResult<T> {
+        if let StreamSlot::Frame { pts_ns, .. } = slot {
             if self.closed {
                 self.counts.sent += 1;
                 self.counts.dropped[DropReason::Late as usize] += 1;
-                return Sent::Taken;
+                return SendResult::Taken;
             }
             if self.counts.queued as usize >= self.depth {
                 if self.policy == Policy::Lossless {
-                    return Sent::Full(slot);
+                    return SendResult::Full(slot);
                 }
                 self.drop_oldest(DropReason::LinkFull);
             }
@@ -188,7 +191,7 @@ impl<T> Ring<T> {
             self.counts.queued += 1;
             self.watermark(pts_ns, pts_ns);
             self.slots.push_back(slot);
-            return Sent::Taken;
+            return SendResult::Taken;
         }
         if !self.closed {
             self.certain_ns = self.certain_ns.max(Some(slot.last_ns()));
@@ -198,7 +201,7 @@ impl<T> Ring<T> {
             };
             self.slots.extend(rest);
         }
-        Sent::Taken
+        SendResult::Taken
     }
 
     /// Says that nothing up to this time will come any more, and up to when the stream is known to last.
@@ -213,14 +216,14 @@ impl<T> Ring<T> {
     }
 
     /// The oldest slot.
-    pub fn head(&self) -> Option<&Slot<T>> {
+    pub fn head(&self) -> Option<&StreamSlot<T>> {
         self.slots.front()
     }
 
     /// Takes the oldest slot out.
-    pub fn take(&mut self) -> Option<Slot<T>> {
+    pub fn take(&mut self) -> Option<StreamSlot<T>> {
         let slot = self.slots.pop_front();
-        if let Some(Slot::Frame { .. }) = slot {
+        if let Some(StreamSlot::Frame { .. }) = slot {
             self.counts.taken += 1;
             self.counts.queued -= 1;
         }
@@ -233,8 +236,8 @@ impl<T> Ring<T> {
         let (mut newest, mut lost) = (None, false);
         while self.slots.front().is_some_and(|slot| slot.first_ns() <= pts_ns) {
             match self.take() {
-                Some(Slot::Frame { frame, .. }) => (newest, lost) = (Some(frame), false),
-                Some(Slot::Empty { lost: also, .. }) => lost |= also,
+                Some(StreamSlot::Frame { frame, .. }) => (newest, lost) = (Some(frame), false),
+                Some(StreamSlot::Empty { lost: also, .. }) => lost |= also,
                 None => {}
             }
         }
@@ -244,8 +247,8 @@ impl<T> Ring<T> {
     /// The newest frame, which stays where it is.
     pub fn latest(&self) -> Option<&T> {
         self.slots.iter().rev().find_map(|slot| match slot {
-            Slot::Frame { frame, .. } => Some(frame),
-            Slot::Empty { .. } => None,
+            StreamSlot::Frame { frame, .. } => Some(frame),
+            StreamSlot::Empty { .. } => None,
         })
     }
 
@@ -298,10 +301,10 @@ impl<T> Ring<T> {
     pub fn lose(&mut self, reason: DropReason, is_lost: impl Fn(&T) -> bool) -> u64 {
         let mut lost = 0;
         for slot in &mut self.slots {
-            if let Slot::Frame { pts_ns, frame } = slot
+            if let StreamSlot::Frame { pts_ns, frame } = slot
                 && is_lost(frame)
             {
-                *slot = Slot::lost(*pts_ns);
+                *slot = StreamSlot::lost(*pts_ns);
                 lost += 1;
             }
         }
@@ -320,25 +323,25 @@ impl<T> Ring<T> {
     }
 
     /// What it has counted.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RingCounts {
         self.counts
     }
 
     /// Makes the oldest frame's place an empty one, joined with the empty places around it.
     fn drop_oldest(&mut self, reason: DropReason) {
-        let Some(at) = self.slots.iter().position(|slot| matches!(slot, Slot::Frame { .. })) else { return };
+        let Some(at) = self.slots.iter().position(|slot| matches!(slot, StreamSlot::Frame { .. })) else { return };
         let pts_ns = self.slots[at].first_ns();
-        self.slots[at] = Slot::empty(pts_ns);
+        self.slots[at] = StreamSlot::empty(pts_ns);
         self.counts.queued -= 1;
         self.counts.dropped[reason as usize] += 1;
         // The oldest frame has at most one run in front of it and one behind.
-        if let Some(Slot::Empty { .. }) = self.slots.get(at + 1)
+        if let Some(StreamSlot::Empty { .. }) = self.slots.get(at + 1)
             && let Some(behind) = self.slots.remove(at + 1)
         {
             self.slots[at].join(behind);
         }
         if at > 0
-            && let Slot::Empty { .. } = self.slots[at - 1]
+            && let StreamSlot::Empty { .. } = self.slots[at - 1]
             && let Some(own) = self.slots.remove(at)
         {
             self.slots[at - 1].join(own);

@@ -1,6 +1,6 @@
 //! What threads meet in: the standard library's, under names that a model checker can stand in for.
 //!
-//! Owns the choice. `tests/bell_model.rs` compiles the same `bell.rs` against loom's.
+//! Owns the choice. `tests/wake_signal_model.rs` compiles the same `signal.rs` against loom's.
 //! Does not add anything to what it names.
 
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32};

@@ -14,18 +14,18 @@ use super::sync::{Arc, AtomicU8, AtomicU32, Mutex, Thread};
 /// Nobody has rung, nobody sleeps.
 const QUIET: u8 = 0;
 /// It was rung and not heard yet.
-const RUNG: u8 = 1;
+const NOTIFIED: u8 = 1;
 /// Somebody sleeps until it rings.
 const ASLEEP: u8 = 2;
 
 /// Something to wait for and to ring.
 #[derive(Debug, Clone)]
-pub struct Bell {
-    inner: Arc<Inner>,
+pub struct WakeSignal {
+    inner: Arc<SignalState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SignalState {
     state: AtomicU8,
     /// How many of the most yields are left out at present: where they have not helped lately they are tried less, since
     /// each costs time of its own.
@@ -33,23 +33,23 @@ struct Inner {
     sleeper: Mutex<Option<Thread>>,
 }
 
-impl Bell {
+impl WakeSignal {
     /// A bell that has not rung.
-    pub fn new() -> Bell {
-        let inner = Inner { state: AtomicU8::new(QUIET), fewer: AtomicU32::new(0), sleeper: Mutex::new(None) };
-        Bell { inner: Arc::new(inner) }
+    pub fn new() -> WakeSignal {
+        let inner = SignalState { state: AtomicU8::new(QUIET), fewer: AtomicU32::new(0), sleeper: Mutex::new(None) };
+        WakeSignal { inner: Arc::new(inner) }
     }
 
     /// Whether both are one bell.
-    pub fn is_same(&self, other: &Bell) -> bool {
+    pub fn is_same(&self, other: &WakeSignal) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// Rings: whoever waits wakes, and otherwise the next wait does not wait.
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         // A bell that was rung and not heard yet needs no second ring: most of a busy stream ends here. The load
         // alone would not do, since what was done before the ring must be seen by whoever hears it.
-        if self.inner.state.swap(RUNG, Ordering::AcqRel) == ASLEEP
+        if self.inner.state.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
             && let Some(sleeper) = &*self.inner.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
         {
             sleeper.unpark();
@@ -58,7 +58,7 @@ impl Bell {
 
     /// Whether it has rung since it was last heard; hearing it makes it silent.
     pub fn heard(&self) -> bool {
-        self.inner.state.swap(QUIET, Ordering::AcqRel) == RUNG
+        self.inner.state.swap(QUIET, Ordering::AcqRel) == NOTIFIED
     }
 
     /// Waits until it rings, at most this long; says whether it rang. One thread waits.
@@ -84,8 +84,8 @@ impl Bell {
     }
 }
 
-impl Default for Bell {
-    fn default() -> Bell {
-        Bell::new()
+impl Default for WakeSignal {
+    fn default() -> WakeSignal {
+        WakeSignal::new()
     }
 }

@@ -26,12 +26,12 @@ pub struct CountingAllocator;
 
 /// Allocations of one pipeline.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct HeapTally {
     own: AtomicU64,
     foreign: AtomicU64,
 }
 
-impl Tally {
+impl HeapTally {
     /// Allocations by vramp and its handlers while they worked on frames.
     pub fn own(&self) -> u64 {
         self.own.load(Ordering::Relaxed)
@@ -58,12 +58,12 @@ thread_local! {
 }
 
 /// Counts what this thread allocates meanwhile.
-pub fn counted<R>(tally: &Tally, work: impl FnOnce() -> R) -> R {
-    struct Scope<'a> {
-        tally: &'a Tally,
+pub fn counted<R>(tally: &HeapTally, work: impl FnOnce() -> R) -> R {
+    struct CountedScope<'a> {
+        tally: &'a HeapTally,
         outer: Here,
     }
-    impl Drop for Scope<'_> {
+    impl Drop for CountedScope<'_> {
         fn drop(&mut self) {
             let here = HERE.replace(self.outer);
             if here.own_count > 0 {
@@ -75,21 +75,21 @@ pub fn counted<R>(tally: &Tally, work: impl FnOnce() -> R) -> R {
         }
     }
     let outer = HERE.replace(Here { counting: true, ..Here::default() });
-    let _scope = Scope { tally, outer };
+    let _scope = CountedScope { tally, outer };
     work()
 }
 
 /// Counts what this thread allocates meanwhile as foreign: for calls into drivers and codecs, and nothing else. Where
 /// it may stand is listed in `tests/tidy.rs`.
 pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
-    struct Scope(bool);
-    impl Drop for Scope {
+    struct ForeignScope(bool);
+    impl Drop for ForeignScope {
         fn drop(&mut self) {
             HERE.set(Here { foreign: self.0, ..HERE.get() });
         }
     }
     let here = HERE.get();
-    let _scope = Scope(here.foreign);
+    let _scope = ForeignScope(here.foreign);
     HERE.set(Here { foreign: true, ..here });
     work()
 }
@@ -115,7 +115,7 @@ pub fn share_heap_if_limited() {
 
 /// Whether allocations are counted at all: whether the program has made [`CountingAllocator`] its own.
 pub fn is_counted() -> bool {
-    let tally = Tally::default();
+    let tally = HeapTally::default();
     counted(&tally, || drop(std::hint::black_box(Box::new(0_u8))));
     tally.own() > 0
 }

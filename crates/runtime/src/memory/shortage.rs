@@ -13,9 +13,9 @@ use std::sync::Arc;
 use vramp_gpu::{Device, LendError};
 use vramp_plan::Space;
 
-use crate::failure::Failure;
+use crate::failure::HandlerFailure;
 use crate::frame::EditError;
-use crate::frame::pool::HostPool;
+use crate::frame::pool::FramePool;
 use crate::handler::{DeviceError, HandlerError};
 
 /// How many holders are named.
@@ -43,7 +43,7 @@ pub struct Shortage {
 #[error(
     "{needed_bytes} bytes of {space} memory are needed, {available_bytes} of {budget_bytes} are available, and nothing \
      that holds the rest can move: {}; raise --memory, or make frames, links, delays or --in-flight smaller",
-    Names(holders)
+    HolderNames(holders)
 )]
 pub struct OutOfMemory {
     /// Which memory.
@@ -55,12 +55,12 @@ pub struct OutOfMemory {
     /// Bytes in all.
     pub budget_bytes: u64,
     /// Who holds what, most first.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<MemoryHolder>,
 }
 
 /// Somebody who holds memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct MemoryHolder {
     /// Who asked for it.
     pub owner: Arc<str>,
     /// How many frames.
@@ -71,11 +71,11 @@ pub struct Holder {
     pub since_frame: u64,
 }
 
-struct Names<'a>(&'a [Holder]);
+struct HolderNames<'a>(&'a [MemoryHolder]);
 
-impl fmt::Display for Names<'_> {
+impl fmt::Display for HolderNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Holder { owner, frames, bytes, since_frame }) in self.0.iter().take(MOST_HOLDERS).enumerate() {
+        for (at, MemoryHolder { owner, frames, bytes, since_frame }) in self.0.iter().take(MOST_HOLDERS).enumerate() {
             let and = if at == 0 { "" } else { ", " };
             write!(f, "{and}{owner} holds {bytes} bytes in {frames} since frame {since_frame}")?;
         }
@@ -108,9 +108,9 @@ impl HandlerError {
 
 impl Shortage {
     /// What ends a run for which waiting is of no use.
-    pub(crate) fn failure(self, pool: &HostPool, device: Option<&Device>) -> Failure {
+    pub(crate) fn failure(self, pool: &FramePool, device: Option<&Device>) -> HandlerFailure {
         let Shortage { handler, frame, space, needed_bytes, available_bytes, budget_bytes } = self;
-        let mut holders: Vec<Holder> = Vec::new();
+        let mut holders: Vec<MemoryHolder> = Vec::new();
         let mut add = |owner: &Arc<str>, bytes: u64, since_frame: u64| match holders
             .iter_mut()
             .find(|holder| holder.owner == *owner)
@@ -120,7 +120,7 @@ impl Shortage {
                 holder.bytes += bytes;
                 holder.since_frame = holder.since_frame.min(since_frame);
             }
-            None => holders.push(Holder { owner: Arc::clone(owner), frames: 1, bytes, since_frame }),
+            None => holders.push(MemoryHolder { owner: Arc::clone(owner), frames: 1, bytes, since_frame }),
         };
         match space {
             Space::Cpu => {
@@ -137,14 +137,14 @@ impl Shortage {
         }
         holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
         let error = OutOfMemory { space, needed_bytes, available_bytes, budget_bytes, holders };
-        Failure { handler, frame, error: HandlerError::OutOfMemory(Box::new(error)) }
+        HandlerFailure { handler, frame, error: HandlerError::OutOfMemory(Box::new(error)) }
     }
 }
 
 /// What a lane that waits shows of itself.
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct WaitingLane {
     /// Steps that moved something.
     pub(crate) moves: u64,
     /// Steps in all.
@@ -173,14 +173,14 @@ pub(crate) enum Verdict {
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Default)]
 pub(crate) struct Stall {
-    before: Option<Vec<Look>>,
+    before: Option<Vec<WaitingLane>>,
     pressed: bool,
 }
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Stall {
     /// Judges by what lanes show now and showed at the last look.
-    pub(crate) fn judge(&mut self, lanes: Vec<Look>) -> Verdict {
+    pub(crate) fn judge(&mut self, lanes: Vec<WaitingLane>) -> Verdict {
         let stalled = lanes.iter().all(|lane| lane.idle) && lanes.iter().any(|lane| lane.starves);
         if !stalled {
             let was_pressed = std::mem::take(&mut self.pressed);
@@ -188,8 +188,9 @@ impl Stall {
             return if was_pressed { Verdict::Wake } else { Verdict::Fine };
         }
         // One whole step of each lane that began after the last look, and no move by anybody.
-        let same = |(before, now): (&Look, &Look)| before.moves == now.moves && now.tries >= before.tries + 2;
-        let moved = |(before, now): (&Look, &Look)| before.moves != now.moves;
+        let same =
+            |(before, now): (&WaitingLane, &WaitingLane)| before.moves == now.moves && now.tries >= before.tries + 2;
+        let moved = |(before, now): (&WaitingLane, &WaitingLane)| before.moves != now.moves;
         match &self.before {
             Some(before) if before.len() == lanes.len() && before.iter().zip(&lanes).all(same) => {
                 self.before = None;
@@ -213,8 +214,8 @@ impl Stall {
 mod tests {
     use super::*;
 
-    fn look(moves: u64, tries: u64, starves: bool) -> Look {
-        Look { moves, tries, idle: true, starves }
+    fn look(moves: u64, tries: u64, starves: bool) -> WaitingLane {
+        WaitingLane { moves, tries, idle: true, starves }
     }
 
     #[test]
@@ -232,7 +233,7 @@ mod tests {
         let mut stall = Stall::default();
         stall.judge(vec![look(5, 10, true)]);
         assert_eq!(stall.judge(vec![look(6, 99, true)]), Verdict::Wake, "it moved");
-        assert_eq!(stall.judge(vec![Look { idle: false, ..look(6, 200, true) }]), Verdict::Fine);
+        assert_eq!(stall.judge(vec![WaitingLane { idle: false, ..look(6, 200, true) }]), Verdict::Fine);
         assert_eq!(stall.judge(vec![look(6, 300, false)]), Verdict::Fine, "nobody waits for memory");
         assert_eq!(stall.judge(vec![look(6, 400, true)]), Verdict::Wake);
         assert_eq!(stall.judge(vec![look(6, 402, true)]), Verdict::Press);
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_error_says_who_needs_what_and_who_holds_the_rest() {
-        let holder = |owner: &str, bytes| Holder { owner: owner.into(), frames: 2, bytes, since_frame: 3 };
+        let holder = |owner: &str, bytes| MemoryHolder { owner: owner.into(), frames: 2, bytes, since_frame: 3 };
         let error = OutOfMemory {
             space: Space::Cpu,
             needed_bytes: 100,

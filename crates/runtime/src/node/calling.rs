@@ -10,17 +10,17 @@ use vramp_plan::{OnError, Space};
 use crate::failure::catch;
 use crate::frame::{Frame, Meta};
 use crate::handler::{Call, Flow, HandlerError, Now};
-use crate::lane::context::{Wanted, Workplace};
+use crate::lane::context::{DeviceRequest, LaneContext};
 
 use super::Node;
 
 impl Node {
     /// Calls the handler on what was given, and once more for each member that fails and whose policy is to retry. A
     /// group goes on with the member that failed, so that no other one is asked twice for a frame.
-    pub(super) fn call(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
+    pub(super) fn call(&mut self, now: Now, context: &mut LaneContext) -> Result<(Flow, bool), HandlerError> {
         // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
         let spare = if self.retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
-        let mut outcome = self.call_once(now, workplace);
+        let mut outcome = self.call_once(now, context);
         let supplied_again = self.supplied_again;
         let mut tried = None;
         while let Err(error) = &outcome
@@ -32,15 +32,15 @@ impl Node {
             if let Some(given) = self.given.get_mut(self.inputs.lead()) {
                 given.clone_from(&spare);
             }
-            outcome = self.call_once(now, workplace);
+            outcome = self.call_once(now, context);
             self.supplied_again = supplied_again;
         }
         outcome
     }
 
-    fn call_once(&mut self, now: Now, workplace: &mut Workplace) -> Result<(Flow, bool), HandlerError> {
+    fn call_once(&mut self, now: Now, context: &mut LaneContext) -> Result<(Flow, bool), HandlerError> {
         if self.handler.computes() {
-            self.raise_late(workplace).inspect_err(|error| {
+            self.raise_late(context).inspect_err(|error| {
                 self.handler.forget_failure();
                 self.keep_short_call(now, error);
             })?;
@@ -52,16 +52,17 @@ impl Node {
         self.last = now;
         let (owner, leave) = (self.memory.owner, self.memory.leave_bytes);
         let leave_bytes = if self.is_source() && !self.handler.can_repeat() { 0 } else { leave };
-        workplace.serve(owner, now.number);
+        context.serve(owner, now.number);
         self.given.iter().flatten().for_each(|frame| frame.hand_to(owner));
         let lead = self.inputs.lead();
         // A frame that ends on the device has arrived when the device has finished it.
         let ends_there = self.is_sink() && self.given.get(lead).and_then(Option::as_ref).is_some_and(is_on_device);
         let (inputs, outputs) = (&mut self.given[..], &mut self.made[..]);
-        let mut call = Call { now, inputs, outputs, workplace, lead, leave_bytes, later: false };
+        let mut call = Call { now, inputs, outputs, context, lead, leave_bytes, later: false };
         let outcome = catch(|| self.handler.process(&mut call));
-        if let (Ok(Flow::Produced), true, Some(desk)) = (&outcome, ends_there, call.workplace.desk()) {
-            desk.asked.push(Wanted::Finished);
+        if let (Ok(Flow::Produced), true, Some(device_context)) = (&outcome, ends_there, call.context.device_context())
+        {
+            device_context.asked.push(DeviceRequest::Finished);
             call.later = true;
         }
         let later = call.later;

@@ -9,14 +9,14 @@ use std::sync::atomic::AtomicBool;
 use vramp_plan::{OnError, Policy, Size};
 
 use crate::clock::Clock;
-use crate::failure::Member;
+use crate::failure::NodeMember;
 use crate::frame::{Birth, Frame};
 use crate::handler::{FrameHandler, Now};
 use crate::link::ring::BEFORE_ALL;
-use crate::link::{Input, Output};
-use crate::node::delay_line::Holding;
-use crate::node::inputs::{Inputs, Known};
-use crate::node::pace::Pace;
+use crate::link::{LinkReceiver, LinkSender};
+use crate::node::delay_line::DelayLine;
+use crate::node::inputs::{Inputs, Watermark};
+use crate::node::pace::SourcePace;
 use crate::observe::monitor::{Measuring, NodeCounts, NodeStats};
 
 use super::{Node, Replan};
@@ -24,11 +24,11 @@ use super::{Node, Replan};
 impl Node {
     /// A node of this name around a handler with this many inputs and outputs; the first input leads.
     pub fn new(name: impl Into<String>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
-        Node::of(vec![Member { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
+        Node::of(vec![NodeMember { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
     }
 
     /// A node of several handlers that run as one.
-    pub fn of(members: Vec<Member>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
+    pub fn of(members: Vec<NodeMember>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
         let retries = members.iter().any(|member| member.on_error == OnError::Retry);
         let count = members.len();
         Node {
@@ -39,7 +39,7 @@ impl Node {
             ends_with: vec![false; inputs],
             input_of: vec![0; inputs],
             clock: None,
-            pace: Pace::default(),
+            pace: SourcePace::default(),
             born: None,
             planned: None,
             limit: u64::MAX,
@@ -48,10 +48,10 @@ impl Node {
             shifts: false,
             every: 1,
             places: 0,
-            held: Holding::default(),
+            held: DelayLine::default(),
             sunk_ns: None,
             before_ns: None,
-            told: Known::NOTHING,
+            told: Watermark::NOTHING,
             end_ns: BEFORE_ALL,
             given: vec![None; inputs],
             made: vec![None; outputs],
@@ -67,7 +67,7 @@ impl Node {
             reported: vec![false; count],
             started: false,
             over: false,
-            memory: super::short::Memory::default(),
+            memory: super::short::NodeMemory::default(),
         }
     }
 
@@ -157,12 +157,12 @@ impl Node {
     }
 
     /// Connects an input.
-    pub fn connect_input(&mut self, input: usize, link: Input<Frame>, policy: Policy) {
+    pub fn connect_input(&mut self, input: usize, link: LinkReceiver<Frame>, policy: Policy) {
         self.inputs.connect(input, link, policy, self.ends_with[input]);
     }
 
     /// Connects an output to one more link.
-    pub fn connect_output(&mut self, output: usize, link: Output<Frame>) {
+    pub fn connect_output(&mut self, output: usize, link: LinkSender<Frame>) {
         self.outputs[output].push(link);
     }
 }

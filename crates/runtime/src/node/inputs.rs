@@ -9,8 +9,8 @@
 use vramp_plan::{Policy, Space};
 
 use crate::frame::Frame;
-use crate::link::Input;
-use crate::link::ring::{BEFORE_ALL, DropReason, Ring, Slot};
+use crate::link::LinkReceiver;
+use crate::link::ring::{BEFORE_ALL, DropReason, SlotRing, StreamSlot};
 
 /// The inputs of a node.
 pub(crate) struct Inputs {
@@ -22,7 +22,7 @@ pub(crate) struct Inputs {
 
 /// An input with how it delivers and its newest frame.
 struct Port {
-    link: Input<Frame>,
+    link: LinkReceiver<Frame>,
     policy: Policy,
     newest: Option<Frame>,
     /// Whether the newest frame has been supplied already.
@@ -46,42 +46,42 @@ pub(crate) struct LeadView {
     /// The time of its oldest place.
     pub(crate) head_ns: Option<i64>,
     /// What is known of the stream.
-    pub(crate) known: Known,
+    pub(crate) known: Watermark,
     pub(crate) over: bool,
 }
 
 /// What a stream is known to do: a watermark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct Watermark {
     /// Up to when nothing more will come.
     pub(crate) certain_ns: Option<i64>,
     /// Up to when the stream lasts at least. What `until=shortest` waits for; never later than `certain_ns`.
     pub(crate) lasts_ns: i64,
 }
 
-impl Known {
+impl Watermark {
     /// Nothing yet.
-    pub(crate) const NOTHING: Known = Known { certain_ns: None, lasts_ns: BEFORE_ALL };
+    pub(crate) const NOTHING: Watermark = Watermark { certain_ns: None, lasts_ns: BEFORE_ALL };
 
     /// The stream has come to this time.
-    pub(crate) fn at(pts_ns: i64) -> Known {
-        Known { certain_ns: Some(pts_ns), lasts_ns: pts_ns }
+    pub(crate) fn at(pts_ns: i64) -> Watermark {
+        Watermark { certain_ns: Some(pts_ns), lasts_ns: pts_ns }
     }
 
     /// The same, up to this time only.
-    pub(crate) fn up_to(self, pts_ns: i64) -> Known {
-        Known { certain_ns: Some(pts_ns).min(self.certain_ns), lasts_ns: pts_ns.min(self.lasts_ns) }
+    pub(crate) fn up_to(self, pts_ns: i64) -> Watermark {
+        Watermark { certain_ns: Some(pts_ns).min(self.certain_ns), lasts_ns: pts_ns.min(self.lasts_ns) }
     }
 }
 
 impl LeadView {
-    fn of(ring: &Ring<Frame>) -> LeadView {
-        let known = Known { certain_ns: ring.certain_ns(), lasts_ns: ring.lasts_ns() };
-        LeadView { head_ns: ring.head().map(Slot::first_ns), known, over: ring.is_over() }
+    fn of(ring: &SlotRing<Frame>) -> LeadView {
+        let known = Watermark { certain_ns: ring.certain_ns(), lasts_ns: ring.lasts_ns() };
+        LeadView { head_ns: ring.head().map(StreamSlot::first_ns), known, over: ring.is_over() }
     }
 
     /// What the node that follows it knows: nothing will come before the oldest place.
-    pub(crate) fn before_head(&self) -> Known {
+    pub(crate) fn before_head(&self) -> Watermark {
         self.head_ns.map_or(self.known, |at| self.known.up_to(at - 1))
     }
 
@@ -110,7 +110,7 @@ impl Inputs {
         self.lead = input.unwrap_or(usize::MAX);
     }
 
-    pub(crate) fn connect(&mut self, input: usize, link: Input<Frame>, policy: Policy, ends_node: bool) {
+    pub(crate) fn connect(&mut self, input: usize, link: LinkReceiver<Frame>, policy: Policy, ends_node: bool) {
         self.ends_early |= ends_node && input != self.lead;
         self.ports[input] = Some(Port { link, policy, newest: None, seen: false, lost: false, ends_node });
     }
@@ -122,13 +122,13 @@ impl Inputs {
     }
 
     /// Takes the lead's oldest place, or looks at it where there is none; none where it is not linked.
-    pub(crate) fn take_or_look(&self) -> Option<Result<Slot<Frame>, LeadView>> {
+    pub(crate) fn take_or_look(&self) -> Option<Result<StreamSlot<Frame>, LeadView>> {
         let lead = self.ports.get(self.lead)?.as_ref()?;
         Some(lead.link.take_or(LeadView::of))
     }
 
     /// Takes the lead's oldest place.
-    pub(crate) fn take_lead(&self) -> Option<Slot<Frame>> {
+    pub(crate) fn take_lead(&self) -> Option<StreamSlot<Frame>> {
         self.ports.get(self.lead)?.as_ref()?.link.take()
     }
 
@@ -186,17 +186,17 @@ impl Inputs {
 
     /// When an input ends a node that is led by a clock, if that is before this time. Asked when all are certain then.
     pub(crate) fn end_before(&self, at_ns: i64) -> Option<i64> {
-        self.ending().filter_map(|port| port.link.look(Ring::end_ns)).min().filter(|end_ns| *end_ns < at_ns)
+        self.ending().filter_map(|port| port.link.look(SlotRing::end_ns)).min().filter(|end_ns| *end_ns < at_ns)
     }
 
     /// Up to when the inputs that end the node are known to last, of a time up to which the lead does.
-    pub(crate) fn limit(&self, known: Known) -> Known {
+    pub(crate) fn limit(&self, known: Watermark) -> Watermark {
         if !self.ends_early {
             return known;
         }
         let lasts = |port: &Port| port.link.look(|ring| ring.end_ns().unwrap_or(ring.lasts_ns()));
         let least = self.ending().filter(|port| port.is_awaited()).map(lasts).min();
-        Known { lasts_ns: least.map_or(known.lasts_ns, |least| least.min(known.lasts_ns)), ..known }
+        Watermark { lasts_ns: least.map_or(known.lasts_ns, |least| least.min(known.lasts_ns)), ..known }
     }
 
     /// The inputs other than the lead that end the node.
@@ -223,7 +223,7 @@ impl Inputs {
 
     /// An input whose newest frame went with a device, and that will bring no other.
     pub(crate) fn lacks_for_good(&self) -> Option<usize> {
-        let gone = |port: &Port| port.lost && port.link.look(Ring::is_over);
+        let gone = |port: &Port| port.lost && port.link.look(SlotRing::is_over);
         self.ports.iter().position(|port| port.as_ref().is_some_and(gone))
     }
 

@@ -11,12 +11,12 @@ use std::time::Duration;
 use vramp_gpu::Device;
 use vramp_plan::{Shader, Space};
 
-use crate::failure::{Failure, catch};
+use crate::failure::{HandlerFailure, catch};
 use crate::frame::Frame;
 use crate::handler::{HandlerError, Now};
-use crate::lane::context::Workplace;
-use crate::link::ring::Slot;
-use crate::node::inputs::Known;
+use crate::lane::context::LaneContext;
+use crate::link::ring::StreamSlot;
+use crate::node::inputs::Watermark;
 
 use super::{Fired, Node};
 
@@ -31,7 +31,7 @@ impl Node {
         if let Some(now) = self.held.oldest_awaited() {
             self.counts.held -= 1;
             self.counts.lost += 1;
-            self.held.arrive(Slot::lost(now.pts_ns));
+            self.held.arrive(StreamSlot::lost(now.pts_ns));
         }
     }
 
@@ -45,7 +45,7 @@ impl Node {
         if let Some(pts_ns) = self.lose_call() {
             self.counts.held -= 1;
             self.counts.lost += 1;
-            self.hold_or_send(Slot::lost(pts_ns));
+            self.hold_or_send(StreamSlot::lost(pts_ns));
         }
         self.release_due();
         self.stats.show(&self.counts);
@@ -58,16 +58,19 @@ impl Node {
     }
 
     /// Goes on on another device; what it was supplied meanwhile is brought up.
-    pub(crate) fn enter_device(&mut self, device: &Device) -> Result<(), Failure> {
+    pub(crate) fn enter_device(&mut self, device: &Device) -> Result<(), HandlerFailure> {
         let number = self.counts.taken;
         catch(|| self.handler.enter_device(device)).map_err(|error| self.failure(number, error))
     }
 
     /// The frames that its inputs supply again and again, brought to the device.
-    pub(crate) fn raised(&mut self, workplace: &mut Workplace) -> Result<Vec<Frame>, Failure> {
+    pub(crate) fn raised(&mut self, context: &mut LaneContext) -> Result<Vec<Frame>, HandlerFailure> {
         let owner: Arc<str> = self.members[0].name.as_str().into();
-        let Some(desk) = workplace.desk().filter(|_| self.handler.computes()) else { return Ok(Vec::new()) };
-        let raised: Result<_, _> = self.inputs.supplied().map(|frame| desk.raise(frame.clone(), &owner)).collect();
+        let Some(device_context) = context.device_context().filter(|_| self.handler.computes()) else {
+            return Ok(Vec::new());
+        };
+        let raised: Result<_, _> =
+            self.inputs.supplied().map(|frame| device_context.raise(frame.clone(), &owner)).collect();
         raised.map_err(|error| self.failure(self.counts.taken, HandlerError::Device(error)))
     }
 
@@ -77,11 +80,11 @@ impl Node {
     }
 
     /// Brings what its inputs supply to the device where it is still on the host: once, not for every frame.
-    pub(super) fn raise_late(&mut self, workplace: &mut Workplace) -> Result<(), HandlerError> {
-        if workplace.desk().is_none() || !self.inputs.supplied().any(|frame| frame.space() == Space::Cpu) {
+    pub(super) fn raise_late(&mut self, context: &mut LaneContext) -> Result<(), HandlerError> {
+        if context.device_context().is_none() || !self.inputs.supplied().any(|frame| frame.space() == Space::Cpu) {
             return Ok(());
         }
-        match self.raised(workplace) {
+        match self.raised(context) {
             Ok(frames) => {
                 self.put_supplied(frames);
                 Ok(())
@@ -96,13 +99,13 @@ impl Node {
     }
 
     /// A frame that cannot be made, since what belongs beside it went with the device.
-    pub(super) fn lack(&mut self, now: Now, workplace: &Workplace) -> Fired {
+    pub(super) fn lack(&mut self, now: Now, context: &LaneContext) -> Fired {
         if let Some(input) = self.inputs.lacks_for_good() {
-            return self.settle(now, Err(HandlerError::SideLost { input }), workplace);
+            return self.settle(now, Err(HandlerError::SideLost { input }), context);
         }
         self.counts.lost += 1;
-        self.hold_or_send(Slot::lost(now.pts_ns));
-        self.pass_on(Known::at(now.pts_ns));
+        self.hold_or_send(StreamSlot::lost(now.pts_ns));
+        self.pass_on(Watermark::at(now.pts_ns));
         Fired::Moved
     }
 
@@ -111,7 +114,7 @@ impl Node {
         let now = self.held.oldest_awaited()?;
         self.counts.held -= 1;
         self.counts.emitted += 1;
-        self.held.arrive(Slot::empty(now.pts_ns));
+        self.held.arrive(StreamSlot::empty(now.pts_ns));
         self.release_due();
         self.stats.show(&self.counts);
         self.note_arrival(now.birth.at_ns, done)

@@ -20,19 +20,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vramp_plan::{Memory, OnError, Size};
+use vramp_plan::{OnError, PlannedMemory, Size};
 
 use crate::clock::{Clock, Paced, Tick};
-use crate::failure::{Failure, Member, catch};
+use crate::failure::{HandlerFailure, NodeMember, catch};
 use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
-use crate::lane::context::Workplace;
-use crate::link::Output;
-use crate::link::ring::{BEFORE_ALL, DropReason, Slot};
-use crate::node::delay_line::Holding;
-use crate::node::inputs::{Inputs, Known};
-use crate::node::pace::Pace;
-use crate::observe::monitor::{Event, Measuring, NodeCounts, NodeStats};
+use crate::lane::context::LaneContext;
+use crate::link::LinkSender;
+use crate::link::ring::{BEFORE_ALL, DropReason, StreamSlot};
+use crate::node::delay_line::DelayLine;
+use crate::node::inputs::{Inputs, Watermark};
+use crate::node::pace::SourcePace;
+use crate::observe::monitor::{Measuring, NodeCounts, NodeStats, RunEvent};
 use crate::observe::report::KeptPartial;
 
 /// What came of asking a node to fire.
@@ -47,28 +47,28 @@ pub enum Fired {
     /// The next frame of a source is due after this long.
     Wait(Duration),
     /// The handler failed, and the policy is to stop.
-    Failed(Failure),
+    Failed(HandlerFailure),
     /// It has ended, and everybody behind it knows.
     Over,
 }
 
 /// What a source's frame of a new size has to pass: planning anew. It hands back what the pools then need; an error is
 /// why the run cannot go on.
-pub type Replan = Arc<dyn Fn(&str, Size) -> Result<Memory, String> + Send + Sync>;
+pub type Replan = Arc<dyn Fn(&str, Size) -> Result<PlannedMemory, String> + Send + Sync>;
 
 /// A handler with its links.
 #[expect(clippy::struct_excessive_bools, reason = "four facts of its making and four of its life, each by itself")]
 pub struct Node {
-    members: Vec<Member>,
+    members: Vec<NodeMember>,
     handler: Box<dyn FrameHandler>,
     inputs: Inputs,
-    outputs: Vec<Vec<Output<Frame>>>,
+    outputs: Vec<Vec<LinkSender<Frame>>>,
     /// Which inputs end it when they end, beside its lead.
     ends_with: Vec<bool>,
     /// Which member each input belongs to.
     input_of: Vec<usize>,
     clock: Option<Clock>,
-    pace: Pace,
+    pace: SourcePace,
     /// The number and the birth of a source's last frame.
     born: Option<(u64, Birth)>,
     planned: Option<(Size, Replan)>,
@@ -79,10 +79,10 @@ pub struct Node {
     shifts: bool,
     every: u64,
     places: u64,
-    held: Holding,
+    held: DelayLine,
     sunk_ns: Option<u64>,
     before_ns: Option<i64>,
-    told: Known,
+    told: Watermark,
     /// When the stream that it makes has ended, once it is ending.
     end_ns: i64,
     given: Vec<Option<Frame>>,
@@ -104,7 +104,7 @@ pub struct Node {
     reported: Vec<bool>,
     started: bool,
     over: bool,
-    memory: short::Memory,
+    memory: short::NodeMemory,
 }
 
 impl Node {
@@ -115,7 +115,7 @@ impl Node {
     }
 
     /// Its handlers.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[NodeMember] {
         &self.members
     }
 
@@ -160,7 +160,7 @@ impl Node {
     }
 
     /// Called once before the first frame.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub fn start(&mut self) -> Result<(), HandlerFailure> {
         self.started = true;
         let started = catch(|| self.handler.start());
         started.map_err(|error| {
@@ -175,10 +175,10 @@ impl Node {
     /// Called once after the last frame: what still waits in front is dropped and counted, files are finished. A node
     /// whose stream has not ended, or any after a failure, is stopped early unless the end was `intended`; a file that
     /// it then leaves beside an older one is returned.
-    pub fn stop(&mut self, reason: DropReason, intended: bool) -> Result<Option<KeptPartial>, Failure> {
+    pub fn stop(&mut self, reason: DropReason, intended: bool) -> Result<Option<KeptPartial>, HandlerFailure> {
         self.inputs.drain(reason);
         self.held.clear();
-        self.memory = short::Memory::default();
+        self.memory = short::NodeMemory::default();
         if !std::mem::take(&mut self.started) {
             return Ok(None);
         }
@@ -189,9 +189,9 @@ impl Node {
         Ok(kept.map(|PartialFile { path, instead_of }| KeptPartial { handler: self.name(), path, instead_of }))
     }
 
-    fn failure(&self, frame: u64, error: HandlerError) -> Failure {
+    fn failure(&self, frame: u64, error: HandlerError) -> HandlerFailure {
         let member = self.blamed(&error);
-        Failure { handler: self.members[member].name.clone(), frame, error }
+        HandlerFailure { handler: self.members[member].name.clone(), frame, error }
     }
 
     /// The member that an error is blamed on.
@@ -208,15 +208,15 @@ impl Node {
     }
 
     /// Fires at most once.
-    pub fn fire(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
+    pub fn fire(&mut self, since_start: Duration, context: &mut LaneContext) -> Fired {
         if self.over {
             return Fired::Over;
         }
         let (taken, again) = (self.counts.taken, self.has_to_repeat());
         let fired = match self.is_source() {
-            _ if again && !self.is_unwanted() => self.fire_again(workplace),
-            true => self.fire_source(since_start, workplace),
-            false => self.fire_lead(workplace),
+            _ if again && !self.is_unwanted() => self.fire_again(context),
+            true => self.fire_source(since_start, context),
+            false => self.fire_lead(context),
         };
         if self.counts.taken != taken || again {
             self.stats.show(&self.counts);
@@ -224,7 +224,7 @@ impl Node {
         fired
     }
 
-    fn fire_source(&mut self, since_start: Duration, workplace: &mut Workplace) -> Fired {
+    fn fire_source(&mut self, since_start: Duration, context: &mut LaneContext) -> Fired {
         let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
         if done || self.is_unwanted() {
             return self.end(self.last_ns());
@@ -252,10 +252,10 @@ impl Node {
             return self.end(end_ns);
         }
         if !certain {
-            let news = self.pass_on(Known::at(tick.pts_ns - 1));
+            let news = self.pass_on(Watermark::at(tick.pts_ns - 1));
             return if moved || news { Fired::Moved } else { Fired::Stuck };
         }
-        if let Err(starved) = self.set_aside(tick.number, workplace) {
+        if let Err(starved) = self.set_aside(tick.number, context) {
             return starved;
         }
         if let Some(clock) = &mut self.clock {
@@ -263,14 +263,14 @@ impl Node {
         }
         let now = self.now_at(&tick, since_start);
         if self.inputs.lack_one() {
-            workplace.clear_aside();
+            context.clear_aside();
             self.counts.taken += 1;
             self.before_ns = Some(now.pts_ns);
-            return self.lack(now, workplace);
+            return self.lack(now, context);
         }
-        let outcome = self.call(now, workplace);
-        workplace.clear_aside();
-        self.follow_clock(now, outcome, workplace)
+        let outcome = self.call(now, context);
+        context.clear_aside();
+        self.follow_clock(now, outcome, context)
     }
 
     /// The time of the last place that a source made.
@@ -291,16 +291,16 @@ impl Node {
         &mut self,
         now: Now,
         outcome: Result<(Flow, bool), HandlerError>,
-        workplace: &mut Workplace,
+        context: &mut LaneContext,
     ) -> Fired {
         match outcome {
-            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
+            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, context),
             Ok((Flow::Ended, _)) => self.end(self.last_ns()),
             outcome => {
                 self.counts.taken += 1;
                 self.before_ns = Some(now.pts_ns);
-                let outcome = outcome.and_then(|flow| self.follow_size(now.number, workplace).map(|()| flow));
-                self.settle(now, outcome, workplace)
+                let outcome = outcome.and_then(|flow| self.follow_size(now.number, context).map(|()| flow));
+                self.settle(now, outcome, context)
             }
         }
     }
@@ -311,11 +311,11 @@ impl Node {
         const NOW_AND_THEN: u64 = 16;
         self.counts.taken.is_multiple_of(NOW_AND_THEN)
             && self.outputs.iter().flatten().next().is_some()
-            && self.outputs.iter().flatten().all(Output::is_closed)
+            && self.outputs.iter().flatten().all(LinkSender::is_closed)
     }
 
     /// Has the graph planned anew where a source's frames change their size.
-    fn follow_size(&mut self, frame: u64, workplace: &Workplace) -> Result<(), HandlerError> {
+    fn follow_size(&mut self, frame: u64, context: &LaneContext) -> Result<(), HandlerError> {
         let Some((planned, replan)) = &mut self.planned else { return Ok(()) };
         let Some(size) = self.made.iter().flatten().map(|made| made.meta().size).next() else { return Ok(()) };
         if size == *planned {
@@ -327,11 +327,11 @@ impl Node {
         if let Some(meta) = &mut self.memory.aside {
             meta.size = size;
         }
-        workplace.report(&Event::Replanned { handler: name.to_owned(), frame, size });
+        context.report(&RunEvent::Replanned { handler: name.to_owned(), frame, size });
         Ok(())
     }
 
-    fn fire_lead(&mut self, workplace: &mut Workplace) -> Fired {
+    fn fire_lead(&mut self, context: &mut LaneContext) -> Fired {
         if self.is_unwanted() {
             return self.end(BEFORE_ALL);
         }
@@ -341,7 +341,7 @@ impl Node {
         // Most nodes have one input and hold nothing: their ring is asked once.
         if self.is_simple && self.held.is_empty() && self.has_room() {
             return match self.inputs.take_or_look() {
-                Some(Ok(slot)) => self.fire_slot(slot, workplace),
+                Some(Ok(slot)) => self.fire_slot(slot, context),
                 Some(Err(lead)) => {
                     let news = self.pass_on(lead.known);
                     match self.inputs.end_ns(&lead) {
@@ -368,7 +368,7 @@ impl Node {
         }
         let ready = certain && (!self.sends_next() || self.has_room());
         match if ready { self.inputs.take_lead() } else { None } {
-            Some(slot) => self.fire_slot(slot, workplace),
+            Some(slot) => self.fire_slot(slot, context),
             None => {
                 let news = self.pass_on(lead.before_head());
                 if moved || news { Fired::Moved } else { Fired::Stuck }
@@ -376,30 +376,30 @@ impl Node {
         }
     }
 
-    fn fire_slot(&mut self, slot: Slot<Frame>, workplace: &mut Workplace) -> Fired {
+    fn fire_slot(&mut self, slot: StreamSlot<Frame>, context: &mut LaneContext) -> Fired {
         match slot {
-            Slot::Frame { pts_ns, frame } => self.fire_frame(pts_ns, frame, workplace),
-            Slot::Empty { count, first_ns, last_ns, lost } => {
+            StreamSlot::Frame { pts_ns, frame } => self.fire_frame(pts_ns, frame, context),
+            StreamSlot::Empty { count, first_ns, last_ns, lost } => {
                 // Of a run of empty places as many stay as would have been kept.
                 let kept = (self.places + count).div_ceil(self.every) - self.places.div_ceil(self.every);
                 self.places += count;
                 if kept > 0 {
-                    self.hold_or_send(Slot::Empty { count: kept, first_ns, last_ns, lost });
+                    self.hold_or_send(StreamSlot::Empty { count: kept, first_ns, last_ns, lost });
                 }
                 // How long the stream lasts is known from the lead's frames and watermarks alone.
-                self.pass_on(Known { certain_ns: Some(last_ns), ..Known::NOTHING });
+                self.pass_on(Watermark { certain_ns: Some(last_ns), ..Watermark::NOTHING });
                 Fired::Moved
             }
         }
     }
 
-    fn fire_frame(&mut self, pts_ns: i64, frame: Frame, workplace: &mut Workplace) -> Fired {
+    fn fire_frame(&mut self, pts_ns: i64, frame: Frame, context: &mut LaneContext) -> Fired {
         self.counts.taken += 1;
         let keep = self.places.is_multiple_of(self.every);
         self.places += 1;
         if !keep {
             self.counts.filtered += 1;
-            self.pass_on(Known::at(pts_ns));
+            self.pass_on(Watermark::at(pts_ns));
             return Fired::Moved;
         }
         let meta = frame.meta();
@@ -407,11 +407,11 @@ impl Node {
         self.before_ns = Some(pts_ns);
         let now = Now { number: meta.number, pts_ns, delta_ns, birth: meta.birth };
         if self.inputs.lack_one() {
-            return self.lack(now, workplace);
+            return self.lack(now, context);
         }
         self.given[self.inputs.lead()] = Some(frame);
-        let outcome = self.call(now, workplace);
-        self.follow_lead(now, outcome, workplace)
+        let outcome = self.call(now, context);
+        self.follow_lead(now, outcome, context)
     }
 
     /// What becomes of a call on a frame of the lead.
@@ -419,21 +419,21 @@ impl Node {
         &mut self,
         now: Now,
         outcome: Result<(Flow, bool), HandlerError>,
-        workplace: &mut Workplace,
+        context: &mut LaneContext,
     ) -> Fired {
         match outcome {
-            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, workplace),
+            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, context),
             Ok((Flow::Ended, _)) => {
                 self.count_filtered();
                 self.ending = true;
                 self.finish(now.pts_ns - 1)
             }
-            outcome => self.settle(now, outcome, workplace),
+            outcome => self.settle(now, outcome, context),
         }
     }
 
     /// Counts what came of a frame and sends it, or its empty place, on.
-    fn settle(&mut self, now: Now, outcome: Result<(Flow, bool), HandlerError>, workplace: &Workplace) -> Fired {
+    fn settle(&mut self, now: Now, outcome: Result<(Flow, bool), HandlerError>, context: &LaneContext) -> Fired {
         let pts_ns = now.pts_ns;
         self.counts.repeats += self.supplied_again;
         // A frame on every output says as much as a watermark would.
@@ -447,12 +447,14 @@ impl Node {
                 self.counts.emitted += 1;
                 if self.delay > 0 || !self.held.is_empty() {
                     let made = self.made.first_mut().and_then(Option::take);
-                    self.hold_or_send(made.map_or(Slot::empty(pts_ns), |frame| Slot::Frame { pts_ns, frame }));
+                    self.hold_or_send(
+                        made.map_or(StreamSlot::empty(pts_ns), |frame| StreamSlot::Frame { pts_ns, frame }),
+                    );
                 } else {
                     all_sent = self.made.iter().all(Option::is_some);
                     for output in 0..self.outputs.len() {
                         let made = self.made[output].take();
-                        let slot = made.map_or(Slot::empty(pts_ns), |frame| Slot::Frame { pts_ns, frame });
+                        let slot = made.map_or(StreamSlot::empty(pts_ns), |frame| StreamSlot::Frame { pts_ns, frame });
                         self.send(output, slot);
                     }
                 }
@@ -460,20 +462,20 @@ impl Node {
             Ok((Flow::Filtered | Flow::Ended, _)) => {
                 self.made.fill(None);
                 self.count_filtered();
-                self.hold_or_send(Slot::empty(pts_ns));
+                self.hold_or_send(StreamSlot::empty(pts_ns));
             }
             Err(error) if error.trouble().is_some() => {
                 // Nobody's fault here: the lane sees to it, and the frame is lost.
                 self.made.fill(None);
                 self.counts.lost += 1;
-                self.hold_or_send(Slot::lost(pts_ns));
+                self.hold_or_send(StreamSlot::lost(pts_ns));
                 return Fired::Failed(self.failure(now.number, error));
             }
             Err(error) => {
                 self.made.fill(None);
                 self.count_failed(&error);
-                self.hold_or_send(Slot::empty(pts_ns));
-                if let Some(failure) = self.report(now.number, error, workplace) {
+                self.hold_or_send(StreamSlot::empty(pts_ns));
+                if let Some(failure) = self.report(now.number, error, context) {
                     if self.is_source() {
                         // What it has sent is whole and arrives.
                         self.end(self.last_ns());
@@ -483,9 +485,9 @@ impl Node {
             }
         }
         if all_sent {
-            self.told = Known::at(pts_ns);
+            self.told = Watermark::at(pts_ns);
         } else {
-            self.pass_on(Known::at(pts_ns));
+            self.pass_on(Watermark::at(pts_ns));
         }
         debug_assert!(self.counts.is_conserved(), "{}: {:?}", self.name(), self.counts);
         Fired::Moved
@@ -504,7 +506,7 @@ impl Node {
     }
 
     /// Reports a failure, once per member; hands it back where the run is to stop for it.
-    fn report(&mut self, frame: u64, error: HandlerError, workplace: &Workplace) -> Option<Failure> {
+    fn report(&mut self, frame: u64, error: HandlerError, context: &LaneContext) -> Option<HandlerFailure> {
         let member = self.blamed(&error);
         let policy = self.members[member].on_error;
         let failure = self.failure(frame, error);
@@ -512,33 +514,37 @@ impl Node {
             return Some(failure);
         }
         if !std::mem::replace(&mut self.reported[member], true) {
-            let Failure { handler, error, .. } = &failure;
-            workplace.report(&Event::Failed { handler: handler.clone(), frame, error: error.to_string(), policy });
+            let HandlerFailure { handler, error, .. } = &failure;
+            context.report(&RunEvent::Failed { handler: handler.clone(), frame, error: error.to_string(), policy });
         }
         None
     }
 
     /// Gives the oldest place that is awaited its frame, or says that there will be none.
-    pub(crate) fn deliver(&mut self, made: Result<Frame, HandlerError>, workplace: &Workplace) -> Option<Failure> {
+    pub(crate) fn deliver(
+        &mut self,
+        made: Result<Frame, HandlerError>,
+        context: &LaneContext,
+    ) -> Option<HandlerFailure> {
         let now = self.held.oldest_awaited()?;
         let mut failure = None;
         let slot = match made {
             Ok(mut frame) => {
                 let own = *frame.meta();
                 frame.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
-                Slot::Frame { pts_ns: now.pts_ns, frame }
+                StreamSlot::Frame { pts_ns: now.pts_ns, frame }
             }
             Err(error) => {
                 self.counts.held -= 1;
                 self.count_failed(&error);
-                failure = self.report(now.number, error, workplace);
-                Slot::empty(now.pts_ns)
+                failure = self.report(now.number, error, context);
+                StreamSlot::empty(now.pts_ns)
             }
         };
         self.held.arrive(slot);
         self.release_due();
         let oldest = self.held.first_frame_ns();
-        self.pass_on(Known::at(oldest.map_or(now.pts_ns, |oldest| oldest - 1)));
+        self.pass_on(Watermark::at(oldest.map_or(now.pts_ns, |oldest| oldest - 1)));
         self.stats.show(&self.counts);
         failure
     }

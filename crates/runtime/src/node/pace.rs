@@ -12,14 +12,14 @@ use crate::frame::Birth;
 
 /// How fast a source has been lately.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pace {
+pub(crate) struct SourcePace {
     /// Whether frames carry the times of the plan instead of measured ones.
     pub(crate) nominal: bool,
     last_ns: Option<u64>,
     period_ns: f64,
 }
 
-impl Pace {
+impl SourcePace {
     /// A new period counts a tenth: a displayed rate that can be read, and that follows within a second.
     const NEW: f64 = 0.1;
 
@@ -35,7 +35,7 @@ impl Pace {
             None => delta_ns as f64,
             // The first measured period replaces the planned one: a free run may be a hundred times faster.
             Some(_) if tick.number == 1 => delta_ns as f64,
-            Some(_) => self.period_ns + Pace::NEW * (delta_ns as f64 - self.period_ns),
+            Some(_) => self.period_ns + SourcePace::NEW * (delta_ns as f64 - self.period_ns),
         };
         Birth { at_ns, delta_ns, fps: 1e9 / self.period_ns }
     }

@@ -6,15 +6,15 @@
 //! Always: places leave in the order they came; nothing is sent without room; what is known is told once.
 
 use crate::frame::{Frame, Meta};
-use crate::link::Output;
-use crate::link::ring::{Sent, Slot};
-use crate::node::inputs::Known;
+use crate::link::LinkSender;
+use crate::link::ring::{SendResult, StreamSlot};
+use crate::node::inputs::Watermark;
 
 use super::{Fired, Node};
 
 impl Node {
     /// Sends a slot, or holds it back and sends what has been held long enough.
-    pub(super) fn hold_or_send(&mut self, slot: Slot<Frame>) {
+    pub(super) fn hold_or_send(&mut self, slot: StreamSlot<Frame>) {
         if self.delay == 0 && self.held.is_empty() {
             self.send_everywhere(slot);
         } else if self.shifts {
@@ -28,47 +28,47 @@ impl Node {
 
     /// Holds a slot back and sends the picture of `delay` places before under its number and time. A place without a frame
     /// has no time to lend, so the picture that is due there is dropped.
-    fn shift(&mut self, slot: Slot<Frame>) {
+    fn shift(&mut self, slot: StreamSlot<Frame>) {
         let (first_ns, last_ns) = (slot.first_ns(), slot.last_ns());
         let now = match &slot {
-            Slot::Frame { frame, .. } => Some(*frame.meta()),
-            Slot::Empty { .. } => None,
+            StreamSlot::Frame { frame, .. } => Some(*frame.meta()),
+            StreamSlot::Empty { .. } => None,
         };
-        let (mut count, mut lost) = (0, matches!(slot, Slot::Empty { lost: true, .. }));
+        let (mut count, mut lost) = (0, matches!(slot, StreamSlot::Empty { lost: true, .. }));
         self.count_held(&slot, true);
         self.held.push(slot);
         while self.held.places() > self.delay as u64
             && let Some(older) = self.held.pop()
         {
             match (older, now) {
-                (Slot::Frame { mut frame, .. }, Some(now)) => {
+                (StreamSlot::Frame { mut frame, .. }, Some(now)) => {
                     self.counts.held -= 1;
                     self.counts.emitted += 1;
                     let own = *frame.meta();
                     frame.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
-                    self.send_everywhere(Slot::Frame { pts_ns: now.pts_ns, frame });
+                    self.send_everywhere(StreamSlot::Frame { pts_ns: now.pts_ns, frame });
                     return;
                 }
-                (Slot::Frame { .. }, None) => {
+                (StreamSlot::Frame { .. }, None) => {
                     self.counts.held -= 1;
                     self.counts.filtered += 1;
                     count += 1;
                 }
-                (Slot::Empty { count: more, lost: also, .. }, _) => {
+                (StreamSlot::Empty { count: more, lost: also, .. }, _) => {
                     count += more;
                     lost |= also;
                 }
             }
         }
         if count > 0 {
-            self.send_everywhere(Slot::Empty { count, first_ns, last_ns, lost });
+            self.send_everywhere(StreamSlot::Empty { count, first_ns, last_ns, lost });
         }
     }
 
     /// Drops what is held: no place comes any more under which it could be sent, or no consumer is left.
     fn drop_held(&mut self) {
         while let Some(slot) = self.held.pop() {
-            if let Slot::Frame { .. } = slot {
+            if let StreamSlot::Frame { .. } = slot {
                 self.counts.held -= 1;
                 self.counts.filtered += 1;
             }
@@ -84,7 +84,7 @@ impl Node {
     /// due at once.
     pub(super) fn release_due(&mut self) -> bool {
         let mut moved = false;
-        while self.is_due() && self.outputs.iter().flatten().all(Output::has_room) {
+        while self.is_due() && self.outputs.iter().flatten().all(LinkSender::has_room) {
             self.release();
             moved = true;
         }
@@ -99,8 +99,8 @@ impl Node {
     }
 
     /// A frame that is held counts as held, not as emitted, until it goes.
-    pub(super) fn count_held(&mut self, slot: &Slot<Frame>, held: bool) {
-        if let Slot::Frame { .. } = slot {
+    pub(super) fn count_held(&mut self, slot: &StreamSlot<Frame>, held: bool) {
+        if let StreamSlot::Frame { .. } = slot {
             let (from, to) = if held {
                 (&mut self.counts.emitted, &mut self.counts.held)
             } else {
@@ -116,7 +116,7 @@ impl Node {
         self.places.is_multiple_of(self.every) && self.held.places() >= self.delay as u64
     }
 
-    pub(super) fn send_everywhere(&self, slot: Slot<Frame>) {
+    pub(super) fn send_everywhere(&self, slot: StreamSlot<Frame>) {
         if let Some(last) = self.outputs.len().checked_sub(1) {
             (0..last).for_each(|output| self.send(output, slot.clone()));
             self.send(last, slot);
@@ -125,9 +125,9 @@ impl Node {
 
     /// Sends a slot on all links of an output; the last gets this very hold on the frame, so that a sole consumer is
     /// its sole holder.
-    pub(super) fn send(&self, output: usize, slot: Slot<Frame>) {
+    pub(super) fn send(&self, output: usize, slot: StreamSlot<Frame>) {
         let Some((last, others)) = self.outputs[output].split_last() else { return };
-        let full = |sent: Sent<Frame>| matches!(sent, Sent::Full(_));
+        let full = |sent: SendResult<Frame>| matches!(sent, SendResult::Full(_));
         for link in others {
             let refused = full(link.send(slot.clone()));
             debug_assert!(!refused, "{} fired without room", self.name());
@@ -137,12 +137,12 @@ impl Node {
     }
 
     /// Says what is known: nothing will come before the oldest frame that is held, or up to this time.
-    pub(super) fn pass_on(&mut self, known: Known) -> bool {
+    pub(super) fn pass_on(&mut self, known: Watermark) -> bool {
         let mut known = self.inputs.limit(known);
         if let Some(oldest) = self.held.first_frame_ns().filter(|_| !self.shifts) {
             known = known.up_to(oldest - 1);
         }
-        let told = Known {
+        let told = Watermark {
             certain_ns: self.told.certain_ns.max(known.certain_ns),
             lasts_ns: self.told.lasts_ns.max(known.lasts_ns),
         };
@@ -173,7 +173,7 @@ impl Node {
         if self.held.is_empty() {
             return self.end(self.end_ns);
         }
-        if !self.held.is_there() || !self.outputs.iter().flatten().all(Output::has_room) {
+        if !self.held.is_there() || !self.outputs.iter().flatten().all(LinkSender::has_room) {
             return Fired::Stuck;
         }
         self.release();

@@ -10,14 +10,14 @@ use vramp_plan::Space;
 use crate::frame::pool::{Owner, PoolError};
 use crate::frame::{Frame, Meta};
 use crate::handler::{Flow, HandlerError, Now};
-use crate::lane::context::Workplace;
+use crate::lane::context::LaneContext;
 use crate::memory::shortage::Shortage;
 
 use super::{Fired, Node};
 
 /// What a node needs to know of memory.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct NodeMemory {
     /// In whose name it asks.
     pub(super) owner: Owner,
     /// What it leaves to those behind it.
@@ -67,10 +67,10 @@ impl Node {
     }
 
     /// Notes what is missing, and hands back what a lane makes of it.
-    pub(super) fn starve(&mut self, frame: u64, error: &HandlerError, workplace: &Workplace) -> Fired {
+    pub(super) fn starve(&mut self, frame: u64, error: &HandlerError, context: &LaneContext) -> Fired {
         if let Some((space, needed_bytes, available_bytes, budget_bytes)) = error.missing() {
             if self.memory.short.is_none() {
-                workplace.count_wait();
+                context.count_wait();
             }
             let handler = self.members[self.last_member()].name.clone();
             let short = Shortage { handler, frame, space, needed_bytes, available_bytes, budget_bytes };
@@ -80,13 +80,13 @@ impl Node {
     }
 
     /// Lends ahead what a source will ask for.
-    pub(super) fn set_aside(&mut self, number: u64, workplace: &mut Workplace) -> Result<(), Fired> {
+    pub(super) fn set_aside(&mut self, number: u64, context: &mut LaneContext) -> Result<(), Fired> {
         let Some(meta) = self.memory.aside else { return Ok(()) };
-        workplace.serve(self.memory.owner, number);
-        match workplace.set_aside(meta, self.memory.leave_bytes) {
+        context.serve(self.memory.owner, number);
+        match context.set_aside(meta, self.memory.leave_bytes) {
             // What will not come back is not waited for: the source asks for it itself, and fails on its frame.
             Ok(()) | Err(PoolError::System(_)) => Ok(()),
-            Err(error) => Err(self.starve(number, &error.into(), workplace)),
+            Err(error) => Err(self.starve(number, &error.into(), context)),
         }
     }
 
@@ -110,15 +110,15 @@ impl Node {
     }
 
     /// Counts the frame of a call that is to be repeated as held.
-    pub(super) fn wait_for_memory(&mut self, frame: u64, error: &HandlerError, workplace: &Workplace) -> Fired {
+    pub(super) fn wait_for_memory(&mut self, frame: u64, error: &HandlerError, context: &LaneContext) -> Fired {
         if self.memory.again.as_ref().is_some_and(|again| again.frame.is_some()) {
             self.counts.held += 1;
         }
-        self.starve(frame, error, workplace)
+        self.starve(frame, error, context)
     }
 
     /// Repeats a call.
-    pub(super) fn fire_again(&mut self, workplace: &mut Workplace) -> Fired {
+    pub(super) fn fire_again(&mut self, context: &mut LaneContext) -> Fired {
         let Some(Again { now, frame, repeats }) = self.memory.again.take() else { return Fired::Stuck };
         let led = frame.is_some();
         if let Some(given) = self.given.get_mut(self.inputs.lead()).filter(|_| led) {
@@ -131,14 +131,14 @@ impl Node {
                 self.before_ns = Some(now.pts_ns);
             }
             self.given.fill(None);
-            return self.lack(now, workplace);
+            return self.lack(now, context);
         }
-        let outcome = self.call(now, workplace);
+        let outcome = self.call(now, context);
         self.supplied_again = repeats;
         if let Some(again) = &mut self.memory.again {
             again.repeats = repeats;
         }
-        if led { self.follow_lead(now, outcome, workplace) } else { self.follow_clock(now, outcome, workplace) }
+        if led { self.follow_lead(now, outcome, context) } else { self.follow_clock(now, outcome, context) }
     }
 
     /// Gives up the frame of a call that was to be repeated where it was on a device that is gone; its time.

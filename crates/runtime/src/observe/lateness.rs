@@ -9,8 +9,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::lane::context::Workplace;
-use crate::observe::monitor::{Event, Histogram, NodeStats};
+use crate::lane::context::LaneContext;
+use crate::observe::monitor::{Histogram, NodeStats, RunEvent};
 
 /// How often somebody is named.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const SOME_FRAMES: u64 = 8;
 
 /// Somebody who may be slow.
-pub(crate) struct Suspect {
+pub(crate) struct LatenessCandidate {
     pub(crate) name: String,
     pub(crate) lane: usize,
     pub(crate) place: usize,
@@ -31,38 +31,38 @@ pub(crate) struct Suspect {
 }
 
 /// What the device did for a segment, where its nodes cannot be told apart.
-pub(crate) struct Together {
+pub(crate) struct SegmentTime {
     pub(crate) names: String,
     pub(crate) lane: usize,
     pub(crate) time: Arc<Histogram>,
 }
 
 /// Who keeps frames from being in time.
-pub(crate) struct Blame {
-    suspects: Vec<Suspect>,
-    together: Vec<Together>,
-    memory: Mutex<Memory>,
+pub(crate) struct Lateness {
+    candidates: Vec<LatenessCandidate>,
+    segment_times: Vec<SegmentTime>,
+    memory: Mutex<LatenessState>,
 }
 
 /// What was known when it was last asked.
 #[derive(Default)]
-struct Memory {
-    before: Vec<Reading>,
-    together: Vec<(u64, u64)>,
+struct LatenessState {
+    before: Vec<NodeReading>,
+    segment_times: Vec<(u64, u64)>,
     /// When each was last named, and how many late frames there were since.
     named: Vec<(Option<Duration>, u64)>,
 }
 
 /// Count and sum of a node's times.
 #[derive(Debug, Clone, Copy, Default)]
-struct Reading {
+struct NodeReading {
     call: (u64, u64),
     device: (u64, u64),
     taken: u64,
 }
 
 /// What works at the same time as others: a lane, or the device for it.
-struct Stage {
+struct ParallelStage {
     lane: usize,
     device: bool,
     busy_ns: u64,
@@ -72,74 +72,74 @@ struct Stage {
 
 /// Who it was, how long it takes for each of its frames, and how long it may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Culprit {
+pub(crate) struct LatenessCause {
     pub(crate) name: String,
     pub(crate) own: Duration,
     budget: Duration,
     at: usize,
 }
 
-impl Blame {
-    pub(crate) fn new(suspects: Vec<Suspect>, together: Vec<Together>) -> Blame {
-        let memory = Memory {
-            before: vec![Reading::default(); suspects.len()],
-            together: vec![(0, 0); together.len()],
-            named: vec![(None, 0); suspects.len() + together.len()],
+impl Lateness {
+    pub(crate) fn new(candidates: Vec<LatenessCandidate>, segment_times: Vec<SegmentTime>) -> Lateness {
+        let memory = LatenessState {
+            before: vec![NodeReading::default(); candidates.len()],
+            segment_times: vec![(0, 0); segment_times.len()],
+            named: vec![(None, 0); candidates.len() + segment_times.len()],
         };
-        Blame { suspects, together, memory: Mutex::new(memory) }
+        Lateness { candidates, segment_times, memory: Mutex::new(memory) }
     }
 
     /// Who takes longest on the way to a sink, over the time since it was last asked.
-    fn culprit(&self, memory: &mut Memory, sink: usize) -> Option<Culprit> {
+    fn cause(&self, memory: &mut LatenessState, sink: usize) -> Option<LatenessCause> {
         let way = self.way(sink);
-        let lanes: Vec<usize> = way.iter().map(|at| self.suspects[*at].lane).collect();
-        let now: Vec<Reading> = self.suspects.iter().map(|suspect| Reading::of(&suspect.stats)).collect();
-        let since = |(now, before): (&Reading, &Reading)| now.taken - before.taken;
+        let lanes: Vec<usize> = way.iter().map(|at| self.candidates[*at].lane).collect();
+        let now: Vec<NodeReading> = self.candidates.iter().map(|candidate| NodeReading::of(&candidate.stats)).collect();
+        let since = |(now, before): (&NodeReading, &NodeReading)| now.taken - before.taken;
         let frames_of: Vec<u64> = now.iter().zip(&memory.before).map(since).collect();
         let frames = |at: usize| frames_of[at];
         let most_frames = way.iter().map(|at| frames(*at)).max().filter(|frames| *frames > 0)?;
-        let mut stages: Vec<Stage> = Vec::new();
+        let mut stages: Vec<ParallelStage> = Vec::new();
         let mut add = |lane: usize, device: bool, busy_ns: u64, who: usize| {
             let found = stages.iter().position(|stage| (stage.lane, stage.device) == (lane, device));
             let at = found.unwrap_or_else(|| {
-                stages.push(Stage { lane, device, busy_ns: 0, longest: (0, who) });
+                stages.push(ParallelStage { lane, device, busy_ns: 0, longest: (0, who) });
                 stages.len() - 1
             });
             stages[at].busy_ns += busy_ns;
             stages[at].longest = stages[at].longest.max((busy_ns, who));
         };
-        for (at, suspect) in self.suspects.iter().enumerate().filter(|(_, s)| lanes.contains(&s.lane)) {
+        for (at, candidate) in self.candidates.iter().enumerate().filter(|(_, s)| lanes.contains(&s.lane)) {
             let before = &memory.before[at];
-            add(suspect.lane, false, mean_ns(before.call, now[at].call) * frames(at), at);
-            add(suspect.lane, true, mean_ns(before.device, now[at].device) * frames(at), at);
+            add(candidate.lane, false, mean_ns(before.call, now[at].call) * frames(at), at);
+            add(candidate.lane, true, mean_ns(before.device, now[at].device) * frames(at), at);
         }
-        for (at, together) in self.together.iter().enumerate().filter(|(_, t)| lanes.contains(&t.lane)) {
-            let read = (together.time.count(), together.time.sum_ns());
-            if is_known_together_only(&self.suspects, &now, together.lane) {
-                let busy_ns = mean_ns(memory.together[at], read) * most_frames;
-                add(together.lane, true, busy_ns, self.suspects.len() + at);
+        for (at, segment_times) in self.segment_times.iter().enumerate().filter(|(_, t)| lanes.contains(&t.lane)) {
+            let read = (segment_times.time.count(), segment_times.time.sum_ns());
+            if is_known_together_only(&self.candidates, &now, segment_times.lane) {
+                let busy_ns = mean_ns(memory.segment_times[at], read) * most_frames;
+                add(segment_times.lane, true, busy_ns, self.candidates.len() + at);
             }
-            memory.together[at] = read;
+            memory.segment_times[at] = read;
         }
         memory.before = now;
         let (busy_ns, who) = stages.into_iter().max_by_key(|stage| stage.busy_ns)?.longest;
-        let name = match who.checked_sub(self.suspects.len()) {
-            Some(together) => self.together[together].names.clone(),
-            None => self.suspects[who].name.clone(),
+        let name = match who.checked_sub(self.candidates.len()) {
+            Some(segment_times) => self.segment_times[segment_times].names.clone(),
+            None => self.candidates[who].name.clone(),
         };
-        let (frames, budget) = match self.suspects.get(who) {
-            Some(suspect) => (frames_of[who], suspect.budget),
-            None => (most_frames, self.suspects[sink].budget),
+        let (frames, budget) = match self.candidates.get(who) {
+            Some(candidate) => (frames_of[who], candidate.budget),
+            None => (most_frames, self.candidates[sink].budget),
         };
         let own = Duration::from_nanos(busy_ns.checked_div(frames).unwrap_or(0));
-        Some(Culprit { name, own, budget: budget?, at: who })
+        Some(LatenessCause { name, own, budget: budget?, at: who })
     }
 
     /// The nodes from which frames come to this one, and those that hold them back there, itself included.
     fn way(&self, sink: usize) -> Vec<usize> {
         let (mut way, mut next) = (vec![sink], 0);
         while next < way.len() {
-            let more = self.suspects[way[next]].waits_for.iter().copied();
+            let more = self.candidates[way[next]].waits_for.iter().copied();
             let more: Vec<usize> = more.filter(|other| !way.contains(other)).collect();
             way.extend(more);
             next += 1;
@@ -148,19 +148,19 @@ impl Blame {
     }
 
     fn find(&self, lane: usize, place: usize) -> Option<usize> {
-        self.suspects.iter().position(|suspect| suspect.lane == lane && suspect.place == place)
+        self.candidates.iter().position(|candidate| candidate.lane == lane && candidate.place == place)
     }
 }
 
 /// Whether the device's time in a lane is known for no node by itself.
-fn is_known_together_only(suspects: &[Suspect], now: &[Reading], lane: usize) -> bool {
-    suspects.iter().zip(now).all(|(suspect, reading)| suspect.lane != lane || reading.device.0 == 0)
+fn is_known_together_only(candidates: &[LatenessCandidate], now: &[NodeReading], lane: usize) -> bool {
+    candidates.iter().zip(now).all(|(candidate, reading)| candidate.lane != lane || reading.device.0 == 0)
 }
 
-impl Reading {
-    fn of(stats: &NodeStats) -> Reading {
+impl NodeReading {
+    fn of(stats: &NodeStats) -> NodeReading {
         let both = |times: &Histogram| (times.count(), times.sum_ns());
-        Reading { call: both(&stats.call), device: both(&stats.device), taken: stats.counts().taken }
+        NodeReading { call: both(&stats.call), device: both(&stats.device), taken: stats.counts().taken }
     }
 }
 
@@ -173,20 +173,24 @@ fn mean_ns((count_before, sum_before): (u64, u64), (count, sum): (u64, u64)) -> 
 
 /// What one lane says of frames that take too long.
 #[derive(Default)]
-pub(crate) struct Slow {
-    blame: Option<(Arc<Blame>, usize)>,
+pub(crate) struct LatenessReporter {
+    lateness: Option<(Arc<Lateness>, usize)>,
     /// The shortest time that a frame may take here; without it there is nothing to say.
     least: Option<Duration>,
     /// For each node: since when frames are counted, and how many came.
     rates: Vec<(Duration, u64)>,
 }
 
-impl Slow {
+impl LatenessReporter {
     /// Whom a lane, by its number, asks, which has this many nodes.
-    pub(crate) fn of(blame: &Arc<Blame>, lane: usize, nodes: usize) -> Slow {
-        let own = blame.suspects.iter().filter(|suspect| suspect.lane == lane);
-        let least = own.filter_map(|suspect| suspect.budget).min();
-        Slow { blame: Some((Arc::clone(blame), lane)), least, rates: vec![(Duration::ZERO, 0); nodes] }
+    pub(crate) fn of(lateness: &Arc<Lateness>, lane: usize, nodes: usize) -> LatenessReporter {
+        let own = lateness.candidates.iter().filter(|candidate| candidate.lane == lane);
+        let least = own.filter_map(|candidate| candidate.budget).min();
+        LatenessReporter {
+            lateness: Some((Arc::clone(lateness), lane)),
+            least,
+            rates: vec![(Duration::ZERO, 0); nodes],
+        }
     }
 
     /// Says that frames come too late at a sink, and who is to blame. Half a period more is jitter; so is anything less
@@ -197,11 +201,11 @@ impl Slow {
         interval: Option<Duration>,
         done: Duration,
         frame: u64,
-        workplace: &Workplace,
+        context: &LaneContext,
     ) {
-        let (Some((blame, lane)), Some(took), Some(_)) = (&self.blame, interval, self.least) else { return };
-        let Some(sink) = blame.find(*lane, place) else { return };
-        let Some(budget) = blame.suspects[sink].budget else { return };
+        let (Some((lateness, lane)), Some(took), Some(_)) = (&self.lateness, interval, self.least) else { return };
+        let Some(sink) = lateness.find(*lane, place) else { return };
+        let Some(budget) = lateness.candidates[sink].budget else { return };
         let (since, frames) = &mut self.rates[place];
         if *frames == 0 {
             *since = done.saturating_sub(took);
@@ -216,7 +220,7 @@ impl Slow {
         if !late && !sustained {
             return;
         }
-        let mut memory = blame.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = lateness.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let counted = &mut memory.named[sink];
         counted.1 += 1;
         if counted.0.is_some_and(|named| done.saturating_sub(named) < AGAIN) {
@@ -224,16 +228,16 @@ impl Slow {
         }
         let count = std::mem::take(&mut counted.1);
         counted.0 = Some(done);
-        let Some(culprit) = blame.culprit(&mut memory, sink) else { return };
+        let Some(cause) = lateness.cause(&mut memory, sink) else { return };
         // Fewer frames than asked for, and nobody takes that long: the machine was busy elsewhere.
-        let excused = !late && culprit.own < culprit.budget;
-        let again = culprit.at != sink && is_named(&mut memory, culprit.at, done);
+        let excused = !late && cause.own < cause.budget;
+        let again = cause.at != sink && is_named(&mut memory, cause.at, done);
         drop(memory);
         if !excused && !again {
             // Behind `every` frames have more time: everything is told in frames of whoever is named.
-            let took = took.mul_f64(culprit.budget.as_secs_f64() / budget.as_secs_f64());
-            let Culprit { name: handler, own, budget, .. } = culprit;
-            workplace.report(&Event::Slow { handler, own, frame, took, budget, count });
+            let took = took.mul_f64(cause.budget.as_secs_f64() / budget.as_secs_f64());
+            let LatenessCause { name: handler, own, budget, .. } = cause;
+            context.report(&RunEvent::Slow { handler, own, frame, took, budget, count });
         }
     }
 
@@ -243,27 +247,28 @@ impl Slow {
         took: Duration,
         (own, place, frame): (Duration, usize, u64),
         done: Duration,
-        workplace: &Workplace,
+        context: &LaneContext,
     ) {
-        let Some((blame, lane)) = self.blame.as_ref().filter(|_| self.least.is_some_and(|least| took > least)) else {
+        let Some((lateness, lane)) = self.lateness.as_ref().filter(|_| self.least.is_some_and(|least| took > least))
+        else {
             return;
         };
-        let Some(node) = blame.find(*lane, place) else { return };
-        let Some(budget) = blame.suspects[node].budget.filter(|budget| took > *budget) else { return };
-        let mut memory = blame.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(node) = lateness.find(*lane, place) else { return };
+        let Some(budget) = lateness.candidates[node].budget.filter(|budget| took > *budget) else { return };
+        let mut memory = lateness.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.named[node].1 += 1;
         if is_named(&mut memory, node, done) {
             return;
         }
         let count = std::mem::take(&mut memory.named[node].1);
         drop(memory);
-        let handler = blame.suspects[node].name.clone();
-        workplace.report(&Event::Slow { handler, own, frame, took, budget, count });
+        let handler = lateness.candidates[node].name.clone();
+        context.report(&RunEvent::Slow { handler, own, frame, took, budget, count });
     }
 }
 
 /// Whether somebody was named within the last second; it is now.
-fn is_named(memory: &mut Memory, who: usize, done: Duration) -> bool {
+fn is_named(memory: &mut LatenessState, who: usize, done: Duration) -> bool {
     let named = &mut memory.named[who].0;
     if named.is_some_and(|named| done.saturating_sub(named) < AGAIN) {
         return true;
@@ -280,7 +285,13 @@ mod tests {
     const BUDGET: Duration = Duration::from_millis(16);
 
     /// A node that has taken this many frames, for each of which it took so many milliseconds, here or on the device.
-    fn suspect(name: &str, lane: usize, frames: u64, (here, there): (u64, u64), waits_for: &[usize]) -> Suspect {
+    fn candidate(
+        name: &str,
+        lane: usize,
+        frames: u64,
+        (here, there): (u64, u64),
+        waits_for: &[usize],
+    ) -> LatenessCandidate {
         let stats = Arc::new(NodeStats::default());
         for _ in 0..frames {
             stats.call.add(here * 1_000_000);
@@ -290,71 +301,72 @@ mod tests {
         }
         stats.show(&NodeCounts { taken: frames, emitted: frames, ..NodeCounts::default() });
         let waits_for = waits_for.to_vec();
-        Suspect { name: name.to_owned(), lane, place: 0, budget: Some(BUDGET), stats, waits_for }
+        LatenessCandidate { name: name.to_owned(), lane, place: 0, budget: Some(BUDGET), stats, waits_for }
     }
 
-    fn culprit(blame: &Blame, sink: usize) -> (String, u128) {
-        let culprit = blame.culprit(&mut blame.memory.lock().unwrap(), sink).unwrap();
-        (culprit.name, culprit.own.as_millis())
+    fn cause(lateness: &Lateness, sink: usize) -> (String, u128) {
+        let cause = lateness.cause(&mut lateness.memory.lock().unwrap(), sink).unwrap();
+        (cause.name, cause.own.as_millis())
     }
 
     #[test]
     fn the_slowest_lane_decides_and_in_it_the_slowest_node() {
-        let blame = Blame::new(
+        let lateness = Lateness::new(
             vec![
-                suspect("a", 0, 10, (20, 0), &[]),
-                suspect("b", 1, 10, (11, 0), &[0]),
-                suspect("c", 1, 10, (12, 0), &[1]),
-                suspect("sink", 2, 10, (1, 0), &[2]),
-                suspect("elsewhere", 3, 10, (90, 0), &[]),
+                candidate("a", 0, 10, (20, 0), &[]),
+                candidate("b", 1, 10, (11, 0), &[0]),
+                candidate("c", 1, 10, (12, 0), &[1]),
+                candidate("sink", 2, 10, (1, 0), &[2]),
+                candidate("elsewhere", 3, 10, (90, 0), &[]),
             ],
             Vec::new(),
         );
-        assert_eq!(culprit(&blame, 3), ("c".to_owned(), 12), "23 ms in one lane are more than 20");
+        assert_eq!(cause(&lateness, 3), ("c".to_owned(), 12), "23 ms in one lane are more than 20");
     }
 
     #[test]
     fn work_for_few_frames_counts_for_few() {
-        let all = vec![suspect("blur", 0, 100, (5, 0), &[]), suspect("rare", 1, 10, (40, 0), &[0])];
-        let blame = Blame::new(all, Vec::new());
-        assert_eq!(culprit(&blame, 1), ("blur".to_owned(), 5));
+        let all = vec![candidate("blur", 0, 100, (5, 0), &[]), candidate("rare", 1, 10, (40, 0), &[0])];
+        let lateness = Lateness::new(all, Vec::new());
+        assert_eq!(cause(&lateness, 1), ("blur".to_owned(), 5));
     }
 
     #[test]
     fn the_device_is_a_lane_of_its_own() {
-        let on_device = |name: &str, there: u64, waits_for: &[usize]| suspect(name, 0, 10, (2, there), waits_for);
+        let on_device = |name: &str, there: u64, waits_for: &[usize]| candidate(name, 0, 10, (2, there), waits_for);
         let all = vec![on_device("up", 3, &[]), on_device("k", 30, &[0]), on_device("down", 4, &[1])];
-        let blame = Blame::new(all, vec![]);
-        assert_eq!(culprit(&blame, 2), ("k".to_owned(), 30));
+        let lateness = Lateness::new(all, vec![]);
+        assert_eq!(cause(&lateness, 2), ("k".to_owned(), 30));
         let time = Arc::new(Histogram::default());
         time.add(50_000_000);
-        let together = || vec![Together { names: "p, q".to_owned(), lane: 0, time: Arc::clone(&time) }];
-        let all = vec![suspect("p", 0, 10, (2, 0), &[]), suspect("q", 0, 10, (3, 0), &[0])];
-        assert_eq!(culprit(&Blame::new(all, together()), 1), ("p, q".to_owned(), 50), "known together only");
+        let segment_times = || vec![SegmentTime { names: "p, q".to_owned(), lane: 0, time: Arc::clone(&time) }];
+        let all = vec![candidate("p", 0, 10, (2, 0), &[]), candidate("q", 0, 10, (3, 0), &[0])];
+        assert_eq!(cause(&Lateness::new(all, segment_times()), 1), ("p, q".to_owned(), 50), "known together only");
     }
 
     #[test]
     fn who_holds_the_source_back_is_to_blame_and_who_does_not_is_not() {
         let all = |held: &[usize]| {
             vec![
-                suspect("source", 0, 10, (1, 0), held),
-                suspect("quick", 1, 10, (2, 0), &[0]),
-                suspect("slow", 2, 10, (40, 0), &[0]),
+                candidate("source", 0, 10, (1, 0), held),
+                candidate("quick", 1, 10, (2, 0), &[0]),
+                candidate("slow", 2, 10, (40, 0), &[0]),
             ]
         };
-        assert_eq!(culprit(&Blame::new(all(&[1, 2]), Vec::new()), 1).0, "slow");
-        assert_eq!(culprit(&Blame::new(all(&[1]), Vec::new()), 1).0, "quick", "a lossy link makes nobody wait");
+        assert_eq!(cause(&Lateness::new(all(&[1, 2]), Vec::new()), 1).0, "slow");
+        assert_eq!(cause(&Lateness::new(all(&[1]), Vec::new()), 1).0, "quick", "a lossy link makes nobody wait");
     }
 
     #[test]
     fn only_what_was_taken_lately_counts() {
-        let blame = Blame::new(vec![suspect("a", 0, 10, (30, 0), &[]), suspect("b", 1, 10, (20, 0), &[0])], Vec::new());
-        assert_eq!(culprit(&blame, 1), ("a".to_owned(), 30));
+        let lateness =
+            Lateness::new(vec![candidate("a", 0, 10, (30, 0), &[]), candidate("b", 1, 10, (20, 0), &[0])], Vec::new());
+        assert_eq!(cause(&lateness, 1), ("a".to_owned(), 30));
         for (at, ms) in [(0, 1), (1, 25)] {
-            let stats = &blame.suspects[at].stats;
+            let stats = &lateness.candidates[at].stats;
             stats.call.add(ms * 1_000_000);
             stats.show(&NodeCounts { taken: 11, emitted: 11, ..NodeCounts::default() });
         }
-        assert_eq!(culprit(&blame, 1), ("b".to_owned(), 25));
+        assert_eq!(cause(&lateness, 1), ("b".to_owned(), 25));
     }
 }

@@ -8,12 +8,12 @@ pub(crate) mod report;
 pub(crate) mod sink_counter;
 pub(crate) mod trace;
 
-pub use crate::engine::{DeviceGlance, Glance, LinkGlance, MemoryGlance, NodeGlance};
+pub use crate::engine::{DeviceSnapshot, LinkSnapshot, MemorySnapshot, NodeSnapshot, Snapshot};
 pub use crate::link::ring::DropReason;
-pub use crate::memory::shortage::{Holder, OutOfMemory};
+pub use crate::memory::shortage::{MemoryHolder, OutOfMemory};
 pub use monitor::{GoesOn, NodeCounts};
 pub use report::{
-    Counted, Dropped, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse, MemoryUse, PerFrame, Recovered,
-    Times,
+    DeviceRecovery, Dropped, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse, MemoryUse, PerFrame,
+    RunCounters, TimeStats,
 };
-pub use trace::{Act, Span, TrackView};
+pub use trace::{SpanKind, TraceSpan, TrackView};

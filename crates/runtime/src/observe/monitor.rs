@@ -238,7 +238,7 @@ impl NodeStats {
 
 /// Something worth saying while it happens.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum RunEvent {
     /// A handler was made anew from its file, and its kernels were compiled meanwhile.
     Reloaded {
         /// Which handler.
@@ -301,7 +301,7 @@ pub enum Event {
         device: String,
     },
     /// A second has passed.
-    Second(Progress),
+    Second(RunProgress),
     /// A handler has not come back this long after the run was to stop.
     Unresponsive {
         /// Which handler.
@@ -323,7 +323,7 @@ pub enum GoesOn {
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Progress {
+pub struct RunProgress {
     /// Time since it began.
     pub elapsed: Duration,
     /// Frames that sources have made.

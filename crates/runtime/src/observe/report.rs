@@ -21,9 +21,9 @@ pub struct Report {
     /// Frames a second.
     pub fps: f64,
     /// Time between frames at the sinks.
-    pub frame_ms: Times,
+    pub frame_ms: TimeStats,
     /// Time from a frame's birth to its sink.
-    pub latency_ms: Times,
+    pub latency_ms: TimeStats,
     /// How device times are known: `timestamps` of its own clock, `fenced` wall time, or `cpu` where no device was used.
     pub timing: &'static str,
     /// How long the device works for a frame.
@@ -31,7 +31,7 @@ pub struct Report {
     /// The share of the run in which the device worked for it; none where that was not measured.
     pub gpu_busy: Option<f64>,
     /// Everything counted over the whole run.
-    pub counters: Counted,
+    pub counters: RunCounters,
     /// The same per frame, over the second half of the run.
     pub steady: PerFrame,
     /// Frames that sources made.
@@ -47,7 +47,7 @@ pub struct Report {
     /// Frames that were still held or queued at the end.
     pub in_flight: u64,
     /// Each loss of the device, and what came of it.
-    pub recoveries: Vec<Recovered>,
+    pub recoveries: Vec<DeviceRecovery>,
     /// Files that sinks did not finish and left beside older ones.
     pub partial_files: Vec<KeptPartial>,
     /// Memory.
@@ -62,7 +62,7 @@ pub struct Report {
 
 /// Times in milliseconds; none where nothing was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Times {
+pub struct TimeStats {
     /// Half are shorter.
     pub p50: Option<f64>,
     /// One in a hundred is longer.
@@ -82,7 +82,7 @@ pub struct GpuTimes {
 
 /// Counters of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Counted {
+pub struct RunCounters {
     /// Frames that went to the device.
     pub uploads: u64,
     /// Frames that came from the device.
@@ -118,33 +118,33 @@ pub struct Counted {
 pub struct PerFrame {
     /// Frames in the window; 0 where the run was too short to have a steady state.
     pub frames: u64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub uploads: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub downloads: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub transfer_bytes: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub dispatches: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub passes: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub submits: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub bind_groups: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub gpu_allocs: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub heap_allocs: Option<f64>,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub foreign_allocs: Option<f64>,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub frame_copies: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub compiles_after_first_frame: f64,
-    /// As in [`Counted`].
+    /// As in [`RunCounters`].
     pub replans: f64,
-    /// As in [`Counted`]: the most, not a mean.
+    /// As in [`RunCounters`]: the most, not a mean.
     pub max_in_flight: u64,
 }
 
@@ -172,7 +172,7 @@ impl Dropped {
 
 /// A loss of the device that the run survived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Recovered {
+pub struct DeviceRecovery {
     /// Why the device was lost.
     pub reason: String,
     /// Where the run went on.

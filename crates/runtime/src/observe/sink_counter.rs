@@ -8,14 +8,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::device::history::Devices;
-use crate::frame::pool::HostPool;
-use crate::memory::heap::Tally;
+use crate::device::history::DeviceHistory;
+use crate::frame::pool::FramePool;
+use crate::memory::heap::HeapTally;
 use crate::observe::milestones::Milestones;
 
 /// Counters that belong to no segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Reading {
+pub(crate) struct CounterReading {
     pub(crate) heap_allocs: u64,
     pub(crate) foreign_allocs: u64,
     pub(crate) frame_copies: u64,
@@ -27,21 +27,21 @@ pub(crate) struct Reading {
 
 /// Frames that have reached a sink.
 #[derive(Debug)]
-pub(crate) struct Passed {
+pub(crate) struct SinkCounter {
     frames: AtomicU64,
-    milestones: Mutex<Milestones<Reading>>,
+    milestones: Mutex<Milestones<CounterReading>>,
     next: AtomicU64,
     pub(crate) replans: AtomicU64,
     /// Times that somebody had to wait for memory.
     pub(crate) waits: AtomicU64,
-    tally: Arc<Tally>,
-    pool: HostPool,
-    devices: Arc<Devices>,
+    tally: Arc<HeapTally>,
+    pool: FramePool,
+    devices: Arc<DeviceHistory>,
 }
 
-impl Passed {
-    pub(crate) fn new(tally: Arc<Tally>, pool: HostPool, devices: Arc<Devices>) -> Passed {
-        Passed {
+impl SinkCounter {
+    pub(crate) fn new(tally: Arc<HeapTally>, pool: FramePool, devices: Arc<DeviceHistory>) -> SinkCounter {
+        SinkCounter {
             frames: AtomicU64::new(0),
             milestones: Mutex::default(),
             next: AtomicU64::new(1),
@@ -71,9 +71,9 @@ impl Passed {
     }
 
     /// The counters as they are.
-    pub(crate) fn read(&self) -> Reading {
+    pub(crate) fn read(&self) -> CounterReading {
         let device = self.devices.counters();
-        Reading {
+        CounterReading {
             heap_allocs: self.tally.own(),
             foreign_allocs: self.tally.foreign(),
             frame_copies: self.pool.copies(),
@@ -85,7 +85,7 @@ impl Passed {
     }
 
     /// Frames and counters in the middle of the run.
-    pub(crate) fn middle(&self) -> Option<(u64, Reading)> {
+    pub(crate) fn middle(&self) -> Option<(u64, CounterReading)> {
         self.milestones.lock().unwrap_or_else(PoisonError::into_inner).middle(self.frames())
     }
 }

@@ -23,7 +23,7 @@ const KEPT: usize = 1 << 17;
 pub struct Trace {
     kept: usize,
     tracks: Arc<Mutex<Vec<Track>>>,
-    links: Arc<Mutex<Links>>,
+    links: Arc<Mutex<LinkSamples>>,
 }
 
 /// What one lane or the device did, as it is read.
@@ -34,16 +34,16 @@ pub struct TrackView {
     /// Whether it shows the device.
     pub device: bool,
     /// What was done, in order, each with its name.
-    pub spans: Vec<(String, Span)>,
+    pub spans: Vec<(String, TraceSpan)>,
     /// Spans that made way for newer ones.
     pub lost: u64,
 }
 
 /// From when to when something was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span {
+pub struct TraceSpan {
     /// What it was.
-    pub act: Act,
+    pub act: SpanKind,
     /// When it began, since the start of the run.
     pub begin_ns: u64,
     /// When it ended.
@@ -52,7 +52,7 @@ pub struct Span {
 
 /// What a span is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Act {
+pub enum SpanKind {
     /// A node, by its place among its track's names, took a frame with this number.
     Frame {
         /// Which node.
@@ -70,21 +70,21 @@ pub enum Act {
 /// Where one lane or the device writes.
 #[derive(Debug, Clone)]
 pub(crate) struct Track {
-    shared: Arc<Shared>,
+    shared: Arc<TraceState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct TraceState {
     name: String,
     device: bool,
     /// What nodes are called.
     names: Vec<String>,
-    spans: Mutex<Kept<Span>>,
+    spans: Mutex<RecentBuffer<TraceSpan>>,
 }
 
 /// The last few of something.
 #[derive(Debug)]
-struct Kept<T> {
+struct RecentBuffer<T> {
     all: Vec<T>,
     most: usize,
     next: usize,
@@ -93,15 +93,15 @@ struct Kept<T> {
 
 /// What links looked like.
 #[derive(Debug)]
-struct Links {
+struct LinkSamples {
     names: Vec<String>,
     last: Vec<Option<(u64, u64)>>,
-    samples: Kept<Sample>,
+    samples: RecentBuffer<LinkSample>,
 }
 
 /// A link at a moment: frames in it, and frames that it has dropped since it was last looked at.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
+struct LinkSample {
     at_ns: u64,
     link: usize,
     queued: u64,
@@ -117,14 +117,14 @@ impl Default for Trace {
 impl Trace {
     /// A trace of the last spans of each track, this many.
     pub fn keeping(spans: usize) -> Trace {
-        let links = Links { names: Vec::new(), last: Vec::new(), samples: Kept::new(spans) };
+        let links = LinkSamples { names: Vec::new(), last: Vec::new(), samples: RecentBuffer::new(spans) };
         Trace { kept: spans.max(1), tracks: Arc::default(), links: Arc::new(Mutex::new(links)) }
     }
 
     /// Adds a track with room for its spans.
     pub(crate) fn track(&self, name: String, device: bool, names: Vec<String>) -> Track {
-        let spans = Mutex::new(Kept::new(self.kept));
-        let track = Track { shared: Arc::new(Shared { name, device, names, spans }) };
+        let spans = Mutex::new(RecentBuffer::new(self.kept));
+        let track = Track { shared: Arc::new(TraceState { name, device, names, spans }) };
         lock(&self.tracks).push(track.clone());
         track
     }
@@ -143,7 +143,7 @@ impl Trace {
         // The first look is noted even if nothing happened yet, so that every link has a line in the viewer.
         if last != Some((queued, dropped)) {
             let last_dropped = last.map_or(0, |(_, dropped)| dropped);
-            let sample = Sample { at_ns: at.as_nanos() as u64, link, queued, dropped: dropped - last_dropped };
+            let sample = LinkSample { at_ns: at.as_nanos() as u64, link, queued, dropped: dropped - last_dropped };
             links.samples.push(sample);
         }
     }
@@ -155,7 +155,7 @@ impl Trace {
 
     /// Writes traces as one file of Chrome's trace events: a process for each, with a thread for each track.
     pub fn write(traces: &[(&str, &Trace)], to: &mut dyn Write) -> io::Result<()> {
-        let mut page = Page { to, first: true };
+        let mut page = TraceJson { to, first: true };
         page.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
         for (process, (name, trace)) in traces.iter().enumerate() {
             page.event(&json!({"ph": "M", "name": "process_name", "pid": process + 1, "args": {"name": name}}))?;
@@ -165,7 +165,7 @@ impl Trace {
         page.to.flush()
     }
 
-    fn write_one(&self, pid: usize, page: &mut Page<'_>) -> io::Result<()> {
+    fn write_one(&self, pid: usize, page: &mut TraceJson<'_>) -> io::Result<()> {
         let mut frames: BTreeMap<u64, Vec<(u64, usize)>> = BTreeMap::new();
         for (tid, track) in self.tracks().into_iter().enumerate() {
             let tid = tid + 1;
@@ -180,11 +180,11 @@ impl Trace {
                 page.event(&json!({"ph": "i", "s": "t", "name": words, "pid": pid, "tid": tid, "ts": 0}))?;
             }
             let cat = if track.device { "device" } else { "lane" };
-            for (name, Span { act, begin_ns, end_ns }) in &track.spans {
+            for (name, TraceSpan { act, begin_ns, end_ns }) in &track.spans {
                 match act {
-                    Act::Frame { frame, .. } => {
+                    SpanKind::Frame { frame, .. } => {
                         frames.entry(*frame).or_default().push((*begin_ns, tid));
-                        page.event(&Complete {
+                        page.event(&CompleteEvent {
                             ph: "X",
                             name,
                             cat,
@@ -192,10 +192,10 @@ impl Trace {
                             tid,
                             ts: us(*begin_ns),
                             dur: us(end_ns - begin_ns),
-                            args: Args { frame: *frame },
+                            args: SpanArgs { frame: *frame },
                         })?;
                     }
-                    Act::Submission { number } => {
+                    SpanKind::Submission { number } => {
                         for (ph, ts) in [("b", begin_ns), ("e", end_ns)] {
                             page.event(&json!({"ph": ph, "name": name, "cat": "submission", "id": number, "pid": pid,
                                 "tid": tid, "ts": us(*ts)}))?;
@@ -209,7 +209,7 @@ impl Trace {
             page.arrows(pid, frame, &at)?;
         }
         let links = lock(&self.links);
-        for Sample { at_ns, link, queued, dropped } in links.samples.in_order() {
+        for LinkSample { at_ns, link, queued, dropped } in links.samples.in_order() {
             let (name, ts) = (&links.names[*link], us(*at_ns));
             page.event(&json!({"ph": "C", "name": name, "pid": pid, "ts": ts, "args": {"frames": queued}}))?;
             if *dropped > 0 {
@@ -225,26 +225,26 @@ impl Trace {
 
 impl Track {
     /// Notes a span. One thread writes; nobody else is there before the run is over.
-    pub(crate) fn note(&self, span: Span) {
+    pub(crate) fn note(&self, span: TraceSpan) {
         lock(&self.shared.spans).push(span);
     }
 
     fn view(&self) -> TrackView {
-        let Shared { name, device, names, spans } = &*self.shared;
+        let TraceState { name, device, names, spans } = &*self.shared;
         let spans = lock(spans);
-        let named = |span: &Span| match span.act {
-            Act::Frame { node, .. } => names.get(node).cloned().unwrap_or_default(),
-            Act::Submission { number } => format!("submission {number}"),
+        let named = |span: &TraceSpan| match span.act {
+            SpanKind::Frame { node, .. } => names.get(node).cloned().unwrap_or_default(),
+            SpanKind::Submission { number } => format!("submission {number}"),
         };
         let all = spans.in_order().map(|span| (named(span), *span)).collect();
         TrackView { name: name.clone(), device: *device, spans: all, lost: spans.lost }
     }
 }
 
-impl<T> Kept<T> {
-    fn new(most: usize) -> Kept<T> {
+impl<T> RecentBuffer<T> {
+    fn new(most: usize) -> RecentBuffer<T> {
         let most = most.max(1);
-        Kept { all: Vec::with_capacity(most), most, next: 0, lost: 0 }
+        RecentBuffer { all: Vec::with_capacity(most), most, next: 0, lost: 0 }
     }
 
     fn push(&mut self, one: T) {
@@ -265,7 +265,7 @@ impl<T> Kept<T> {
 
 /// A span as the format has it.
 #[derive(Serialize)]
-struct Complete<'a> {
+struct CompleteEvent<'a> {
     ph: &'static str,
     name: &'a str,
     cat: &'static str,
@@ -273,20 +273,20 @@ struct Complete<'a> {
     tid: usize,
     ts: f64,
     dur: f64,
-    args: Args,
+    args: SpanArgs,
 }
 
 #[derive(Serialize)]
-struct Args {
+struct SpanArgs {
     frame: u64,
 }
 
-struct Page<'a> {
+struct TraceJson<'a> {
     to: &'a mut dyn Write,
     first: bool,
 }
 
-impl Page<'_> {
+impl TraceJson<'_> {
     /// One event, on a line of its own.
     fn event(&mut self, event: &impl Serialize) -> io::Result<()> {
         self.to.write_all(if std::mem::take(&mut self.first) { b"\n" } else { b",\n" })?;
@@ -327,8 +327,8 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn span(begin_ns: u64) -> Span {
-        Span { act: Act::Frame { node: 0, frame: begin_ns }, begin_ns, end_ns: begin_ns + 1 }
+    fn span(begin_ns: u64) -> TraceSpan {
+        TraceSpan { act: SpanKind::Frame { node: 0, frame: begin_ns }, begin_ns, end_ns: begin_ns + 1 }
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
         let track = trace.track("a \"lane\"\n\\".to_owned(), false, vec!["\u{1}<\"é\">".to_owned()]);
         trace.watch(vec!["a.video -> \"b\"".to_owned()]);
         track.note(span(1_500));
-        track.note(Span { act: Act::Submission { number: 7 }, begin_ns: 1_000, end_ns: 9_000 });
+        track.note(TraceSpan { act: SpanKind::Submission { number: 7 }, begin_ns: 1_000, end_ns: 9_000 });
         trace.look(Duration::from_micros(3), 0, 2, 0);
         trace.look(Duration::from_micros(4), 0, 2, 0);
         trace.look(Duration::from_micros(5), 0, 2, 3);

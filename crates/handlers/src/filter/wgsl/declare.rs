@@ -9,7 +9,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use vramp_kernels::own::{MAX_BYTES, Member, MemberKind, Own, OwnError};
-use vramp_plan::catalog::{DeclareError, Declared, DeclaredSetting, Kernel, ProbeError, Settings, Value, ValueType};
+use vramp_plan::catalog::{
+    DeclareError, DeclaredSetting, DeclaredShader, KernelDesc, ProbeError, Settings, Value, ValueType,
+};
 
 use crate::open_regular;
 
@@ -17,7 +19,7 @@ use crate::open_regular;
 const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];
 
 /// What the shader of a handler with these settings is.
-pub(crate) fn declared(settings: &Settings) -> Result<Declared, DeclareError> {
+pub(crate) fn declared(settings: &Settings) -> Result<DeclaredShader, DeclareError> {
     let (name, text) = text(settings)?;
     let own = Own::read(&text).map_err(|error| wrong(&name, &error))?;
     let mut found = Vec::new();
@@ -34,10 +36,10 @@ pub(crate) fn declared(settings: &Settings) -> Result<Declared, DeclareError> {
         found.push(DeclaredSetting { name: member.name.clone(), value: value_type(member.kind), default });
     }
     let kernel = match own {
-        Own::Pixel(_) => Kernel::POINTWISE,
-        Own::Whole(_) => Kernel::OPAQUE,
+        Own::Pixel(_) => KernelDesc::POINTWISE,
+        Own::Whole(_) => KernelDesc::OPAQUE,
     };
-    Ok(Declared { kernel, settings: found, text: text.into() })
+    Ok(DeclaredShader { kernel, settings: found, text: text.into() })
 }
 
 /// What a shader is called in messages, and its text.

@@ -5,11 +5,11 @@
 //!
 //! Always: branches side by side share the newest frames; what was picked here and there is shared with nobody.
 
-use crate::catalog::Direction;
+use crate::catalog::TransferDirection;
 use crate::words::{Policy, Space};
 
-use super::super::lanes::Lanes;
-use super::super::layout::Layout;
+use super::super::lanes::LaneAssignment;
+use super::super::layout::UnitLayout;
 use super::super::net::Net;
 
 /// Frames of one output that are kept, the one that is being written included.
@@ -44,15 +44,15 @@ impl Retained {
 pub(super) struct Waits<'a> {
     net: &'a Net<'a>,
     spaces: &'a [Space],
-    layout: &'a Layout,
-    lanes: &'a Lanes,
+    layout: &'a UnitLayout,
+    lanes: &'a LaneAssignment,
     batch: u64,
     /// Whether a frame goes through alone, and links hold no more than they must.
     least: bool,
     /// Whether a node may leave its frame lying because somebody behind it waits.
     may_wait: Vec<bool>,
     /// What each node keeps that only passes frames on, and what is kept behind it: by itself, and fed by another lane.
-    behind: Vec<[Retained; 2]>,
+    after: Vec<[Retained; 2]>,
 }
 
 /// The usual depth of links, of which a frame that goes through alone needs one.
@@ -62,13 +62,13 @@ impl<'a> Waits<'a> {
     pub(super) fn of(
         net: &'a Net<'a>,
         spaces: &'a [Space],
-        layout: &'a Layout,
-        lanes: &'a Lanes,
+        layout: &'a UnitLayout,
+        lanes: &'a LaneAssignment,
         batch: u64,
         least: bool,
     ) -> Waits<'a> {
-        let (may_wait, behind) = (vec![false; net.nodes.len()], vec![[Retained::default(); 2]; net.nodes.len()]);
-        let mut waits = Waits { net, spaces, layout, lanes, batch, least, may_wait, behind };
+        let (may_wait, after) = (vec![false; net.nodes.len()], vec![[Retained::default(); 2]; net.nodes.len()]);
+        let mut waits = Waits { net, spaces, layout, lanes, batch, least, may_wait, after };
         for at in (0..net.nodes.len()).rev() {
             let node = &net.nodes[at];
             let mut inputs = node.inputs.iter().flatten();
@@ -79,7 +79,7 @@ impl<'a> Waits<'a> {
             };
             waits.may_wait[at] = !least && (joins || node.fans.iter().flatten().any(blocked));
             if node.passes_on() {
-                waits.behind[at] = [false, true].map(|fed| waits.kept_behind(at, fed));
+                waits.after[at] = [false, true].map(|fed| waits.kept_after(at, fed));
             }
         }
         waits
@@ -87,7 +87,7 @@ impl<'a> Waits<'a> {
 
     /// Whether both ends run in one go.
     pub(super) fn is_inline(&self, wire: usize) -> bool {
-        self.lanes.depth[wire] == 0 && self.layout.ramp_of[wire].is_none()
+        self.lanes.depth[wire] == 0 && self.layout.transfer_of[wire].is_none()
     }
 
     /// Whether both ends are in the device's lane, which lets the later one go first.
@@ -95,7 +95,7 @@ impl<'a> Waits<'a> {
         let leaves = |at: usize| self.net.space_out(at, self.spaces[at]);
         let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
         let both = self.spaces[from] == Space::Gpu && self.spaces[to] == Space::Gpu;
-        both && self.layout.ramp_of[wire].is_none() && leaves(from) == Space::Gpu
+        both && self.layout.transfer_of[wire].is_none() && leaves(from) == Space::Gpu
     }
 
     fn is_lossless(&self, wire: usize) -> bool {
@@ -111,14 +111,14 @@ impl<'a> Waits<'a> {
 
     /// Frames that are kept because of a wire, in the space where its producer leaves them.
     pub(super) fn on(&self, wire: usize) -> Retained {
-        match self.layout.ramp_of[wire].map(|ramp| &self.layout.ramps[ramp]) {
+        match self.layout.transfer_of[wire].map(|transfer| &self.layout.transfers[transfer]) {
             None if self.lanes.depth[wire] == 0 => self.inline(wire, false),
             None => self.across(wire),
             // They wait on the host, and those that were recorded until they are played.
-            Some(ramp) if ramp.direction == Direction::Up => {
-                let depth = ramp.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
+            Some(transfer) if transfer.direction == TransferDirection::Up => {
+                let depth = transfer.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
                 let hand = if self.least { 0 } else { self.batch };
-                let lossy = ramp.wires.iter().all(|w| !self.is_lossless(*w));
+                let lossy = transfer.wires.iter().all(|w| !self.is_lossless(*w));
                 Waits::ring(depth, hand, lossy)
             }
             // What comes down is copied: its memory on the device is done with when its submission is.
@@ -151,14 +151,14 @@ impl<'a> Waits<'a> {
             return Retained { newest: depth.min(self.batch), takes_turns: true, ..Retained::default() };
         }
         if self.net.nodes[to].passes_on() {
-            let [_, behind] = self.behind[to];
+            let [_, after] = self.after[to];
             let ring = Waits::ring(depth, 0, lossy);
-            return Retained { newest: ring.newest + behind.newest, picked: behind.picked, ..Retained::default() };
+            return Retained { newest: ring.newest + after.newest, picked: after.picked, ..Retained::default() };
         }
         // On the device, what is read is used until its submission has finished: that is counted with those.
         let hand = match self.net.nodes[to].entry.transfer {
             _ if self.least => 0,
-            Some(Direction::Up) => self.batch,
+            Some(TransferDirection::Up) => self.batch,
             _ => u64::from(self.spaces[to] == Space::Cpu),
         };
         Waits::ring(depth, hand, lossy)
@@ -171,9 +171,9 @@ impl<'a> Waits<'a> {
         let host = self.spaces[to] == Space::Cpu;
         let lies = u64::from(host && (self.may_wait[to] || fed));
         if node.passes_on() {
-            let behind = self.behind[to][usize::from(fed)];
-            let lies = if behind.frames() > 0 { u64::from(host && self.may_wait[to]) } else { 0 };
-            return Retained { newest: behind.newest + lies, ..behind };
+            let after = self.after[to][usize::from(fed)];
+            let lies = if after.frames() > 0 { u64::from(host && self.may_wait[to]) } else { 0 };
+            return Retained { newest: after.newest + lies, ..after };
         }
         if link.input != node.lead && node.inputs.len() > 1 {
             // Kept until there is a newer one, which is on its way meanwhile.
@@ -183,7 +183,7 @@ impl<'a> Waits<'a> {
     }
 
     /// What a node keeps that only passes frames on, and what is kept behind it.
-    fn kept_behind(&self, at: usize, fed: bool) -> Retained {
+    fn kept_after(&self, at: usize, fed: bool) -> Retained {
         let node = &self.net.nodes[at];
         let one = |w: &usize| if self.is_inline(*w) { self.inline(*w, fed) } else { self.on(*w) };
         let mut kept = node.fans.iter().flatten().map(one).fold(Retained::default(), Retained::beside);

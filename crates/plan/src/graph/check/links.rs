@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::catalog::{PortMedia, nearest};
 use crate::graph::checked::Link;
-use crate::graph::spec::{End, LinkSpec};
+use crate::graph::spec::{LinkEnd, LinkSpec};
 use crate::text::{Mistake, clip};
 use crate::words::PortType;
 
@@ -122,20 +122,20 @@ impl GraphChecker<'_> {
     }
 
     /// Which output an end means; a mistake is noted where it means none.
-    fn output(&mut self, end: &End, link: &LinkSpec) -> Option<usize> {
+    fn output(&mut self, end: &LinkEnd, link: &LinkSpec) -> Option<usize> {
         let handler = self.handlers.get(end.handler.0)?.as_ref()?;
         let ports: Vec<_> = handler.outputs().collect();
         self.end(end, link, &ports, "output", "a sink ends a chain")
     }
 
     /// Which input an end means; a mistake is noted where it means none.
-    fn input(&mut self, end: &End, link: &LinkSpec) -> Option<usize> {
+    fn input(&mut self, end: &LinkEnd, link: &LinkSpec) -> Option<usize> {
         let handler = self.handlers.get(end.handler.0)?.as_ref()?;
         let ports: Vec<_> = handler.inputs().collect();
         self.end(end, link, &ports, "input", "a source begins a chain")
     }
 
-    fn end(&mut self, end: &End, link: &LinkSpec, ports: &[&'static str], side: &str, why: &str) -> Option<usize> {
+    fn end(&mut self, end: &LinkEnd, link: &LinkSpec, ports: &[&'static str], side: &str, why: &str) -> Option<usize> {
         let found = match &end.port {
             Some(port) => ports.iter().position(|p| p == port),
             None => (!ports.is_empty()).then_some(0),

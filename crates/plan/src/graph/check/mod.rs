@@ -13,7 +13,7 @@ mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Catalog, Probe, ProbeError};
+use crate::catalog::{Catalog, ProbeError, SourceProbe};
 use crate::text::{Mistake, clip};
 
 use super::checked::{Graph, Handler, Link};
@@ -45,7 +45,7 @@ fn titles(mistakes: &[Mistake]) -> String {
 
 impl Graph {
     /// Checks a spec against a catalogue and probes its sources.
-    pub fn check(spec: &GraphSpec, catalog: &Catalog, probe: &dyn Probe) -> Result<Graph, CheckError> {
+    pub fn check(spec: &GraphSpec, catalog: &Catalog, probe: &dyn SourceProbe) -> Result<Graph, CheckError> {
         let mut check = GraphChecker::new(spec, catalog);
         check.names();
         check.links();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::catalog::{FormatRule, PortMedia, Probe, RateRule, SizeRule};
+use crate::catalog::{FormatRule, PortMedia, RateRule, SizeRule, SourceProbe};
 use crate::graph::checked::Handler;
 use crate::graph::spec::GraphSpec;
 use crate::text::Mistake;
@@ -10,7 +10,7 @@ use crate::text::Mistake;
 use super::CheckError;
 
 /// Asks what sources hold, and refuses a graph in which a size or format is still unknown.
-pub(super) fn probe(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Probe) -> Result<(), CheckError> {
+pub(super) fn probe(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn SourceProbe) -> Result<(), CheckError> {
     let (mut mistakes, mut failed) = (Vec::new(), Vec::new());
     for (at, handler) in handlers.iter_mut().enumerate() {
         if handler.entry.small.is_some() {

@@ -9,7 +9,7 @@ use crate::words::Size;
 
 /// What the first dispatch of two goes over, and what it keeps one element for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub enum IntermediateExtent {
     /// Every pixel of the source.
     Source,
     /// As wide as what is made and as high as the source: rows are brought to their new length first.
@@ -18,22 +18,22 @@ pub enum Over {
     Columns,
 }
 
-impl Over {
+impl IntermediateExtent {
     /// Bytes of one element.
     pub const ELEMENT_BYTES: u64 = 8;
 
     /// How many elements there are along each side, between a source and what is made from it.
     pub const fn size(self, source: Size, made: Size) -> Size {
         match self {
-            Over::Source => source,
-            Over::Across => Size { width: made.width, height: source.height },
-            Over::Columns => Size { width: source.width, height: 1 },
+            IntermediateExtent::Source => source,
+            IntermediateExtent::Across => Size { width: made.width, height: source.height },
+            IntermediateExtent::Columns => Size { width: source.width, height: 1 },
         }
     }
 
     /// Bytes that lie between the two dispatches.
     pub const fn bytes(self, source: Size, made: Size) -> u64 {
-        self.size(source, made).pixels() * Over::ELEMENT_BYTES
+        self.size(source, made).pixels() * IntermediateExtent::ELEMENT_BYTES
     }
 }
 
@@ -44,7 +44,8 @@ mod tests {
     #[test]
     fn what_is_kept_depends_on_both_sizes() {
         let (source, made) = (Size { width: 30, height: 20 }, Size { width: 7, height: 90 });
-        let bytes = [Over::Source, Over::Across, Over::Columns].map(|over| over.bytes(source, made));
+        let bytes = [IntermediateExtent::Source, IntermediateExtent::Across, IntermediateExtent::Columns]
+            .map(|over| over.bytes(source, made));
         assert_eq!(bytes, [30 * 20 * 8, 7 * 20 * 8, 30 * 8]);
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use vramp::Pipeline;
 use vramp::plan::{RunOptions, Space};
 use vramp::runtime::Report;
-use vramp::runtime::observe::Glance;
+use vramp::runtime::observe::Snapshot;
 
 /// Runs a pipeline and looks at it all the time; what was seen, and what the report says.
-fn watched(pipeline: &str, space: Space) -> (Vec<Glance>, Glance, Report) {
+fn watched(pipeline: &str, space: Space) -> (Vec<Snapshot>, Snapshot, Report) {
     let registry = vramp::registry();
     let spec = vramp::read(pipeline, registry.catalog()).expect("it is right");
     let graph = registry.check(&spec).expect("it is right");
@@ -22,9 +22,9 @@ fn watched(pipeline: &str, space: Space) -> (Vec<Glance>, Glance, Report) {
     let (watch, over) = (pipeline.watch(), AtomicBool::new(false));
     let (seen, report) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| {
-            let mut seen = vec![watch.glance(Duration::ZERO)];
+            let mut seen = vec![watch.snapshot(Duration::ZERO)];
             while !over.load(Ordering::Relaxed) {
-                seen.push(watch.glance(Duration::ZERO));
+                seen.push(watch.snapshot(Duration::ZERO));
                 std::thread::yield_now();
             }
             seen
@@ -33,7 +33,7 @@ fn watched(pipeline: &str, space: Space) -> (Vec<Glance>, Glance, Report) {
         over.store(true, Ordering::Relaxed);
         (looking.join().expect("looking does not fail"), outcome.into_result().expect("it runs"))
     });
-    (seen, watch.glance(Duration::ZERO), report)
+    (seen, watch.snapshot(Duration::ZERO), report)
 }
 
 #[test]
@@ -42,7 +42,10 @@ fn counts_only_grow_and_end_at_what_the_report_says() {
     for space in [Space::Cpu, Space::Gpu] {
         let (seen, last, report) = watched(pipeline, space);
         assert!(seen.len() > 1);
-        assert!(seen.is_sorted_by_key(|glance| glance.frames_in) && seen.is_sorted_by_key(|glance| glance.frames_out));
+        assert!(
+            seen.is_sorted_by_key(|snapshot| snapshot.frames_in)
+                && seen.is_sorted_by_key(|snapshot| snapshot.frames_out)
+        );
         assert_eq!((last.frames_in, last.frames_out), (report.frames_in, report.frames_out), "on the {space}");
         assert_eq!((last.dropped, last.failed), (report.dropped, report.failed));
         let links: Vec<_> = last.links.iter().map(|link| link.carried.clone()).collect();
@@ -64,6 +67,6 @@ fn counts_only_grow_and_end_at_what_the_report_says() {
 #[test]
 fn lanes_allocate_nothing_for_whoever_looks() {
     let (seen, _, report) = watched("pattern size=64x48 frames=2000 ! blur ! invert ! null", Space::Cpu);
-    assert!(seen.iter().any(|glance| (1..2000).contains(&glance.frames_out)), "it was looked at while it ran");
+    assert!(seen.iter().any(|snapshot| (1..2000).contains(&snapshot.frames_out)), "it was looked at while it ran");
     assert_eq!(report.steady.heap_allocs, Some(0.0));
 }

@@ -9,14 +9,15 @@
 //! not depend on the machine.
 
 use std::fmt::Write as _;
+use std::hash::Hasher as _;
 use std::io::Write;
 
+use twox_hash::XxHash64;
 use vramp_plan::catalog::{Class, Entry, Units, Work};
 use vramp_plan::{Format, Plane, Size, Space};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Now, Setup, Worker};
 
 use super::pass_on;
-use super::xxh64::Xxh64;
 use crate::Unhurried;
 
 /// What `probe` declares.
@@ -90,9 +91,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 /// XXH64 of bytes, as it is printed for frames.
 pub fn hash_of_bytes(bytes: &[u8]) -> u64 {
-    let mut hash = Xxh64::new();
-    hash.add(bytes);
-    hash.hash()
+    XxHash64::oneshot(0, bytes)
 }
 
 /// The hash of what can be seen of a frame in host memory, as `probe` prints it.
@@ -101,17 +100,17 @@ pub fn hash(frame: &Frame) -> u64 {
 }
 
 fn hash_of(format: Format, size: Size, bytes: &[u8]) -> u64 {
-    let mut hash = Xxh64::new();
+    let mut hash = XxHash64::with_seed(0);
     for Plane { start, row_bytes, stride, rows } in format.planes(size) {
         let [start, row_bytes, stride, rows] = [start, row_bytes, stride, rows].map(|n| n as usize);
         let plane = &bytes[start..start + stride * rows];
         if row_bytes == stride {
-            hash.add(plane);
+            hash.write(plane);
         } else {
-            plane.chunks_exact(stride).for_each(|row| hash.add(&row[..row_bytes]));
+            plane.chunks_exact(stride).for_each(|row| hash.write(&row[..row_bytes]));
         }
     }
-    hash.hash()
+    hash.finish()
 }
 
 #[cfg(test)]
@@ -120,20 +119,41 @@ mod tests {
 
     use super::*;
 
+    /// What `xxhsum -H1` prints.
+    #[test]
+    fn known_texts_have_their_known_hashes() {
+        for (text, known) in [("", 0xef46_db37_51d8_e999), ("a", 0xd24e_c4f1_a98c_6e5b), ("abc", 0x44bc_2cf5_ad77_0999)]
+        {
+            assert_eq!(hash_of_bytes(text.as_bytes()), known, "{text}");
+        }
+    }
+
+    #[test]
+    fn pieces_do_not_matter() {
+        let bytes: Vec<u8> = (0..1000_u32).map(|i| (i * i % 251) as u8).collect();
+        for length in [0, 1, 31, 32, 33, 64, 100, 1000] {
+            for piece in [1, 3, 31, 32, 33, 70] {
+                let mut pieces = XxHash64::with_seed(0);
+                bytes[..length].chunks(piece).for_each(|piece| pieces.write(piece));
+                assert_eq!(pieces.finish(), hash_of_bytes(&bytes[..length]), "{length} bytes in pieces of {piece}");
+            }
+        }
+    }
+
     #[test]
     fn padding_does_not_count() {
         let size = Size { width: 5, height: 3 };
         for format in Format::RANKED {
             let mut bytes = vec![7; format.frame_bytes(size) as usize];
-            let mut seen = Xxh64::new();
+            let mut seen = XxHash64::with_seed(0);
             for plane in format.planes(size) {
                 for row in 0..plane.rows {
                     let start = (plane.start + row * plane.stride) as usize;
                     bytes[start..start + plane.row_bytes as usize].fill(1);
-                    seen.add(&vec![1; plane.row_bytes as usize]);
+                    seen.write(&vec![1; plane.row_bytes as usize]);
                 }
             }
-            assert_eq!(hash_of(format, size, &bytes), seen.hash(), "{format:?}");
+            assert_eq!(hash_of(format, size, &bytes), seen.finish(), "{format:?}");
         }
     }
 

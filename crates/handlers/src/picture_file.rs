@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gif::{ColorOutput, DecodeOptions, Decoder, DisposalMethod};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+use vramp_files::open_regular;
 use vramp_plan::Size;
 use vramp_runtime::{NoMemory, foreign};
 
-use crate::{open_regular, orientation};
+use crate::orientation;
 
 /// Why there is no picture. The name of the file is added by whoever has read it.
 #[derive(Debug, thiserror::Error)]

@@ -16,9 +16,9 @@ use cosmic_text::fontdb::{self, Database, Language, Source, Style, Weight};
 use cosmic_text::{
     Attrs, Buffer, CacheKey, CacheKeyFlags, Family, FontSystem, Metrics, Shaping, SwashCache, SwashContent, Wrap,
 };
+use vramp_files::open_regular;
 
 use super::LettersError;
-use crate::open_regular;
 
 static EMBEDDED: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 

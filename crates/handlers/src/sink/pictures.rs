@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use vramp_plan::Size;
 use vramp_runtime::NoMemory;
 
-use super::outlet::{OutletError, Part, Target, remedy};
+use super::outlet::{OutletError, OutputFile, Target, remedy};
 use crate::files::Names;
 
 /// Why a picture was not written.
@@ -84,7 +84,7 @@ impl Pictures {
         self.names.name(0, &mut self.name);
         if let Target::File(target) = Target::look(&self.name, PathBuf::new())? {
             // Made and dropped again.
-            Part::begin(target, PathBuf::new())?;
+            OutputFile::begin(target, PathBuf::new())?;
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Pictures {
         match Target::look(name, std::mem::take(target))? {
             Target::Special(path) => std::fs::write(path, &*encoded).map_err(|error| failed(0, error))?,
             Target::File(file) => {
-                let mut part = Part::begin(file, std::mem::take(place))?;
+                let mut part = OutputFile::begin(file, std::mem::take(place))?;
                 let mut at = 0;
                 while at < encoded.len() {
                     match part.write(&encoded[at..]) {
@@ -120,7 +120,7 @@ impl Pictures {
                         Err(error) => return Err(failed(at, error)),
                     }
                 }
-                (*target, *place) = part.keep()?;
+                (*target, *place) = part.persist()?;
             }
         }
         *only = Some(frame);

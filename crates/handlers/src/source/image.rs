@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
+use vramp_files::open_regular;
 use vramp_plan::catalog::{Class, Entry, Output, PathUse, RateRule, Setting, SizeRule, Units, Work};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
 
 use crate::files::{ListError, matching};
-use crate::open_regular;
 use crate::picture_file::{self, Gif, PictureError, Still, kind};
 
 /// What `image` declares.

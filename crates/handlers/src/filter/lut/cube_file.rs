@@ -12,9 +12,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use vramp_files::open_regular;
 use vramp_kernels::pixel::cube::{MOST_ALONG, MOST_VALUE};
-
-use crate::open_regular;
 
 /// What a file holds: at least one of both.
 #[derive(Debug, PartialEq)]

@@ -8,10 +8,9 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use vramp_files::open_regular;
 use vramp_kernels::own::{MAX_BYTES, Member, MemberKind, Own, OwnError};
 use vramp_plan::catalog::{DeclareError, Declared, DeclaredSetting, Kernel, ProbeError, Settings, Value, ValueType};
-
-use crate::open_regular;
 
 /// Settings that every handler has, besides its own.
 const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];

@@ -13,7 +13,7 @@ mod on_device;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use vramp_gpu::{Buffer, Device, Kernel};
+use vramp_gpu::{Buffer, Device, DeviceKernel};
 use vramp_kernels::stored::PlaneRows;
 use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
 use vramp_plan::{Format, Rate, Shader, Size, Space, Variant, Variants};
@@ -156,7 +156,7 @@ impl Group {
     }
 
     /// Runs on the device with these from now on.
-    fn put_kernels(&mut self, kernels: Vec<Kernel>) {
+    fn put_kernels(&mut self, kernels: Vec<DeviceKernel>) {
         let sides_before = self.recipe.before.iter().filter(|function| function.side()).count();
         let whole = self.recipe.whole.clone();
         let Layout { head, before, after, .. } = &self.layout;

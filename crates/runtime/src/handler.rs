@@ -122,21 +122,21 @@ pub enum DeviceError {
     Play(#[from] vramp_gpu::PlayError),
     /// What was asked for did not come down.
     #[error(transparent)]
-    Read(#[from] vramp_gpu::ReadError),
+    Read(#[from] vramp_gpu::ReadbackError),
     /// It would not compile a kernel.
     #[error(transparent)]
-    Prepare(#[from] vramp_gpu::PrepareError),
+    Prepare(#[from] vramp_gpu::CompileError),
 }
 
 impl DeviceError {
     /// What is wrong with the device itself; none where it is as it was.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
-        use vramp_gpu::{BufferError, LendError, PlayError, PrepareError, ReadError};
+        use vramp_gpu::{BufferError, CompileError, LendError, PlayError, ReadbackError};
         let lost = |lost: &vramp_gpu::Lost| Trouble::Lost { reason: lost.reason.clone() };
         match self {
             DeviceError::Play(PlayError::Lost(why))
-            | DeviceError::Read(ReadError::Lost(why))
-            | DeviceError::Prepare(PrepareError::Lost(why))
+            | DeviceError::Read(ReadbackError::Lost(why))
+            | DeviceError::Prepare(CompileError::Lost(why))
             | DeviceError::Lend(LendError::NotMade { problem: BufferError::Lost(why), .. }) => Some(lost(why)),
             DeviceError::Play(PlayError::Overdue { kernel, waited_ms }) => {
                 Some(Trouble::Overdue { kernel: kernel.to_string(), waited_ms: *waited_ms })

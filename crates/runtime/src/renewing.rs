@@ -7,7 +7,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
-use vramp_gpu::{Device, Kernel};
+use vramp_gpu::{Device, DeviceKernel};
 use vramp_plan::Variant;
 
 use crate::handler::{Part, PixelHandler};
@@ -22,7 +22,7 @@ pub(crate) struct Renewing {
     pub(crate) handler: Box<dyn PixelHandler>,
     /// How many parts that one has.
     pub(crate) parts: usize,
-    answer: Receiver<Result<Vec<Kernel>, String>>,
+    answer: Receiver<Result<Vec<DeviceKernel>, String>>,
 }
 
 /// Compilers nest as deep as the text they are given.
@@ -50,7 +50,7 @@ impl Renewing {
     }
 
     /// What came of it; none while it is not known.
-    pub(crate) fn compiled(&mut self) -> Option<Result<Vec<Kernel>, String>> {
+    pub(crate) fn compiled(&mut self) -> Option<Result<Vec<DeviceKernel>, String>> {
         match self.answer.try_recv() {
             Ok(answer) => Some(answer),
             Err(TryRecvError::Empty) => None,

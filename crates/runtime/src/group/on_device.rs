@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use vramp_gpu::{Buffer, Kernel, LendError};
+use vramp_gpu::{Buffer, DeviceKernel, LendError};
 use vramp_kernels::Params;
 use vramp_kernels::head::First;
 use vramp_kernels::own::OwnKernel;
@@ -22,7 +22,7 @@ pub(super) type Sides = SmallVec<[Frame; 8]>;
 
 /// A group's kernels on the device, one per pass.
 pub(super) struct OnDevice {
-    pub(super) kernels: Vec<Kernel>,
+    pub(super) kernels: Vec<DeviceKernel>,
     /// The first of two passes, where there are two.
     pub(super) first: Option<First>,
     /// Pictures that functions in front of the head read.

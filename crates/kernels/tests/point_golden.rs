@@ -8,7 +8,7 @@ use crate::heads_made::{Made, source};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::{crop, rotate, warp};
 use vramp_kernels::pixel::{chromakey, cube};
-use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
+use vramp_kernels::{FrameParams, KernelFrame, Picture, Pixel, PixelFn, Recipe, RowScratch};
 use vramp_plan::Size;
 
 fn folder() -> PathBuf {
@@ -98,14 +98,14 @@ fn entries(along: u32, low: f64, high: f64) -> Vec<[f32; 3]> {
 fn function(function: &'static PixelFn, words: &[u32], small: &[u32], size: Size) -> Vec<Pixel> {
     let recipe = Recipe::of(&LOAD).then(function);
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, size, size, 0);
     params.set(layout.after[0], words, small);
     let source = source(size);
     let picture = Picture::new(size, &source);
-    let frame = Frame { size, source: picture, sides: &[], small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source: picture, sides: &[], small: params.small(), words: params.words() };
     let mut made = vec![[0; 4]; source.len()];
-    recipe.program().band(&frame, 0, &mut made, &mut Scratch::default());
+    recipe.program().band(&frame, 0, &mut made, &mut RowScratch::default());
     made
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Device, DeviceKernel};
 use vramp_kernels::stored::PlaneRows;
-use vramp_kernels::{Frame as KernelFrame, Layout, Params, Picture, Pixel, Program, Recipe, Scratch};
+use vramp_kernels::{FrameParams, KernelFrame, ParamLayout, Picture, Pixel, Recipe, RowProgram, RowScratch};
 use vramp_plan::{Format, Rate, Shader, Size, Space, Variant, Variants};
 
 use crate::bands::{bands, plane_bands};
@@ -36,13 +36,13 @@ pub struct Group {
     name: Arc<str>,
     members: Vec<Member>,
     recipe: Recipe,
-    layout: Layout,
-    program: Program,
+    layout: ParamLayout,
+    program: RowProgram,
     places: Vec<GivenPlace>,
-    params: Params,
+    params: FrameParams,
     rate: Option<Rate>,
     ports: Ports,
-    scratch: Vec<Scratch>,
+    scratch: Vec<RowScratch>,
     /// The member that the last call came to before it failed or filtered its frame out.
     failed: Option<usize>,
     /// Transparent pictures, for inputs that have brought nothing yet.
@@ -111,7 +111,7 @@ impl Group {
             recipe,
             layout,
             places,
-            params: Params::new(),
+            params: FrameParams::new(),
             rate,
             ports,
             scratch: Vec::new(),
@@ -159,7 +159,7 @@ impl Group {
     fn put_kernels(&mut self, kernels: Vec<DeviceKernel>) {
         let sides_before = self.recipe.before.iter().filter(|function| function.side()).count();
         let whole = self.recipe.whole.clone();
-        let Layout { head, before, after, .. } = &self.layout;
+        let ParamLayout { head, before, after, .. } = &self.layout;
         let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
         let (small, small_words) = (None, Vec::new());
         let first = self.recipe.head.first.filter(|_| whole.is_none());

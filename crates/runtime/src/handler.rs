@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use vramp_kernels::head::Head;
 use vramp_kernels::own::{OwnFunction, OwnKernel};
-use vramp_kernels::stored::Stored;
-use vramp_kernels::{Params, PixelFn};
+use vramp_kernels::stored::StoredFormat;
+use vramp_kernels::{FrameParams, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
@@ -357,9 +357,9 @@ pub enum Part {
     /// What changes them.
     Function(&'static PixelFn),
     /// The source is stored in this format; in front of everything else.
-    From(&'static Stored),
+    From(&'static StoredFormat),
     /// What is made is stored in this format; behind everything else.
-    Into(&'static Stored),
+    Into(&'static StoredFormat),
     /// What a user's own text does to them, on the device only.
     Own(Arc<OwnFunction>),
     /// A user's kernel for the whole frame, which is a part by itself.
@@ -421,7 +421,7 @@ pub trait PixelHandler: Send {
 /// Where a pixel handler puts its parameters.
 #[derive(Debug)]
 pub struct Given<'a> {
-    pub(crate) params: &'a mut Params,
+    pub(crate) params: &'a mut FrameParams,
     pub(crate) places: &'a [GivenPlace],
     pub(crate) next: usize,
 }
@@ -429,7 +429,7 @@ pub struct Given<'a> {
 /// Where one part's parameters go: its own place, or folded behind a neighbour's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GivenPlace {
-    pub(crate) part: vramp_kernels::Part,
+    pub(crate) part: vramp_kernels::ParamPart,
     pub(crate) folds: bool,
 }
 

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Probe<W> {
+struct ProbeHandler<W> {
     settings: Settings,
     state: State,
     to: W,
@@ -48,7 +48,7 @@ struct State {
     line: String,
 }
 
-impl<W: Write> Probe<W> {
+impl<W: Write> ProbeHandler<W> {
     fn say(&mut self, now: Now, frame: &Frame) -> Result<(), HandlerError> {
         let (meta, line) = (frame.meta(), &mut self.state.line);
         let (size, format) = (meta.size, meta.format);
@@ -73,7 +73,7 @@ impl<W: Write> Probe<W> {
     }
 }
 
-impl<W: Write + Send> FrameHandler for Probe<W> {
+impl<W: Write + Send> FrameHandler for ProbeHandler<W> {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let now = call.now();
         if let Some(frame) = call.input(0) {
@@ -86,7 +86,7 @@ impl<W: Write + Send> FrameHandler for Probe<W> {
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings { name: setup.name.to_owned() };
-    Ok(Worker::frames(Probe { settings, state: State::default(), to: Unhurried(std::io::stderr()) }))
+    Ok(Worker::frames(ProbeHandler { settings, state: State::default(), to: Unhurried(std::io::stderr()) }))
 }
 
 /// XXH64 of bytes, as it is printed for frames.
@@ -163,7 +163,7 @@ mod tests {
         let mut frame = pool.lend(Meta::new(Format::Rgba8, Size { width: 2, height: 1 })).unwrap();
         frame.fill().unwrap().copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
         let settings = Settings { name: "here".to_owned() };
-        let mut probe = Probe { settings, state: State::default(), to: Vec::new() };
+        let mut probe = ProbeHandler { settings, state: State::default(), to: Vec::new() };
         let now = Now { number: 12, pts_ns: 400_000_000, delta_ns: 0, birth: Birth::default() };
         probe.say(now, &frame).unwrap();
         let line = String::from_utf8(probe.to).unwrap();

@@ -63,29 +63,29 @@ pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
         if io::stdout().is_terminal() {
             return Err(OutletError::Terminal);
         }
-        return Ok(Box::new(Standard));
+        return Ok(Box::new(StandardOutput));
     }
-    match Target::look(path, PathBuf::new())? {
-        Target::Special(path) => {
+    match OutletTarget::look(path, PathBuf::new())? {
+        OutletTarget::Special(path) => {
             let opened = OpenOptions::new().write(true).open(&path);
             let file = opened.map_err(|error| OutletError::Unwritable { path: path.display().to_string(), error })?;
             Ok(Box::new(Special(Unhurried(file))))
         }
-        Target::File(target) => Ok(Box::new(OutputFile::begin(target, PathBuf::new())?)),
+        OutletTarget::File(target) => Ok(Box::new(OutputFile::begin(target, PathBuf::new())?)),
     }
 }
 
 /// What a path leads to.
-pub(super) enum Target {
+pub(super) enum OutletTarget {
     /// A file that is there or can be made, and is no link itself.
     File(PathBuf),
     /// A pipe or a device.
     Special(PathBuf),
 }
 
-impl Target {
+impl OutletTarget {
     /// Looks at a path without changing anything. What it finds is written into memory of a path before.
-    pub(super) fn look(path: &str, into: PathBuf) -> Result<Target, OutletError> {
+    pub(super) fn look(path: &str, into: PathBuf) -> Result<OutletTarget, OutletError> {
         let unwritable = |error| OutletError::Unwritable { path: path.to_owned(), error };
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(OutletError::Directory { path: path.to_owned() }),
@@ -94,21 +94,21 @@ impl Target {
                 OpenOptions::new().write(true).open(path).map_err(unwritable)?;
                 // What is renamed over a link replaces the link; a folder on the way may be one.
                 if is_link(path) {
-                    return Ok(Target::File(fs::canonicalize(path).map_err(unwritable)?));
+                    return Ok(OutletTarget::File(fs::canonicalize(path).map_err(unwritable)?));
                 }
-                Ok(Target::File(rewritten(into, path)))
+                Ok(OutletTarget::File(rewritten(into, path)))
             }
-            Ok(_) => Ok(Target::Special(rewritten(into, path))),
+            Ok(_) => Ok(OutletTarget::Special(rewritten(into, path))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_link(path) => {
                 // What it leads to is not there yet. A ring of links is another error.
                 let further = folder(Path::new(path)).join(fs::read_link(path).map_err(unwritable)?);
                 let further = further.to_str().ok_or_else(|| unwritable(io::ErrorKind::InvalidFilename.into()))?;
-                Target::look(further, into)
+                OutletTarget::look(further, into)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let folder = folder(Path::new(path));
                 if folder.is_dir() && !path.ends_with('/') {
-                    return Ok(Target::File(rewritten(into, path)));
+                    return Ok(OutletTarget::File(rewritten(into, path)));
                 }
                 Err(OutletError::NoFolder { path: path.to_owned(), folder: folder.display().to_string() })
             }
@@ -252,9 +252,9 @@ impl Outlet for Special {
 }
 
 /// Standard output, locked anew for each write, since a lock cannot move between threads.
-struct Standard;
+struct StandardOutput;
 
-impl Write for Standard {
+impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Unhurried(io::stdout().lock()).write(bytes)
     }
@@ -264,7 +264,7 @@ impl Write for Standard {
     }
 }
 
-impl Outlet for Standard {
+impl Outlet for StandardOutput {
     fn cut_to(&mut self, _: u64) -> io::Result<bool> {
         Ok(false)
     }

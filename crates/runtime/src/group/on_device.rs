@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use vramp_gpu::{Buffer, DeviceKernel, LendError};
-use vramp_kernels::Params;
+use vramp_kernels::FrameParams;
 use vramp_kernels::head::First;
 use vramp_kernels::own::OwnKernel;
-use vramp_kernels::stored::Stored;
+use vramp_kernels::stored::StoredFormat;
 use vramp_plan::{Binding, Size};
 
 use crate::frame::Frame;
@@ -28,7 +28,7 @@ pub(super) struct OnDevice {
     /// Pictures that functions in front of the head read.
     pub(super) sides_before: usize,
     /// How what is made is stored; none where that is as pixels.
-    pub(super) into: Option<&'static Stored>,
+    pub(super) into: Option<&'static StoredFormat>,
     /// The user's kernel that it is, where it is one.
     pub(super) whole: Option<Arc<OwnKernel>>,
     /// Whether any of them reads small data.
@@ -54,7 +54,7 @@ impl OnDevice {
     pub(super) fn record(
         &self,
         desk: &mut Desk,
-        params: &Params,
+        params: &FrameParams,
         (source_size, size): (Size, Size),
         source: Option<&Frame>,
         sides: &Sides,

@@ -1,8 +1,7 @@
 //! Several pictures in one are what another library makes of each, put together: `data/compositor/README.md` says which,
 //! and how those pictures were made. And what holds for any sizes.
 
-use std::path::PathBuf;
-
+use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::bilinear;
@@ -25,22 +24,12 @@ fn made(layout: CompositorLayout, sizes: &[Size], size: Size) -> Made {
 
 #[test]
 fn every_layout_of_one_to_eight_pictures_equals_opencv_within_one_level() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/compositor");
-    let lines = std::fs::read_to_string(folder.join("cases.txt")).expect("the file is checked in");
-    assert_eq!(lines.lines().count(), 4 * 4 * MOST_PICTURES);
-    for line in lines.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let read = |word: &str| word.parse::<Size>().expect("sizes are written by the reference");
-        let (size, sizes): (_, Vec<Size>) = (read(words[1]), words[3..].iter().map(|word| read(word)).collect());
-        let (_, layout) = LAYOUTS.iter().find(|(name, _)| *name == words[2]).expect("there are four");
-        let expected = std::fs::read(folder.join(words[0])).expect("the file is checked in");
-        let made = made(*layout, &sizes, size).whole();
-        assert_eq!(4 * made.len(), expected.len(), "{line}");
-        for (i, (made, expected)) in made.iter().zip(expected.as_chunks::<4>().0).enumerate() {
-            let near = made.iter().zip(expected).all(|(a, b)| a.abs_diff(*b) <= 1);
-            let (x, y) = (i as u32 % size.width, i as u32 / size.width);
-            assert!(near, "{line}: {made:?} instead of {expected:?} at {x}, {y}");
-        }
+    let cases = GoldenCase::all("compositor");
+    assert_eq!(cases.len(), 4 * 4 * MOST_PICTURES);
+    for case in cases {
+        let sizes: Vec<Size> = case.words.iter().map(|word| word.parse().expect("a size")).collect();
+        let (_, layout) = LAYOUTS.iter().find(|(name, _)| *name == case.kernel).expect("there are four");
+        case.assert_near(&made(*layout, &sizes, case.size).whole(), 1, "");
     }
 }
 

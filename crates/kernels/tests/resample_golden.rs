@@ -1,15 +1,10 @@
 //! `resample` gives what `OpenCV` and the formulas give: `data/resample/README.md` says where those pictures come from.
 
-use std::path::PathBuf;
-
+use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
 use vramp_kernels::head::resample::{self, axis::ResampleFilter};
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::Size;
-
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/resample")
-}
 
 fn made(filter: ResampleFilter, from: Size, size: Size) -> Made {
     let (words, small) = resample::pack(filter, from, size);
@@ -17,21 +12,13 @@ fn made(filter: ResampleFilter, from: Size, size: Size) -> Made {
 }
 
 fn compare(name: &str, filter: ResampleFilter) {
-    let text = std::fs::read_to_string(folder().join("cases.txt")).expect("the file is checked in");
-    let cases: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
-    let cases: Vec<_> = cases.iter().filter(|words| words[2] == name).collect();
+    let mut cases = GoldenCase::all("resample");
+    cases.retain(|case| case.kernel == name);
     assert!(cases.len() >= 20, "too few cases of {name}");
     for case in cases {
-        let bytes = std::fs::read(folder().join(case[0])).expect("the file is checked in");
-        let size: Size = case[1].parse().expect("the second word is a size");
-        let from = case[3].strip_prefix("from=").and_then(|from| from.parse().ok()).expect("the fourth word is a size");
         for level in Level::available() {
-            let made: Vec<Pixel> = made(filter, from, size).at(level).whole();
-            assert_eq!(made.as_flattened().len(), bytes.len(), "{case:?}");
-            for (at, (made, expected)) in made.as_flattened().iter().zip(&bytes).enumerate() {
-                let (x, y) = (at as u32 / 4 % size.width, at as u32 / 4 / size.width);
-                assert!(made.abs_diff(*expected) <= 1, "{case:?}: {made} instead of {expected} at {x}, {y}, {level}");
-            }
+            let made = made(filter, case.get("from"), case.size).at(level).whole();
+            case.assert_near(&made, 1, level);
         }
     }
 }

@@ -20,6 +20,7 @@ mod orientation;
 mod patient;
 mod picture_file;
 mod unhurried;
+mod visible;
 
 use vramp_runtime::{Kind, Registry};
 

@@ -14,11 +14,12 @@ use std::io::Write;
 
 use twox_hash::XxHash64;
 use vramp_plan::catalog::{Class, Entry, Units, Work};
-use vramp_plan::{Format, Plane, Size, Space};
+use vramp_plan::{Format, Size, Space};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Now, Setup, Worker};
 
 use super::pass_on;
 use crate::Unhurried;
+use crate::visible::visible_ranges;
 
 /// What `probe` declares.
 pub static ENTRY: Entry = Entry {
@@ -101,15 +102,7 @@ pub fn hash(frame: &Frame) -> u64 {
 
 fn hash_of(format: Format, size: Size, bytes: &[u8]) -> u64 {
     let mut hash = XxHash64::with_seed(0);
-    for Plane { start, row_bytes, stride, rows } in format.planes(size) {
-        let [start, row_bytes, stride, rows] = [start, row_bytes, stride, rows].map(|n| n as usize);
-        let plane = &bytes[start..start + stride * rows];
-        if row_bytes == stride {
-            hash.write(plane);
-        } else {
-            plane.chunks_exact(stride).for_each(|row| hash.write(&row[..row_bytes]));
-        }
-    }
+    visible_ranges(format, size).for_each(|range| hash.write(&bytes[range]));
     hash.finish()
 }
 

@@ -14,6 +14,7 @@ use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, HandlerError, Yuv};
 
 use crate::patient::{Patient, SharedStandardInput, is_pause, standard_input};
+use crate::visible::visible_ranges;
 
 /// The longest line in front of a frame.
 const LONGEST_LINE: usize = 4096;
@@ -224,29 +225,20 @@ impl FrameReader {
     /// Reads the planes of a frame into their places.
     fn planes(&mut self, into: &mut [u8], over: &dyn Fn() -> bool) -> Result<(), FrameReadError> {
         let (mut missing, begun) = (self.whole(), self.at);
-        for plane in self.format.planes(self.size) {
-            // A plane without padding is one read.
-            let (length, step, count) = if plane.row_bytes == plane.stride {
-                (plane.row_bytes * plane.rows, 0, 1)
-            } else {
-                (plane.row_bytes, plane.stride, plane.rows)
-            };
-            for row in 0..count {
-                let start = (plane.start + row * step) as usize;
-                let row = &mut into[start..start + length as usize];
-                let got = match self.origin.with(|from| fill(from, row, over)) {
-                    Ok(got) => got as u64,
-                    Err((got, error)) => {
-                        self.at += got as u64;
-                        return Err(self.broken(error));
-                    }
-                };
-                self.at += got;
-                missing -= got;
-                if got < length {
-                    debug_assert_eq!(self.at - begun + missing, self.whole());
-                    return Err(self.short(self.at, missing));
+        for range in visible_ranges(self.format, self.size) {
+            let (length, row) = (range.len() as u64, &mut into[range]);
+            let got = match self.origin.with(|from| fill(from, row, over)) {
+                Ok(got) => got as u64,
+                Err((got, error)) => {
+                    self.at += got as u64;
+                    return Err(self.broken(error));
                 }
+            };
+            self.at += got;
+            missing -= got;
+            if got < length {
+                debug_assert_eq!(self.at - begun + missing, self.whole());
+                return Err(self.short(self.at, missing));
             }
         }
         Ok(())

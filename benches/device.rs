@@ -14,7 +14,7 @@ use std::time::Duration;
 use vramp::Pipeline;
 use vramp::gpu::{Device, Player, Recording, Timed};
 use vramp::kernels::head::gradient;
-use vramp::kernels::{Params, Recipe};
+use vramp::kernels::{FrameParams, Recipe};
 use vramp::plan::{RunOptions, Size, Space};
 
 use measure::{cpu_ms, median};
@@ -57,7 +57,7 @@ fn loop_us(device: &Device, timed: Timed) -> f64 {
     let layout = recipe.layout();
     let kernel = device.prepare(&recipe.shaders("by hand")[0]).expect("it compiles");
     let mut player = Player::on(device).frames_in_flight(2).timed(timed).build().expect("a player");
-    let (mut recording, mut params, mut sum) = (Recording::new(), Params::new(), 0_u64);
+    let (mut recording, mut params, mut sum) = (Recording::new(), FrameParams::new(), 0_u64);
     let (mut bytes, mut told) = (Vec::new(), 0);
     let mut take = |player: &Player, wait: bool| {
         let patience = if wait { Duration::from_secs(10) } else { Duration::ZERO };

@@ -16,7 +16,7 @@ use vramp::Pipeline;
 use vramp::gpu::{Device, Player, Recording};
 use vramp::kernels::head::{Head, ball, load_here::LOAD};
 use vramp::kernels::pixel::{color, curve, glyphs, markers, matrix, table};
-use vramp::kernels::{Params, PixelFn, Recipe};
+use vramp::kernels::{FrameParams, PixelFn, Recipe};
 use vramp::plan::{Binding, Rate, RunOptions, Size, Space};
 
 use measure::{cpu_ms, median};
@@ -87,7 +87,7 @@ fn naive(device: &Device, size: Size, steps: fn(Size, u64) -> Vec<Step>) -> f64 
             let mut recipe = Recipe::of(step.head);
             recipe.after.extend(step.functions.iter().map(|(function, ..)| function.into()));
             let layout = recipe.layout();
-            let mut params = Params::new();
+            let mut params = FrameParams::new();
             params.begin(&layout, size, size, frame);
             params.set(layout.head, &step.head_words, &[]);
             for ((_, words, small), part) in step.functions.iter().zip(&layout.after) {

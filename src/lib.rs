@@ -25,6 +25,7 @@
 // Whether a pipeline may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
 #![recursion_limit = "256"]
 
+pub use vramp_files as files;
 pub use vramp_gpu as gpu;
 pub use vramp_handlers as handlers;
 pub use vramp_kernels as kernels;

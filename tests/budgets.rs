@@ -15,13 +15,8 @@ use vramp::runtime::{
 };
 use vramp::{Pipeline, registry};
 
-const SIZE: Setting = Setting {
-    name: "size",
-    value: ValueType::Size,
-    fallback: Fallback::Is("64x64"),
-    liveness: Liveness::Fixed,
-    about: "the first size",
-};
+use crate::random::chance::Chance;
+use crate::shared::{CHANGING, Changing, SIZE};
 
 const FPS: Setting = Setting {
     name: "fps",
@@ -29,16 +24,6 @@ const FPS: Setting = Setting {
     fallback: Fallback::Is("30"),
     liveness: Liveness::Fixed,
     about: "frames a second",
-};
-
-static CHANGING: Entry = Entry {
-    name: "changing",
-    about: "frames whose size changes all the time",
-    example: "changing ! null",
-    outputs: &[Output { size: SizeRule::Probed(Some("size")), rate: RateRule::Probed(None), ..Output::VIDEO }],
-    settings: &[SIZE],
-    blocking: false,
-    ..Entry::SOURCE
 };
 
 static FEED: Entry = Entry {
@@ -57,23 +42,6 @@ static KEEP: Entry = Entry {
     spaces: &[Space::Cpu, Space::Gpu],
     ..Entry::SINK
 };
-
-/// Makes frames of another size after every few.
-struct Changing {
-    sizes: &'static [(u32, u32)],
-    every: u64,
-}
-
-impl FrameHandler for Changing {
-    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let number = call.now().number;
-        let (width, height) = self.sizes[(number / self.every) as usize % self.sizes.len()];
-        let mut frame = call.lend(Format::Rgba8, Size { width, height })?;
-        frame.fill().expect("it was just lent").fill(number as u8);
-        call.send(0, frame);
-        Ok(Flow::Produced)
-    }
-}
 
 /// Makes frames of one size.
 struct Feed {
@@ -102,9 +70,13 @@ impl FrameHandler for Keep {
 
 /// The built-in kinds and those above; what `keep` keeps lies in the list.
 fn all_kinds(kept: &Arc<Mutex<Vec<Frame>>>) -> Registry {
+    const fn size(width: u32, height: u32) -> Size {
+        Size { width, height }
+    }
+    static SIZES: [Size; 7] =
+        [size(64, 64), size(31, 90), size(8, 8), size(100, 33), size(50, 50), size(64, 63), size(7, 300)];
     let (mut registry, kept) = (registry(), Arc::clone(kept));
-    let sizes: &[(u32, u32)] = &[(64, 64), (31, 90), (8, 8), (100, 33), (50, 50), (64, 63), (7, 300)];
-    registry.add(&CHANGING, move |_| Ok(Worker::frames(Changing { sizes, every: 5 }))).expect("a good entry");
+    registry.add(&CHANGING, move |_| Ok(Worker::frames(Changing { sizes: &SIZES, every: 5 }))).expect("a good entry");
     registry.add(&KEEP, move |_| Ok(Worker::frames(Keep(Arc::clone(&kept))))).expect("a good entry");
     let feed = |setup: &vramp::runtime::Setup<'_>| {
         let size = setup.outputs[0].as_ref().and_then(|content| content.frame()).expect("it makes frames").size;
@@ -217,20 +189,7 @@ const FRAME: u64 = 16 * 16 * 4;
 
 const FRAMES: u64 = 40;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % n as u64) as usize
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
-
-fn random_graph(random: &mut Random) -> GraphSpec {
+fn random_graph(random: &mut Chance) -> GraphSpec {
     let mut spec = GraphSpec::new();
     let (mut made, mut used) = (Vec::new(), Vec::new());
     for _ in 0..=random.below(2) {
@@ -287,7 +246,7 @@ struct Trial {
 }
 
 fn trial(seed: u64) -> Option<Trial> {
-    let mut random = Random(seed);
+    let mut random = Chance::of(seed);
     let spec = random_graph(&mut random);
     let registry = all_kinds(&Arc::default());
     let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));

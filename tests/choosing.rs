@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
-use vramp::gpu::{Known, OpenError, Reading, Unmet};
+use vramp::gpu::{AdapterReading, OpenError, Readout, Unmet};
 use vramp::prelude::*;
 use vramp::{Error, machine};
 
@@ -10,11 +10,11 @@ const GB: u64 = 1_000_000_000;
 const PIPELINE: &str = "pattern size=64x48 frames=3 ! blur ! null";
 
 /// A device with 2 GB that is 80 % busy, whatever it really is.
-fn told() -> Reading {
-    Reading {
-        memory_bytes: Known::is(2 * GB, "a test"),
-        used_bytes: Known::unavailable("nobody asks"),
-        load_percent: Known::is(80.0, "a test"),
+fn told() -> AdapterReading {
+    AdapterReading {
+        memory_bytes: Readout::is(2 * GB, "a test"),
+        used_bytes: Readout::unavailable("nobody asks"),
+        load_percent: Readout::is(80.0, "a test"),
     }
 }
 
@@ -49,7 +49,7 @@ fn a_busy_device_is_not_taken_and_one_that_is_idle_enough_is() {
 
 #[test]
 fn what_is_unknown_meets_no_wish_and_says_so() {
-    let choice = machine::choose().readings(|_| Reading::unavailable("nobody tells")).most_load_percent(99.0);
+    let choice = machine::choose().readings(|_| AdapterReading::unavailable("nobody tells")).most_load_percent(99.0);
     let (on_device, warnings) = prepared(choice, None).unwrap();
     assert!(
         !on_device && warnings.iter().any(|words| words.contains("its load is unknown: nobody tells")),
@@ -60,7 +60,8 @@ fn what_is_unknown_meets_no_wish_and_says_so() {
 #[test]
 fn a_doubtful_reading_is_taken_with_a_warning() {
     let doubt = Some("three processes are hidden".to_owned());
-    let reading = Reading { load_percent: Known::Is { value: 1.0, from: "a test".to_owned(), doubt }, ..told() };
+    let reading =
+        AdapterReading { load_percent: Readout::Is { value: 1.0, from: "a test".to_owned(), doubt }, ..told() };
     let choice = machine::choose().readings(move |_| reading.clone()).most_load_percent(50.0);
     let (on_device, warnings) = prepared(choice, Some(Space::Gpu)).unwrap();
     assert!(on_device && warnings.iter().any(|words| words.contains("three processes are hidden")), "{warnings:?}");

@@ -3,18 +3,13 @@
 //!
 //! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
 
-use std::sync::OnceLock;
-
 use vramp::gpu::{Device, LimitSet};
 use vramp::harness::{Harness, Rig, Stream};
 use vramp::plan::{Plan, Profile, RunOptions, Size, Space};
 use vramp::verify::{Options, Outcome, Verified, What, verify};
 use vramp::{Pipeline, registry};
 
-fn device() -> &'static Device {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    DEVICE.get_or_init(|| Device::choose().open().expect("an adapter; Mesa's software driver is one package away"))
-}
+use crate::shared::device;
 
 fn limited(limits: LimitSet) -> Device {
     Device::choose().limits(limits).open().expect("an adapter")

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use vramp::Pipeline;
 use vramp::gpu::Device;
-use vramp::kernels::{PixelFn, RowArgs};
+use vramp::kernels::PixelFn;
 use vramp::plan::catalog::{Entry, Fallback, Liveness, Setting, ValueType};
 use vramp::plan::{GraphSpec, HandlerSpec, OnError, RunOptions, Space};
 use vramp::runtime::{
@@ -22,6 +22,7 @@ use vramp::runtime::{
 };
 
 use crate::random::chance::Chance;
+use crate::shared::{ADD_RED, KEEPS};
 
 // ---- handlers
 
@@ -54,21 +55,7 @@ static LAGS: Entry = Entry {
     ..Entry::CONTROL
 };
 
-static KEEPS: Entry =
-    Entry { name: "keeps", about: "keeps what it gets", example: "pattern ! keeps", blocking: false, ..Entry::SINK };
-
-static ADD_RED: PixelFn = PixelFn {
-    name: "add_red",
-    wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {\n\
-           return vec4<i32>((c.x + int(k)) & 255, c.y, c.z, c.w);\n}\n",
-    words: 1,
-    row: |args: &RowArgs<'_>, pixels: &mut [[u8; 4]]| {
-        for pixel in pixels {
-            pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8);
-        }
-    },
-    ..PixelFn::PLAIN
-};
+static STUMBLING: PixelFn = ADD_RED;
 
 /// Adds to red how often it was asked, so that a member which is asked twice for a frame shows, and stumbles on some frames.
 struct Stumbles {
@@ -81,7 +68,7 @@ struct Stumbles {
 
 impl PixelHandler for Stumbles {
     fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&ADD_RED)]
+        vec![Part::Function(&STUMBLING)]
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {

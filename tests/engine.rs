@@ -17,18 +17,7 @@ use vramp_runtime::internals::{Lane, LaneContext, LinkObserver, Node, WakeSignal
 use vramp_runtime::observe::{DropReason, NodeCounts};
 use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Stepped};
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % n as u64) as usize
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
+use crate::random::chance::Chance;
 
 /// Makes a number of frames.
 struct Make {
@@ -187,7 +176,7 @@ impl Machine {
     }
 }
 
-fn random_graph(random: &mut Random, lossy: usize) -> GraphSpec {
+fn random_graph(random: &mut Chance, lossy: usize) -> GraphSpec {
     let mut spec = GraphSpec::new();
     let mut made = Vec::new();
     let mut used = Vec::new();
@@ -240,7 +229,7 @@ fn planned(spec: &GraphSpec) -> Plan {
 #[test]
 fn stepped_in_any_order_every_plan_comes_to_its_end_with_every_frame_accounted_for() {
     for seed in 0..400 {
-        let mut random = Random(seed);
+        let mut random = Chance::of(seed);
         let lossy = random.pick(&[0, 0, 20]);
         let spec = random_graph(&mut random, lossy);
         let plan = planned(&spec);
@@ -275,7 +264,7 @@ fn stepped_in_any_order_every_plan_comes_to_its_end_with_every_frame_accounted_f
 #[test]
 fn on_one_thread_per_lane_every_plan_comes_to_its_end() {
     for seed in 1000..1060 {
-        let mut random = Random(seed);
+        let mut random = Chance::of(seed);
         let spec = random_graph(&mut random, 10);
         let plan = planned(&spec);
         let mut machine = machine(&spec, &plan);

@@ -13,6 +13,8 @@ use vramp::runtime::{
     Call, Flow, FrameHandler, HandlerError, Registry, Report, RunError, RunEvent, RunOutcome, Setup, Worker,
 };
 
+use crate::shared::pass;
+
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
 static FLAKY: Entry =
     Entry { name: "flaky", about: "fails on every third frame", example: "pattern ! flaky ! null", ..OWN };
@@ -38,12 +40,6 @@ impl<F: FnMut(&mut Call<'_>) -> Result<Flow, HandlerError> + Send> FrameHandler 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         (self.0)(call)
     }
-}
-
-fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-    let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
-    call.send(0, frame);
-    Ok(Flow::Produced)
 }
 
 struct Bench {

@@ -3,13 +3,12 @@
 //! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
-use vramp::gpu::Device;
 use vramp::harness::{Caught, Harness, HarnessError, Rig, Stream};
 use vramp::plan::catalog::{Entry, Family, ValueType};
 use vramp::plan::{Format, Rate, Size, Space};
-use vramp::runtime::Registry;
+
+use crate::shared::{device, registry};
 
 #[path = "../examples/02_own_handler.rs"]
 #[allow(dead_code, reason = "its main is the lesson's")]
@@ -19,16 +18,6 @@ mod own_handler;
 mod own_pixel_function;
 
 const SIZES: [(u32, u32); 5] = [(1, 1), (1, 7), (9, 1), (17, 13), (64, 48)];
-
-fn registry() -> &'static Registry {
-    static KINDS: OnceLock<Registry> = OnceLock::new();
-    KINDS.get_or_init(vramp::registry)
-}
-
-fn device() -> &'static Device {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    DEVICE.get_or_init(|| Device::choose().open().expect("an adapter; Mesa's software driver is one package away"))
-}
 
 fn size(width: u32, height: u32) -> Size {
     Size { width, height }

@@ -6,6 +6,7 @@
 
 // What several files share.
 mod ran;
+mod shared;
 mod source;
 
 mod budgets;

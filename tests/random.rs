@@ -18,7 +18,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use vramp::gpu::{Adapter, Device, LimitSet};
-use vramp::kernels::{PixelFn, RowArgs};
+use vramp::kernels::PixelFn;
 use vramp::plan::catalog::{Entry, Family};
 use vramp::plan::{Graph, Profile, RunOptions, Space};
 use vramp::runtime::{
@@ -27,6 +27,7 @@ use vramp::runtime::{
 use vramp::verify::{Options, VerifyError, verify};
 use vramp::{Error, Pipeline, machine};
 
+use crate::shared::ADD_RED;
 use files::Files;
 use sketch::{Drawing, Sketch};
 
@@ -205,17 +206,8 @@ fn every_handler_that_runs_is_drawn() {
 
 // ---- a planted mistake
 
-static ADD_RED: PixelFn = PixelFn {
-    name: "add_red",
-    wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> { return c; }",
-    words: 1,
-    row: |args: &RowArgs<'_>, pixels: &mut [[u8; 4]]| {
-        for pixel in pixels {
-            pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8);
-        }
-    },
-    ..PixelFn::PLAIN
-};
+static UNLIKE: PixelFn =
+    PixelFn { wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> { return c; }", ..ADD_RED };
 
 static ENTRY: Entry = Entry { name: "addred", about: "adds to red", example: "", ..Entry::FILTER };
 
@@ -224,7 +216,7 @@ struct AddRed(u32);
 
 impl PixelHandler for AddRed {
     fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&ADD_RED)]
+        vec![Part::Function(&UNLIKE)]
     }
 
     fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {

@@ -18,8 +18,8 @@ use vramp::runtime::{
 };
 use vramp::{Pipeline, machine};
 
-static KEEPS: Entry =
-    Entry { name: "keeps", about: "keeps what it gets", example: "pattern ! keeps", blocking: false, ..Entry::SINK };
+use crate::shared::{KEEPS, pass};
+
 const ON_DEVICE: Entry = Entry { family: Family::Control, spaces: &[Space::Gpu], work: Work::NONE, ..Entry::CONTROL };
 static THERE: Entry =
     Entry { name: "there", about: "runs on the device only", example: "pattern ! there ! null", ..ON_DEVICE };
@@ -39,12 +39,6 @@ impl<F: FnMut(&mut Call<'_>) -> Result<Flow, HandlerError> + Send> FrameHandler 
     fn leave_device(&mut self) -> bool {
         self.1
     }
-}
-
-fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-    let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
-    call.send(0, frame);
-    Ok(Flow::Produced)
 }
 
 struct Bench {

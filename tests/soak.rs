@@ -5,33 +5,11 @@
 use std::process::Command;
 
 use vramp::Pipeline;
-use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting, SizeRule, ValueType};
-use vramp::plan::{Format, RunOptions, Size, Space};
+use vramp::plan::{RunOptions, Size, Space};
 use vramp::registry;
-use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Registry, Report, Worker};
+use vramp::runtime::{Registry, Report, Worker};
 
-const SIZE: Setting = Setting {
-    name: "size",
-    value: ValueType::Size,
-    fallback: Fallback::Is("64x64"),
-    liveness: Liveness::Fixed,
-    about: "the first size",
-};
-
-static CHANGING: Entry = Entry {
-    name: "changing",
-    about: "frames whose size changes every thousand",
-    example: "changing ! null",
-    outputs: &[Output { size: SizeRule::Probed(Some("size")), rate: RateRule::Probed(None), ..Output::VIDEO }],
-    settings: &[SIZE],
-    blocking: false,
-    ..Entry::SOURCE
-};
-
-/// Makes frames of a few sizes, in turns of a thousand.
-struct Changing {
-    every: u64,
-}
+use crate::shared::{CHANGING, Changing};
 
 const SIZES: [Size; 4] = [
     Size { width: 64, height: 64 },
@@ -40,19 +18,9 @@ const SIZES: [Size; 4] = [
     Size { width: 100, height: 33 },
 ];
 
-impl FrameHandler for Changing {
-    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let number = call.now().number;
-        let mut frame = call.lend(Format::Rgba8, SIZES[(number / self.every) as usize % SIZES.len()])?;
-        frame.fill().expect("it was just lent").fill(number as u8);
-        call.send(0, frame);
-        Ok(Flow::Produced)
-    }
-}
-
 fn all_kinds(every: u64) -> Registry {
     let mut registry = registry();
-    registry.add(&CHANGING, move |_| Ok(Worker::frames(Changing { every }))).expect("a good entry");
+    registry.add(&CHANGING, move |_| Ok(Worker::frames(Changing { sizes: &SIZES, every }))).expect("a good entry");
     registry
 }
 

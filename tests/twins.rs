@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vramp_gpu::{Device, LimitSet, Player, Recording};
-use vramp_kernels::head::resample::{self, axis::Filter};
+use vramp_kernels::head::resample::{self, axis::ResampleFilter};
 use vramp_kernels::head::{self, Head, boxblur, load_here::LOAD, luma};
-use vramp_kernels::sample::{Chance, Sample};
-use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch, pixel};
+use vramp_kernels::sample::{Chance, KernelSample};
+use vramp_kernels::{FrameParams, KernelFrame, Picture, Pixel, PixelFn, Recipe, RowScratch, pixel};
 use vramp_plan::catalog::IntermediateExtent;
 use vramp_plan::{Binding, Size};
 
@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A part of a kernel with what it is given for one frame.
 struct Given<K: 'static> {
     kernel: &'static K,
-    sample: Sample,
+    sample: KernelSample,
 }
 
 fn given<K>(kernel: &'static K, size: Size, words: &[u32], small: &[u32]) -> Given<K> {
-    Given { kernel, sample: Sample::new(size, words).small(small) }
+    Given { kernel, sample: KernelSample::new(size, words).small(small) }
 }
 
 /// Every sample of every pixel function, for a frame of this size.
@@ -43,7 +43,7 @@ fn heads(chance: &mut Chance, source: Size) -> Vec<Given<Head>> {
 /// A kernel with everything it is given for one frame.
 struct Case {
     recipe: Recipe,
-    params: Params,
+    params: FrameParams,
     size: Size,
     source_size: Size,
     source: Option<Vec<Pixel>>,
@@ -62,7 +62,7 @@ fn case(
     recipe.before.extend(before.iter().map(|f| f.kernel.into()));
     recipe.after.extend(after.iter().map(|f| f.kernel.into()));
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, size, source_size, 7);
     params.set(layout.head, &head.sample.words, &head.sample.small);
     for (f, part) in before.iter().zip(&layout.before).chain(after.iter().zip(&layout.after)) {
@@ -81,7 +81,7 @@ fn case(
 fn on_cpu(case: &Case) -> Vec<Pixel> {
     let sides: Vec<Picture<'_>> =
         case.sides.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
-    let frame = Frame {
+    let frame = KernelFrame {
         size: case.size,
         source: case.source.as_deref().map(|p| Picture::new(case.source_size, p).expect("it fits")),
         sides: &sides,
@@ -89,7 +89,7 @@ fn on_cpu(case: &Case) -> Vec<Pixel> {
         words: case.params.words(),
     };
     let mut pixels = vec![[9; 4]; case.size.pixels() as usize];
-    let (program, mut scratch) = (case.recipe.program(), Scratch::default());
+    let (program, mut scratch) = (case.recipe.program(), RowScratch::default());
     program.survey(&frame, 0..case.source_size.height, &mut scratch);
     program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
     program.band(&frame, 0, &mut pixels, &mut scratch);
@@ -223,7 +223,7 @@ fn thousands_of_taps_and_rows_agree_with_their_twins() {
         let luma = given(&luma::LUMA, source, &luma::pack(), &[]);
         let of_luma = case(&mut chance, &luma, source, &[], &[]);
         rig.compare(&of_luma, "many rows");
-        for filter in [Filter::Area, Filter::Lanczos] {
+        for filter in [ResampleFilter::Area, ResampleFilter::Lanczos] {
             let (words, small) = resample::pack(filter, source, size);
             let head = given(&resample::RESAMPLE, size, &words, &small);
             let case = case(&mut chance, &head, source, &[], &[]);

@@ -3,21 +3,15 @@
 //! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use vramp::gpu::Device;
-use vramp::kernels::{PixelFn, RowArgs};
+use vramp::kernels::PixelFn;
 use vramp::plan::catalog::Entry;
 use vramp::runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, Worker};
 use vramp::verify::{Found, Options, Outcome, Verified, VerifyError, What, verify};
 
-/// One for all tests, which run side by side on it.
-fn device() -> Device {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    let open = || Device::choose().open().expect("an adapter; Mesa's software driver is one package away");
-    DEVICE.get_or_init(open).clone()
-}
+use crate::shared::{ADD_RED, device};
 
 fn verified(text: &str, registry: &Registry, frames: u64, device: Option<Device>) -> Result<Verified, VerifyError> {
     let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"));
@@ -27,7 +21,8 @@ fn verified(text: &str, registry: &Registry, frames: u64, device: Option<Device>
 /// Verifies with a device, finds nothing, and hands the comparisons back.
 #[track_caller]
 fn equal(text: &str) -> Verified {
-    let found = verified(text, &vramp::registry(), 5, Some(device())).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let found =
+        verified(text, &vramp::registry(), 5, Some(device().clone())).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert!(found.is_equal(), "{text}\n{found}");
     assert!(found.checks.iter().any(|check| check.what == What::FusedOnCpu), "{text}\n{found}");
     found
@@ -218,22 +213,11 @@ fn a_handler_that_cannot_run_ends_it_as_it_ends_a_run() {
 
 // ---- planted mistakes
 
-/// Adds a number to red; how much is its parameter.
-fn add_red(args: &RowArgs<'_>, pixels: &mut [[u8; 4]]) {
-    for pixel in pixels {
-        pixel[0] = pixel[0].wrapping_add(args.frame.words[0] as u8);
-    }
-}
-
-const RIGHT: &str = "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
-    return vec4<i32>((c.x + int(k)) & 255, c.yzw);
-}";
 /// One too much, in a single place.
 const WRONG: &str = "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     return vec4<i32>((c.x + int(k) + select(0, 1, at.x == 3 && at.y == 2)) & 255, c.yzw);
 }";
 
-const ADD_RED: PixelFn = PixelFn { name: "add_red", wgsl: RIGHT, words: 1, row: add_red, ..PixelFn::PLAIN };
 static AGREES: PixelFn = ADD_RED;
 static DIFFERS: PixelFn = PixelFn { wgsl: WRONG, ..ADD_RED };
 
@@ -265,14 +249,14 @@ const OWN: &str = "pattern kind=gradient size=9x5 label=false ! invert ! addred 
 
 #[test]
 fn a_kind_of_ones_own_is_verified_like_any_other() {
-    let found = verified(OWN, &with(&AGREES, || 9), 3, Some(device())).expect("it runs");
+    let found = verified(OWN, &with(&AGREES, || 9), 3, Some(device().clone())).expect("it runs");
     assert!(found.is_equal(), "{found}");
     assert!(found.checks.iter().any(|check| check.what == What::Twins && check.made_by == ["addred0"]));
 }
 
 #[test]
 fn a_kernel_that_differs_from_its_twin_is_found_and_named() {
-    let found = verified(OWN, &with(&DIFFERS, || 9), 3, Some(device())).expect("it runs");
+    let found = verified(OWN, &with(&DIFFERS, || 9), 3, Some(device().clone())).expect("it runs");
     let twins: Vec<_> = found.differences().filter(|(check, _)| check.what == What::Twins).collect();
     let [(check, difference)] = twins[..] else { panic!("only one handler is wrong\n{found}") };
     assert_eq!((check.made_by.as_slice(), check.port.as_str()), (&["addred0".to_owned()][..], "addred0.video"));

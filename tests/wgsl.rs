@@ -3,22 +3,10 @@
 //!
 //! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
 
-use std::sync::OnceLock;
-
-use vramp::gpu::Device;
 use vramp::harness::{Caught, Harness, Rig, Stream};
 use vramp::plan::{Size, Space};
-use vramp::runtime::Registry;
 
-fn registry() -> &'static Registry {
-    static KINDS: OnceLock<Registry> = OnceLock::new();
-    KINDS.get_or_init(vramp::registry)
-}
-
-fn device() -> &'static Device {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    DEVICE.get_or_init(|| Device::choose().open().expect("an adapter; Mesa's software driver is one package away"))
-}
+use crate::shared::{device, registry};
 
 fn rig(text: &str, size: Size, fusion: bool) -> Rig {
     let harness = Harness::of(text, registry()).on(Space::Gpu).device(device()).fusion(fusion);

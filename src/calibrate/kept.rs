@@ -11,8 +11,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use vramp_files::read_regular_text;
 use vramp_gpu::Adapter;
-use vramp_handlers::read_regular_text;
 use vramp_plan::Profile;
 
 use crate::machine;

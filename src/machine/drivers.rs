@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use vramp_handlers::read_regular_text;
+use vramp_files::read_regular_text;
 
 /// Variables that take the place of the loader's own search; the first that is set wins.
 const INSTEAD: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];

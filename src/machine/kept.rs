@@ -10,12 +10,13 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
+use vramp_files::{TemporaryFile, read_regular_text};
 use vramp_gpu::Adapter;
-use vramp_handlers::read_regular_text;
 
 use super::drivers::Drivers;
 
@@ -81,13 +82,12 @@ pub(super) fn remember(adapters: &[Adapter]) {
 /// there.
 pub(super) fn put(path: &Path, text: &str) -> bool {
     let Some(folder) = path.parent() else { return false };
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&part, text));
-    let written = written.and_then(|()| fs::rename(&part, path)).is_ok();
-    if !written {
-        let _ = fs::remove_file(&part);
-    }
-    written
+    let written = fs::create_dir_all(folder).and_then(|()| {
+        let mut file = TemporaryFile::beside(path)?;
+        file.write_all(text.as_bytes())?;
+        Ok(file.persist(path)?)
+    });
+    written.is_ok()
 }
 
 /// The list as it is kept.

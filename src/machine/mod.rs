@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use vramp_gpu::{Adapter, AdapterKind, Choice, Chosen, Device, OpenError, Reading};
+use vramp_gpu::{Adapter, AdapterKind, AdapterReading, Choice, Chosen, Device, OpenError};
 use vramp_plan::{Figure, FigureOrigin, Limits, Profile};
 
 /// Asks every driver for its adapters, best first, and remembers the answer.
@@ -106,8 +106,10 @@ pub(crate) fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Optio
 }
 
 /// Asks once for each adapter, and then repeats the answer.
-fn once_each(read: impl Fn(&Adapter) -> Reading + Send + Sync) -> impl Fn(&Adapter) -> Reading + Send + Sync {
-    let taken = Mutex::new(Vec::<(Adapter, Reading)>::new());
+fn once_each(
+    read: impl Fn(&Adapter) -> AdapterReading + Send + Sync,
+) -> impl Fn(&Adapter) -> AdapterReading + Send + Sync {
+    let taken = Mutex::new(Vec::<(Adapter, AdapterReading)>::new());
     move |adapter| {
         // Its place depends on which others are listed beside it.
         let adapter = Adapter { index: 0, ..adapter.clone() };
@@ -125,7 +127,7 @@ fn once_each(read: impl Fn(&Adapter) -> Reading + Send + Sync) -> impl Fn(&Adapt
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use vramp_gpu::Known;
+    use vramp_gpu::Readout;
 
     use super::*;
 
@@ -151,9 +153,9 @@ mod tests {
     #[test]
     fn an_adapter_is_read_once_wherever_it_stands_in_a_list() {
         let asked = AtomicU64::new(0);
-        let read = once_each(|_| Reading {
-            memory_bytes: Known::is(asked.fetch_add(1, Ordering::Relaxed), "a count"),
-            ..Reading::unavailable("not asked")
+        let read = once_each(|_| AdapterReading {
+            memory_bytes: Readout::is(asked.fetch_add(1, Ordering::Relaxed), "a count"),
+            ..AdapterReading::unavailable("not asked")
         });
         let one = readings::an_adapter(AdapterKind::Discrete);
         let elsewhere = Adapter { index: 7, ..one.clone() };

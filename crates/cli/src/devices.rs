@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use vramp::calibrate;
-use vramp::gpu::{Adapter, AdapterKind, Chosen, Device, Known, Reading};
+use vramp::gpu::{Adapter, AdapterKind, AdapterReading, Chosen, Device, Readout};
 use vramp::machine::{self, Readings};
 use vramp::plan::bytes_in_words;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let readings = Readings::of_this_machine().read_all(&adapters);
     let chosen = Device::choose().chosen_of(&adapters).ok();
     let why = why(chosen.as_ref());
-    let read: Vec<(&Adapter, &Reading)> = adapters.iter().zip(&readings).collect();
+    let read: Vec<(&Adapter, &AdapterReading)> = adapters.iter().zip(&readings).collect();
     if !json {
         return page::result(text(&read, &why, page::colour_on_stdout()).as_bytes());
     }
@@ -61,7 +61,7 @@ fn why(chosen: Option<&Chosen>) -> String {
     format!("a run takes {}: {why}; its costs are those of {}, {measured}; {used}", adapter.index, profile.name())
 }
 
-fn text(adapters: &[(&Adapter, &Reading)], why: &str, colour: bool) -> String {
+fn text(adapters: &[(&Adapter, &AdapterReading)], why: &str, colour: bool) -> String {
     let mut out = String::new();
     for (adapter, reading) in adapters {
         let Adapter { index, name, backend, kind, driver, driver_version, limits, pci, .. } = adapter;
@@ -103,11 +103,11 @@ fn text(adapters: &[(&Adapter, &Reading)], why: &str, colour: bool) -> String {
 }
 
 /// A number with where it is from, or why there is none.
-fn told<T: Copy>(known: &Known<T>, show: impl Fn(T) -> String) -> String {
+fn told<T: Copy>(known: &Readout<T>, show: impl Fn(T) -> String) -> String {
     match known {
-        Known::Unavailable(why) => format!("unavailable: {why}"),
-        Known::Is { value, from, doubt: None } => format!("{} ({from})", show(*value)),
-        Known::Is { value, from, doubt: Some(doubt) } => format!("{} ({from}; {doubt})", show(*value)),
+        Readout::Unavailable(why) => format!("unavailable: {why}"),
+        Readout::Is { value, from, doubt: None } => format!("{} ({from})", show(*value)),
+        Readout::Is { value, from, doubt: Some(doubt) } => format!("{} ({from}; {doubt})", show(*value)),
     }
 }
 
@@ -157,8 +157,8 @@ struct Limits {
 }
 
 impl<'a> Shown<'a> {
-    fn of(adapter: &'a Adapter, reading: &'a Reading) -> Shown<'a> {
-        let Reading { memory_bytes, used_bytes, load_percent } = reading;
+    fn of(adapter: &'a Adapter, reading: &'a AdapterReading) -> Shown<'a> {
+        let AdapterReading { memory_bytes, used_bytes, load_percent } = reading;
         let limits = &adapter.limits;
         Shown {
             index: adapter.index,
@@ -207,10 +207,10 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_told_as_unavailable_and_what_is_doubtful_with_its_doubt() {
-        let unknown: Known<u64> = Known::unavailable("/a/b: permission denied");
+        let unknown: Readout<u64> = Readout::unavailable("/a/b: permission denied");
         assert_eq!(told(&unknown, bytes_in_words), "unavailable: /a/b: permission denied");
-        assert_eq!(told(&Known::is(2_500_000_000, "/a/c"), bytes_in_words), "2.5 GB (/a/c)");
-        let doubtful = Known::Is { value: 3.0, from: "/proc".to_owned(), doubt: Some("some are hidden".to_owned()) };
+        assert_eq!(told(&Readout::is(2_500_000_000, "/a/c"), bytes_in_words), "2.5 GB (/a/c)");
+        let doubtful = Readout::Is { value: 3.0, from: "/proc".to_owned(), doubt: Some("some are hidden".to_owned()) };
         assert_eq!(told(&doubtful, |value: f32| value.to_string()), "3 (/proc; some are hidden)");
     }
 }

@@ -76,7 +76,7 @@ fn main() {
 struct Ours {
     device: Device,
     player: Player,
-    kernel: vramp_gpu::Kernel,
+    kernel: vramp_gpu::DeviceKernel,
     source: vramp_gpu::Buffer,
     owner: Arc<str>,
     recording: Recording,

@@ -12,9 +12,9 @@ use vramp_plan::Binding;
 
 use crate::buffer::{Buffer, DeviceMemory};
 use crate::calls::{Calls, Refusal};
-use crate::kernel::Kernel;
+use crate::kernel::DeviceKernel;
 use crate::memory::Pool;
-use crate::pipelines::Compiled;
+use crate::pipelines::CompiledShader;
 use crate::recording::COPY_BYTES;
 use crate::uniforms::Uniforms;
 
@@ -24,13 +24,13 @@ const MOST_GROUPS: usize = 1024;
 #[derive(Default)]
 pub(crate) struct BindGroups {
     /// By kernel, uniform buffer, and number, start and bytes of each buffer.
-    groups: BTreeMap<Box<[u64]>, Group>,
+    groups: BTreeMap<Box<[u64]>, CachedBindGroup>,
     key: Vec<u64>,
     uses: u64,
     trimmed: u64,
 }
 
-struct Group {
+struct CachedBindGroup {
     group: wgpu::BindGroup,
     used: u64,
 }
@@ -43,8 +43,8 @@ impl BindGroups {
     pub(crate) fn find(
         &mut self,
         calls: &Calls,
-        kernel: &Kernel,
-        compiled: &Compiled,
+        kernel: &DeviceKernel,
+        compiled: &CompiledShader,
         (buffers, parts): (&[Buffer], &[Range<u64>]),
         uniforms: &Uniforms,
     ) -> Result<wgpu::BindGroup, Refusal> {
@@ -62,7 +62,7 @@ impl BindGroups {
             self.groups.retain(|_, group| group.used > old);
         }
         let group = make(calls, kernel, compiled, (buffers, parts), uniforms)?;
-        let kept = Group { group: group.clone(), used: self.uses };
+        let kept = CachedBindGroup { group: group.clone(), used: self.uses };
         self.groups.insert(self.key.as_slice().into(), kept);
         Ok(group)
     }
@@ -90,8 +90,8 @@ fn visible_bytes(part: &Range<u64>) -> u64 {
 
 fn make(
     calls: &Calls,
-    kernel: &Kernel,
-    compiled: &Compiled,
+    kernel: &DeviceKernel,
+    compiled: &CompiledShader,
     (buffers, parts): (&[Buffer], &[Range<u64>]),
     uniforms: &Uniforms,
 ) -> Result<wgpu::BindGroup, Refusal> {

@@ -8,10 +8,10 @@
 
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
-use crate::memory::Lent;
+use crate::memory::Pooled;
 
 /// A lent buffer on the device.
-pub type Buffer = Lent<DeviceMemory>;
+pub type Buffer = Pooled<DeviceMemory>;
 
 /// What memory is used for: kernels, and copies both ways.
 const USAGES: wgpu::BufferUsages =
@@ -85,7 +85,7 @@ pub struct DeviceMemory {
     is_ours: bool,
 }
 
-impl Lent<DeviceMemory> {
+impl Pooled<DeviceMemory> {
     /// The same memory, seen up to a multiple of so many bytes, as kernels need it that read groups of values: behind
     /// what was asked for lies whatever was there before. None where there is no such memory.
     pub fn filled_up_to(&self, multiple_bytes: u64) -> Option<Buffer> {

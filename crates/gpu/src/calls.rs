@@ -9,8 +9,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::health::{Event, Health, Lost};
-use crate::memory::{Progress, Times};
+use crate::health::{DeviceEvent, Health, Lost};
+use crate::memory::{SubmissionProgress, SubmissionTimes};
 
 /// What was asked of a device since it was opened. Differences between two readings are per-frame figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Mapping {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct CallTally {
     uploads: AtomicU64,
     downloads: AtomicU64,
     transfer_bytes: AtomicU64,
@@ -145,15 +145,15 @@ struct Inside {
 pub(crate) struct Calls {
     device: wgpu::Device,
     queue: wgpu::Queue,
-    tally: Tally,
+    tally: CallTally,
     submitting: Mutex<()>,
     /// The submission that a thread is in right now, and since when: some drivers run kernels in that very call.
     #[cfg(not(target_arch = "wasm32"))]
     inside: Mutex<Option<Inside>>,
-    pub(crate) progress: Progress,
-    pub(crate) times: Arc<Times>,
+    pub(crate) progress: SubmissionProgress,
+    pub(crate) times: Arc<SubmissionTimes>,
     pub(crate) health: Arc<Health>,
-    pub(crate) textures: Arc<crate::texture::Tally>,
+    pub(crate) textures: Arc<crate::texture::TextureTally>,
 }
 
 impl Calls {
@@ -162,8 +162,8 @@ impl Calls {
         let heard = Arc::clone(&health);
         device.on_uncaptured_error(Arc::new(move |error| {
             heard.note(match refusal(&error) {
-                Refusal::OutOfMemory => Event::OutOfMemory,
-                Refusal::Refused(problem) => Event::Refused { problem },
+                Refusal::OutOfMemory => DeviceEvent::OutOfMemory,
+                Refusal::Refused(problem) => DeviceEvent::Refused { problem },
             });
         }));
         let heard = Arc::clone(&health);
@@ -178,11 +178,11 @@ impl Calls {
         Self {
             device,
             queue,
-            tally: Tally::default(),
+            tally: CallTally::default(),
             submitting: Mutex::new(()),
             #[cfg(not(target_arch = "wasm32"))]
             inside: Mutex::new(None),
-            progress: Progress::default(),
+            progress: SubmissionProgress::default(),
             times: Arc::default(),
             health,
             textures: Arc::default(),
@@ -250,7 +250,7 @@ impl Calls {
         pass.dispatch_workgroups(x, y, z);
     }
 
-    /// Submits and gives the submission's number, which [`Progress`] hears of once it has finished. `kernels` are whom
+    /// Submits and gives the submission's number, which [`SubmissionProgress`] hears of once it has finished. `kernels` are whom
     /// to name if the driver does not come back; where this is their `first` run, it may take a little longer.
     pub(crate) fn submit(
         &self,
@@ -428,7 +428,7 @@ impl Calls {
         }
     }
 
-    /// On the web errors come later, as [`Event`]s.
+    /// On the web errors come later, as [`DeviceEvent`]s.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn scoped<R>(&self, act: impl FnOnce() -> R) -> Result<R, Refusal> {
         Ok(act())

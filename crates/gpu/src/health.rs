@@ -21,7 +21,7 @@ pub struct Lost {
 
 /// Something that a device reported by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum DeviceEvent {
     /// It is gone.
     Lost(Lost),
     /// It had no memory left for something.
@@ -37,7 +37,7 @@ pub enum Event {
 pub(crate) struct Health {
     lost: AtomicBool,
     reason: Mutex<Option<Lost>>,
-    events: Mutex<(Vec<Event>, u64)>,
+    events: Mutex<(Vec<DeviceEvent>, u64)>,
 }
 
 impl Health {
@@ -49,14 +49,14 @@ impl Health {
             *known = Some(lost.clone());
             self.lost.store(true, Ordering::Release);
             drop(known);
-            self.note(Event::Lost(lost));
+            self.note(DeviceEvent::Lost(lost));
         }
     }
 
-    pub(crate) fn note(&self, event: Event) {
+    pub(crate) fn note(&self, event: DeviceEvent) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         // The loss is never crowded out.
-        if events.0.len() < MOST_EVENTS || matches!(event, Event::Lost(_)) {
+        if events.0.len() < MOST_EVENTS || matches!(event, DeviceEvent::Lost(_)) {
             events.0.push(event);
         } else {
             events.1 += 1;
@@ -73,7 +73,7 @@ impl Health {
     }
 
     /// The events since the last call, and how many more there were.
-    pub(crate) fn take(&self) -> (Vec<Event>, u64) {
+    pub(crate) fn take(&self) -> (Vec<DeviceEvent>, u64) {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -89,7 +89,7 @@ mod tests {
         health.lose("unplugged".into());
         health.lose("destroyed".into());
         assert_eq!(health.check().unwrap_err().reason, "unplugged");
-        assert_eq!(health.take(), (vec![Event::Lost(Lost { reason: "unplugged".into() })], 0));
+        assert_eq!(health.take(), (vec![DeviceEvent::Lost(Lost { reason: "unplugged".into() })], 0));
         assert_eq!(health.take(), (vec![], 0));
         assert!(health.check().is_err(), "reading events does not bring a device back");
     }
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn events_are_bounded_and_the_rest_is_counted() {
         let health = Health::default();
-        (0..MOST_EVENTS + 5).for_each(|_| health.note(Event::OutOfMemory));
+        (0..MOST_EVENTS + 5).for_each(|_| health.note(DeviceEvent::OutOfMemory));
         health.lose("too much".into());
         let (events, more) = health.take();
         assert_eq!((events.len(), more), (MOST_EVENTS + 1, 5));
-        assert!(matches!(events.last(), Some(Event::Lost(_))));
+        assert!(matches!(events.last(), Some(DeviceEvent::Lost(_))));
     }
 }

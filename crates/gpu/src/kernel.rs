@@ -11,27 +11,27 @@ use crate::device::DeviceLimits;
 
 /// A shader that a device has compiled, or, for recordings without a device, one that was only described.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
+pub struct DeviceKernel {
     pub(crate) device: u64,
     pub(crate) id: u64,
     name: Arc<str>,
-    shape: Arc<Shape>,
+    shape: Arc<KernelInterface>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Shape {
+struct KernelInterface {
     bindings: Vec<Binding>,
     per_workgroup: u32,
 }
 
-impl Kernel {
+impl DeviceKernel {
     /// A kernel of no device: it can be recorded, and no player will play it.
     pub fn described(shader: &Shader) -> Self {
         Self::numbered(shader, 0, 0)
     }
 
     pub(crate) fn numbered(shader: &Shader, device: u64, id: u64) -> Self {
-        let shape = Shape { bindings: shader.bindings.clone(), per_workgroup: shader.per_workgroup };
+        let shape = KernelInterface { bindings: shader.bindings.clone(), per_workgroup: shader.per_workgroup };
         Self { device, id, name: shader.name.as_str().into(), shape: Arc::new(shape) }
     }
 

@@ -52,17 +52,18 @@ pub use buffer::{AdoptError, Buffer, BufferError, DeviceMemory};
 pub use calls::now;
 pub use calls::{Counters, DriverCounters};
 pub use device::{
-    Adapter, AdapterKind, Backend, Choice, Chosen, Device, DeviceLimits, Known, LimitSet, OpenError, Prefer, Reading,
-    Unmet,
+    Adapter, AdapterKind, AdapterReading, Backend, Choice, Chosen, Device, DeviceLimits, LimitSet, OpenError, Prefer,
+    Readout, Unmet,
 };
-pub use health::{Event, Lost};
-pub use kernel::Kernel;
+pub use health::{DeviceEvent, Lost};
+pub use kernel::DeviceKernel;
 pub use memory::{
-    Holding, LendError, Lent, Place, Pool, PoolRules, Progress, Resource, Ring, SIZE_CLASS_BYTES, Statistics, Tag,
+    LendError, Pool, PoolEntry, PoolRules, Pooled, Resource, ResourceState, SIZE_CLASS_BYTES, SlotRing, Statistics,
+    SubmissionProgress, Tag,
 };
-pub use pipelines::PrepareError;
+pub use pipelines::CompileError;
 pub use player::{PlayError, Played, Player, PlayerBuilder};
-pub use readback::{Arrived, ReadError, Readbacks};
+pub use readback::{Arrived, ReadbackError, Readbacks};
 pub use recording::{HostBytes, HostSource, RecordError, Recording};
 pub use texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 pub use timing::{DeviceTime, PartTime, StampPlaces, Timed, Timing};

@@ -14,11 +14,11 @@ use vramp_plan::{Binding, Shader};
 use crate::calls::{Calls, Refusal};
 use crate::device::DeviceLimits;
 use crate::health::Lost;
-use crate::kernel::Kernel;
+use crate::kernel::DeviceKernel;
 
 /// Why a shader cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PrepareError {
+pub enum CompileError {
     /// Its text is wrong.
     #[error("shader {name}, line {line}, column {column}: {problem}")]
     Text {
@@ -77,7 +77,7 @@ pub enum PrepareError {
     Lost(#[from] Lost),
 }
 
-pub(crate) struct Compiled {
+pub(crate) struct CompiledShader {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
 }
@@ -90,13 +90,13 @@ pub(crate) struct Pipelines {
 #[derive(Default)]
 struct Cache {
     last_id: u64,
-    by_content: BTreeMap<Content, Kernel>,
-    by_id: BTreeMap<u64, Arc<Compiled>>,
+    by_content: BTreeMap<ShaderKey, DeviceKernel>,
+    by_id: BTreeMap<u64, Arc<CompiledShader>>,
 }
 
 /// What makes two shaders the same; the name is not part of it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Content {
+struct ShaderKey {
     wgsl: String,
     bindings: Vec<Binding>,
     per_workgroup: u32,
@@ -113,9 +113,9 @@ impl Pipelines {
         calls: &Calls,
         limits: &DeviceLimits,
         shader: &Shader,
-    ) -> Result<(Kernel, bool), PrepareError> {
+    ) -> Result<(DeviceKernel, bool), CompileError> {
         calls.health.check()?;
-        let content = Content {
+        let content = ShaderKey {
             wgsl: shader.wgsl.clone(),
             bindings: shader.bindings.clone(),
             per_workgroup: shader.per_workgroup,
@@ -133,13 +133,13 @@ impl Pipelines {
             return Ok((known.named(&shader.name), false));
         }
         cache.last_id += 1;
-        let kernel = Kernel::numbered(shader, self.device, cache.last_id);
+        let kernel = DeviceKernel::numbered(shader, self.device, cache.last_id);
         cache.by_id.insert(kernel.id, Arc::new(compiled));
         cache.by_content.insert(content, kernel.clone());
         Ok((kernel, true))
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<Arc<Compiled>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<CompiledShader>> {
         self.cache().by_id.get(&id).cloned()
     }
 
@@ -166,7 +166,7 @@ impl Pipelines {
     }
 }
 
-fn check_bindings(shader: &Shader, limits: &DeviceLimits) -> Result<(), PrepareError> {
+fn check_bindings(shader: &Shader, limits: &DeviceLimits) -> Result<(), CompileError> {
     let name = || shader.name.clone();
     let params = shader.bindings.iter().filter_map(|binding| match binding {
         Binding::Params { bytes } => Some(u64::from(*bytes)),
@@ -176,18 +176,18 @@ fn check_bindings(shader: &Shader, limits: &DeviceLimits) -> Result<(), PrepareE
     let has = u32::try_from(shader.bindings.len() - params.len()).unwrap_or(u32::MAX);
     let most = limits.storage_buffers_per_stage;
     if has > most {
-        return Err(PrepareError::TooManyBuffers { name: name(), has, most });
+        return Err(CompileError::TooManyBuffers { name: name(), has, most });
     }
     let fits = |bytes: &u64| *bytes > 0 && bytes.is_multiple_of(16) && *bytes <= limits.params_bytes;
     if params.len() > 1 || !params.iter().all(fits) {
         let (blocks, bytes) = (params.len(), params.iter().sum());
-        return Err(PrepareError::Params { name: name(), blocks, bytes, most: limits.params_bytes });
+        return Err(CompileError::Params { name: name(), blocks, bytes, most: limits.params_bytes });
     }
     Ok(())
 }
 
-async fn build(calls: &Calls, shader: &Shader) -> Result<Compiled, PrepareError> {
-    let refused = |refusal| PrepareError::Refused {
+async fn build(calls: &Calls, shader: &Shader) -> Result<CompiledShader, CompileError> {
+    let refused = |refusal| CompileError::Refused {
         name: shader.name.clone(),
         problem: match refusal {
             Refusal::OutOfMemory => "the device is out of memory".into(),
@@ -217,18 +217,18 @@ async fn build(calls: &Calls, shader: &Shader) -> Result<Compiled, PrepareError>
             immediate_size: 0,
         });
         let pipeline = calls.create_pipeline(&shader.name, &pipeline_layout, &module);
-        Compiled { pipeline, layout }
+        CompiledShader { pipeline, layout }
     });
     built.map_err(refused)
 }
 
-fn check_text(name: &str, said: wgpu::CompilationInfo) -> Result<(), PrepareError> {
+fn check_text(name: &str, said: wgpu::CompilationInfo) -> Result<(), CompileError> {
     let wrong = |message: &wgpu::CompilationMessage| message.message_type == wgpu::CompilationMessageType::Error;
     let Some(message) = said.messages.into_iter().find(wrong) else { return Ok(()) };
     let (line, column) = message.location.map_or((0, 0), |at| (at.line_number, at.line_position));
     // The first line says what; what follows shows the place, which stands in the error already.
     let problem = message.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it is refused");
-    Err(PrepareError::Text { name: name.to_owned(), line, column, problem: problem.to_owned() })
+    Err(CompileError::Text { name: name.to_owned(), line, column, problem: problem.to_owned() })
 }
 
 fn layout_entry(binding: u32, what: Binding) -> wgpu::BindGroupLayoutEntry {

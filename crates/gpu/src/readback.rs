@@ -12,12 +12,12 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, Mapping, Refusal};
 use crate::device::Device;
 use crate::health::Lost;
-use crate::memory::{Ring, SIZE_CLASS_BYTES};
+use crate::memory::{SIZE_CLASS_BYTES, SlotRing};
 use crate::recording::COPY_BYTES;
 
 /// Why bytes did not arrive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub enum ReadbackError {
     /// The device is gone.
     #[error(transparent)]
     Lost(#[from] Lost),
@@ -35,32 +35,32 @@ pub enum ReadError {
 #[derive(Clone)]
 pub struct Readbacks {
     device: Device,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ReadbackState>>,
 }
 
-pub(crate) struct State {
-    ring: Ring,
-    slots: Vec<Slot>,
+pub(crate) struct ReadbackState {
+    ring: SlotRing,
+    slots: Vec<ReadbackSlot>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct ReadbackSlot {
     buffer: Option<wgpu::Buffer>,
     mapping: Arc<Mapping>,
-    parts: Vec<Part>,
-    shown: Vec<Shown>,
+    parts: Vec<DownloadPart>,
+    shown: Vec<MappedPart>,
     submission: Option<wgpu::SubmissionIndex>,
 }
 
 /// One download of a slot: where it is, and the memory itself where that is mapped.
-struct Part {
+struct DownloadPart {
     offset: u64,
     bytes: u64,
     direct: Option<Buffer>,
 }
 
 /// A part that arrived.
-struct Shown {
+struct MappedPart {
     view: wgpu::BufferView,
     bytes: usize,
     direct: Option<Buffer>,
@@ -70,9 +70,9 @@ struct Shown {
 pub struct Arrived {
     ticket: u64,
     slot: usize,
-    shown: Vec<Shown>,
+    shown: Vec<MappedPart>,
     staged: Option<wgpu::Buffer>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ReadbackState>>,
 }
 
 impl Arrived {
@@ -107,7 +107,7 @@ impl std::fmt::Debug for Arrived {
 impl Drop for Arrived {
     fn drop(&mut self) {
         for shown in self.shown.drain(..) {
-            let Shown { view, direct, .. } = shown;
+            let MappedPart { view, direct, .. } = shown;
             // A buffer with views cannot be unmapped, and one that is mapped may not return to its pool.
             drop(view);
             if let Some(buffer) = direct {
@@ -132,13 +132,13 @@ impl std::fmt::Debug for Readbacks {
 
 impl Readbacks {
     pub(crate) fn new(device: &Device, slots: usize) -> Self {
-        let ring = Ring::new(slots);
-        let slots = (0..ring.slots()).map(|_| Slot::default()).collect();
-        Self { device: device.clone(), state: Arc::new(Mutex::new(State { ring, slots })) }
+        let ring = SlotRing::new(slots);
+        let slots = (0..ring.slots()).map(|_| ReadbackSlot::default()).collect();
+        Self { device: device.clone(), state: Arc::new(Mutex::new(ReadbackState { ring, slots })) }
     }
 
     /// The oldest download, if it is there; does not wait.
-    pub fn take(&self) -> Result<Option<Arrived>, ReadError> {
+    pub fn take(&self) -> Result<Option<Arrived>, ReadbackError> {
         if !self.has_arrived() {
             self.device.poll()?;
         }
@@ -147,7 +147,7 @@ impl Readbacks {
 
     /// The oldest download; waits for it until the time is over. None where nothing was asked for, or in time.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn wait(&self, timeout: std::time::Duration) -> Result<Option<Arrived>, ReadError> {
+    pub fn wait(&self, timeout: std::time::Duration) -> Result<Option<Arrived>, ReadbackError> {
         if let Some(arrived) = self.take()? {
             return Ok(Some(arrived));
         }
@@ -182,7 +182,7 @@ impl Readbacks {
         state.ring.oldest().is_none_or(|(_, slot)| state.slots[slot].mapping.is_settled())
     }
 
-    fn take_known(&self) -> Result<Option<Arrived>, ReadError> {
+    fn take_known(&self) -> Result<Option<Arrived>, ReadbackError> {
         let mut state = lock(&self.state);
         let Some((_, at)) = state.ring.oldest() else { return Ok(None) };
         if !state.slots[at].mapping.is_settled() {
@@ -204,7 +204,7 @@ impl Readbacks {
                 state.ring.release(at);
                 drop(state);
                 self.device.check()?;
-                Err(ReadError::NotMapped { ticket, problem })
+                Err(ReadbackError::NotMapped { ticket, problem })
             }
         }
     }
@@ -225,13 +225,13 @@ impl Readbacks {
     pub(crate) fn add_copied(&self, claimed: &mut Claimed, bytes: u64) -> u64 {
         let offset = claimed.staged_bytes;
         claimed.staged_bytes = (offset + bytes).next_multiple_of(SIZE_CLASS_BYTES);
-        lock(&self.state).slots[claimed.slot].parts.push(Part { offset, bytes, direct: None });
+        lock(&self.state).slots[claimed.slot].parts.push(DownloadPart { offset, bytes, direct: None });
         offset
     }
 
     /// Adds a download for which the buffer itself will be mapped.
     pub(crate) fn add_direct(&self, claimed: &Claimed, buffer: Buffer, offset: u64, bytes: u64) {
-        lock(&self.state).slots[claimed.slot].parts.push(Part { offset, bytes, direct: Some(buffer) });
+        lock(&self.state).slots[claimed.slot].parts.push(DownloadPart { offset, bytes, direct: Some(buffer) });
     }
 
     /// The slot's own buffer, with room for what is copied into it.
@@ -275,14 +275,14 @@ pub(crate) struct Claimed {
     staged_bytes: u64,
 }
 
-impl Slot {
+impl ReadbackSlot {
     /// Opens a view of every part.
     fn show(&mut self) -> Result<(), String> {
         if self.mapping.has_failed() {
             return Err("the driver did not map it".into());
         }
         for part in self.parts.drain(..) {
-            let Part { offset, bytes, direct } = part;
+            let DownloadPart { offset, bytes, direct } = part;
             let range = offset..(offset + bytes).next_multiple_of(COPY_BYTES);
             let view = match (&direct, &self.buffer) {
                 (Some(buffer), _) => buffer.raw().get_mapped_range(range),
@@ -290,7 +290,7 @@ impl Slot {
                 (None, None) => return Err("its staging memory is gone".into()),
             };
             let view = view.map_err(|problem| problem.to_string())?;
-            self.shown.push(Shown { view, bytes: bytes as usize, direct });
+            self.shown.push(MappedPart { view, bytes: bytes as usize, direct });
         }
         Ok(())
     }
@@ -304,6 +304,6 @@ impl Slot {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ReadbackState>) -> MutexGuard<'_, ReadbackState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -149,12 +149,12 @@ pub struct TexturesHeld {
 
 /// Counts what is held.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct TextureTally {
     count: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Tally {
+impl TextureTally {
     pub(crate) fn held(&self) -> TexturesHeld {
         TexturesHeld { count: self.count.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
@@ -163,16 +163,16 @@ impl Tally {
 /// A texture on a device. Clones are the same texture.
 #[derive(Debug, Clone)]
 pub struct Texture {
-    inner: Arc<Inner>,
+    inner: Arc<TextureInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct TextureInner {
     device: u64,
     raw: wgpu::Texture,
     format: TexelFormat,
     /// Where it is counted; none where it is somebody else's.
-    counted: Option<Arc<Tally>>,
+    counted: Option<Arc<TextureTally>>,
 }
 
 impl Texture {
@@ -213,7 +213,7 @@ impl Texture {
         let counted = Arc::clone(&calls.textures);
         counted.count.fetch_add(1, Ordering::Relaxed);
         counted.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Self { inner: Arc::new(Inner { device, raw, format, counted: Some(counted) }) })
+        Ok(Self { inner: Arc::new(TextureInner { device, raw, format, counted: Some(counted) }) })
     }
 
     pub(crate) fn adopt(device: u64, raw: &wgpu::Texture) -> Result<Self, TextureError> {
@@ -230,7 +230,7 @@ impl Texture {
         if !raw.usage().contains(wgpu::TextureUsages::COPY_SRC) {
             return Err(kind(format!("for {:?}", raw.usage()), "one that also has COPY_SRC".to_owned()));
         }
-        Ok(Self { inner: Arc::new(Inner { device, raw: raw.clone(), format, counted: None }) })
+        Ok(Self { inner: Arc::new(TextureInner { device, raw: raw.clone(), format, counted: None }) })
     }
 
     /// What one texel is.
@@ -325,7 +325,7 @@ impl fmt::Display for Texture {
     }
 }
 
-impl Drop for Inner {
+impl Drop for TextureInner {
     fn drop(&mut self) {
         let Some(counted) = &self.counted else { return };
         let texels = u64::from(self.raw.width()) * u64::from(self.raw.height());

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::calls::{Calls, Mapping, Refusal};
 use crate::device::Device;
-use crate::memory::Ring;
+use crate::memory::SlotRing;
 
 /// Stamps of one submission; with more acts than that it is not timed.
 const MOST_STAMPS: u32 = 256;
@@ -127,8 +127,8 @@ pub struct PartTime {
 pub(crate) struct Timer {
     timed: Timed,
     stamping: Option<Stamping>,
-    ring: Ring,
-    slots: Vec<Slot>,
+    ring: SlotRing,
+    slots: Vec<TimestampSlot>,
     claimed: Option<usize>,
     played: u64,
     ended_ns: u64,
@@ -145,7 +145,7 @@ struct Stamping {
 }
 
 /// One submission's stamps.
-struct Slot {
+struct TimestampSlot {
     submission: u64,
     stamps: Option<SlotStamps>,
     mapping: Arc<Mapping>,
@@ -199,7 +199,7 @@ impl Timer {
         }
         let calls = device.calls();
         let mut stamping = Stamping::of(calls);
-        let ring = Ring::new(slots);
+        let ring = SlotRing::new(slots);
         let mut made = Vec::new();
         for _ in 0..ring.slots() {
             let stamps = stamping.and_then(|_| SlotStamps::make(calls).ok());
@@ -207,7 +207,7 @@ impl Timer {
                 stamping = None;
             }
             let parts = Vec::with_capacity(MOST_STAMPS as usize);
-            made.push(Slot { submission: 0, stamps, mapping: Arc::default(), used: 0, parts });
+            made.push(TimestampSlot { submission: 0, stamps, mapping: Arc::default(), used: 0, parts });
         }
         let told = Vec::with_capacity(MOST_STAMPS as usize);
         Some(Timer { timed, stamping, ring, slots: made, claimed: None, played: 0, ended_ns: 0, told })
@@ -241,7 +241,7 @@ impl Timer {
     /// What takes the stamps of the submission that a slot was claimed for.
     pub(crate) fn stamps(&mut self) -> Option<Stamps<'_>> {
         let Stamping { inside_passes, .. } = self.stamping?;
-        let Slot { stamps, used, parts, .. } = &mut self.slots[self.claimed?];
+        let TimestampSlot { stamps, used, parts, .. } = &mut self.slots[self.claimed?];
         let split = self.timed == Timed::Each && !inside_passes;
         Some(Stamps { on: stamps.as_ref()?, used, parts, inside_passes, split })
     }
@@ -325,7 +325,7 @@ impl SlotStamps {
     }
 }
 
-impl Slot {
+impl TimestampSlot {
     /// Puts the times of all parts into `told`; hands back begin, end and how far they may be off. None where the stamps
     /// did not come down or make no sense.
     fn read(

@@ -12,15 +12,15 @@
 use std::sync::Arc;
 
 use crate::calls::{Calls, Mapping, Refusal};
-use crate::memory::{Ring, SIZE_CLASS_BYTES};
+use crate::memory::{SIZE_CLASS_BYTES, SlotRing};
 
 pub(crate) struct Uploads {
-    ring: Ring,
-    slots: Vec<Slot>,
+    ring: SlotRing,
+    slots: Vec<UploadSlot>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct UploadSlot {
     buffer: Option<wgpu::Buffer>,
     mapping: Arc<Mapping>,
 }
@@ -33,8 +33,8 @@ pub(crate) struct Staging {
 
 impl Uploads {
     pub(crate) fn new(slots: usize) -> Self {
-        let ring = Ring::new(slots);
-        let slots = (0..ring.slots()).map(|_| Slot::default()).collect();
+        let ring = SlotRing::new(slots);
+        let slots = (0..ring.slots()).map(|_| UploadSlot::default()).collect();
         Self { ring, slots }
     }
 
@@ -80,7 +80,7 @@ impl Uploads {
     /// Frees the slots that are mapped again.
     fn land(&mut self) {
         while let Some((_, slot)) = self.ring.oldest() {
-            let Slot { buffer, mapping } = &mut self.slots[slot];
+            let UploadSlot { buffer, mapping } = &mut self.slots[slot];
             if !mapping.is_settled() {
                 break;
             }

@@ -11,8 +11,8 @@ use vramp_plan::Binding;
 
 use crate::calls::{Calls, Kernels, Refusal};
 use crate::device::Device;
-use crate::kernel::Kernel;
-use crate::pipelines::{Compiled, PrepareError};
+use crate::kernel::DeviceKernel;
+use crate::pipelines::{CompileError, CompiledShader};
 
 /// Sizes of scratch buffers to try: a shader may ask for more than a few bytes, such as a whole table.
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
@@ -25,7 +25,11 @@ const STACK_BYTES: usize = 16 << 20;
 
 /// Runs a kernel once; waits for it where waiting is possible, a little longer than the device's time
 /// limit says.
-pub(crate) fn run_once(device: &Device, kernel: &Kernel, compiled: &Arc<Compiled>) -> Result<(), PrepareError> {
+pub(crate) fn run_once(
+    device: &Device,
+    kernel: &DeviceKernel,
+    compiled: &Arc<CompiledShader>,
+) -> Result<(), CompileError> {
     #[cfg(target_arch = "wasm32")]
     return try_sizes(device, kernel, compiled).map(|_| ());
     // Some drivers run a kernel in the very call that submits it, so somebody else makes that call.
@@ -49,20 +53,20 @@ pub(crate) fn run_once(device: &Device, kernel: &Kernel, compiled: &Arc<Compiled
             Ok(Ok(false)) | Err(_) => {
                 let (name, waited_ms) = (kernel.name().to_string(), most.as_millis() as u64);
                 device.calls().leave_behind(format!("{name} did not end within {waited_ms} ms"));
-                Err(PrepareError::Overdue { name, waited_ms })
+                Err(CompileError::Overdue { name, waited_ms })
             }
         }
     }
 }
 
 /// Tries sizes until one is accepted; says whether the kernel came to its end.
-fn try_sizes(device: &Device, kernel: &Kernel, compiled: &Compiled) -> Result<bool, PrepareError> {
+fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledShader) -> Result<bool, CompileError> {
     // Whoever waits for this thread gives up a little earlier.
     let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);
     let mut last = None;
     for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= device.limits().binding_bytes) {
         match try_once(calls, kernel, compiled, bytes, most) {
-            Ok(ended) => return calls.health.check().map(|()| ended).map_err(PrepareError::from),
+            Ok(ended) => return calls.health.check().map(|()| ended).map_err(CompileError::from),
             Err(refusal) => last = Some(refusal),
         }
         calls.health.check()?;
@@ -71,14 +75,14 @@ fn try_sizes(device: &Device, kernel: &Kernel, compiled: &Compiled) -> Result<bo
         Some(Refusal::Refused(problem)) => problem,
         Some(Refusal::OutOfMemory) | None => "the device has no memory for a first run".into(),
     };
-    Err(PrepareError::Refused { name: kernel.name().to_string(), problem })
+    Err(CompileError::Refused { name: kernel.name().to_string(), problem })
 }
 
 /// Says whether it came to its end.
 fn try_once(
     calls: &Calls,
-    kernel: &Kernel,
-    compiled: &Compiled,
+    kernel: &DeviceKernel,
+    compiled: &CompiledShader,
     bytes: u64,
     most: std::time::Duration,
 ) -> Result<bool, Refusal> {

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vramp_gpu::{Device, Player, Pool, PoolRules, Progress, Recording, wgpu};
+use vramp_gpu::{Device, Player, Pool, PoolRules, Recording, SubmissionProgress, wgpu};
 
 #[test]
 fn a_guest_of_a_pool_takes_no_budget_and_is_let_go_with_its_last_handle() {
     let (pool, owner): (Pool<Arc<()>>, Arc<str>) =
-        (Pool::new(PoolRules::budget(256), Progress::default()), "guest".into());
+        (Pool::new(PoolRules::budget(256), SubmissionProgress::default()), "guest".into());
     let value = Arc::new(());
     let guest = pool.adopt(Arc::clone(&value), 4096, &owner);
     let lent = pool.lend(256, &owner, |_| Ok::<_, ()>(Arc::default())).unwrap();

@@ -5,7 +5,9 @@
 use std::sync::mpsc;
 
 use crate::room::{self, PATIENCE, device, invert, lend, noise, owner, run, slow};
-use vramp_gpu::{BufferError, Device, Event, LendError, PlayError, Player, PrepareError, ReadError, Recording};
+use vramp_gpu::{
+    BufferError, CompileError, Device, DeviceEvent, LendError, PlayError, Player, ReadbackError, Recording,
+};
 
 /// Runs something that might hang, and fails where it does.
 #[track_caller]
@@ -70,11 +72,11 @@ fn a_destroyed_device_says_so_everywhere_and_once_as_an_event() {
         device.destroy();
 
         let (events, _) = device.take_events();
-        assert!(matches!(&events[..], [Event::Lost(lost)] if lost.reason == "it was destroyed"), "{events:?}");
+        assert!(matches!(&events[..], [DeviceEvent::Lost(lost)] if lost.reason == "it was destroyed"), "{events:?}");
         assert!(device.check().is_err() && device.poll().is_err());
         let error = device.lend(100_000, &owner()).unwrap_err();
         assert!(matches!(error, LendError::NotMade { problem: BufferError::Lost(_), .. }), "{error}");
-        assert!(matches!(device.prepare(&slow()), Err(PrepareError::Lost(_))));
+        assert!(matches!(device.prepare(&slow()), Err(CompileError::Lost(_))));
         assert!(matches!(Player::on(&device).build(), Err(PlayError::Lost(_))));
         run(&mut recording, &device, &kernel, &from, &to, 0);
         assert!(matches!(player.play(&mut recording), Err(PlayError::Lost(_))));
@@ -82,7 +84,7 @@ fn a_destroyed_device_says_so_everywhere_and_once_as_an_event() {
         assert!(matches!(player.wait(PATIENCE), Err(PlayError::Lost(_))));
         assert_eq!(recording.len(), 1, "it can be played elsewhere");
         match player.readbacks().wait(PATIENCE) {
-            Err(ReadError::Lost(_)) => {}
+            Err(ReadbackError::Lost(_)) => {}
             other => panic!("{other:?}"),
         }
         let error = player.play(&mut recording).unwrap_err();
@@ -102,7 +104,7 @@ fn a_loss_that_wgpu_reports_by_itself_is_an_event() {
         // wgpu tells during a poll, once its queue is empty.
         while device.poll().is_ok() {}
         let (events, _) = device.take_events();
-        assert!(matches!(&events[..], [Event::Lost(_)]), "{events:?}");
+        assert!(matches!(&events[..], [DeviceEvent::Lost(_)]), "{events:?}");
     });
 }
 

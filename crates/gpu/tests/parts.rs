@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
 use crate::room::{bring, device, lend};
-use vramp_gpu::{Device, Kernel, PlayError, Player, RecordError, Recording};
+use vramp_gpu::{Device, DeviceKernel, PlayError, Player, RecordError, Recording};
 use vramp_plan::{Binding, Shader};
 
 /// Tells how many words it sees, and their sum. Its entry point is called what its author likes.
-fn tell(device: &Device) -> Kernel {
+fn tell(device: &Device) -> DeviceKernel {
     let wgsl = "
 @group(0) @binding(0) var<storage, read> source: array<u32>;
 @group(0) @binding(1) var<storage, read_write> told: array<u32>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
-use vramp_gpu::{LendError, Lent, Place, Pool, PoolRules, Progress, SIZE_CLASS_BYTES};
+use vramp_gpu::{LendError, Pool, PoolRules, Pooled, ResourceState, SIZE_CLASS_BYTES, SubmissionProgress};
 
 /// A resource that knows whether it still exists.
 struct Thing {
@@ -28,8 +28,8 @@ fn owner() -> Arc<str> {
     "tester".into()
 }
 
-fn pool(budget_bytes: u64) -> (Pool<Thing>, Progress) {
-    let progress = Progress::default();
+fn pool(budget_bytes: u64) -> (Pool<Thing>, SubmissionProgress) {
+    let progress = SubmissionProgress::default();
     (Pool::new(PoolRules::budget(budget_bytes), progress.clone()), progress)
 }
 
@@ -64,10 +64,10 @@ proptest! {
         keep_each in 1_usize..5,
         steps in prop::collection::vec(step(), 0..200),
     ) {
-        let progress = Progress::default();
+        let progress = SubmissionProgress::default();
         let rules = PoolRules { budget_bytes: budget, keep_bytes: keep, keep_each };
         let pool = Pool::new(rules, progress.clone());
-        let mut held: Vec<Lent<Thing>> = Vec::new();
+        let mut held: Vec<Pooled<Thing>> = Vec::new();
         let mut used_until: BTreeMap<u64, u64> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for step in steps {
@@ -107,16 +107,16 @@ proptest! {
             }
             let (now, rows) = (pool.statistics(), pool.ledger());
             prop_assert!(now.held_bytes() <= budget && now.peak_bytes <= budget && now.pooled_bytes <= keep);
-            let sum = |place: fn(&Place) -> bool| {
+            let sum = |place: fn(&ResourceState) -> bool| {
                 let those = rows.iter().filter(move |row| place(&row.place));
                 (those.clone().count(), those.map(|row| row.bytes).sum::<u64>())
             };
-            prop_assert_eq!(sum(|place| *place == Place::Lent), (now.lent, now.lent_bytes));
-            prop_assert_eq!(sum(|place| *place == Place::Pooled), (now.pooled, now.pooled_bytes));
+            prop_assert_eq!(sum(|place| *place == ResourceState::Lent), (now.lent, now.lent_bytes));
+            prop_assert_eq!(sum(|place| *place == ResourceState::Pooled), (now.pooled, now.pooled_bytes));
             prop_assert_eq!(
-                sum(|place| matches!(place, Place::Waiting { .. })), (now.waiting, now.waiting_bytes)
+                sum(|place| matches!(place, ResourceState::Waiting { .. })), (now.waiting, now.waiting_bytes)
             );
-            let handles: usize = rows.iter().filter(|row| row.place == Place::Lent).map(|row| row.holders).sum();
+            let handles: usize = rows.iter().filter(|row| row.place == ResourceState::Lent).map(|row| row.holders).sum();
             prop_assert_eq!(handles, held.len());
             prop_assert_eq!(now.misses, now.trimmed + rows.len() as u64, "made = given up + there");
         }
@@ -176,7 +176,7 @@ fn what_the_device_uses_waits_for_it() {
     lent.retire(submission);
     let id = lent.tag().id;
     drop(lent);
-    assert_eq!(pool.ledger()[0].place, Place::Waiting { submission });
+    assert_eq!(pool.ledger()[0].place, ResourceState::Waiting { submission });
     let other = pool.lend(100, &owner(), thing).unwrap();
     assert_ne!(other.tag().id, id);
     progress.finish(submission);
@@ -225,7 +225,7 @@ fn a_maker_that_fails_leaves_nothing_behind() {
 
 #[test]
 fn the_longest_free_is_given_up_first() {
-    let progress = Progress::default();
+    let progress = SubmissionProgress::default();
     let pool = Pool::new(PoolRules { budget_bytes: 1 << 20, keep_bytes: 1024, keep_each: 10 }, progress);
     let sizes = [256, 512, 768].map(|size| pool.lend(size, &owner(), thing).unwrap());
     let ids = sizes.each_ref().map(|lent| lent.tag().id);
@@ -238,7 +238,7 @@ fn the_longest_free_is_given_up_first() {
 
 #[test]
 fn no_more_of_one_size_stay_than_the_rules_say() {
-    let pool = Pool::new(PoolRules { keep_each: 2, ..PoolRules::budget(1 << 20) }, Progress::default());
+    let pool = Pool::new(PoolRules { keep_each: 2, ..PoolRules::budget(1 << 20) }, SubmissionProgress::default());
     let held: Vec<_> = (0..5).map(|_| pool.lend(256, &owner(), thing).unwrap()).collect();
     drop(held);
     assert_eq!(pool.statistics().pooled, 2);

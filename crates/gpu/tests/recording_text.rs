@@ -4,24 +4,24 @@
 
 use std::sync::Arc;
 
-use vramp_gpu::{Kernel, Lent, Pool, PoolRules, Progress, Recording};
+use vramp_gpu::{DeviceKernel, Pool, PoolRules, Pooled, Recording, SubmissionProgress};
 use vramp_plan::{Binding, Shader};
 
-type Memory = Lent<()>;
+type Memory = Pooled<()>;
 type Plain = Recording<Memory, Vec<u8>>;
 
 fn lend<const N: usize>(bytes: u64) -> [Memory; N] {
-    let pool = Pool::new(PoolRules::budget(1 << 20), Progress::default());
+    let pool = Pool::new(PoolRules::budget(1 << 20), SubmissionProgress::default());
     let owner: Arc<str> = "tester".into();
     std::array::from_fn(|_| pool.lend(bytes, &owner, |_| Ok::<_, ()>(())).unwrap())
 }
 
-fn kernel(name: &str, bindings: &[Binding]) -> Kernel {
+fn kernel(name: &str, bindings: &[Binding]) -> DeviceKernel {
     let bindings = bindings.to_vec();
-    Kernel::described(&Shader { name: name.into(), wgsl: String::new(), bindings, per_workgroup: 256 })
+    DeviceKernel::described(&Shader { name: name.into(), wgsl: String::new(), bindings, per_workgroup: 256 })
 }
 
-fn invert() -> Kernel {
+fn invert() -> DeviceKernel {
     kernel("invert", &[Binding::Read, Binding::Write, Binding::Params { bytes: 16 }])
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::room::{self, bring, device, invert, inverted, lend, noise, open, owner, params, run, slow};
 use vramp_gpu::{
-    Backend, BufferError, Device, LendError, LimitSet, OpenError, PlayError, Player, PrepareError, Recording,
+    Backend, BufferError, CompileError, Device, LendError, LimitSet, OpenError, PlayError, Player, Recording,
 };
 use vramp_plan::Binding;
 
@@ -54,7 +54,7 @@ fn a_syntax_error_is_shown_with_its_line() {
     let mut broken = invert();
     broken.wgsl = broken.wgsl.replace("if at >= params.pixels { return; }", "if at >= { return; }");
     let error = device.prepare(&broken).unwrap_err();
-    let PrepareError::Text { name, line, column, problem } = &error else { panic!("{error}") };
+    let CompileError::Text { name, line, column, problem } = &error else { panic!("{error}") };
     assert_eq!((name.as_str(), *line), ("invert", 9), "{error}");
     assert!(*column > 1 && problem.contains("expected expression"), "{error}");
     assert_eq!(device.kernels(), 0);
@@ -67,7 +67,7 @@ fn a_wrong_name_or_type_is_shown_with_its_line() {
     let mut broken = invert();
     broken.wgsl = broken.wgsl.replace("result[at] =", "result[at] = 1.0 +");
     let error = device.prepare(&broken).unwrap_err();
-    assert!(matches!(error, PrepareError::Text { line: 10, .. }), "{error}");
+    assert!(matches!(error, CompileError::Text { line: 10, .. }), "{error}");
     still_works(&device);
 }
 
@@ -80,7 +80,7 @@ fn bindings_that_do_not_fit_the_text_are_refused() {
         vec![Binding::Read, Binding::Params { bytes: 16 }, Binding::Write],
     ] {
         let error = device.prepare(&vramp_plan::Shader { bindings, ..invert() }).unwrap_err();
-        let PrepareError::Refused { name, problem } = &error else { panic!("{error}") };
+        let CompileError::Refused { name, problem } = &error else { panic!("{error}") };
         assert!(name == "invert" && problem.contains("binding"), "{error}");
     }
     still_works(&device);

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
 use crate::room::{self, PATIENCE, device, invert, inverted, lend, noise, owner, run, slow};
-use vramp_gpu::{Counters, Device, Kernel, Place, PlayError, Player, PoolRules, Recording};
+use vramp_gpu::{Counters, Device, DeviceKernel, PlayError, Player, PoolRules, Recording, ResourceState};
 
 /// Frames until every buffer has met every dispatch that it will meet.
 const WARM: u32 = 20;
 
 /// One frame: up, through a kernel, down; buffers are lent and returned every time.
-fn frame(device: &Device, player: &mut Player, kernel: &Kernel, recording: &mut Recording, seed: u32) -> Vec<u8> {
+fn frame(device: &Device, player: &mut Player, kernel: &DeviceKernel, recording: &mut Recording, seed: u32) -> Vec<u8> {
     let pixels = noise(1024, seed);
     let (from, to) = (lend(device, 1024), lend(device, 1024));
     recording.upload(&from, pixels.clone()).unwrap();
@@ -145,7 +145,7 @@ fn a_buffer_is_not_lent_again_while_a_submission_uses_it() {
     let played = player.play(&mut recording).unwrap();
     let tags = [from.tag(), to.tag()];
     drop((from, to));
-    let waiting = |place: Place| place == Place::Waiting { submission: played.submission };
+    let waiting = |place: ResourceState| place == ResourceState::Waiting { submission: played.submission };
     assert!(device.pool().ledger().iter().all(|row| waiting(row.place)));
     let meanwhile = lend(&device, 32 << 10);
     if !player.has_finished(played.submission) {

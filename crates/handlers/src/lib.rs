@@ -19,12 +19,11 @@ mod letters;
 mod orientation;
 mod patient;
 mod picture_file;
-mod regular;
 mod unhurried;
+mod visible;
 
 use vramp_runtime::{Kind, Registry};
 
-pub use regular::{open_regular, read_regular_text};
 pub use unhurried::Unhurried;
 
 /// Every built-in handler, by family, with `convert` as the planner's converter.

@@ -33,7 +33,7 @@ const ORIENTATION_TAG: u64 = 0x112;
 
 /// The orientation that a picture file asks for. The reader is left anywhere.
 pub(crate) fn read(from: &mut (impl Read + Seek)) -> Orientation {
-    let found = from.rewind().ok().and_then(|()| find(&mut Bytes { from, at: 0 }));
+    let found = from.rewind().ok().and_then(|()| find(&mut ForwardBytes { from, at: 0 }));
     found.and_then(|value| Orientation::from_exif(u8::try_from(value).ok()?)).unwrap_or(Orientation::NoTransforms)
 }
 
@@ -80,17 +80,17 @@ pub(crate) fn turn<S, P>(orientation: Orientation, width: usize, stored: &[S], i
 }
 
 /// The value of the tag, whatever it is.
-fn find(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
+fn find(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     match from.read(0)? {
         [0xFF, 0xD8, _, _] => in_jpeg(from),
         [0x89, b'P', b'N', b'G'] => in_png(from),
         [b'R', b'I', b'F', b'F'] => in_webp(from),
-        [b'I', b'I', _, _] | [b'M', b'M', _, _] => in_directory(from, Holder::Tiff, 0, u64::MAX),
+        [b'I', b'I', _, _] | [b'M', b'M', _, _] => in_directory(from, TagOwner::Tiff, 0, u64::MAX),
         _ => None,
     }
 }
 
-fn in_jpeg(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
+fn in_jpeg(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     let (mut at, mut stray) = (2, 0);
     for _ in 0..MOST_SEGMENTS {
         // 0xFF may be repeated, and a 0 after it means that it does not begin a segment.
@@ -118,7 +118,7 @@ fn in_jpeg(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
         let length = u64::from(u16::from_be_bytes(from.read(at)?));
         let (start, end) = (at + 2, at + length);
         if marker == 0xE1 && end >= start + EXIF_PREFIX.len() as u64 && from.read(start)? == EXIF_PREFIX {
-            let found = in_directory(from, Holder::Exif, start + EXIF_PREFIX.len() as u64, end);
+            let found = in_directory(from, TagOwner::Exif, start + EXIF_PREFIX.len() as u64, end);
             if found.is_some() {
                 return found;
             }
@@ -128,7 +128,7 @@ fn in_jpeg(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
     None
 }
 
-fn in_png(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
+fn in_png(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     let mut at = 8;
     for _ in 0..MOST_SEGMENTS {
         let length = u64::from(u32::from_be_bytes(from.read(at)?));
@@ -136,7 +136,7 @@ fn in_png(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
         match &kind {
             b"IEND" => return None,
             b"eXIf" if length <= MOST_EXIF_BYTES && crc(from, at + 4, start + length)? => {
-                return in_directory(from, Holder::Exif, start, start + length);
+                return in_directory(from, TagOwner::Exif, start, start + length);
             }
             _ => at = start + length + 4,
         }
@@ -144,7 +144,7 @@ fn in_png(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
     None
 }
 
-fn in_webp(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
+fn in_webp(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     const HAS_EXIF: u8 = 0x08;
     let end = 8 + u64::from(u32::from_le_bytes(from.read(4)?));
     if from.read(8)? != *b"WEBPVP8X" || from.read::<1>(20)?[0] & HAS_EXIF == 0 {
@@ -155,7 +155,7 @@ fn in_webp(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
         let kind = from.read::<4>(at)?;
         let (length, start) = (u64::from(u32::from_le_bytes(from.read(at + 4)?)), at + 8);
         if kind == *b"EXIF" {
-            return in_directory(from, Holder::Exif, start, end.min(start + length));
+            return in_directory(from, TagOwner::Exif, start, end.min(start + length));
         }
         at = start + length.next_multiple_of(2);
         if at >= end {
@@ -167,22 +167,22 @@ fn in_webp(from: &mut Bytes<'_, impl Read + Seek>) -> Option<u64> {
 
 /// What a directory of tags belongs to.
 #[derive(Clone, Copy, PartialEq)]
-enum Holder {
+enum TagOwner {
     Exif,
     Tiff,
 }
 
 /// The value in the first directory of a TIFF, or of Exif, which is laid out like one, between two places of a file.
-fn in_directory(from: &mut Bytes<'_, impl Read + Seek>, holder: Holder, start: u64, end: u64) -> Option<u64> {
+fn in_directory(from: &mut ForwardBytes<'_, impl Read + Seek>, holder: TagOwner, start: u64, end: u64) -> Option<u64> {
     let order = match from.read(start)? {
-        [b'I', b'I'] => Order::LowFirst,
-        [b'M', b'M'] => Order::HighFirst,
+        [b'I', b'I'] => ByteOrder::LowFirst,
+        [b'M', b'M'] => ByteOrder::HighFirst,
         _ => return None,
     };
     // A BigTIFF has offsets and counts of eight bytes.
     let big = match order.number(from.read::<2>(start + 2)?) {
         42 => false,
-        43 if holder == Holder::Tiff => true,
+        43 if holder == TagOwner::Tiff => true,
         _ => return None,
     };
     let offset = if big { order.number(from.read::<8>(start + 8)?) } else { order.number(from.read::<4>(start + 4)?) };
@@ -199,9 +199,9 @@ fn in_directory(from: &mut Bytes<'_, impl Read + Seek>, holder: Holder, start: u
             let count = if big { order.number(from.read::<8>(at + 4)?) } else { order.number(from.read::<4>(at + 4)?) };
             let value = if big { at + 12 } else { at + 8 };
             return match (holder, kind, count) {
-                (Holder::Exif, ..) | (Holder::Tiff, 3, 1) => Some(order.number(from.read::<2>(value)?)),
-                (Holder::Tiff, 1, 1) => Some(order.number(from.read::<1>(value)?)),
-                (Holder::Tiff, 4, 1) => Some(order.number(from.read::<4>(value)?)),
+                (TagOwner::Exif, ..) | (TagOwner::Tiff, 3, 1) => Some(order.number(from.read::<2>(value)?)),
+                (TagOwner::Tiff, 1, 1) => Some(order.number(from.read::<1>(value)?)),
+                (TagOwner::Tiff, 4, 1) => Some(order.number(from.read::<4>(value)?)),
                 _ => None,
             };
         }
@@ -212,23 +212,23 @@ fn in_directory(from: &mut Bytes<'_, impl Read + Seek>, holder: Holder, start: u
 
 /// Which byte of a number comes first.
 #[derive(Clone, Copy)]
-enum Order {
+enum ByteOrder {
     LowFirst,
     HighFirst,
 }
 
-impl Order {
+impl ByteOrder {
     fn number<const N: usize>(self, bytes: [u8; N]) -> u64 {
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         match self {
-            Order::LowFirst => bytes.iter().rev().fold(0, add),
-            Order::HighFirst => bytes.iter().fold(0, add),
+            ByteOrder::LowFirst => bytes.iter().rev().fold(0, add),
+            ByteOrder::HighFirst => bytes.iter().fold(0, add),
         }
     }
 }
 
 /// Whether the CRC behind these bytes of a PNG is theirs.
-fn crc(from: &mut Bytes<'_, impl Read + Seek>, start: u64, end: u64) -> Option<bool> {
+fn crc(from: &mut ForwardBytes<'_, impl Read + Seek>, start: u64, end: u64) -> Option<bool> {
     const POLYNOMIAL: u32 = 0xEDB8_8320;
     const TABLE: [u32; 16] = {
         let mut table = [0; 16];
@@ -254,12 +254,12 @@ fn crc(from: &mut Bytes<'_, impl Read + Seek>, start: u64, end: u64) -> Option<b
 }
 
 /// A file that is read here and there, mostly forwards, so that a buffer is not thrown away with each step.
-struct Bytes<'a, R> {
+struct ForwardBytes<'a, R> {
     from: &'a mut R,
     at: u64,
 }
 
-impl<R: Read + Seek> Bytes<'_, R> {
+impl<R: Read + Seek> ForwardBytes<'_, R> {
     /// So many bytes from there; none behind the end.
     fn read<const N: usize>(&mut self, at: u64) -> Option<[u8; N]> {
         if at != self.at {

@@ -47,11 +47,11 @@ impl Patient<File> {
 }
 
 /// Standard input, which is one stream however many read from it: what one has read ahead, the next one gets.
-pub(crate) type Standard = Mutex<BufReader<Patient<StandardInput>>>;
+pub(crate) type SharedStandardInput = Mutex<BufReader<Patient<StandardInput>>>;
 
 /// Standard input.
-pub(crate) fn standard_input() -> io::Result<&'static Standard> {
-    static INPUT: OnceLock<Standard> = OnceLock::new();
+pub(crate) fn standard_input() -> io::Result<&'static SharedStandardInput> {
+    static INPUT: OnceLock<SharedStandardInput> = OnceLock::new();
     if let Some(input) = INPUT.get() {
         return Ok(input);
     }

@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gif::{ColorOutput, DecodeOptions, Decoder, DisposalMethod};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+use vramp_files::open_regular;
 use vramp_plan::Size;
 use vramp_runtime::{NoMemory, foreign};
 
-use crate::{open_regular, orientation};
+use crate::orientation;
 
 /// Why there is no picture. The name of the file is added by whoever has read it.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +63,7 @@ pub(crate) fn first(
         memory.copy_from_slice(gif.next()?.expect("a GIF without frames is an error"));
         return Ok((size, memory));
     }
-    Still::default().decode(kind, &bytes, lend, |(_, memory), decode| decode(memory))
+    StillDecoder::default().decode(kind, &bytes, lend, |(_, memory), decode| decode(memory))
 }
 
 /// What a file's first bytes say it is.
@@ -74,11 +75,11 @@ pub(crate) fn kind(bytes: &[u8]) -> Result<ImageFormat, PictureError> {
 
 /// A decoder's buffers, kept from picture to picture.
 #[derive(Default)]
-pub(crate) struct Still {
+pub(crate) struct StillDecoder {
     narrow: Vec<u8>,
 }
 
-impl Still {
+impl StillDecoder {
     /// Decodes a picture that is no GIF. `lend` is given its size and lends memory, `write` hands that out for filling.
     pub(crate) fn decode<F>(
         &mut self,
@@ -88,7 +89,7 @@ impl Still {
         write: impl FnOnce(&mut F, &mut dyn FnMut(&mut [u8]) -> Result<(), PictureError>) -> Result<(), PictureError>,
     ) -> Result<F, PictureError> {
         let at = Cell::new(0);
-        let from = Watched { from: Cursor::new(bytes), at: &at };
+        let from = TrackedReader { from: Cursor::new(bytes), at: &at };
         let broken = |error: image::ImageError| broken(at.get(), bytes.len(), error.to_string());
         // Some decoders begin by copying the file.
         can_be_had(bytes.len() as u64)?;
@@ -203,26 +204,26 @@ fn broken(at: usize, length: usize, problem: impl Into<String>) -> PictureError 
 }
 
 /// Bytes whose reader can be asked how far it has got.
-struct Watched<'a> {
+struct TrackedReader<'a> {
     from: Cursor<&'a [u8]>,
     at: &'a Cell<usize>,
 }
 
-impl Watched<'_> {
+impl TrackedReader<'_> {
     fn note<R>(&mut self, outcome: R) -> R {
         self.at.set(self.from.position() as usize);
         outcome
     }
 }
 
-impl Read for Watched<'_> {
+impl Read for TrackedReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(into);
         self.note(read)
     }
 }
 
-impl BufRead for Watched<'_> {
+impl BufRead for TrackedReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.from.fill_buf()
     }
@@ -233,7 +234,7 @@ impl BufRead for Watched<'_> {
     }
 }
 
-impl Seek for Watched<'_> {
+impl Seek for TrackedReader<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = self.from.seek(to);
         self.note(at)
@@ -242,7 +243,7 @@ impl Seek for Watched<'_> {
 
 /// The frames of a GIF, one laid over another as the file says.
 pub(crate) struct Gif {
-    decoder: Decoder<Counted>,
+    decoder: Decoder<CountedBytes>,
     at: Arc<AtomicUsize>,
     size: Size,
     length: usize,
@@ -250,17 +251,17 @@ pub(crate) struct Gif {
     /// The canvas before a frame that is to vanish without a trace.
     before: Vec<u8>,
     /// What has to be undone before the next frame: how, and where.
-    undo: Option<(DisposalMethod, Area)>,
+    undo: Option<(DisposalMethod, CanvasRect)>,
     frames: u64,
 }
 
 /// Bytes that say how far they have been read, in small steps, since the decoder has a buffer of its own.
-struct Counted {
+struct CountedBytes {
     from: Cursor<Vec<u8>>,
     at: Arc<AtomicUsize>,
 }
 
-impl Read for Counted {
+impl Read for CountedBytes {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let step = into.len().min(256);
         let read = self.from.read(&mut into[..step])?;
@@ -271,7 +272,7 @@ impl Read for Counted {
 
 /// A rectangle within the canvas.
 #[derive(Clone, Copy)]
-struct Area {
+struct CanvasRect {
     x: usize,
     y: usize,
     width: usize,
@@ -285,7 +286,7 @@ impl Gif {
         let mut options = DecodeOptions::new();
         options.set_color_output(ColorOutput::RGBA);
         let at = Arc::new(AtomicUsize::new(0));
-        let from = Counted { from: Cursor::new(bytes), at: Arc::clone(&at) };
+        let from = CountedBytes { from: Cursor::new(bytes), at: Arc::clone(&at) };
         let decoder = foreign(|| options.read_info(from))
             .map_err(|error| broken(at.load(Ordering::Relaxed), length, format!("the GIF's header: {error}")))?;
         let size = sized((decoder.width().into(), decoder.height().into()))?;
@@ -325,7 +326,7 @@ impl Gif {
             }
         };
         let (left, top) = (usize::from(frame.left).min(width), usize::from(frame.top).min(height));
-        let area = Area {
+        let area = CanvasRect {
             x: left,
             y: top,
             width: usize::from(frame.width).min(width - left),
@@ -350,7 +351,7 @@ impl Gif {
     }
 }
 
-impl Area {
+impl CanvasRect {
     /// The bytes of its rows on a canvas of this width.
     fn rows(self, canvas_width: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         (self.y..self.y + self.height).map(move |y| {

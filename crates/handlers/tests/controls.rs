@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Settings, Value};
-use vramp_plan::{Format, Policy, Rate, Size, Space};
+use vramp_plan::{Format, Policy, Rate, Size};
 use vramp_runtime::internals::{HeapTally, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::observe::{DropReason, NodeCounts};
-use vramp_runtime::{Call, Clock, Flow, Frame, FrameHandler, FramePool, HandlerError, Setup, Stepped, Worker};
+use vramp_runtime::{Call, Clock, Flow, Frame, FrameHandler, FramePool, HandlerError, Stepped, Worker};
+
+use crate::setup::setup;
 
 fn entry(name: &str) -> &'static Entry {
     registry().catalog().entries().find(|e| e.name == name).expect("the handler exists")
@@ -20,18 +22,7 @@ fn node(name: &str, settings: &Settings) -> Node {
     let entry = entry(name);
     let registry = registry();
     let make = registry.maker(entry).unwrap_or_else(|| panic!("{name} cannot be made"));
-    let setup = Setup {
-        name,
-        settings,
-        inputs: &[None],
-        outputs: &[None],
-        tags: None,
-        space: Space::Cpu,
-        rate: None,
-        handlers: 3,
-        declared: None,
-        watch: false,
-    };
+    let setup = setup(name, settings);
     let Worker::Frames(handler) = make(&setup).unwrap_or_else(|error| panic!("{name}: {error}")) else {
         panic!("{name} works on whole frames");
     };

@@ -5,6 +5,7 @@
 // What several files share.
 mod easel;
 mod files_rig;
+mod setup;
 
 mod catalog;
 mod controls;

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use vramp_kernels::head::resample::{self, axis::Filter};
+use vramp_kernels::head::resample::{self, axis::ResampleFilter};
 use vramp_kernels::head::{
     Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, edges, flip, load_here::LOAD, luma, median3,
     median5, nearest, rotate, warp,
@@ -15,7 +15,7 @@ use vramp_kernels::pixel::{
     channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
 };
 use vramp_kernels::stored::{self, PlaneRows, Way};
-use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Program, Recipe, Scratch};
+use vramp_kernels::{FrameParams, KernelFrame, Level, Picture, Pixel, PixelFn, Recipe, RowProgram, RowScratch};
 use vramp_plan::{Format, Rate, Size};
 
 const SIZE: Size = Size { width: 1920, height: 1080 };
@@ -33,7 +33,7 @@ const ROUND: Duration = Duration::from_millis(25);
 struct Case {
     name: &'static str,
     recipe: Recipe,
-    params: Params,
+    params: FrameParams,
     source: Size,
     size: Size,
     /// Sizes of the other pictures.
@@ -54,7 +54,7 @@ fn case(
 ) -> Case {
     let recipe = steps.iter().fold(Recipe::of(head), |recipe, (function, _)| recipe.then(function));
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, SIZE, source, 0);
     params.set(layout.head, &given.0, &given.1);
     for (part, (_, (words, small))) in layout.after.iter().zip(steps) {
@@ -66,7 +66,7 @@ fn case(
 fn converted(name: &'static str, from: Format, into: Format) -> Case {
     let recipe = Recipe::of(&LOAD).reading(from).writing(into);
     let (layout, way) = (recipe.layout(), Way::new(true, false));
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, SIZE, SIZE, 0);
     if let Some((part, stored)) = layout.from.zip(stored::of(from)) {
         params.set(part, &stored.load_words(way, SIZE), &[]);
@@ -78,11 +78,11 @@ fn converted(name: &'static str, from: Format, into: Format) -> Case {
 }
 
 /// Another size, from one or to one of 1920x1080.
-fn resampled(name: &'static str, filter: Filter, source: Size, size: Size) -> Case {
+fn resampled(name: &'static str, filter: ResampleFilter, source: Size, size: Size) -> Case {
     let recipe = Recipe::of(&resample::RESAMPLE);
     let (words, small) = resample::pack(filter, source, size);
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, size, source, 0);
     params.set(layout.head, &words, &small);
     Case { name, recipe, params, source, size, sides: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
@@ -115,8 +115,8 @@ fn sharpen_of(name: &'static str, a: f64) -> Case {
 /// Four pictures of one size in a grid.
 fn grid_of(name: &'static str, size: Size) -> Case {
     let recipe = Recipe::of_several(&compositor::COMPOSITOR, 3);
-    let cells = compositor::cells(compositor::Layout::Grid, 4, SIZE);
-    let (layout, mut params) = (recipe.layout(), Params::new());
+    let cells = compositor::cells(compositor::CompositorLayout::Grid, 4, SIZE);
+    let (layout, mut params) = (recipe.layout(), FrameParams::new());
     params.begin(&layout, SIZE, size, 0);
     params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4], SIZE));
     let formats = [Format::Rgba8; 2];
@@ -128,11 +128,11 @@ fn box_of(name: &'static str, side: u32) -> Case {
     case(name, &boxblur::BOXBLUR, &(words.to_vec(), vec![]), SIZE, &[])
 }
 
-fn looked_up(table: &table::Table) -> (&'static PixelFn, Given) {
+fn looked_up(table: &table::LookupTable) -> (&'static PixelFn, Given) {
     (&table::TABLE, (table::pack(table).to_vec(), vec![]))
 }
 
-fn matrix_of(m: &color::Matrix) -> (&'static PixelFn, Given) {
+fn matrix_of(m: &color::ColorMatrix) -> (&'static PixelFn, Given) {
     (&matrix::MATRIX, (matrix::pack(m).expect("small factors").to_vec(), vec![]))
 }
 
@@ -256,15 +256,15 @@ fn cases() -> Vec<Case> {
         grid_of("grid of 1080", SIZE),
         grid_of("grid of 720", Size { width: 1280, height: 720 }),
         grid_of("grid of 480", Size { width: 640, height: 480 }),
-        resampled("area 720p", Filter::Area, SIZE, LESS),
-        resampled("area 540p", Filter::Area, SIZE, HALF),
-        resampled("area 360p", Filter::Area, SIZE, THIRD),
-        resampled("area 224", Filter::Area, SIZE, Size { width: 224, height: 224 }),
-        resampled("area from 540p", Filter::Area, HALF, SIZE),
-        resampled("lanczos 720p", Filter::Lanczos, SIZE, LESS),
-        resampled("lanczos 540p", Filter::Lanczos, SIZE, HALF),
-        resampled("lanczos 224", Filter::Lanczos, SIZE, Size { width: 224, height: 224 }),
-        resampled("lanczos from 540p", Filter::Lanczos, HALF, SIZE),
+        resampled("area 720p", ResampleFilter::Area, SIZE, LESS),
+        resampled("area 540p", ResampleFilter::Area, SIZE, HALF),
+        resampled("area 360p", ResampleFilter::Area, SIZE, THIRD),
+        resampled("area 224", ResampleFilter::Area, SIZE, Size { width: 224, height: 224 }),
+        resampled("area from 540p", ResampleFilter::Area, HALF, SIZE),
+        resampled("lanczos 720p", ResampleFilter::Lanczos, SIZE, LESS),
+        resampled("lanczos 540p", ResampleFilter::Lanczos, SIZE, HALF),
+        resampled("lanczos 224", ResampleFilter::Lanczos, SIZE, Size { width: 224, height: 224 }),
+        resampled("lanczos from 540p", ResampleFilter::Lanczos, HALF, SIZE),
         case("luma", &luma::LUMA, &nothing(), SIZE, &[]),
         Case { in_place: true, ..case("luma edit", &luma::LUMA, &nothing(), SIZE, &[]) },
         load("chain5", &chain()),
@@ -311,14 +311,14 @@ fn main() {
     }
     println!();
     let mut whole = vec![[0; 4]; SIZE.pixels() as usize];
-    let mut scratch = Scratch::default();
+    let mut scratch = RowScratch::default();
     let begun = Instant::now();
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| case.name.starts_with(only))) {
         let pixels = noise(case.source, 1);
         let bytes = |at: usize, size: Size| case.formats[at].frame_bytes(size) as usize;
         let others: Vec<_> = case.sides.iter().map(|size| (*size, noise(*size, 2))).collect();
         let sides: Vec<_> = others.iter().map(|(size, other)| Picture::new(*size, other).expect("it fits")).collect();
-        let frame = Frame {
+        let frame = KernelFrame {
             size: case.size,
             source: Picture::stored(case.formats[0], case.source, &pixels.as_flattened()[..bytes(0, case.source)]),
             sides: &sides,
@@ -326,7 +326,7 @@ fn main() {
             words: case.params.words(),
         };
         let out = &mut whole[..case.size.pixels() as usize];
-        let mut run = |program: &Program, frames: u32| {
+        let mut run = |program: &RowProgram, frames: u32| {
             let start = cpu_time(begun);
             for _ in 0..frames {
                 program.survey(&frame, 0..case.source.height, &mut scratch);
@@ -343,7 +343,7 @@ fn main() {
             }
             cpu_time(begun).saturating_sub(start)
         };
-        let programs: Vec<Program> = levels.iter().map(|level| case.recipe.program().at(*level)).collect();
+        let programs: Vec<RowProgram> = levels.iter().map(|level| case.recipe.program().at(*level)).collect();
         let mut rounds = vec![Vec::new(); programs.len()];
         for _ in 0..ROUNDS {
             for (program, times) in programs.iter().zip(&mut rounds) {

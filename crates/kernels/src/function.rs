@@ -13,7 +13,7 @@ use vramp_plan::Size;
 
 use crate::own::OwnFunction;
 use crate::picture::{Picture, Pixel};
-use crate::sample::{self, Chance, Sample, Samples};
+use crate::sample::{self, Chance, KernelSample, Samples};
 use crate::simd::Level;
 
 /// A pixel function on both sides.
@@ -34,7 +34,7 @@ pub struct PixelFn {
     /// Changes part of a row.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
     /// Makes pixels from others, wherever they are, where that is quicker than changing a copy; says whether it has.
-    pub made: Option<Made>,
+    pub made: Option<TryMapFn>,
     /// Which parts of a row it can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
     /// What the built-in functions are tested with; `None` for a function outside of [`pixel::ALL`](crate::pixel::ALL).
@@ -58,13 +58,13 @@ impl PixelFn {
 
     /// Its samples for a frame of this size. Panics with its name if it has none.
     #[doc(hidden)]
-    pub fn drawn(&self, chance: &mut Chance, size: Size) -> Vec<Sample> {
+    pub fn drawn(&self, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
         sample::drawn(self.name, self.samples, chance, size)
     }
 }
 
 /// Makes pixels from others, or says that it has not.
-pub type Made = fn(&FnArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool;
+pub type TryMapFn = fn(&FnArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool;
 
 /// A function in a recipe: one with both sides, or a user's own, which has the device's only.
 #[derive(Debug, Clone)]

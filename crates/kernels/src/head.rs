@@ -41,8 +41,8 @@ use vramp_plan::catalog::IntermediateExtent;
 use crate::compose::Chain;
 use crate::function::FnArgs;
 use crate::picture::{Picture, Pixel};
-use crate::sample::{self, Chance, Sample, Samples};
-use crate::stored::Stored;
+use crate::sample::{self, Chance, KernelSample, Samples};
+use crate::stored::StoredFormat;
 use crate::stored::unpack::{Between, Unpacking};
 
 /// The beginning of a kernel, on both sides.
@@ -68,7 +68,7 @@ pub struct Head {
     /// How many rows it is given at once: one, or more where that is quicker.
     pub rows_at_once: usize,
     /// Writes one row, or as many as are given at once, of which the last may be fewer.
-    pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut Kept, y: u32, &mut [Pixel]),
+    pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut BandState, y: u32, &mut [Pixel]),
     /// What it is tested with; every head in [`ALL`] has samples.
     pub samples: Option<Samples>,
 }
@@ -77,7 +77,7 @@ impl Head {
     /// Its samples for a source of this size; a generator draws some of this size too. Panics with its name if it has
     /// none.
     #[doc(hidden)]
-    pub fn drawn(&self, chance: &mut Chance, source: Size) -> Vec<Sample> {
+    pub fn drawn(&self, chance: &mut Chance, source: Size) -> Vec<KernelSample> {
         sample::drawn(self.name, self.samples, chance, source)
     }
 }
@@ -131,7 +131,7 @@ pub struct SourceRows<'a> {
     others: &'a [Picture<'a>],
     before: Chain<'a>,
     /// How the picture is read where it is not stored as pixels.
-    stored: Option<(&'static Stored, Unpacking<'a>)>,
+    stored: Option<(&'static StoredFormat, Unpacking<'a>)>,
     changed: &'a mut ChangedRows,
 }
 
@@ -167,7 +167,7 @@ impl<'a> SourceRows<'a> {
 
     /// The same, read from how the picture is stored.
     #[must_use]
-    pub(crate) fn stored(self, stored: Option<(&'static Stored, Unpacking<'a>)>) -> SourceRows<'a> {
+    pub(crate) fn stored(self, stored: Option<(&'static StoredFormat, Unpacking<'a>)>) -> SourceRows<'a> {
         SourceRows { stored, ..self }
     }
 
@@ -218,7 +218,7 @@ impl<'a> SourceRows<'a> {
         if pixels.len() < (at + 1) * width {
             pixels.resize((at + 1) * width, [0; 4]);
         }
-        let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
+        let made = RowMaker { picture, stored: self.stored.as_ref(), before: &self.before };
         made.row(y, between, &mut pixels[at * width..][..width]);
         at
     }
@@ -233,7 +233,7 @@ impl<'a> SourceRows<'a> {
         }
         let width = picture.size.width as usize;
         let ChangedRows { numbers, next, pixels, between, .. } = &mut *self.changed;
-        let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
+        let made = RowMaker { picture, stored: self.stored.as_ref(), before: &self.before };
         pixels.resize(pixels.len().max(N * width), [0; 4]);
         for (i, row) in pixels.chunks_exact_mut(width).take(N).enumerate() {
             if numbers[i] != Some(number(i)) {
@@ -248,7 +248,7 @@ impl<'a> SourceRows<'a> {
     /// Makes one row where nobody else needs it: without a copy where functions stand in front.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
-            let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
+            let made = RowMaker { picture, stored: self.stored.as_ref(), before: &self.before };
             made.row(y, &mut self.changed.between, to);
         }
     }
@@ -290,7 +290,7 @@ impl<'a> SourceRows<'a> {
             return Some(picture);
         }
         let ChangedRows { placed, is_placed, between, .. } = &mut *self.changed;
-        let made = Making { picture, stored: self.stored.as_ref(), before: &self.before };
+        let made = RowMaker { picture, stored: self.stored.as_ref(), before: &self.before };
         placed.resize(picture.size.pixels() as usize, [0; 4]);
         is_placed.resize(picture.size.height as usize, false);
         for y in rows.start..rows.end.min(picture.size.height) {
@@ -304,13 +304,13 @@ impl<'a> SourceRows<'a> {
 }
 
 /// How a row comes to be: unpacked or copied, then through the functions in front.
-struct Making<'s, 'a> {
+struct RowMaker<'s, 'a> {
     picture: Picture<'a>,
-    stored: Option<&'s (&'static Stored, Unpacking<'a>)>,
+    stored: Option<&'s (&'static StoredFormat, Unpacking<'a>)>,
     before: &'s Chain<'a>,
 }
 
-impl Making<'_, '_> {
+impl RowMaker<'_, '_> {
     fn row(&self, y: u32, between: &mut Between, to: &mut [Pixel]) {
         match self.stored {
             None => self.before.make(y, self.picture.row(y), to),
@@ -324,7 +324,7 @@ impl Making<'_, '_> {
 
 /// What a head keeps from row to row within a band; each head says how it uses it.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct BandState {
     /// The first row that is kept, and the first that is not.
     pub rows: (i64, i64),
     /// The same for each picture of a head that reads several.
@@ -339,7 +339,7 @@ pub struct Kept {
     pub bytes: Vec<u8>,
 }
 
-impl Kept {
+impl BandState {
     /// Begins a band: nothing is kept. Only that is reset, the memory may be that of another band.
     pub(crate) fn begin(&mut self) {
         (self.rows, self.ahead) = ((0, 0), None);

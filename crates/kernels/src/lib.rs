@@ -20,7 +20,9 @@ pub mod sample;
 mod simd;
 pub mod stored;
 
-pub use compose::{Folded, Frame, Layout, Params, Part, Place, Program, Recipe, Scratch};
-pub use function::{FnArgs, Function, Made, PixelFn, RowArgs, Spans, everywhere};
+pub use compose::{
+    Folded, FrameParams, FunctionPlace, KernelFrame, ParamLayout, ParamPart, Recipe, RowProgram, RowScratch,
+};
+pub use function::{FnArgs, Function, PixelFn, RowArgs, Spans, TryMapFn, everywhere};
 pub use picture::{Picture, Pixel};
 pub use simd::Level;

@@ -1,6 +1,6 @@
 //! Samples: parameters that a kernel can be tested with, made by the kernel's own file.
 //!
-//! Owns [`Sample`] and the seeded generator [`Chance`] that samples are drawn from.
+//! Owns [`KernelSample`] and the seeded generator [`Chance`] that samples are drawn from.
 //! Does not compare anything: the tests of twins, spans, bands, levels and allocations do, for every kernel in
 //! [`pixel::ALL`](crate::pixel::ALL) and [`head::ALL`](crate::head::ALL).
 //!
@@ -12,11 +12,11 @@ use vramp_plan::Size;
 use crate::picture::Pixel;
 
 /// Draws samples of a kernel: several settings for a frame of this size, or for a source of this size.
-pub type Samples = fn(&mut Chance, Size) -> Vec<Sample>;
+pub type Samples = fn(&mut Chance, Size) -> Vec<KernelSample>;
 
 /// Everything that a kernel is given for one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
+pub struct KernelSample {
     /// The parameter words.
     pub words: Vec<u32>,
     /// The small data.
@@ -27,27 +27,27 @@ pub struct Sample {
     pub pictures: Vec<Size>,
 }
 
-impl Sample {
+impl KernelSample {
     /// Parameter words for an output of this size, without small data.
-    pub fn new(size: Size, words: &[u32]) -> Sample {
-        Sample { words: words.to_vec(), small: Vec::new(), size, pictures: Vec::new() }
+    pub fn new(size: Size, words: &[u32]) -> KernelSample {
+        KernelSample { words: words.to_vec(), small: Vec::new(), size, pictures: Vec::new() }
     }
 
     /// With small data.
     #[must_use]
-    pub fn small(self, small: impl Into<Vec<u32>>) -> Sample {
-        Sample { small: small.into(), ..self }
+    pub fn small(self, small: impl Into<Vec<u32>>) -> KernelSample {
+        KernelSample { small: small.into(), ..self }
     }
 
     /// With more pictures besides the source.
     #[must_use]
-    pub fn pictures(self, pictures: Vec<Size>) -> Sample {
-        Sample { pictures, ..self }
+    pub fn pictures(self, pictures: Vec<Size>) -> KernelSample {
+        KernelSample { pictures, ..self }
     }
 }
 
 /// The samples of a kernel in `ALL`, which must have some.
-pub(crate) fn drawn(name: &str, samples: Option<Samples>, chance: &mut Chance, size: Size) -> Vec<Sample> {
+pub(crate) fn drawn(name: &str, samples: Option<Samples>, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = samples.map(|samples| samples(chance, size)).unwrap_or_default();
     assert!(!drawn.is_empty(), "the kernel {name} has no samples: no test compares its twins (see PixelFn::samples)");
     drawn

@@ -1,8 +1,7 @@
 //! `boxblur` and `median` give what their definitions and `OpenCV` give, on every level and in any bands:
 //! `data/box/README.md` says where the pictures come from.
 
-use std::path::PathBuf;
-
+use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::load_here::LOAD;
@@ -23,27 +22,15 @@ fn median(size: Size, side: u32) -> Made {
     }
 }
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/box")
-}
-
 /// Compares every case of a handler; hands back how many there were.
 fn compare(handler: &str, made: fn(Size, u32) -> Made) -> usize {
-    let cases = std::fs::read_to_string(folder().join("cases.txt")).expect("the file is checked in");
-    let cases = cases.lines().filter(|line| line.contains(handler));
-    let compared = cases.map(|line| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let expected = std::fs::read(folder().join(words[0])).expect("the file is checked in");
-        let size: Size = words[1].parse().expect("the second word is a size");
-        let side = words[3].strip_prefix("size=").and_then(|side| side.parse().ok()).expect("the last is a side");
-        let made = made(size, side).source(size, source(size)).whole();
-        for (i, (made, expected)) in made.iter().zip(expected.as_chunks::<4>().0).enumerate() {
-            let (x, y) = (i as u32 % size.width, i as u32 / size.width);
-            assert_eq!(made, expected, "{line}: at {x}, {y}");
-        }
-        assert_eq!(made.len() * 4, expected.len(), "{line}");
-    });
-    compared.count()
+    let mut cases = GoldenCase::all("box");
+    cases.retain(|case| case.kernel == handler);
+    for case in &cases {
+        let made = made(case.size, case.get("size")).source(case.size, source(case.size)).whole();
+        case.assert_near(&made, 0, "");
+    }
+    cases.len()
 }
 
 #[test]

@@ -1,72 +1,65 @@
 //! Several pictures in one are what another library makes of each, put together: `data/compositor/README.md` says which,
 //! and how those pictures were made. And what holds for any sizes.
 
-use std::path::PathBuf;
-
+use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use vramp_kernels::head::bilinear;
-use vramp_kernels::head::compositor::{COMPOSITOR, Cell, Layout, MOST_PICTURES, cells, pack, small};
+use vramp_kernels::head::compositor::{COMPOSITOR, Cell, CompositorLayout, MOST_PICTURES, cells, pack, small};
 use vramp_kernels::pixel::table;
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::Size;
 
-const LAYOUTS: [(&str, Layout); 4] =
-    [("grid", Layout::Grid), ("row", Layout::Row), ("column", Layout::Column), ("pip", Layout::Pip)];
+const LAYOUTS: [(&str, CompositorLayout); 4] = [
+    ("grid", CompositorLayout::Grid),
+    ("row", CompositorLayout::Row),
+    ("column", CompositorLayout::Column),
+    ("pip", CompositorLayout::Pip),
+];
 
-fn made(layout: Layout, sizes: &[Size], size: Size) -> Made {
+fn made(layout: CompositorLayout, sizes: &[Size], size: Size) -> Made {
     let cells = cells(layout, sizes.len(), size);
     Made::of(&COMPOSITOR, size).words(&pack(&cells)).small(small(&cells, sizes, size)).pictures(sizes)
 }
 
 #[test]
 fn every_layout_of_one_to_eight_pictures_equals_opencv_within_one_level() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/compositor");
-    let lines = std::fs::read_to_string(folder.join("cases.txt")).expect("the file is checked in");
-    assert_eq!(lines.lines().count(), 4 * 4 * MOST_PICTURES);
-    for line in lines.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let read = |word: &str| word.parse::<Size>().expect("sizes are written by the reference");
-        let (size, sizes): (_, Vec<Size>) = (read(words[1]), words[3..].iter().map(|word| read(word)).collect());
-        let (_, layout) = LAYOUTS.iter().find(|(name, _)| *name == words[2]).expect("there are four");
-        let expected = std::fs::read(folder.join(words[0])).expect("the file is checked in");
-        let made = made(*layout, &sizes, size).whole();
-        assert_eq!(4 * made.len(), expected.len(), "{line}");
-        for (i, (made, expected)) in made.iter().zip(expected.as_chunks::<4>().0).enumerate() {
-            let near = made.iter().zip(expected).all(|(a, b)| a.abs_diff(*b) <= 1);
-            let (x, y) = (i as u32 % size.width, i as u32 / size.width);
-            assert!(near, "{line}: {made:?} instead of {expected:?} at {x}, {y}");
-        }
+    let cases = GoldenCase::all("compositor");
+    assert_eq!(cases.len(), 4 * 4 * MOST_PICTURES);
+    for case in cases {
+        let sizes: Vec<Size> = case.words.iter().map(|word| word.parse().expect("a size")).collect();
+        let (_, layout) = LAYOUTS.iter().find(|(name, _)| *name == case.kernel).expect("there are four");
+        case.assert_near(&made(*layout, &sizes, case.size).whole(), 1, "");
     }
 }
 
 #[test]
 fn the_cells_of_a_few_layouts_are_these() {
-    let shown = |layout: Layout, count: usize, width: u32, height: u32| {
+    let shown = |layout: CompositorLayout, count: usize, width: u32, height: u32| {
         let show = |cell: Cell| format!("{},{} {}x{}", cell.left, cell.top, cell.width, cell.height);
         cells(layout, count, Size { width, height }).into_iter().map(show).collect::<Vec<_>>().join("; ")
     };
-    assert_eq!(shown(Layout::Grid, 1, 5, 3), "0,0 5x3");
-    assert_eq!(shown(Layout::Grid, 2, 5, 3), "0,0 3x3; 3,0 2x3");
-    assert_eq!(shown(Layout::Grid, 3, 5, 3), "0,0 3x2; 3,0 2x2; 0,2 3x1");
-    assert_eq!(shown(Layout::Row, 3, 10, 4), "0,0 3x4; 3,0 4x4; 7,0 3x4");
-    assert_eq!(shown(Layout::Column, 2, 10, 4), "0,0 10x2; 0,2 10x2");
-    assert_eq!(shown(Layout::Pip, 3, 80, 40), "0,0 80x40; 60,30 20x10; 40,30 20x10");
-    assert_eq!(shown(Layout::Pip, 6, 8, 8).split("; ").skip(4).collect::<Vec<_>>(), ["0,6 2x2", "6,4 2x2"]);
-    assert_eq!(shown(Layout::Row, 3, 1, 1), "0,0 0x1; 0,0 1x1; 1,0 0x1");
-    assert_eq!(shown(Layout::Pip, 3, 1, 1), "0,0 1x1; 0,0 1x1; 0,0 0x0");
+    assert_eq!(shown(CompositorLayout::Grid, 1, 5, 3), "0,0 5x3");
+    assert_eq!(shown(CompositorLayout::Grid, 2, 5, 3), "0,0 3x3; 3,0 2x3");
+    assert_eq!(shown(CompositorLayout::Grid, 3, 5, 3), "0,0 3x2; 3,0 2x2; 0,2 3x1");
+    assert_eq!(shown(CompositorLayout::Row, 3, 10, 4), "0,0 3x4; 3,0 4x4; 7,0 3x4");
+    assert_eq!(shown(CompositorLayout::Column, 2, 10, 4), "0,0 10x2; 0,2 10x2");
+    assert_eq!(shown(CompositorLayout::Pip, 3, 80, 40), "0,0 80x40; 60,30 20x10; 40,30 20x10");
+    assert_eq!(shown(CompositorLayout::Pip, 6, 8, 8).split("; ").skip(4).collect::<Vec<_>>(), ["0,6 2x2", "6,4 2x2"]);
+    assert_eq!(shown(CompositorLayout::Row, 3, 1, 1), "0,0 0x1; 0,0 1x1; 1,0 0x1");
+    assert_eq!(shown(CompositorLayout::Pip, 3, 1, 1), "0,0 1x1; 0,0 1x1; 0,0 0x0");
 }
 
 fn size() -> impl Strategy<Value = Size> {
     (1..40u32, 1..40u32).prop_map(|(width, height)| Size { width, height })
 }
 
-fn layout() -> impl Strategy<Value = Layout> {
+fn layout() -> impl Strategy<Value = CompositorLayout> {
     (0..4usize).prop_map(|at| LAYOUTS[at].1)
 }
 
 /// Pictures of any size, and such as need no places: as large as their cell, and twice as large.
-fn pictures() -> impl Strategy<Value = (Layout, Size, Vec<Size>)> {
+fn pictures() -> impl Strategy<Value = (CompositorLayout, Size, Vec<Size>)> {
     let scales = prop_oneof![0..1u32, 1..3u32];
     let each = proptest::collection::vec((size(), scales), 1..=MOST_PICTURES);
     (layout(), prop_oneof![size(), (60..150u32, 1..9u32).prop_map(|(width, height)| Size { width, height })], each)

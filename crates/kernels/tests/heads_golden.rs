@@ -1,106 +1,61 @@
 //! Heads give what the formulas and other libraries give: `data/heads/README.md` says where those pictures come from.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
+use crate::golden::{GoldenCase, lines};
 use crate::heads_made::{Made, source};
 use vramp_kernels::Pixel;
 use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, gradient, nearest, noise, solid};
 use vramp_plan::{Rate, Size};
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/heads")
-}
-
-fn lines(file: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(folder().join(file)).expect("the file is checked in");
-    text.lines().map(str::to_owned).collect()
-}
-
-struct Case {
-    line: String,
-    head: String,
-    size: Size,
-    settings: BTreeMap<String, String>,
-    expected: Vec<Pixel>,
-}
-
-impl Case {
-    fn read(line: &str) -> Case {
-        let words: Vec<&str> = line.split(' ').collect();
-        let bytes = std::fs::read(folder().join(words[0])).expect("the file is checked in");
-        let size = words[1].parse().expect("the second word is a size");
-        let settings = words[3..].iter().filter_map(|word| word.split_once('='));
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let expected = bytes.as_chunks::<4>().0.to_vec();
-        Case { line: line.to_owned(), head: words[2].to_owned(), size, settings, expected }
-    }
-
-    fn get<T: std::str::FromStr<Err: std::fmt::Debug>>(&self, name: &str) -> T {
-        self.settings[name].parse().expect("settings are written by the reference")
-    }
-
-    fn rate(&self) -> Rate {
-        self.get("fps")
-    }
-
-    /// What the head makes, and how many levels it may be off.
-    fn made(&self) -> (Vec<Pixel>, u8) {
-        let size = self.size;
-        match self.head.as_str() {
-            "solid" => {
-                let mut levels = self.settings["color"].split(',').filter_map(|level| level.parse().ok());
-                let color = std::array::from_fn(|_| levels.next().expect("a colour has four levels"));
-                (Made::of(&solid::SOLID, size).words(&solid::pack(color)).whole(), 0)
-            }
-            "bars" => (Made::of(&bars::BARS, size).words(&bars::pack()).whole(), 0),
-            "checker" => (Made::of(&checker::CHECKER, size).words(&checker::pack()).whole(), 0),
-            "gradient" => (Made::of(&gradient::GRADIENT, size).words(&gradient::pack(self.get("n"))).whole(), 0),
-            "noise" => {
-                let words = noise::pack(self.get("n"), self.get("seed"));
-                (Made::of(&noise::NOISE, size).words(&words).whole(), 0)
-            }
-            "ball" => {
-                let words = ball::pack(size, self.rate(), self.get("n"));
-                (Made::of(&ball::BALL, size).words(&words).whole(), 0)
-            }
-            "disc" => {
-                let words = disc::pack(size, self.rate(), self.get("n"));
-                (Made::of(&disc::DISC, size).words(&words).whole(), 0)
-            }
-            "blur" => {
-                let weights = blur::weights(self.get("sigma"), self.get("size")).expect("OpenCV took it too");
-                let made = Made::of(&blur::BLUR, size).source(size, source(size));
-                (made.words(&blur::pack(&weights)).small(blur::small(&weights)).whole(), 0)
-            }
-            "bilinear" => {
-                let from = self.get("from");
-                let made = Made::of(&bilinear::BILINEAR, size).source(from, source(from));
-                (made.words(&bilinear::pack()).small(bilinear::small(from, size)).whole(), 1)
-            }
-            "nearest" => {
-                let from = self.get("from");
-                let made = Made::of(&nearest::NEAREST, size).source(from, source(from));
-                (made.words(&nearest::pack()).small(nearest::small(from, size)).whole(), 0)
-            }
-            other => panic!("no head is called {other}"),
+/// What the head makes, and how many levels it may be off.
+fn made(case: &GoldenCase) -> (Vec<Pixel>, u8) {
+    let size = case.size;
+    match case.kernel.as_str() {
+        "solid" => {
+            let mut levels = case.settings["color"].split(',').filter_map(|level| level.parse().ok());
+            let color = std::array::from_fn(|_| levels.next().expect("a colour has four levels"));
+            (Made::of(&solid::SOLID, size).words(&solid::pack(color)).whole(), 0)
         }
+        "bars" => (Made::of(&bars::BARS, size).words(&bars::pack()).whole(), 0),
+        "checker" => (Made::of(&checker::CHECKER, size).words(&checker::pack()).whole(), 0),
+        "gradient" => (Made::of(&gradient::GRADIENT, size).words(&gradient::pack(case.get("n"))).whole(), 0),
+        "noise" => {
+            let words = noise::pack(case.get("n"), case.get("seed"));
+            (Made::of(&noise::NOISE, size).words(&words).whole(), 0)
+        }
+        "ball" => {
+            let words = ball::pack(size, case.get::<Rate>("fps"), case.get("n"));
+            (Made::of(&ball::BALL, size).words(&words).whole(), 0)
+        }
+        "disc" => {
+            let words = disc::pack(size, case.get::<Rate>("fps"), case.get("n"));
+            (Made::of(&disc::DISC, size).words(&words).whole(), 0)
+        }
+        "blur" => {
+            let weights = blur::weights(case.get("sigma"), case.get("size")).expect("OpenCV took it too");
+            let made = Made::of(&blur::BLUR, size).source(size, source(size));
+            (made.words(&blur::pack(&weights)).small(blur::small(&weights)).whole(), 0)
+        }
+        "bilinear" => {
+            let from = case.get("from");
+            let made = Made::of(&bilinear::BILINEAR, size).source(from, source(from));
+            (made.words(&bilinear::pack()).small(bilinear::small(from, size)).whole(), 1)
+        }
+        "nearest" => {
+            let from = case.get("from");
+            let made = Made::of(&nearest::NEAREST, size).source(from, source(from));
+            (made.words(&nearest::pack()).small(nearest::small(from, size)).whole(), 0)
+        }
+        other => panic!("no head is called {other}"),
     }
 }
-
 fn compare(heads: &[&str]) {
-    let cases: Vec<Case> = lines("cases.txt").iter().map(|line| Case::read(line)).collect();
+    let cases = GoldenCase::all("heads");
     for head in heads {
-        assert!(cases.iter().filter(|case| case.head == *head).count() >= 4, "too few cases of {head}");
+        assert!(cases.iter().filter(|case| case.kernel == *head).count() >= 4, "too few cases of {head}");
     }
-    for case in cases.iter().filter(|case| heads.contains(&case.head.as_str())) {
-        let (made, off) = case.made();
-        assert_eq!(made.len(), case.expected.len(), "{}", case.line);
-        for (i, (made, expected)) in made.iter().zip(&case.expected).enumerate() {
-            let near = made.iter().zip(expected).all(|(a, b)| a.abs_diff(*b) <= off);
-            let (x, y) = (i as u32 % case.size.width, i as u32 / case.size.width);
-            assert!(near, "{}: {made:?} instead of {expected:?} at {x}, {y}", case.line);
-        }
+    for case in cases.iter().filter(|case| heads.contains(&case.kernel.as_str())) {
+        let (made, off) = made(case);
+        case.assert_near(&made, off, "");
     }
 }
 
@@ -126,7 +81,7 @@ fn nearest_equals_its_formula() {
 
 #[test]
 fn the_ball_is_where_the_formulas_say_in_every_size_rate_and_frame() {
-    let lines = lines("ball.txt");
+    let lines = lines("heads", "ball.txt");
     assert_eq!(lines.len(), 6 * 5 * 15);
     for line in lines {
         let n: Vec<u64> = line.split(' ').map(|n| n.parse().unwrap()).collect();
@@ -140,7 +95,7 @@ fn the_ball_is_where_the_formulas_say_in_every_size_rate_and_frame() {
 
 #[test]
 fn the_weights_of_a_blur_are_opencvs() {
-    let lines = lines("weights.txt");
+    let lines = lines("heads", "weights.txt");
     assert!(lines.len() > 30);
     for line in lines {
         let mut words = line.split(' ');

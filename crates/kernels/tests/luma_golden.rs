@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::heads_made::{Made, source};
 use vramp_kernels::head::luma::{self, LUMA};
-use vramp_kernels::{Frame, Level, Picture, Pixel, Recipe, Scratch};
+use vramp_kernels::{KernelFrame, Level, Picture, Pixel, Recipe, RowScratch};
 use vramp_plan::Size;
 
 fn made(size: Size) -> Made {
@@ -35,16 +35,17 @@ fn however_a_source_is_gone_over_and_written_the_result_is_the_same() {
         let (program, words) = (recipe.program(), vec![0; recipe.layout().words]);
         assert!(program.surveys() && program.edits_in_place());
         for parts in 1..=size.height.min(5) {
-            let frame = Frame { size, source: Picture::new(size, &pixels), sides: &[], small: &[], words: &words };
+            let frame =
+                KernelFrame { size, source: Picture::new(size, &pixels), sides: &[], small: &[], words: &words };
             // One more than parts: a band that took no part knows the result too.
-            let mut scratch: Vec<Scratch> = (0..=parts).map(|_| Scratch::default()).collect();
+            let mut scratch: Vec<RowScratch> = (0..=parts).map(|_| RowScratch::default()).collect();
             for (at, scratch) in (0..parts).zip(&mut scratch) {
                 program.survey(&frame, at * size.height / parts..(at + 1) * size.height / parts, scratch);
             }
             program.conclude(&frame, &mut scratch, parts as usize);
             for scratch in &mut scratch {
                 let mut edited = pixels.clone();
-                program.edit(&Frame { source: None, ..frame }, 0, &mut edited, scratch);
+                program.edit(&KernelFrame { source: None, ..frame }, 0, &mut edited, scratch);
                 let mut made: Vec<Pixel> = vec![[7; 4]; pixels.len()];
                 program.band(&frame, 0, &mut made, scratch);
                 assert!(made == wanted && edited == wanted, "{size} in {parts} parts");

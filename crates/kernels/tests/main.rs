@@ -4,6 +4,7 @@
 
 // What several files share.
 mod format_made;
+mod golden;
 mod heads_made;
 
 mod box_golden;

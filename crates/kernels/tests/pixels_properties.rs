@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vramp_kernels::head::{self, load_here::LOAD, luma::LUMA};
 use vramp_kernels::pixel::{self, table::TABLE};
-use vramp_kernels::sample::{Chance, Sample};
-use vramp_kernels::{FnArgs, Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, RowArgs, Scratch};
+use vramp_kernels::sample::{Chance, KernelSample};
+use vramp_kernels::{FnArgs, FrameParams, KernelFrame, Level, Picture, Pixel, PixelFn, Recipe, RowArgs, RowScratch};
 use vramp_plan::Size;
 
 /// A function with its words and small data.
@@ -19,7 +19,7 @@ struct Step {
 fn step(function: &'static PixelFn, size: Size, seed: u64) -> Step {
     let mut chance = Chance::new(seed);
     let mut drawn = function.drawn(&mut chance, size);
-    let Sample { words, small, .. } = drawn.swap_remove(chance.below(drawn.len() as u32) as usize);
+    let KernelSample { words, small, .. } = drawn.swap_remove(chance.below(drawn.len() as u32) as usize);
     Step { function, words, small }
 }
 
@@ -48,9 +48,9 @@ fn functions() -> impl Strategy<Value = &'static PixelFn> {
     (0..pixel::ALL.len()).prop_map(|i| pixel::ALL[i])
 }
 
-fn frame_of(recipe: &Recipe, steps: &[Step], size: Size) -> Params {
+fn frame_of(recipe: &Recipe, steps: &[Step], size: Size) -> FrameParams {
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, size, size, 0);
     for (part, step) in layout.after.iter().zip(steps) {
         params.set(*part, &step.words, &step.small);
@@ -61,16 +61,16 @@ fn frame_of(recipe: &Recipe, steps: &[Step], size: Size) -> Params {
 /// A frame through a recipe, in bands that end at these rows.
 fn in_bands(
     recipe: &Recipe,
-    params: &Params,
+    params: &FrameParams,
     size: Size,
     a: &[Pixel],
     sides: &[Picture<'_>],
     ends: &[u32],
 ) -> Vec<Pixel> {
     let source = Picture::new(size, a);
-    let frame = Frame { size, source, sides, small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source, sides, small: params.small(), words: params.words() };
     let program = recipe.program();
-    let mut scratch = Scratch::default();
+    let mut scratch = RowScratch::default();
     let mut out = vec![[7; 4]; a.len()];
     let mut first = 0;
     for end in ends.iter().copied().chain([size.height]) {
@@ -151,14 +151,14 @@ proptest! {
         let (a, b) = (noise(count, 1), noise(count, 2));
         let sides = vec![Picture::new(size, &b).unwrap(); steps.len()];
         let wanted = in_bands(&recipe, &params, size, &a, &sides, &[]);
-        let frame = Frame { size, source: None, sides: &sides, small: params.small(), words: params.words() };
+        let frame = KernelFrame { size, source: None, sides: &sides, small: params.small(), words: params.words() };
         let mut edited = a;
         let program = recipe.program();
         prop_assert!(program.edits_in_place());
         let cut = cut.min(size.height);
         let (upper, lower) = edited.split_at_mut((cut * size.width) as usize);
-        program.edit(&frame, 0, upper, &Scratch::default());
-        program.edit(&frame, cut, lower, &Scratch::default());
+        program.edit(&frame, 0, upper, &RowScratch::default());
+        program.edit(&frame, cut, lower, &RowScratch::default());
         prop_assert_eq!(edited, wanted);
     }
 
@@ -191,7 +191,7 @@ proptest! {
         let params = frame_of(&recipe, &steps, size);
         let folded = recipe.folded();
         let layout = folded.recipe.layout();
-        let mut short = Params::new();
+        let mut short = FrameParams::new();
         short.begin(&layout, size, size, 0);
         for (place, step) in folded.after.iter().zip(&steps) {
             place.set(&layout.after, &step.words, &step.small, &mut short);

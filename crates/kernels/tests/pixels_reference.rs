@@ -9,9 +9,9 @@ use vramp_kernels::pixel::gray::GRAY;
 use vramp_kernels::pixel::matrix::{self, MATRIX};
 use vramp_kernels::pixel::mix::{self, MIX, Mode};
 use vramp_kernels::pixel::overlay::{self, OVERLAY};
-use vramp_kernels::pixel::table::{self, TABLE, Table, table_of};
+use vramp_kernels::pixel::table::{self, LookupTable, TABLE, table_of};
 use vramp_kernels::pixel::threshold::{self, THRESHOLD};
-use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
+use vramp_kernels::{FrameParams, KernelFrame, Picture, Pixel, PixelFn, Recipe, RowScratch};
 use vramp_plan::Size;
 
 const PICTURES: [(u32, u32); 7] = [(1, 1), (1, 1), (1, 7), (1, 7), (17, 13), (17, 13), (64, 48)];
@@ -41,16 +41,21 @@ type Step = (&'static PixelFn, Vec<u32>, Vec<u32>);
 fn run(steps: &[Step], size: Size, a: &[Pixel], b: &[Pixel]) -> Vec<Pixel> {
     let recipe = steps.iter().fold(Recipe::of(&LOAD), |recipe, (function, ..)| recipe.then(function));
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, size, size, 0);
     for (part, (_, words, small)) in layout.after.iter().zip(steps) {
         params.set(*part, words, small);
     }
     let side = Picture::new(size, b).expect("both have one size");
-    let frame =
-        Frame { size, source: Picture::new(size, a), sides: &[side], small: params.small(), words: params.words() };
+    let frame = KernelFrame {
+        size,
+        source: Picture::new(size, a),
+        sides: &[side],
+        small: params.small(),
+        words: params.words(),
+    };
     let mut out = vec![[0; 4]; a.len()];
-    recipe.program().band(&frame, 0, &mut out, &mut Scratch::default());
+    recipe.program().band(&frame, 0, &mut out, &mut RowScratch::default());
     out
 }
 
@@ -71,11 +76,11 @@ fn check(name: &str, most: u8, share: f64, steps: impl Fn(Size) -> Vec<Step>) {
     assert!(f64::from(off) <= share * f64::from(all), "{name}: {off} of {all} channels are off");
 }
 
-fn table(table: &Table) -> Vec<Step> {
+fn table(table: &LookupTable) -> Vec<Step> {
     vec![(&TABLE, table::pack(table).to_vec(), vec![])]
 }
 
-fn matrix(m: &color::Matrix) -> Vec<Step> {
+fn matrix(m: &color::ColorMatrix) -> Vec<Step> {
     vec![(&MATRIX, matrix::pack(m).expect("the factors are small").to_vec(), vec![])]
 }
 
@@ -112,7 +117,7 @@ fn matrices_are_within_a_level_of_their_formulas_and_nearly_always_equal() {
     check("colormatrix", 1, 0.05, |_| matrix(&COLORMATRIX));
 }
 
-const COLORMATRIX: color::Matrix =
+const COLORMATRIX: color::ColorMatrix =
     [0.5, 0.4, -0.3, 0.1, 0.05, -1.25, 2.0, 0.2, 0.0, -0.1, 0.1, 0.2, 0.3, 0.4, 0.0, 0.3, -0.2, 0.1, 0.7, 0.02];
 
 #[test]

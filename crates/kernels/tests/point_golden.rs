@@ -1,86 +1,49 @@
 //! Colour tables, keys, cuts, turns and maps of the plane give what their formulas and `OpenCV` give:
 //! `data/point/README.md` says where those pictures come from.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
+use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::head::{crop, rotate, warp};
 use vramp_kernels::pixel::{chromakey, cube};
-use vramp_kernels::{Frame, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
+use vramp_kernels::{FrameParams, KernelFrame, Picture, Pixel, PixelFn, Recipe, RowScratch};
 use vramp_plan::Size;
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/point")
-}
-
-struct Case {
-    line: String,
-    kernel: String,
-    size: Size,
-    settings: BTreeMap<String, String>,
-    expected: Vec<Pixel>,
-}
-
-impl Case {
-    fn read(line: &str) -> Case {
-        let words: Vec<&str> = line.split(' ').collect();
-        let bytes = std::fs::read(folder().join(words[0])).expect("the file is checked in");
-        let settings = words[3..].iter().filter_map(|word| word.split_once('='));
-        Case {
-            line: line.to_owned(),
-            kernel: words[2].to_owned(),
-            size: words[1].parse().expect("the second word is a size"),
-            settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            expected: bytes.as_chunks::<4>().0.to_vec(),
+/// What the kernel makes, and how many levels it may be off.
+fn made(case: &GoldenCase) -> (Vec<Pixel>, u8) {
+    let size = case.size;
+    match case.kernel.as_str() {
+        "crop" => {
+            let from = case.get("from");
+            let words = crop::pack(case.get("x"), case.get("y"));
+            (Made::of(&crop::CROP, size).source(from, source(from)).words(&words).whole(), 0)
         }
-    }
-
-    fn get<T: std::str::FromStr<Err: std::fmt::Debug>>(&self, name: &str) -> T {
-        self.settings[name].parse().expect("settings are written by the reference")
-    }
-
-    fn numbers<T: std::str::FromStr<Err: std::fmt::Debug>>(&self, name: &str) -> Vec<T> {
-        self.settings[name].split(',').map(|number| number.parse().expect("a number")).collect()
-    }
-
-    /// What the kernel makes, and how many levels it may be off.
-    fn made(&self) -> (Vec<Pixel>, u8) {
-        let size = self.size;
-        match self.kernel.as_str() {
-            "crop" => {
-                let from = self.get("from");
-                let words = crop::pack(self.get("x"), self.get("y"));
-                (Made::of(&crop::CROP, size).source(from, source(from)).words(&words).whole(), 0)
-            }
-            "rotate" => {
-                let from = self.get("from");
-                let words = rotate::pack(self.get::<u32>("degrees") / 90);
-                (Made::of(&rotate::ROTATE, size).source(from, source(from)).words(&words).whole(), 0)
-            }
-            "warp" => {
-                let m = warp::Map::try_from(self.numbers("m")).expect("six numbers");
-                let back = warp::inverse(&m).expect("it can be turned round");
-                let made = Made::of(&warp::WARP, size).source(size, source(size)).words(&warp::pack());
-                (made.small(warp::small(&back, size, size)).whole(), 1)
-            }
-            "chromakey" => {
-                let key = <[u8; 3]>::try_from(self.numbers("key")).expect("three levels");
-                let smooth = self.get("smooth");
-                let words = chromakey::pack(key, self.get("similarity"), smooth);
-                (function(&chromakey::CHROMAKEY, &words, &[], size), u8::from(smooth > 0.0))
-            }
-            "cube" => {
-                let along = self.get("along");
-                let (min, max): (f64, f64) = (self.get("min"), self.get("max"));
-                let places = [std::array::from_fn(|v| (v as f64 / 255.0 - min) / (max - min)); 3];
-                let entries = entries(along, self.get("low"), self.get("high"));
-                let packed = cube::pack(along, &entries, &places).expect("it is whole");
-                (function(&cube::CUBE, &packed.words, &packed.small, size), 1)
-            }
-            other => panic!("no kernel is called {other}"),
+        "rotate" => {
+            let from = case.get("from");
+            let words = rotate::pack(case.get::<u32>("degrees") / 90);
+            (Made::of(&rotate::ROTATE, size).source(from, source(from)).words(&words).whole(), 0)
         }
+        "warp" => {
+            let m = warp::Map::try_from(case.numbers("m")).expect("six numbers");
+            let back = warp::inverse(&m).expect("it can be turned round");
+            let made = Made::of(&warp::WARP, size).source(size, source(size)).words(&warp::pack());
+            (made.small(warp::small(&back, size, size)).whole(), 1)
+        }
+        "chromakey" => {
+            let key = <[u8; 3]>::try_from(case.numbers("key")).expect("three levels");
+            let smooth = case.get("smooth");
+            let words = chromakey::pack(key, case.get("similarity"), smooth);
+            (function(&chromakey::CHROMAKEY, &words, &[], size), u8::from(smooth > 0.0))
+        }
+        "cube" => {
+            let along = case.get("along");
+            let (min, max): (f64, f64) = (case.get("min"), case.get("max"));
+            let places = [std::array::from_fn(|v| (v as f64 / 255.0 - min) / (max - min)); 3];
+            let entries = entries(along, case.get("low"), case.get("high"));
+            let packed = cube::pack(along, &entries, &places).expect("it is whole");
+            (function(&cube::CUBE, &packed.words, &packed.small, size), 1)
+        }
+        other => panic!("no kernel is called {other}"),
     }
 }
 
@@ -98,36 +61,31 @@ fn entries(along: u32, low: f64, high: f64) -> Vec<[f32; 3]> {
 fn function(function: &'static PixelFn, words: &[u32], small: &[u32], size: Size) -> Vec<Pixel> {
     let recipe = Recipe::of(&LOAD).then(function);
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, size, size, 0);
     params.set(layout.after[0], words, small);
     let source = source(size);
     let picture = Picture::new(size, &source);
-    let frame = Frame { size, source: picture, sides: &[], small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source: picture, sides: &[], small: params.small(), words: params.words() };
     let mut made = vec![[0; 4]; source.len()];
-    recipe.program().band(&frame, 0, &mut made, &mut Scratch::default());
+    recipe.program().band(&frame, 0, &mut made, &mut RowScratch::default());
     made
 }
 
 /// Compares all pictures of a kernel, and hands back which part of all channels is off at all.
 fn compare(kernel: &str) -> f64 {
-    let text = std::fs::read_to_string(folder().join("cases.txt")).expect("the file is checked in");
-    let cases: Vec<Case> = text.lines().map(Case::read).filter(|case| case.kernel == kernel).collect();
+    let mut cases = GoldenCase::all("point");
+    cases.retain(|case| case.kernel == kernel);
     assert!(cases.len() >= 5, "too few cases of {kernel}");
     let (mut off, mut all) = (0, 0);
     for case in cases {
-        let (made, most) = case.made();
-        assert_eq!(made.len(), case.expected.len(), "{}", case.line);
-        for (i, (made, expected)) in made.iter().zip(&case.expected).enumerate() {
-            let (x, y) = (i as u32 % case.size.width, i as u32 / case.size.width);
-            for (a, b) in made.iter().zip(expected) {
-                assert!(a.abs_diff(*b) <= most, "{}: {made:?} instead of {expected:?} at {x}, {y}", case.line);
-                off += u32::from(a != b);
-                all += 1;
-            }
-        }
+        let (made, most) = made(&case);
+        case.assert_near(&made, most, "");
+        let channels = made.as_flattened().iter().zip(case.expected.as_flattened());
+        off += channels.filter(|(a, b)| a != b).count();
+        all += 4 * made.len();
     }
-    f64::from(off) / f64::from(all)
+    off as f64 / all as f64
 }
 
 #[test]

@@ -1,54 +1,41 @@
 //! `resample` gives what `OpenCV` and the formulas give: `data/resample/README.md` says where those pictures come from.
 
-use std::path::PathBuf;
-
+use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
-use vramp_kernels::head::resample::{self, axis::Filter};
+use vramp_kernels::head::resample::{self, axis::ResampleFilter};
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::Size;
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/resample")
-}
-
-fn made(filter: Filter, from: Size, size: Size) -> Made {
+fn made(filter: ResampleFilter, from: Size, size: Size) -> Made {
     let (words, small) = resample::pack(filter, from, size);
     Made::of(&resample::RESAMPLE, size).source(from, source(from)).words(&words).small(small)
 }
 
-fn compare(name: &str, filter: Filter) {
-    let text = std::fs::read_to_string(folder().join("cases.txt")).expect("the file is checked in");
-    let cases: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
-    let cases: Vec<_> = cases.iter().filter(|words| words[2] == name).collect();
+fn compare(name: &str, filter: ResampleFilter) {
+    let mut cases = GoldenCase::all("resample");
+    cases.retain(|case| case.kernel == name);
     assert!(cases.len() >= 20, "too few cases of {name}");
     for case in cases {
-        let bytes = std::fs::read(folder().join(case[0])).expect("the file is checked in");
-        let size: Size = case[1].parse().expect("the second word is a size");
-        let from = case[3].strip_prefix("from=").and_then(|from| from.parse().ok()).expect("the fourth word is a size");
         for level in Level::available() {
-            let made: Vec<Pixel> = made(filter, from, size).at(level).whole();
-            assert_eq!(made.as_flattened().len(), bytes.len(), "{case:?}");
-            for (at, (made, expected)) in made.as_flattened().iter().zip(&bytes).enumerate() {
-                let (x, y) = (at as u32 / 4 % size.width, at as u32 / 4 / size.width);
-                assert!(made.abs_diff(*expected) <= 1, "{case:?}: {made} instead of {expected} at {x}, {y}, {level}");
-            }
+            let made = made(filter, case.get("from"), case.size).at(level).whole();
+            case.assert_near(&made, 1, level);
         }
     }
 }
 
 #[test]
 fn areas_equal_opencvs_within_one_level() {
-    compare("area", Filter::Area);
+    compare("area", ResampleFilter::Area);
 }
 
 #[test]
 fn lanczos_equals_its_formula_within_one_level() {
-    compare("lanczos", Filter::Lanczos);
+    compare("lanczos", ResampleFilter::Lanczos);
 }
 
 #[test]
 fn the_same_size_is_the_same_picture() {
-    for filter in [Filter::Area, Filter::Lanczos] {
+    for filter in [ResampleFilter::Area, ResampleFilter::Lanczos] {
         for size in [Size { width: 1, height: 1 }, Size { width: 37, height: 23 }] {
             assert_eq!(made(filter, size, size).whole(), source(size));
         }
@@ -62,7 +49,7 @@ fn an_area_of_whole_pixels_is_their_mean_to_the_bit() {
     {
         let from = Size { width: factor * size.width, height: factor * size.height };
         let pixels = source(from);
-        let made = made(Filter::Area, from, size).whole();
+        let made = made(ResampleFilter::Area, from, size).whole();
         for (at, made) in (0..).zip(&made) {
             let (x, y) = (at % size.width * factor, at / size.width * factor);
             let covered = (y..y + factor).flat_map(|y| (x..x + factor).map(move |x| (x, y)));
@@ -83,7 +70,7 @@ fn an_area_of_whole_pixels_is_their_mean_to_the_bit() {
 fn a_huge_picture_becomes_a_pixel_and_a_pixel_becomes_huge_without_overflowing() {
     let levels = [[0; 4], [255; 4], [0, 255, 128, 3]];
     let (one, long) = (Size { width: 1, height: 1 }, 65_536);
-    for filter in [Filter::Area, Filter::Lanczos] {
+    for filter in [ResampleFilter::Area, ResampleFilter::Lanczos] {
         for huge in
             [Size { width: long, height: 2 }, Size { width: 2, height: long }, Size { width: 4000, height: 300 }]
         {
@@ -105,7 +92,7 @@ fn thousands_of_taps_are_within_a_level_of_double_precision() {
     let pixels: Vec<Pixel> =
         (0..from.width * from.height).map(|i| (i.wrapping_mul(2_654_435_761) >> 5).to_le_bytes()).collect();
     for to in [Size { width: 1, height: 1 }, Size { width: 3, height: 2 }] {
-        let (words, small) = resample::pack(Filter::Area, from, to);
+        let (words, small) = resample::pack(ResampleFilter::Area, from, to);
         let made = Made::of(&resample::RESAMPLE, to).words(&words).small(small).source(from, pixels.clone());
         for (at, pixel) in (0..).zip(made.whole()) {
             let (x, y) = (f64::from(at % to.width), f64::from(at / to.width));

@@ -1,14 +1,14 @@
 //! Samples: every kernel has some, they fit what it declares, and the same seed draws them again.
 
-use vramp_kernels::sample::{Chance, Sample};
+use vramp_kernels::sample::{Chance, KernelSample};
 use vramp_kernels::{PixelFn, head, pixel};
 use vramp_plan::Size;
 
 const SIZES: [(u32, u32); 6] = [(1, 1), (1, 7), (9, 1), (17, 13), (64, 48), (300, 2)];
 
 /// What is wrong with samples of a kernel with so many words, with or without small data.
-fn problem(samples: &[Sample], words: usize, small: bool) -> Option<String> {
-    let wrong = |sample: &Sample| {
+fn problem(samples: &[KernelSample], words: usize, small: bool) -> Option<String> {
+    let wrong = |sample: &KernelSample| {
         let fits = sample.words.len() == words && (small || sample.small.is_empty());
         (!fits || sample.size.pixels() == 0).then(|| format!("{words} words, small data: {small}; {sample:?}"))
     };
@@ -43,7 +43,7 @@ fn a_kernel_without_samples_is_named() {
 
 #[test]
 fn samples_that_do_not_fit_are_found() {
-    let sample = Sample::new(Size { width: 1, height: 1 }, &[1]);
+    let sample = KernelSample::new(Size { width: 1, height: 1 }, &[1]);
     assert_eq!(problem(std::slice::from_ref(&sample), 1, false), None);
     assert!(problem(std::slice::from_ref(&sample), 2, false).is_some());
     assert!(problem(&[sample.small(vec![1])], 1, false).is_some());

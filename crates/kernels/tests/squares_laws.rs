@@ -44,7 +44,7 @@ fn whole_weights() -> impl Strategy<Value = (Vec<f64>, f64)> {
     })
 }
 
-fn made(size: Size, fixed: &convolve::Fixed) -> Made {
+fn made(size: Size, fixed: &convolve::FixedWeights) -> Made {
     Made::of(&convolve::CONVOLVE, size).words(&convolve::pack(fixed)).small(convolve::small(fixed))
 }
 

@@ -7,7 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use vramp_kernels::head::resample::{self, axis::Filter};
+use vramp_kernels::head::resample::{self, axis::ResampleFilter};
 use vramp_kernels::head::{
     self, Head, ball, bilinear, blur, boxblur, compositor, convolve, crop, disc, edges, load_here::LOAD, luma, median3,
     median5, nearest, rotate, warp,
@@ -15,8 +15,8 @@ use vramp_kernels::head::{
 use vramp_kernels::pixel::{
     self, channels, chromakey, color, cube, curve, glyphs, gray, markers, matrix, mix, overlay, table,
 };
-use vramp_kernels::sample::{Chance, Sample};
-use vramp_kernels::{Frame, Level, Params, Picture, Pixel, PixelFn, Recipe, Scratch};
+use vramp_kernels::sample::{Chance, KernelSample};
+use vramp_kernels::{FrameParams, KernelFrame, Level, Picture, Pixel, PixelFn, Recipe, RowScratch};
 use vramp_plan::{Rate, Size};
 
 struct Counting;
@@ -116,7 +116,7 @@ fn written() -> Step {
 /// Runs a recipe twice with one scratch, in two bands, and counts what the second time allocates.
 fn second_time(
     head: &'static Head,
-    sample: &Sample,
+    sample: &KernelSample,
     source: Size,
     before: &[Step],
     after: &[Step],
@@ -130,7 +130,7 @@ fn second_time(
         ..Recipe::of_several(head, pictures)
     };
     let layout = recipe.layout();
-    let mut params = Params::new();
+    let mut params = FrameParams::new();
     params.begin(&layout, size, source, 0);
     params.set(layout.head, &sample.words, &sample.small);
     let parts = layout.before.iter().chain(&layout.after);
@@ -147,10 +147,10 @@ fn second_time(
     let sides: Vec<_> = others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
     let pixels = noise(source);
     let source = Picture::new(source, &pixels);
-    let frame = Frame { size, source, sides: &sides, small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source, sides: &sides, small: params.small(), words: params.words() };
     let program = recipe.program().at(level);
     let mut out = vec![[0; 4]; size.pixels() as usize];
-    let mut scratch = Scratch::default();
+    let mut scratch = RowScratch::default();
     let first = size.height * 17 / 40;
     let mut run = || {
         let (upper, lower) = out.split_at_mut((first * size.width) as usize);
@@ -185,9 +185,9 @@ fn a_second_band_of_every_head_allocates_nothing() {
 
 #[test]
 fn a_second_band_of_every_function_allocates_nothing() {
-    let load = Sample::new(SIZE, &[]);
+    let load = KernelSample::new(SIZE, &[]);
     for function in pixel::ALL {
-        for Sample { words, small, .. } in function.drawn(&mut Chance::new(1), SIZE) {
+        for KernelSample { words, small, .. } in function.drawn(&mut Chance::new(1), SIZE) {
             let step: Step = (function, (words, small));
             for level in Level::available() {
                 let behind = second_time(&LOAD, &load, SIZE, &[], &[looked_up(), step.clone(), saturated()], level);
@@ -210,7 +210,7 @@ fn a_second_band_of_special_settings_allocates_nothing() {
     for level in Level::available() {
         let check = |head: &'static Head, given: &Given, source: Size, before: &[Step], after: &[Step]| {
             let pictures = if head.name == compositor::COMPOSITOR.name { vec![source; 2] } else { vec![] };
-            let sample = Sample::new(SIZE, &given.0).small(given.1.clone()).pictures(pictures);
+            let sample = KernelSample::new(SIZE, &given.0).small(given.1.clone()).pictures(pictures);
             assert_eq!(second_time(head, &sample, source, before, after, level), 0, "{} at {level}", head.name);
         };
         check(&blur::BLUR, &blurred(&weights), SIZE, &[looked_up(), mixed()], &[saturated()]);
@@ -227,7 +227,7 @@ fn a_second_band_of_special_settings_allocates_nothing() {
         }
         check(&bilinear::BILINEAR, &(vec![], bilinear::small(SMALL, SIZE)), SMALL, &[saturated(), mixed()], &[mixed()]);
         check(&nearest::NEAREST, &(vec![], nearest::small(SMALL, SIZE)), SMALL, &[looked_up()], &[]);
-        let cells = compositor::cells(compositor::Layout::Grid, 3, SIZE);
+        let cells = compositor::cells(compositor::CompositorLayout::Grid, 3, SIZE);
         let composed = (compositor::pack(&cells).to_vec(), compositor::small(&cells, &[SMALL; 3], SIZE));
         check(&compositor::COMPOSITOR, &composed, SMALL, &[], &[saturated(), mixed()]);
         check(&crop::CROP, &(crop::pack(0, 0).to_vec(), vec![]), SIZE, &[keyed(), cubed()], &[separate()]);
@@ -243,11 +243,11 @@ fn a_second_band_of_special_settings_allocates_nothing() {
             (words.to_vec(), small)
         };
         let large = Size { width: 200, height: 80 };
-        check(&resample::RESAMPLE, &resampled(Filter::Area, large), large, &[], &[]);
-        check(&resample::RESAMPLE, &resampled(Filter::Area, SMALL), SMALL, &[saturated(), mixed()], &[]);
-        check(&resample::RESAMPLE, &resampled(Filter::Lanczos, large), large, &[looked_up()], &[mixed()]);
+        check(&resample::RESAMPLE, &resampled(ResampleFilter::Area, large), large, &[], &[]);
+        check(&resample::RESAMPLE, &resampled(ResampleFilter::Area, SMALL), SMALL, &[saturated(), mixed()], &[]);
+        check(&resample::RESAMPLE, &resampled(ResampleFilter::Lanczos, large), large, &[looked_up()], &[mixed()]);
         let long = Size { width: 3, height: 65_000 };
-        check(&resample::RESAMPLE, &resampled(Filter::Lanczos, long), long, &[], &[]);
+        check(&resample::RESAMPLE, &resampled(ResampleFilter::Lanczos, long), long, &[], &[]);
         let six = [looked_up(), saturated(), mixed(), grayed(), covered(), looked_up()];
         check(&LOAD, &none, SIZE, &[], &six);
         let many: Vec<Step> = (0..20).map(|_| saturated()).collect();

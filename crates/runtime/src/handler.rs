@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use vramp_kernels::head::Head;
 use vramp_kernels::own::{OwnFunction, OwnKernel};
-use vramp_kernels::stored::Stored;
-use vramp_kernels::{Params, PixelFn};
+use vramp_kernels::stored::StoredFormat;
+use vramp_kernels::{FrameParams, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
 use crate::frame::pool::{FramePool, PoolError};
@@ -122,21 +122,21 @@ pub enum DeviceError {
     Play(#[from] vramp_gpu::PlayError),
     /// What was asked for did not come down.
     #[error(transparent)]
-    Read(#[from] vramp_gpu::ReadError),
+    Read(#[from] vramp_gpu::ReadbackError),
     /// It would not compile a kernel.
     #[error(transparent)]
-    Prepare(#[from] vramp_gpu::PrepareError),
+    Prepare(#[from] vramp_gpu::CompileError),
 }
 
 impl DeviceError {
     /// What is wrong with the device itself; none where it is as it was.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
-        use vramp_gpu::{BufferError, LendError, PlayError, PrepareError, ReadError};
+        use vramp_gpu::{BufferError, CompileError, LendError, PlayError, ReadbackError};
         let lost = |lost: &vramp_gpu::Lost| Trouble::Lost { reason: lost.reason.clone() };
         match self {
             DeviceError::Play(PlayError::Lost(why))
-            | DeviceError::Read(ReadError::Lost(why))
-            | DeviceError::Prepare(PrepareError::Lost(why))
+            | DeviceError::Read(ReadbackError::Lost(why))
+            | DeviceError::Prepare(CompileError::Lost(why))
             | DeviceError::Lend(LendError::NotMade { problem: BufferError::Lost(why), .. }) => Some(lost(why)),
             DeviceError::Play(PlayError::Overdue { kernel, waited_ms }) => {
                 Some(Trouble::Overdue { kernel: kernel.to_string(), waited_ms: *waited_ms })
@@ -357,9 +357,9 @@ pub enum Part {
     /// What changes them.
     Function(&'static PixelFn),
     /// The source is stored in this format; in front of everything else.
-    From(&'static Stored),
+    From(&'static StoredFormat),
     /// What is made is stored in this format; behind everything else.
-    Into(&'static Stored),
+    Into(&'static StoredFormat),
     /// What a user's own text does to them, on the device only.
     Own(Arc<OwnFunction>),
     /// A user's kernel for the whole frame, which is a part by itself.
@@ -421,7 +421,7 @@ pub trait PixelHandler: Send {
 /// Where a pixel handler puts its parameters.
 #[derive(Debug)]
 pub struct ParamWriter<'a> {
-    pub(crate) params: &'a mut Params,
+    pub(crate) params: &'a mut FrameParams,
     pub(crate) places: &'a [ParamPlace],
     pub(crate) next: usize,
 }
@@ -429,7 +429,7 @@ pub struct ParamWriter<'a> {
 /// Where one part's parameters go: its own place, or folded behind a neighbour's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParamPlace {
-    pub(crate) part: vramp_kernels::Part,
+    pub(crate) part: vramp_kernels::ParamPart,
     pub(crate) folds: bool,
 }
 

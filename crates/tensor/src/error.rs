@@ -5,7 +5,7 @@
 //!
 //! Always: whatever failed has changed nothing, and what it had taken is given back; the next op works.
 
-use vramp_gpu::{BufferError, LendError, PlayError, PrepareError, ReadError, RecordError};
+use vramp_gpu::{BufferError, CompileError, LendError, PlayError, ReadbackError, RecordError};
 
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -266,21 +266,21 @@ impl<T> Of<T> for Result<T, PlayError> {
     }
 }
 
-impl<T> Of<T> for Result<T, PrepareError> {
+impl<T> Of<T> for Result<T, CompileError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
-            PrepareError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
-            PrepareError::TooManyBuffers { .. } => TensorError::NotSupported { op, problem: error.to_string() },
+            CompileError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
+            CompileError::TooManyBuffers { .. } => TensorError::NotSupported { op, problem: error.to_string() },
             other => TensorError::Device { op, problem: other.to_string() },
         })
     }
 }
 
-impl<T> Of<T> for Result<T, ReadError> {
+impl<T> Of<T> for Result<T, ReadbackError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
-            ReadError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
-            ReadError::NotMapped { .. } => TensorError::Device { op, problem: error.to_string() },
+            ReadbackError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
+            ReadbackError::NotMapped { .. } => TensorError::Device { op, problem: error.to_string() },
         })
     }
 }

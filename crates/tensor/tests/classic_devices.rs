@@ -2,7 +2,7 @@
 
 use crate::classic_parts::{heard, nothing};
 use crate::sides::{device, on_device};
-use vramp_gpu::{Adapter, Backend, Device, Known, Reading};
+use vramp_gpu::{Adapter, AdapterReading, Backend, Device, Readout};
 use vramp_tensor::classic::{ActiveDevice, Compute, Devices, FlagError, Flags, Wish};
 use vramp_tensor::{DType, TensorError};
 
@@ -11,10 +11,10 @@ fn gpu() -> Wish {
 }
 
 /// A choice whose adapters all have this memory and load.
-fn reads(memory_bytes: Known<u64>, load_percent: Known<f32>) -> vramp_gpu::Choice {
-    Device::choose().readings(move |_: &Adapter| Reading {
+fn reads(memory_bytes: Readout<u64>, load_percent: Readout<f32>) -> vramp_gpu::Choice {
+    Device::choose().readings(move |_: &Adapter| AdapterReading {
         memory_bytes: memory_bytes.clone(),
-        used_bytes: Known::unavailable("not asked"),
+        used_bytes: Readout::unavailable("not asked"),
         load_percent: load_percent.clone(),
     })
 }
@@ -49,8 +49,8 @@ fn a_software_gpu_is_called_what_it_is() {
 
 #[test]
 fn memory_and_load_are_enforced_and_unmet_wishes_fall_back_with_a_warning() {
-    let known = |bytes: u64, percent: f32| reads(Known::is(bytes, "a test"), Known::is(percent, "a test"));
-    let unknown = || reads(Known::unavailable("no such file"), Known::unavailable("no such counter"));
+    let known = |bytes: u64, percent: f32| reads(Readout::is(bytes, "a test"), Readout::is(percent, "a test"));
+    let unknown = || reads(Readout::unavailable("no such file"), Readout::unavailable("no such counter"));
     let memory = Wish { min_memory_bytes: Some(2_000_000_000), ..gpu() };
     let load = Wish { max_load_percent: Some(50.0), ..gpu() };
     let cases = [

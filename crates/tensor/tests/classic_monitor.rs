@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classic_parts::{counts, heard, nothing};
 use crate::sides::{both, on_device};
-use vramp_gpu::{Adapter, Device, Known, Reading};
+use vramp_gpu::{Adapter, AdapterReading, Device, Readout};
 use vramp_tensor::classic::{Compute, Measured, Monitor, adaptive_batch, available_bytes, run_adaptive};
 use vramp_tensor::{Context, DType, HostPoolRules, TensorError};
 
@@ -63,18 +63,18 @@ fn a_time_says_whether_the_device_was_waited_for() {
 #[test]
 fn the_load_of_a_device_is_a_reading_or_a_reason() {
     let context = on_device();
-    let read = |load: Known<f32>| {
+    let read = |load: Readout<f32>| {
         Monitor::on(&context).with_readings(move |adapter: &Adapter| {
             assert!(!adapter.name.is_empty());
-            Reading { load_percent: load.clone(), ..Reading::unavailable("not asked") }
+            AdapterReading { load_percent: load.clone(), ..AdapterReading::unavailable("not asked") }
         })
     };
-    assert_eq!(read(Known::is(42.0, "a file")).gpu_utilization(), Known::is(42.0, "a file"));
-    assert_eq!(read(Known::is(0.0, "a file")).gpu_utilization().value(), Some(0.0), "a 0 that was read");
-    let unknown = read(Known::unavailable("no such file")).gpu_utilization();
-    assert_eq!(unknown, Known::unavailable("no such file"));
-    assert_eq!(read(Known::is(153.0, "a file")).gpu_utilization().why(), Some("a file says 153 %"));
-    assert_eq!(read(Known::is(f32::NAN, "a file")).gpu_utilization().value(), None);
+    assert_eq!(read(Readout::is(42.0, "a file")).gpu_utilization(), Readout::is(42.0, "a file"));
+    assert_eq!(read(Readout::is(0.0, "a file")).gpu_utilization().value(), Some(0.0), "a 0 that was read");
+    let unknown = read(Readout::unavailable("no such file")).gpu_utilization();
+    assert_eq!(unknown, Readout::unavailable("no such file"));
+    assert_eq!(read(Readout::is(153.0, "a file")).gpu_utilization().why(), Some("a file says 153 %"));
+    assert_eq!(read(Readout::is(f32::NAN, "a file")).gpu_utilization().value(), None);
     let nobody = Monitor::on(&context).gpu_utilization();
     assert_eq!(nobody.why(), Some("nobody was given who could read it (`Monitor::with_readings`)"));
     let host = Monitor::on(&Context::on_host()).gpu_utilization();
@@ -87,8 +87,8 @@ fn metrics_are_one_line_sorted_and_say_what_is_unreliable() {
     let monitor = Monitor::on(&Context::on_host()).with_sink(sink);
     monitor.log_metrics(&BTreeMap::from([("fps".to_owned(), 59.5), ("bad".to_owned(), f64::NAN)]));
     monitor.log_metrics([("load", monitor.gpu_utilization())]);
-    let doubtful = Known::Is { value: 7_u64, from: "a file".to_owned(), doubt: Some("it is old".to_owned()) };
-    monitor.log_metrics([("b", doubtful), ("a", Known::is(8, "a file"))]);
+    let doubtful = Readout::Is { value: 7_u64, from: "a file".to_owned(), doubt: Some("it is old".to_owned()) };
+    monitor.log_metrics([("b", doubtful), ("a", Readout::is(8, "a file"))]);
     monitor.log_metrics(BTreeMap::<&str, f64>::new());
     let expected = [
         "metrics: bad=unavailable (NaN is no number), fps=59.5",
@@ -117,10 +117,10 @@ fn a_report_has_memory_load_and_operations_with_their_reasons() {
 
 #[test]
 fn a_batch_is_as_large_as_memory_allows_and_at_least_one() {
-    let has = |bytes: u64| Known::is(bytes, "a test");
+    let has = |bytes: u64| Readout::is(bytes, "a test");
     let sizes = [(1000, has(20_000)), (1000, has(1999)), (0, has(20_000)), (1, has(u64::MAX)), (u64::MAX, has(5))];
     assert_eq!(sizes.map(|(item, available)| adaptive_batch(item, &available)), [10, 1, 10_000, 10_000, 1]);
-    assert_eq!(adaptive_batch(1000, &Known::unavailable("nobody knows")), 100);
+    assert_eq!(adaptive_batch(1000, &Readout::unavailable("nobody knows")), 100);
 }
 
 #[test]
@@ -131,16 +131,16 @@ fn available_memory_is_what_is_left_of_the_budget_and_no_more_than_is_free() {
     let held = context.zeros(&[64 << 10], DType::F32).unwrap();
     context.finish().unwrap();
     assert_eq!(available_bytes(&context, None).value(), Some((1 << 20) - (256 << 10)));
-    let reading = |has: Known<u64>| Reading {
+    let reading = |has: Readout<u64>| AdapterReading {
         memory_bytes: has,
-        used_bytes: Known::is(1000, "a file"),
-        load_percent: Known::unavailable("not asked"),
+        used_bytes: Readout::is(1000, "a file"),
+        load_percent: Readout::unavailable("not asked"),
     };
-    let little = available_bytes(&context, Some(&reading(Known::is(51_000, "a file"))));
-    assert_eq!(little, Known::is(50_000, "a file"));
-    let plenty = available_bytes(&context, Some(&reading(Known::is(1 << 40, "a file"))));
+    let little = available_bytes(&context, Some(&reading(Readout::is(51_000, "a file"))));
+    assert_eq!(little, Readout::is(50_000, "a file"));
+    let plenty = available_bytes(&context, Some(&reading(Readout::is(1 << 40, "a file"))));
     assert_eq!(plenty.value(), Some((1 << 20) - (256 << 10)));
-    let unknown = available_bytes(&context, Some(&reading(Known::unavailable("no such file"))));
+    let unknown = available_bytes(&context, Some(&reading(Readout::unavailable("no such file"))));
     assert_eq!(unknown.value(), plenty.value());
     assert_eq!(unknown.why(), Some("what is free on the device is unknown: no such file"));
     drop(held);

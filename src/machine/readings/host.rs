@@ -6,27 +6,27 @@
 use std::path::Path;
 use std::time::Duration;
 
-use vramp_gpu::{Known, Reading};
+use vramp_gpu::{AdapterReading, Readout};
 
 use super::files;
 
 /// The host's memory, with the reason why it is an adapter's. How busy the adapter is stays open.
-pub(super) fn memory(root: &Path, because: &str) -> Reading {
+pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
     let file = root.join("proc/meminfo");
     let from = format!("the host's, {}: {because}", file.display());
     let text = match files::text(&file) {
         Ok(text) => text,
-        Err(why) => return Reading::unavailable(why),
+        Err(why) => return AdapterReading::unavailable(why),
     };
     let bytes = |key: &str| kib(&text, key).ok_or_else(|| format!("{}: no `{key}` with a number", file.display()));
     let known =
-        |bytes: Result<u64, String>| bytes.map_or_else(Known::Unavailable, |bytes| Known::is(bytes, from.clone()));
+        |bytes: Result<u64, String>| bytes.map_or_else(Readout::Unavailable, |bytes| Readout::is(bytes, from.clone()));
     let total = bytes("MemTotal");
     let used = total.clone().and_then(|total| Ok(total.saturating_sub(bytes("MemAvailable")?)));
-    Reading {
+    AdapterReading {
         memory_bytes: known(total),
         used_bytes: known(used),
-        load_percent: Known::unavailable("nobody counted it"),
+        load_percent: Readout::unavailable("nobody counted it"),
     }
 }
 
@@ -55,19 +55,22 @@ pub(super) fn cpu_times(root: &Path) -> Result<CpuTimes, String> {
 type Times = Result<CpuTimes, String>;
 
 /// How busy the CPU was in between.
-pub(super) fn load(before: Option<&Times>, after: Option<&Times>, took: Duration) -> Known<f32> {
+pub(super) fn load(before: Option<&Times>, after: Option<&Times>, took: Duration) -> Readout<f32> {
     match (before, after) {
         (Some(Ok(before)), Some(Ok(after))) => {
             let all = after.all.saturating_sub(before.all);
             if all == 0 {
-                return Known::unavailable("the cpu's times in /proc/stat did not move");
+                return Readout::unavailable("the cpu's times in /proc/stat did not move");
             }
             let idle = after.idle.saturating_sub(before.idle).min(all);
             let percent = 100.0 * (all - idle) as f32 / all as f32;
-            Known::is(percent, format!("the cpu's own over {:.1} s, /proc/stat: it computes there", took.as_secs_f32()))
+            Readout::is(
+                percent,
+                format!("the cpu's own over {:.1} s, /proc/stat: it computes there", took.as_secs_f32()),
+            )
         }
-        (Some(Err(why)), _) | (_, Some(Err(why))) => Known::unavailable(why.as_str()),
-        _ => Known::unavailable("nobody counted it"),
+        (Some(Err(why)), _) | (_, Some(Err(why))) => Readout::unavailable(why.as_str()),
+        _ => Readout::unavailable("nobody counted it"),
     }
 }
 

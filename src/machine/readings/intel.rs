@@ -6,14 +6,14 @@
 use std::fs;
 use std::path::PathBuf;
 
-use vramp_gpu::Known;
+use vramp_gpu::Readout;
 
 use super::card::Card;
 use super::files;
 
 /// Memory of its own that a card has, and how much of it is in use where that is told too; none where no file tells
 /// either, as for chips that share the host's memory.
-pub(super) fn memory(card: &Card) -> Option<(Known<u64>, Option<Known<u64>>)> {
+pub(super) fn memory(card: &Card) -> Option<(Readout<u64>, Option<Readout<u64>>)> {
     let (total, free) = (card.folder.join("lmem_total_bytes"), card.folder.join("lmem_avail_bytes"));
     if total.exists() {
         let used = files::number(&total).and_then(|all| Ok(all.saturating_sub(files::number(&free)?)));
@@ -26,8 +26,8 @@ pub(super) fn memory(card: &Card) -> Option<(Known<u64>, Option<Known<u64>>)> {
     Some((known(bytes, from), None))
 }
 
-fn known(bytes: Result<u64, String>, from: String) -> Known<u64> {
-    bytes.map_or_else(Known::Unavailable, |bytes| Known::is(bytes, from))
+fn known(bytes: Result<u64, String>, from: String) -> Readout<u64> {
+    bytes.map_or_else(Readout::Unavailable, |bytes| Readout::is(bytes, from))
 }
 
 /// A file for each of a card's tiles.

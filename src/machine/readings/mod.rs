@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vramp_gpu::{Adapter, AdapterKind, Known, Reading};
+use vramp_gpu::{Adapter, AdapterKind, AdapterReading, Readout};
 
 use card::Card;
 use usage::Usage;
@@ -76,12 +76,12 @@ impl Readings {
     }
 
     /// What is known of an adapter now. May take a tenth of a second.
-    pub fn read(&self, adapter: &Adapter) -> Reading {
+    pub fn read(&self, adapter: &Adapter) -> AdapterReading {
         self.read_all(std::slice::from_ref(adapter)).pop().expect("one answer for one adapter")
     }
 
     /// What is known of these adapters now. May take a tenth of a second, however many there are.
-    pub fn read_all(&self, adapters: &[Adapter]) -> Vec<Reading> {
+    pub fn read_all(&self, adapters: &[Adapter]) -> Vec<AdapterReading> {
         let cards = card::cards(&self.root);
         let sources: Vec<Source> = adapters.iter().map(|adapter| self.source(adapter, &cards)).collect();
         let counts_host = sources.iter().any(|source| matches!(source, Source::Host));
@@ -95,14 +95,14 @@ impl Readings {
         let took = if counts_host || counts_cards { (self.wait)() } else { Duration::ZERO };
         let after = counted();
         let read = |(adapter, source): (&Adapter, &Source)| match source {
-            Source::Host => Reading {
+            Source::Host => AdapterReading {
                 load_percent: host::load(before.0.as_ref(), after.0.as_ref(), took),
                 ..host::memory(&self.root, "it computes on the cpu")
             },
             Source::Card(card) if card.driver == amd::DRIVER => amd::read(card, adapter.kind),
             Source::Card(card) => self.counting(card, adapter, before.1.as_ref(), after.1.as_ref(), took),
             Source::Nvidia => nvidia::read(adapter),
-            Source::Nobody(why) => Reading::unavailable(why.as_str()),
+            Source::Nobody(why) => AdapterReading::unavailable(why.as_str()),
         };
         adapters.iter().zip(&sources).map(read).collect()
     }
@@ -135,19 +135,19 @@ impl Readings {
         before: Option<&Usage>,
         after: Option<&Usage>,
         took: Duration,
-    ) -> Reading {
+    ) -> AdapterReading {
         let load_percent = match (before, after) {
             (Some(before), Some(after)) => after.load(before, card, took),
-            _ => Known::unavailable("it was not counted"),
+            _ => Readout::unavailable("it was not counted"),
         };
         let own = intel::memory(card);
         if own.is_none() && adapter.kind == AdapterKind::Integrated {
-            return Reading { load_percent, ..host::memory(&self.root, "it shares the host's memory") };
+            return AdapterReading { load_percent, ..host::memory(&self.root, "it shares the host's memory") };
         }
-        let seen = || after.map_or_else(|| Known::unavailable("it was not counted"), |usage| usage.own_memory(card));
+        let seen = || after.map_or_else(|| Readout::unavailable("it was not counted"), |usage| usage.own_memory(card));
         let unknown = || format!("{} tells the size of its memory in no file", card.driver);
-        let (memory_bytes, used_bytes) = own.unwrap_or_else(|| (Known::unavailable(unknown()), None));
-        Reading { memory_bytes, used_bytes: used_bytes.unwrap_or_else(seen), load_percent }
+        let (memory_bytes, used_bytes) = own.unwrap_or_else(|| (Readout::unavailable(unknown()), None));
+        AdapterReading { memory_bytes, used_bytes: used_bytes.unwrap_or_else(seen), load_percent }
     }
 }
 

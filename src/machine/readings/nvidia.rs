@@ -5,16 +5,16 @@
 //!
 //! Always: without the library, or without the feature `nvml`, the answer is a reason.
 
-use vramp_gpu::{Adapter, Reading};
+use vramp_gpu::{Adapter, AdapterReading};
 
 /// NVIDIA's own kernel driver, which shows nothing in files.
 pub(super) const DRIVER: &str = "nvidia";
 
 #[cfg(all(feature = "nvml", any(target_os = "linux", target_os = "windows")))]
-pub(super) fn read(adapter: &Adapter) -> Reading {
+pub(super) fn read(adapter: &Adapter) -> AdapterReading {
     use nvml_wrapper::error::NvmlError;
     use nvml_wrapper::{Device, Nvml};
-    use vramp_gpu::Known;
+    use vramp_gpu::Readout;
 
     fn find<'n>(nvml: &'n Nvml, adapter: &Adapter) -> Result<Device<'n>, String> {
         if let Some(pci) = &adapter.pci {
@@ -43,27 +43,29 @@ pub(super) fn read(adapter: &Adapter) -> Reading {
     let nvml = match Nvml::init() {
         Ok(nvml) => nvml,
         Err(error) => {
-            return Reading::unavailable(format!(
+            return AdapterReading::unavailable(format!(
                 "NVIDIA's management library, which comes with NVIDIA's driver, does not answer: {error}"
             ));
         }
     };
     let device = match find(&nvml, adapter) {
         Ok(device) => device,
-        Err(why) => return Reading::unavailable(why),
+        Err(why) => return AdapterReading::unavailable(why),
     };
     let memory = device.memory_info().map_err(|error| words(&error));
     let load = device.utilization_rates().map_err(|error| words(&error));
     let from = "NVIDIA's management library";
-    let bytes = |bytes: Result<u64, String>| bytes.map_or_else(Known::Unavailable, |bytes| Known::is(bytes, from));
-    Reading {
+    let bytes = |bytes: Result<u64, String>| bytes.map_or_else(Readout::Unavailable, |bytes| Readout::is(bytes, from));
+    AdapterReading {
         memory_bytes: bytes(memory.as_ref().map(|memory| memory.total).map_err(Clone::clone)),
         used_bytes: bytes(memory.map(|memory| memory.used)),
-        load_percent: load.map_or_else(Known::Unavailable, |load| Known::is(load.gpu as f32, from)),
+        load_percent: load.map_or_else(Readout::Unavailable, |load| Readout::is(load.gpu as f32, from)),
     }
 }
 
 #[cfg(not(all(feature = "nvml", any(target_os = "linux", target_os = "windows"))))]
-pub(super) fn read(_: &Adapter) -> Reading {
-    Reading::unavailable("NVIDIA's library tells it, and this vramp was built without asking it (feature `nvml`)")
+pub(super) fn read(_: &Adapter) -> AdapterReading {
+    AdapterReading::unavailable(
+        "NVIDIA's library tells it, and this vramp was built without asking it (feature `nvml`)",
+    )
 }

@@ -61,7 +61,7 @@ fn amd(tree: &Tree, number: u32, pci: &str) {
 }
 
 /// Reads once, with nothing but this between the two countings.
-fn read(tree: &Tree, adapter: &Adapter, between: impl Fn() + Send + Sync + 'static) -> Reading {
+fn read(tree: &Tree, adapter: &Adapter, between: impl Fn() + Send + Sync + 'static) -> AdapterReading {
     let wait = move || {
         between();
         TICK
@@ -69,7 +69,7 @@ fn read(tree: &Tree, adapter: &Adapter, between: impl Fn() + Send + Sync + 'stat
     Readings::rooted_at(tree.root()).waiting(wait).read(adapter)
 }
 
-fn why<T: Copy>(known: &Known<T>) -> &str {
+fn why<T: Copy>(known: &Readout<T>) -> &str {
     assert!(known.value().is_none(), "there is no number");
     known.why().unwrap()
 }

@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vramp_gpu::Known;
+use vramp_gpu::Readout;
 
 use super::card::Card;
 use super::files;
@@ -65,9 +65,9 @@ impl Usage {
     }
 
     /// How busy a card was since then: its busiest kind of engine.
-    pub(super) fn load(&self, before: &Usage, card: &Card, took: Duration) -> Known<f32> {
+    pub(super) fn load(&self, before: &Usage, card: &Card, took: Duration) -> Readout<f32> {
         if let Some(why) = self.unseen(card, "its load") {
-            return Known::Unavailable(why);
+            return Readout::Unavailable(why);
         }
         let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
         for (key, client) in self.clients.iter().filter(|(_, client)| client.is_on(card)) {
@@ -85,24 +85,26 @@ impl Usage {
         match busiest {
             Some((engine, share)) => {
                 let percent = (100.0 * share).clamp(0.0, 100.0) as f32;
-                Known::Is { value: percent, from: from(&format!("engine `{engine}`")), doubt: self.doubt() }
+                Readout::Is { value: percent, from: from(&format!("engine `{engine}`")), doubt: self.doubt() }
             }
-            None if is_open => Known::unavailable(format!("{} keeps no engine times in {}", card.driver, self.files())),
-            None => Known::is(0.0, from("no process has it open")),
+            None if is_open => {
+                Readout::unavailable(format!("{} keeps no engine times in {}", card.driver, self.files()))
+            }
+            None => Readout::is(0.0, from("no process has it open")),
         }
     }
 
     /// Memory of its own that processes have on a card.
-    pub(super) fn own_memory(&self, card: &Card) -> Known<u64> {
+    pub(super) fn own_memory(&self, card: &Card) -> Readout<u64> {
         if let Some(why) = self.unseen(card, "how much of it is in use") {
-            return Known::Unavailable(why);
+            return Readout::Unavailable(why);
         }
         let on_card: Vec<&Client> = self.clients.values().filter(|client| client.is_on(card)).collect();
         if !on_card.is_empty() && on_card.iter().all(|client| client.own_memory_bytes.is_empty()) {
-            return Known::unavailable(format!("{} keeps no memory of its own in {}", card.driver, self.files()));
+            return Readout::unavailable(format!("{} keeps no memory of its own in {}", card.driver, self.files()));
         }
         let value = on_card.iter().flat_map(|client| client.own_memory_bytes.values()).sum();
-        Known::Is { value, from: self.files(), doubt: self.doubt() }
+        Readout::Is { value, from: self.files(), doubt: self.doubt() }
     }
 
     /// Why nothing can be said of a card, where that is so: nobody is seen who has it open, and somebody may have.
@@ -258,7 +260,7 @@ mod tests {
         Usage { clients, hidden, silent: 0, place, problem: None }
     }
 
-    fn load(before: &Usage, after: &Usage) -> Known<f32> {
+    fn load(before: &Usage, after: &Usage) -> Readout<f32> {
         after.load(before, &Card::of_driver("i915", PCI), Duration::from_millis(100))
     }
 

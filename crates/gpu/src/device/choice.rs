@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::Device;
 use super::adapters::{self, Adapter, AdapterKind, Backend, DeviceLimits};
-use super::reading::{Reader, Reading};
+use super::reading::{AdapterReading, ReadingSource};
 use super::wish::{Prefer, Unmet, Wishes};
 use crate::memory::PoolRules;
 use crate::timing::StampPlaces;
@@ -173,8 +173,8 @@ impl Choice {
 
     /// Who is asked for memory and load. Asked only where a wish needs it, for one adapter after the other, best first.
     #[must_use]
-    pub fn readings(mut self, read: impl Fn(&Adapter) -> Reading + Send + Sync + 'static) -> Self {
-        self.wishes.reader = Some(Reader(Arc::new(read)));
+    pub fn readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
+        self.wishes.reader = Some(ReadingSource(Arc::new(read)));
         self
     }
 
@@ -367,7 +367,7 @@ fn join(things: &[impl ToString]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::Known;
+    use super::super::reading::Readout;
     use super::*;
 
     fn adapter(index: usize, name: &str, kind: AdapterKind) -> Adapter {
@@ -392,13 +392,13 @@ mod tests {
     }
 
     /// What a big and busy card, a small one and the CPU behind a driver tell.
-    fn read(adapter: &Adapter) -> Reading {
+    fn read(adapter: &Adapter) -> AdapterReading {
         let (memory, load) = match adapter.kind {
-            AdapterKind::Discrete => (Known::is(gb(8), "a file"), Known::is(90.0, "a file")),
-            AdapterKind::Integrated => (Known::is(gb(2), "a file"), Known::is(10.0, "a file")),
-            _ => (Known::unavailable("nobody tells"), Known::unavailable("it is the cpu")),
+            AdapterKind::Discrete => (Readout::is(gb(8), "a file"), Readout::is(90.0, "a file")),
+            AdapterKind::Integrated => (Readout::is(gb(2), "a file"), Readout::is(10.0, "a file")),
+            _ => (Readout::unavailable("nobody tells"), Readout::unavailable("it is the cpu")),
         };
-        Reading { memory_bytes: memory, used_bytes: Known::unavailable("not asked"), load_percent: load }
+        AdapterReading { memory_bytes: memory, used_bytes: Readout::unavailable("not asked"), load_percent: load }
     }
 
     fn three() -> [Adapter; 3] {
@@ -470,10 +470,10 @@ mod tests {
 
     #[test]
     fn a_doubtful_number_meets_a_wish_and_the_doubt_is_handed_on() {
-        let doubtful = |_: &Adapter| Reading {
-            memory_bytes: Known::is(gb(2), "a file"),
-            used_bytes: Known::unavailable("not asked"),
-            load_percent: Known::Is { value: 5.0, from: "a file".into(), doubt: Some("it may be more".into()) },
+        let doubtful = |_: &Adapter| AdapterReading {
+            memory_bytes: Readout::is(gb(2), "a file"),
+            used_bytes: Readout::unavailable("not asked"),
+            load_percent: Readout::Is { value: 5.0, from: "a file".into(), doubt: Some("it may be more".into()) },
         };
         let choice = || Choice::default().readings(doubtful);
         let chosen = choice().most_load_percent(50.0).chosen_of(&three()).unwrap();

@@ -12,7 +12,7 @@ mod wish;
 
 pub use adapters::{Adapter, AdapterKind, Backend, DeviceLimits};
 pub use choice::{Choice, Chosen, LimitSet, OpenError};
-pub use reading::{Known, Reading};
+pub use reading::{AdapterReading, Readout};
 pub use wish::{Prefer, Unmet};
 
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use vramp_plan::Shader;
 
 use crate::buffer::{AdoptError, Buffer, BufferError, DeviceMemory};
 use crate::calls::{Calls, Counters, DriverCounters};
-use crate::health::{Event, Lost};
-use crate::kernel::Kernel;
+use crate::health::{DeviceEvent, Lost};
+use crate::kernel::DeviceKernel;
 use crate::memory::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
-use crate::pipelines::{Pipelines, PrepareError};
+use crate::pipelines::{CompileError, Pipelines};
 use crate::texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 use crate::timing::StampPlaces;
 use crate::warm_up;
@@ -36,10 +36,10 @@ static LAST_DEVICE: AtomicU64 = AtomicU64::new(0);
 /// An open device. Clones are the same device.
 #[derive(Clone)]
 pub struct Device {
-    inner: Arc<Inner>,
+    inner: Arc<DeviceInner>,
 }
 
-struct Inner {
+struct DeviceInner {
     id: u64,
     adapter: Adapter,
     why: String,
@@ -80,7 +80,7 @@ impl Device {
         let pool = Pool::new(rules, calls.progress.clone());
         let pipelines = Pipelines::new(id);
         let time_limit_ms = AtomicU64::new(TIME_LIMIT.as_millis() as u64);
-        let inner = Inner { id, adapter, why, limits, maps_directly, pool, pipelines, calls, time_limit_ms };
+        let inner = DeviceInner { id, adapter, why, limits, maps_directly, pool, pipelines, calls, time_limit_ms };
         Self { inner: Arc::new(inner) }
     }
 
@@ -153,7 +153,7 @@ impl Device {
     }
 
     fn try_lend(&self, bytes: u64, owner: &Arc<str>) -> Result<Buffer, LendError<BufferError>> {
-        let Inner { calls, id, maps_directly, .. } = &*self.inner;
+        let DeviceInner { calls, id, maps_directly, .. } = &*self.inner;
         let most_bytes = self.most_bytes();
         if bytes > most_bytes {
             let (owner, problem) = (Arc::clone(owner), BufferError::TooBig { most_bytes });
@@ -221,13 +221,13 @@ impl Device {
     /// compile for real at the first dispatch (14 to 60 ms on llvmpipe). Blocks; meant for before the first frame, or
     /// for another thread.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn prepare(&self, shader: &Shader) -> Result<Kernel, PrepareError> {
+    pub fn prepare(&self, shader: &Shader) -> Result<DeviceKernel, CompileError> {
         crate::calls::now(self.prepare_async(shader))
     }
 
     /// As `prepare`, for places that may not block: the kernel is ready, its first run is under way.
-    pub async fn prepare_async(&self, shader: &Shader) -> Result<Kernel, PrepareError> {
-        let Inner { calls, limits, pipelines, .. } = &*self.inner;
+    pub async fn prepare_async(&self, shader: &Shader) -> Result<DeviceKernel, CompileError> {
+        let DeviceInner { calls, limits, pipelines, .. } = &*self.inner;
         let (kernel, is_new) = pipelines.compile(calls, limits, shader).await?;
         if let Some(compiled) = pipelines.find(kernel.id).filter(|_| is_new) {
             warm_up::run_once(self, &kernel, &compiled)?;
@@ -268,7 +268,7 @@ impl Device {
     }
 
     /// What the device reported by itself since the last call, and how many events more than are kept.
-    pub fn take_events(&self) -> (Vec<Event>, u64) {
+    pub fn take_events(&self) -> (Vec<DeviceEvent>, u64) {
         self.inner.calls.health.take()
     }
 

@@ -12,7 +12,7 @@ use super::adapters::Adapter;
 
 /// A number, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Known<T> {
+pub enum Readout<T> {
     /// It was read.
     Is {
         /// The number.
@@ -26,7 +26,7 @@ pub enum Known<T> {
     Unavailable(String),
 }
 
-impl<T: Copy> Known<T> {
+impl<T: Copy> Readout<T> {
     /// A number with where it is from.
     pub fn is(value: T, from: impl Into<String>) -> Self {
         Self::Is { value, from: from.into(), doubt: None }
@@ -64,32 +64,32 @@ impl<T: Copy> Known<T> {
 
 /// What is known of an adapter at this moment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct AdapterReading {
     /// Bytes of memory that it has.
-    pub memory_bytes: Known<u64>,
+    pub memory_bytes: Readout<u64>,
     /// Bytes of it that somebody uses.
-    pub used_bytes: Known<u64>,
+    pub used_bytes: Readout<u64>,
     /// How busy it is, from 0 to 100.
-    pub load_percent: Known<f32>,
+    pub load_percent: Readout<f32>,
 }
 
-impl Reading {
+impl AdapterReading {
     /// Nothing, for one reason.
     pub fn unavailable(why: impl Into<String>) -> Self {
         let why = why.into();
         Self {
-            memory_bytes: Known::unavailable(why.clone()),
-            used_bytes: Known::unavailable(why.clone()),
-            load_percent: Known::unavailable(why),
+            memory_bytes: Readout::unavailable(why.clone()),
+            used_bytes: Readout::unavailable(why.clone()),
+            load_percent: Readout::unavailable(why),
         }
     }
 }
 
 /// Who is asked for readings, when a wish needs them.
 #[derive(Clone)]
-pub(super) struct Reader(pub(super) Arc<dyn Fn(&Adapter) -> Reading + Send + Sync>);
+pub(super) struct ReadingSource(pub(super) Arc<dyn Fn(&Adapter) -> AdapterReading + Send + Sync>);
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for ReadingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reader")
     }
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn a_reading_is_a_number_or_a_reason_and_never_both() {
-        let known = Known::is(7_u64, "a file");
+        let known = Readout::is(7_u64, "a file");
         assert_eq!((known.value(), known.from(), known.why()), (Some(7), Some("a file"), None));
-        let unknown: Known<u64> = Known::unavailable("nobody tells");
+        let unknown: Readout<u64> = Readout::unavailable("nobody tells");
         assert_eq!((unknown.value(), unknown.from(), unknown.why()), (None, None, Some("nobody tells")));
         assert_eq!([bytes(0), bytes(2_000_000_000), bytes(999_950_000)], ["0.0 MB", "2.0 GB", "1.0 GB"]);
     }

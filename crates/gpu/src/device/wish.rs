@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::adapters::{Adapter, AdapterKind};
-use super::reading::{Known, Reader, Reading, bytes};
+use super::reading::{AdapterReading, ReadingSource, Readout, bytes};
 
 /// What an adapter may be made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,7 +101,7 @@ pub(super) struct Wishes {
     pub(super) prefer: Prefer,
     pub(super) least_memory_bytes: Option<u64>,
     pub(super) most_load_percent: Option<f32>,
-    pub(super) reader: Option<Reader>,
+    pub(super) reader: Option<ReadingSource>,
 }
 
 impl Wishes {
@@ -115,29 +115,31 @@ impl Wishes {
             return Ok(None);
         }
         let reading = match &self.reader {
-            Some(Reader(read)) => read(adapter),
-            None => Reading::unavailable("nobody was given who could read it"),
+            Some(ReadingSource(read)) => read(adapter),
+            None => AdapterReading::unavailable("nobody was given who could read it"),
         };
         let doubts = [self.memory(&reading)?, self.load(&reading)?];
         let doubts: Vec<String> = doubts.into_iter().flatten().collect();
         Ok((!doubts.is_empty()).then(|| doubts.join("; ")))
     }
 
-    fn memory(&self, reading: &Reading) -> Result<Option<String>, Unmet> {
+    fn memory(&self, reading: &AdapterReading) -> Result<Option<String>, Unmet> {
         let Some(wanted_bytes) = self.least_memory_bytes else { return Ok(None) };
         match &reading.memory_bytes {
-            Known::Is { value, .. } if *value < wanted_bytes => Err(Unmet::Memory { has_bytes: *value, wanted_bytes }),
-            Known::Is { doubt, .. } => Ok(doubt.as_ref().map(|doubt| format!("its memory is doubtful: {doubt}"))),
-            Known::Unavailable(why) => Err(Unmet::MemoryUnknown { why: why.clone(), wanted_bytes }),
+            Readout::Is { value, .. } if *value < wanted_bytes => {
+                Err(Unmet::Memory { has_bytes: *value, wanted_bytes })
+            }
+            Readout::Is { doubt, .. } => Ok(doubt.as_ref().map(|doubt| format!("its memory is doubtful: {doubt}"))),
+            Readout::Unavailable(why) => Err(Unmet::MemoryUnknown { why: why.clone(), wanted_bytes }),
         }
     }
 
-    fn load(&self, reading: &Reading) -> Result<Option<String>, Unmet> {
+    fn load(&self, reading: &AdapterReading) -> Result<Option<String>, Unmet> {
         let Some(most_percent) = self.most_load_percent else { return Ok(None) };
         match &reading.load_percent {
-            Known::Is { value, .. } if *value > most_percent => Err(Unmet::Load { is_percent: *value, most_percent }),
-            Known::Is { doubt, .. } => Ok(doubt.as_ref().map(|doubt| format!("its load is doubtful: {doubt}"))),
-            Known::Unavailable(why) => Err(Unmet::LoadUnknown { why: why.clone(), most_percent }),
+            Readout::Is { value, .. } if *value > most_percent => Err(Unmet::Load { is_percent: *value, most_percent }),
+            Readout::Is { doubt, .. } => Ok(doubt.as_ref().map(|doubt| format!("its load is doubtful: {doubt}"))),
+            Readout::Unavailable(why) => Err(Unmet::LoadUnknown { why: why.clone(), most_percent }),
         }
     }
 }

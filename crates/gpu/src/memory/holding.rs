@@ -10,7 +10,7 @@ use super::lent::Tag;
 
 /// Where a resource of a pool is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum ResourceState {
     /// Somebody holds it.
     Lent,
     /// Nobody holds it, and the device still uses it until this submission has finished.
@@ -24,7 +24,7 @@ pub enum Place {
 
 /// One row of a pool's ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holding {
+pub struct PoolEntry {
     /// Which resource, and which lending of it.
     pub tag: Tag,
     /// Who borrowed it last.
@@ -38,20 +38,20 @@ pub struct Holding {
     /// What its holders noted about it last; 0 for nothing.
     pub note: u64,
     /// Where it is.
-    pub place: Place,
+    pub place: ResourceState,
 }
 
-impl fmt::Display for Holding {
+impl fmt::Display for PoolEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tag, owner, bytes, since_frame, holders, place, .. } = self;
         match place {
-            Place::Lent => {
+            ResourceState::Lent => {
                 write!(f, "{tag} {bytes} bytes: held by {owner} since frame {since_frame}, {holders} handles")
             }
-            Place::Waiting { submission } => {
+            ResourceState::Waiting { submission } => {
                 write!(f, "{tag} {bytes} bytes: {owner} is done, the device is until submission {submission}")
             }
-            Place::Pooled => write!(f, "{tag} {bytes} bytes: free, last held by {owner}"),
+            ResourceState::Pooled => write!(f, "{tag} {bytes} bytes: free, last held by {owner}"),
         }
     }
 }

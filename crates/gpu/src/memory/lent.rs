@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::pool::{State, lock};
+use super::pool::{PoolState, lock};
 
 /// Names a resource and one lending of it: neither number is ever used again, unlike an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,26 +36,26 @@ pub trait Resource: Clone {
 }
 
 /// A resource that a pool has lent. Clones share it; it returns when the last is dropped and the device is done.
-pub struct Lent<T> {
-    slot: Arc<Slot<T>>,
+pub struct Pooled<T> {
+    slot: Arc<PoolSlot<T>>,
     generation: u64,
     bytes: u64,
 }
 
 /// A resource in its pool. The pool and every handle hold the slot; `holders` counts the handles only.
-pub(super) struct Slot<T> {
+pub(super) struct PoolSlot<T> {
     pub(super) value: T,
     pub(super) id: u64,
     pub(super) seat: usize,
     pub(super) holders: AtomicUsize,
     pub(super) used_until: AtomicU64,
     pub(super) note: AtomicU64,
-    pub(super) pool: Weak<Mutex<State<T>>>,
+    pub(super) pool: Weak<Mutex<PoolState<T>>>,
 }
 
-impl<T> Lent<T> {
+impl<T> Pooled<T> {
     /// The first handle of a lending; the pool has taken the slot out of what it may lend.
-    pub(super) fn first(slot: Arc<Slot<T>>, generation: u64, bytes: u64) -> Self {
+    pub(super) fn first(slot: Arc<PoolSlot<T>>, generation: u64, bytes: u64) -> Self {
         slot.note.store(0, Ordering::Relaxed);
         slot.holders.store(1, Ordering::Release);
         Self { slot, generation, bytes }
@@ -101,14 +101,14 @@ impl<T> Lent<T> {
     }
 }
 
-impl<T> Clone for Lent<T> {
+impl<T> Clone for Pooled<T> {
     fn clone(&self) -> Self {
         self.slot.holders.fetch_add(1, Ordering::Relaxed);
         Self { slot: Arc::clone(&self.slot), generation: self.generation, bytes: self.bytes }
     }
 }
 
-impl<T> Deref for Lent<T> {
+impl<T> Deref for Pooled<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -116,29 +116,29 @@ impl<T> Deref for Lent<T> {
     }
 }
 
-impl<T> Resource for Lent<T> {
+impl<T> Resource for Pooled<T> {
     fn tag(&self) -> Tag {
-        Lent::tag(self)
+        Pooled::tag(self)
     }
 
     fn bytes(&self) -> u64 {
-        Lent::bytes(self)
+        Pooled::bytes(self)
     }
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Lent<T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for Pooled<T> {
     fn as_ref(&self) -> &[u8] {
         self.slot.value.as_ref()
     }
 }
 
-impl<T> fmt::Debug for Lent<T> {
+impl<T> fmt::Debug for Pooled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lent({}, {} bytes)", self.tag(), self.bytes)
     }
 }
 
-impl<T> Drop for Lent<T> {
+impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
         // As in `Arc`: what any holder did with the resource happens before it is lent again.
         if self.slot.holders.fetch_sub(1, Ordering::AcqRel) != 1 {

@@ -9,9 +9,9 @@ mod pool;
 mod progress;
 mod ring;
 
-pub use holding::{Holding, Place, Statistics};
-pub use lent::{Lent, Resource, Tag};
+pub use holding::{PoolEntry, ResourceState, Statistics};
+pub use lent::{Pooled, Resource, Tag};
 pub use pool::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
-pub use progress::Progress;
-pub(crate) use progress::Times;
-pub use ring::Ring;
+pub use progress::SubmissionProgress;
+pub(crate) use progress::SubmissionTimes;
+pub use ring::SlotRing;

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::holding::{Holding, Place, Statistics};
-use super::lent::{Lent, Slot, Tag};
-use super::progress::Progress;
+use super::holding::{PoolEntry, ResourceState, Statistics};
+use super::lent::{PoolSlot, Pooled, Tag};
+use super::progress::SubmissionProgress;
 
 /// Sizes are rounded up to this, so that nearly equal ones share their resources.
 pub const SIZE_CLASS_BYTES: u64 = 256;
@@ -75,8 +75,8 @@ pub enum LendError<E> {
 
 /// A pool of resources. Clones are the same pool.
 pub struct Pool<T> {
-    state: Arc<Mutex<State<T>>>,
-    progress: Progress,
+    state: Arc<Mutex<PoolState<T>>>,
+    progress: SubmissionProgress,
 }
 
 impl<T> Clone for Pool<T> {
@@ -93,8 +93,8 @@ impl<T> std::fmt::Debug for Pool<T> {
 
 impl<T> Pool<T> {
     /// An empty pool that lends again what `progress` says is finished.
-    pub fn new(rules: PoolRules, progress: Progress) -> Self {
-        Self { state: Arc::new(Mutex::new(State::new(rules))), progress }
+    pub fn new(rules: PoolRules, progress: SubmissionProgress) -> Self {
+        Self { state: Arc::new(Mutex::new(PoolState::new(rules))), progress }
     }
 
     /// Lends a resource of at least this size to `owner`: of those that it had before the one that returned last, else
@@ -107,7 +107,7 @@ impl<T> Pool<T> {
         bytes: u64,
         owner: &Arc<str>,
         make: impl FnOnce(u64) -> Result<T, E>,
-    ) -> Result<Lent<T>, LendError<E>> {
+    ) -> Result<Pooled<T>, LendError<E>> {
         if bytes == 0 {
             return Err(LendError::Empty { owner: Arc::clone(owner) });
         }
@@ -137,7 +137,7 @@ impl<T> Pool<T> {
 
     /// Takes in a resource of somebody else's: it is in the ledger while somebody holds it, counts for no budget, and is
     /// let go with its last handle instead of being lent again.
-    pub fn adopt(&self, value: T, bytes: u64, owner: &Arc<str>) -> Lent<T> {
+    pub fn adopt(&self, value: T, bytes: u64, owner: &Arc<str>) -> Pooled<T> {
         lock(&self.state).adopt(value, bytes, owner, &self.state)
     }
 
@@ -187,16 +187,16 @@ impl<T> Pool<T> {
     }
 
     /// Every resource and where it is, in the order in which they were lent.
-    pub fn ledger(&self) -> Vec<Holding> {
+    pub fn ledger(&self) -> Vec<PoolEntry> {
         let mut rows = lock(&self.state).rows();
         rows.sort_by_key(|row| (row.since_frame, row.tag));
         rows
     }
 
     /// What is still held: at the end of a run, what was forgotten.
-    pub fn leaks(&self) -> Vec<Holding> {
+    pub fn leaks(&self) -> Vec<PoolEntry> {
         let mut rows = self.ledger();
-        rows.retain(|row| row.place == Place::Lent);
+        rows.retain(|row| row.place == ResourceState::Lent);
         rows
     }
 
@@ -214,11 +214,11 @@ impl<T> Pool<T> {
 }
 
 /// A poisoned pool is still balanced: no code of others runs under the lock.
-pub(super) fn lock<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
+pub(super) fn lock<T>(state: &Mutex<PoolState<T>>) -> MutexGuard<'_, PoolState<T>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) struct State<T> {
+pub(super) struct PoolState<T> {
     rules: PoolRules,
     seats: Vec<Option<Seat<T>>>,
     vacant: Vec<usize>,
@@ -246,9 +246,9 @@ pub(super) struct State<T> {
 }
 
 struct Seat<T> {
-    slot: Arc<Slot<T>>,
+    slot: Arc<PoolSlot<T>>,
     class: u64,
-    place: Place,
+    place: ResourceState,
     owner: Arc<str>,
     since_frame: u64,
     generation: u64,
@@ -257,7 +257,7 @@ struct Seat<T> {
     is_guest: bool,
 }
 
-impl<T> State<T> {
+impl<T> PoolState<T> {
     fn new(rules: PoolRules) -> Self {
         Self {
             rules,
@@ -296,7 +296,7 @@ impl<T> State<T> {
         stack.iter().rposition(was_its)
     }
 
-    fn lend_pooled(&mut self, class: u64, bytes: u64, owner: &Arc<str>) -> Option<Lent<T>> {
+    fn lend_pooled(&mut self, class: u64, bytes: u64, owner: &Arc<str>) -> Option<Pooled<T>> {
         let stack = self.pooled.get(&class)?;
         let place = self.last_of(stack, owner).or(stack.len().checked_sub(1))?;
         let at = self.pooled.get_mut(&class)?.remove(place)?;
@@ -307,11 +307,11 @@ impl<T> State<T> {
         self.peak_bytes = self.peak_bytes.max(self.held_bytes() - self.pooled_bytes);
         let frame = self.frame;
         let seat = self.seat_mut(at);
-        seat.place = Place::Lent;
+        seat.place = ResourceState::Lent;
         seat.owner = Arc::clone(owner);
         seat.since_frame = frame;
         seat.generation += 1;
-        Some(Lent::first(Arc::clone(&seat.slot), seat.generation, bytes))
+        Some(Pooled::first(Arc::clone(&seat.slot), seat.generation, bytes))
     }
 
     /// Makes room in the budget for a new resource.
@@ -337,17 +337,24 @@ impl<T> State<T> {
     }
 
     /// Gives a new resource a seat and lends it.
-    fn seat(&mut self, value: T, class: u64, bytes: u64, owner: &Arc<str>, pool: &Arc<Mutex<State<T>>>) -> Lent<T> {
+    fn seat(
+        &mut self,
+        value: T,
+        class: u64,
+        bytes: u64,
+        owner: &Arc<str>,
+        pool: &Arc<Mutex<PoolState<T>>>,
+    ) -> Pooled<T> {
         self.reserved_bytes -= class;
         self.lent_bytes += class;
         self.misses += 1;
         let at = self.sit_down(value, class, owner, pool, false);
-        Lent::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
+        Pooled::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
     }
 
-    fn adopt(&mut self, value: T, bytes: u64, owner: &Arc<str>, pool: &Arc<Mutex<State<T>>>) -> Lent<T> {
+    fn adopt(&mut self, value: T, bytes: u64, owner: &Arc<str>, pool: &Arc<Mutex<PoolState<T>>>) -> Pooled<T> {
         let at = self.sit_down(value, bytes, owner, pool, true);
-        Lent::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
+        Pooled::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
     }
 
     fn sit_down(
@@ -355,7 +362,7 @@ impl<T> State<T> {
         value: T,
         class: u64,
         owner: &Arc<str>,
-        pool: &Arc<Mutex<State<T>>>,
+        pool: &Arc<Mutex<PoolState<T>>>,
         is_guest: bool,
     ) -> usize {
         self.lent += 1;
@@ -364,7 +371,7 @@ impl<T> State<T> {
             self.seats.push(None);
             self.seats.len() - 1
         });
-        let slot = Arc::new(Slot {
+        let slot = Arc::new(PoolSlot {
             value,
             id: self.last_id,
             seat,
@@ -376,7 +383,7 @@ impl<T> State<T> {
         self.seats[seat] = Some(Seat {
             slot,
             class,
-            place: Place::Lent,
+            place: ResourceState::Lent,
             owner: Arc::clone(owner),
             since_frame: self.frame,
             generation: 1,
@@ -403,7 +410,7 @@ impl<T> State<T> {
         if submission == 0 {
             self.pool(at, &mut given_up);
         } else {
-            self.seat_mut(at).place = Place::Waiting { submission };
+            self.seat_mut(at).place = ResourceState::Waiting { submission };
             self.waiting.push_back(at);
             self.waiting_bytes += class;
         }
@@ -429,7 +436,7 @@ impl<T> State<T> {
         self.returns += 1;
         let returned = self.returns;
         let seat = self.seat_mut(at);
-        seat.place = Place::Pooled;
+        seat.place = ResourceState::Pooled;
         seat.returned = returned;
         let class = seat.class;
         let stack = self.pooled.entry(class).or_default();
@@ -484,8 +491,8 @@ impl<T> State<T> {
         }
     }
 
-    fn rows(&self) -> Vec<Holding> {
-        let row = |seat: &Seat<T>| Holding {
+    fn rows(&self) -> Vec<PoolEntry> {
+        let row = |seat: &Seat<T>| PoolEntry {
             tag: Tag { id: seat.slot.id, generation: seat.generation },
             owner: Arc::clone(&seat.owner),
             bytes: seat.class,
@@ -499,4 +506,4 @@ impl<T> State<T> {
 }
 
 /// What is given up, on its way out of the lock.
-type GivenUp<T> = Arc<Slot<T>>;
+type GivenUp<T> = Arc<PoolSlot<T>>;

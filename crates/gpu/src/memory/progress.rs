@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What was submitted and what has finished; clones share the same numbers. Submission 0 is always finished.
 #[derive(Debug, Clone, Default)]
-pub struct Progress {
+pub struct SubmissionProgress {
     numbers: Arc<Numbers>,
 }
 
@@ -20,7 +20,7 @@ struct Numbers {
     finished: AtomicU64,
 }
 
-impl Progress {
+impl SubmissionProgress {
     /// Counts one more submission and gives its number.
     pub fn submit(&self) -> u64 {
         self.numbers.submitted.fetch_add(1, Ordering::AcqRel) + 1
@@ -49,13 +49,13 @@ impl Progress {
 
 /// When submissions were made and seen to be done, in nanoseconds since the device was opened; the last few are kept.
 #[derive(Debug)]
-pub(crate) struct Times {
+pub(crate) struct SubmissionTimes {
     #[cfg(not(target_arch = "wasm32"))]
     opened: std::time::Instant,
-    of: [(AtomicU64, AtomicU64); Times::KEPT],
+    of: [(AtomicU64, AtomicU64); SubmissionTimes::KEPT],
 }
 
-impl Default for Times {
+impl Default for SubmissionTimes {
     fn default() -> Self {
         Self {
             #[cfg(not(target_arch = "wasm32"))]
@@ -65,7 +65,7 @@ impl Default for Times {
     }
 }
 
-impl Times {
+impl SubmissionTimes {
     /// More than all players of a device have under way: 64 frames in flight are the most that can be asked for.
     const KEPT: usize = 256;
 
@@ -82,7 +82,7 @@ impl Times {
         self.at(submission).0.store(self.now_ns(), Ordering::Relaxed);
     }
 
-    /// Called before [`Progress`] hears of it, so that whoever knows that it has finished finds the time here.
+    /// Called before [`SubmissionProgress`] hears of it, so that whoever knows that it has finished finds the time here.
     pub(crate) fn finish(&self, submission: u64) {
         self.at(submission).1.store(self.now_ns(), Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ impl Times {
     }
 
     fn at(&self, submission: u64) -> &(AtomicU64, AtomicU64) {
-        &self.of[submission as usize % Times::KEPT]
+        &self.of[submission as usize % SubmissionTimes::KEPT]
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn numbers_only_grow() {
-        let progress = Progress::default();
+        let progress = SubmissionProgress::default();
         assert!(progress.has_finished(0));
         assert_eq!((progress.submit(), progress.submit()), (1, 2));
         progress.finish(2);

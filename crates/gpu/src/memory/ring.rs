@@ -9,42 +9,42 @@ use std::collections::VecDeque;
 
 /// Slots of a staging or readback ring.
 #[derive(Debug, Clone)]
-pub struct Ring {
-    slots: Vec<State>,
+pub struct SlotRing {
+    slots: Vec<SlotState>,
     sent: VecDeque<(u64, usize)>,
     last: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SlotState {
     Free,
     Filling,
     Sent,
     Held,
 }
 
-impl Ring {
+impl SlotRing {
     /// A ring of this many free slots, at least one.
     pub fn new(slots: usize) -> Self {
         let slots = slots.max(1);
-        Self { slots: vec![State::Free; slots], sent: VecDeque::with_capacity(slots), last: 0 }
+        Self { slots: vec![SlotState::Free; slots], sent: VecDeque::with_capacity(slots), last: 0 }
     }
 
     /// Takes a free slot to fill it: the lowest, which is the one most likely still in a cache.
     pub fn claim(&mut self) -> Option<usize> {
-        let slot = self.slots.iter().position(|state| *state == State::Free)?;
-        self.slots[slot] = State::Filling;
+        let slot = self.slots.iter().position(|state| *state == SlotState::Free)?;
+        self.slots[slot] = SlotState::Filling;
         Some(slot)
     }
 
     /// Gives a claimed slot back unsent.
     pub fn abandon(&mut self, slot: usize) {
-        self.step(slot, State::Filling, State::Free);
+        self.step(slot, SlotState::Filling, SlotState::Free);
     }
 
     /// Sends a claimed slot on its way and gives its ticket, which counts from 1.
     pub fn send(&mut self, slot: usize) -> u64 {
-        self.step(slot, State::Filling, State::Sent);
+        self.step(slot, SlotState::Filling, SlotState::Sent);
         self.last += 1;
         self.sent.push_back((self.last, slot));
         self.last
@@ -58,13 +58,13 @@ impl Ring {
     /// Takes what was sent first; its slot is held until it is released.
     pub fn take(&mut self) -> Option<(u64, usize)> {
         let (ticket, slot) = self.sent.pop_front()?;
-        self.step(slot, State::Sent, State::Held);
+        self.step(slot, SlotState::Sent, SlotState::Held);
         Some((ticket, slot))
     }
 
     /// Frees a slot that was taken.
     pub fn release(&mut self, slot: usize) {
-        self.step(slot, State::Held, State::Free);
+        self.step(slot, SlotState::Held, SlotState::Free);
     }
 
     /// Slots there are.
@@ -74,7 +74,7 @@ impl Ring {
 
     /// Slots that can be claimed.
     pub fn free(&self) -> usize {
-        self.slots.iter().filter(|state| **state == State::Free).count()
+        self.slots.iter().filter(|state| **state == SlotState::Free).count()
     }
 
     /// Slots that were sent and not taken.
@@ -82,7 +82,7 @@ impl Ring {
         self.sent.len()
     }
 
-    fn step(&mut self, slot: usize, from: State, to: State) {
+    fn step(&mut self, slot: usize, from: SlotState, to: SlotState) {
         assert_eq!(self.slots[slot], from, "slot {slot} of a ring was to become {to:?}");
         self.slots[slot] = to;
     }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_refuses_until_a_slot_is_released() {
-        let mut ring = Ring::new(2);
+        let mut ring = SlotRing::new(2);
         for expected in 1..=2 {
             let slot = ring.claim().unwrap();
             assert_eq!(ring.send(slot), expected);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_held_slot_does_not_stop_the_others() {
-        let mut ring = Ring::new(3);
+        let mut ring = SlotRing::new(3);
         let slot = ring.claim().unwrap();
         ring.send(slot);
         let (_, held) = ring.take().unwrap();
@@ -126,13 +126,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "slot 0 of a ring")]
     fn releasing_what_was_not_taken_is_a_bug() {
-        Ring::new(1).release(0);
+        SlotRing::new(1).release(0);
     }
 
     proptest! {
         #[test]
         fn slots_are_never_shared_and_arrive_in_order(slots in 1_usize..5, steps in prop::collection::vec(0_u8..5, 0..200)) {
-            let mut ring = Ring::new(slots);
+            let mut ring = SlotRing::new(slots);
             let (mut filling, mut held, mut sent, mut taken) = (Vec::new(), Vec::new(), 0, 0);
             for step in steps {
                 match step {

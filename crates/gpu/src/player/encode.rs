@@ -9,10 +9,10 @@ use crate::buffer::Buffer;
 use crate::calls::{Kernels, Refusal};
 use crate::memory::Resource;
 use crate::readback::Claimed;
-use crate::recording::{Act, COPY_BYTES, HostSource, Recording};
+use crate::recording::{COPY_BYTES, GpuCommand, HostSource, Recording};
 use crate::timing::Stamps;
 
-use super::{Player, Step, Taken};
+use super::{PlayStep, Player, Taken};
 
 /// Bytes in whole words, as devices copy them.
 pub(super) fn words(bytes: u64) -> u64 {
@@ -32,20 +32,23 @@ impl Player {
         recording.order(&mut scratch.order);
         scratch.steps.clear();
         let (mut block, mut upload) = (0, taken.params_bytes);
-        for (at, act) in recording.acts().iter().enumerate() {
+        for (at, act) in recording.commands().iter().enumerate() {
             scratch.steps.push(match act {
-                Act::Upload { bytes, .. } => {
+                GpuCommand::Upload { bytes, .. } => {
                     let from = upload;
                     upload += words(bytes.len() as u64);
-                    Step::Upload { from }
+                    PlayStep::Upload { from }
                 }
-                Act::Write { bytes, .. } => {
+                GpuCommand::Write { bytes, .. } => {
                     let from = upload;
                     upload += words(bytes.len() as u64);
-                    Step::Upload { from }
+                    PlayStep::Upload { from }
                 }
-                Act::Zero { .. } | Act::Copy { .. } | Act::ToTexture { .. } | Act::FromTexture { .. } => Step::Plain,
-                Act::Dispatch { kernel, buffers, .. } => {
+                GpuCommand::Zero { .. }
+                | GpuCommand::Copy { .. }
+                | GpuCommand::ToTexture { .. }
+                | GpuCommand::FromTexture { .. } => PlayStep::Plain,
+                GpuCommand::Dispatch { kernel, buffers, .. } => {
                     let forgotten = || Refusal::Refused(format!("{} was forgotten; prepare it again", kernel.name()));
                     let compiled = device.pipelines().find(kernel.id).ok_or_else(forgotten)?;
                     let bound = (recording.bound(buffers), recording.parts(buffers));
@@ -53,15 +56,15 @@ impl Player {
                     let takes = uniforms.block_bytes(kernel.params_bytes());
                     let offset = (takes > 0).then_some((taken.params_at + block) as u32);
                     block += takes;
-                    Step::Dispatch { compiled, group, offset }
+                    PlayStep::Dispatch { compiled, group, offset }
                 }
-                Act::Download { from, offset, bytes } => {
+                GpuCommand::Download { from, offset, bytes } => {
                     let claimed = claimed.as_mut().expect("a recording with downloads has a slot for them");
                     if recording.is_final(at) && is_direct(recording, from, *offset) {
                         readbacks.add_direct(claimed, from.clone(), *offset, *bytes);
-                        Step::Download { to: None }
+                        PlayStep::Download { to: None }
                     } else {
-                        Step::Download { to: Some(readbacks.add_copied(claimed, *bytes)) }
+                        PlayStep::Download { to: Some(readbacks.add_copied(claimed, *bytes)) }
                     }
                 }
             });
@@ -74,15 +77,15 @@ impl Player {
         let Some(staging) = &taken.staging else { return Ok(()) };
         let mapped = staging.buffer.get_mapped_range_mut(..);
         let mut mapped = mapped.map_err(|problem| Refusal::Refused(problem.to_string()))?;
-        for (act, step) in recording.acts().iter().zip(&self.scratch.steps) {
+        for (act, step) in recording.commands().iter().zip(&self.scratch.steps) {
             let (at, bytes) = match (act, step) {
-                (Act::Upload { bytes, .. }, Step::Upload { from }) => {
+                (GpuCommand::Upload { bytes, .. }, PlayStep::Upload { from }) => {
                     let start = *from as usize;
                     bytes.read(&mut |bytes| mapped.slice(start..start + bytes.len()).copy_from_slice(bytes));
                     continue;
                 }
-                (Act::Write { bytes, .. }, Step::Upload { from }) => (*from, recording.params(bytes)),
-                (Act::Dispatch { params, .. }, Step::Dispatch { offset: Some(offset), .. }) => {
+                (GpuCommand::Write { bytes, .. }, PlayStep::Upload { from }) => (*from, recording.params(bytes)),
+                (GpuCommand::Dispatch { params, .. }, PlayStep::Dispatch { offset: Some(offset), .. }) => {
                     (u64::from(*offset) - taken.params_at, recording.params(params))
                 }
                 _ => continue,
@@ -120,39 +123,39 @@ impl Player {
             }
             let mut order = self.scratch.order.iter().copied().peekable();
             while let Some(at) = order.next() {
-                match (&recording.acts()[at], &self.scratch.steps[at]) {
-                    (Act::Dispatch { .. }, _) => {
+                match (&recording.commands()[at], &self.scratch.steps[at]) {
+                    (GpuCommand::Dispatch { .. }, _) => {
                         let split = stamps.as_ref().is_some_and(|stamps| stamps.split);
                         let writes = stamps.as_mut().and_then(|stamps| stamps.pass(at));
                         let mut pass = calls.begin_pass(&mut encoder, writes);
                         self.dispatch(recording, at, &mut pass, stamps.as_mut());
-                        let is_dispatch = |at: &usize| matches!(recording.acts()[*at], Act::Dispatch { .. });
+                        let is_dispatch = |at: &usize| matches!(recording.commands()[*at], GpuCommand::Dispatch { .. });
                         while let Some(at) = order.next_if(|at| is_dispatch(at) && !split) {
                             self.dispatch(recording, at, &mut pass, stamps.as_mut());
                         }
                         continue;
                     }
-                    (Act::Upload { to, offset, bytes }, Step::Upload { from }) => {
+                    (GpuCommand::Upload { to, offset, bytes }, PlayStep::Upload { from }) => {
                         let Some(staging) = &taken.staging else { continue };
                         let bytes = bytes.len() as u64;
                         encoder.copy_buffer_to_buffer(&staging.buffer, *from, to.raw(), *offset, words(bytes));
                         calls.count_upload(bytes);
                     }
-                    (Act::Write { to, bytes }, Step::Upload { from }) => {
+                    (GpuCommand::Write { to, bytes }, PlayStep::Upload { from }) => {
                         let Some(staging) = &taken.staging else { continue };
                         encoder.copy_buffer_to_buffer(&staging.buffer, *from, to.raw(), 0, words(bytes.len() as u64));
                     }
-                    (Act::Zero { buffer }, _) => encoder.clear_buffer(buffer.raw(), 0, None),
-                    (Act::Copy { from, from_offset, to, to_offset, bytes }, _) => {
+                    (GpuCommand::Zero { buffer }, _) => encoder.clear_buffer(buffer.raw(), 0, None),
+                    (GpuCommand::Copy { from, from_offset, to, to_offset, bytes }, _) => {
                         encoder.copy_buffer_to_buffer(from.raw(), *from_offset, to.raw(), *to_offset, words(*bytes));
                     }
-                    (Act::ToTexture { from, offset, pitch_bytes, to, rows }, _) => {
+                    (GpuCommand::ToTexture { from, offset, pitch_bytes, to, rows }, _) => {
                         to.encode_filling(&mut encoder, rows, from, *offset, *pitch_bytes);
                     }
-                    (Act::FromTexture { from, rows, to, offset, pitch_bytes }, _) => {
+                    (GpuCommand::FromTexture { from, rows, to, offset, pitch_bytes }, _) => {
                         from.encode_reading(&mut encoder, rows, to, *offset, *pitch_bytes);
                     }
-                    (Act::Download { from, offset, bytes }, Step::Download { to }) => {
+                    (GpuCommand::Download { from, offset, bytes }, PlayStep::Download { to }) => {
                         if let (Some(to), Some(down)) = (to, &down) {
                             encoder.copy_buffer_to_buffer(from.raw(), *offset, down, *to, words(*bytes));
                         }
@@ -178,8 +181,8 @@ impl Player {
         pass: &mut wgpu::ComputePass<'_>,
         stamps: Option<&mut Stamps<'_>>,
     ) {
-        let (Act::Dispatch { grid, .. }, Step::Dispatch { compiled, group, offset }) =
-            (&recording.acts()[at], &self.scratch.steps[at])
+        let (GpuCommand::Dispatch { grid, .. }, PlayStep::Dispatch { compiled, group, offset }) =
+            (&recording.commands()[at], &self.scratch.steps[at])
         else {
             return;
         };
@@ -194,8 +197,8 @@ impl Player {
 
 /// Who is named if a recording does not end: its first kernels.
 pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels {
-    let mut kernels = recording.acts().iter().filter_map(|act| match act {
-        Act::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
+    let mut kernels = recording.commands().iter().filter_map(|act| match act {
+        GpuCommand::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
         _ => None,
     });
     Kernels(std::array::from_fn(|_| kernels.next()))
@@ -204,8 +207,10 @@ pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels 
 /// Whether a download can map the buffer itself: nobody but this recording holds it, so nobody can use it meanwhile.
 fn is_direct<H: HostSource>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
     let id = Resource::tag(buffer).id;
-    let downloads =
-        recording.acts().iter().filter(|act| matches!(act, Act::Download { from, .. } if from.tag().id == id));
+    let downloads = recording
+        .commands()
+        .iter()
+        .filter(|act| matches!(act, GpuCommand::Download { from, .. } if from.tag().id == id));
     buffer.is_mappable()
         && offset.is_multiple_of(wgpu::MAP_ALIGNMENT)
         && downloads.count() == 1

@@ -20,9 +20,9 @@ use crate::buffer::Buffer;
 use crate::calls::Kernels;
 use crate::calls::Refusal;
 use crate::device::Device;
-use crate::pipelines::Compiled;
+use crate::pipelines::CompiledShader;
 use crate::readback::{Claimed, Readbacks};
-use crate::recording::{Act, HostSource, Recording};
+use crate::recording::{GpuCommand, HostSource, Recording};
 use crate::timing::{DeviceTime, Timed, Timer, Timing};
 use crate::uniforms::Uniforms;
 use crate::upload::{Staging, Uploads};
@@ -100,7 +100,7 @@ impl PlayerBuilder {
             timer: Timer::new(&self.device, self.timed, self.in_flight + 2),
             #[cfg(not(target_arch = "wasm32"))]
             overdue: self.overdue,
-            scratch: Scratch::default(),
+            scratch: PlayScratch::default(),
             device: self.device,
         })
     }
@@ -118,7 +118,7 @@ pub struct Player {
     timer: Option<Timer>,
     #[cfg(not(target_arch = "wasm32"))]
     overdue: std::time::Duration,
-    scratch: Scratch,
+    scratch: PlayScratch,
 }
 
 /// A submission that may not have finished.
@@ -135,17 +135,17 @@ struct UnderWay {
 
 /// Lists that each play needs and that keep their room.
 #[derive(Default)]
-struct Scratch {
+struct PlayScratch {
     order: Vec<usize>,
     /// Per act: how it is played.
-    steps: Vec<Step>,
+    steps: Vec<PlayStep>,
 }
 
 /// What an act became, once everything it needs was found.
-enum Step {
+enum PlayStep {
     Upload { from: u64 },
     Plain,
-    Dispatch { compiled: Arc<Compiled>, group: wgpu::BindGroup, offset: Option<u32> },
+    Dispatch { compiled: Arc<CompiledShader>, group: wgpu::BindGroup, offset: Option<u32> },
     Download { to: Option<u64> },
 }
 
@@ -338,10 +338,12 @@ impl Player {
         }
         let most = self.device.limits().workgroups_per_dimension;
         let alignment = u64::from(self.device.limits().storage_alignment);
-        for act in recording.acts() {
+        for act in recording.commands() {
             let (kernel, buffers, grid) = match act {
-                Act::Dispatch { kernel, buffers, grid, .. } => (kernel, buffers, grid),
-                Act::ToTexture { to: texture, .. } | Act::FromTexture { from: texture, .. } if !texture.is_of(id) => {
+                GpuCommand::Dispatch { kernel, buffers, grid, .. } => (kernel, buffers, grid),
+                GpuCommand::ToTexture { to: texture, .. } | GpuCommand::FromTexture { from: texture, .. }
+                    if !texture.is_of(id) =>
+                {
                     return Err(PlayError::StrangeTexture { texture: texture.to_string() });
                 }
                 _ => continue,
@@ -363,13 +365,16 @@ impl Player {
     /// Everything that a recording needs to be under way, or nothing.
     fn take_slots<H: HostSource>(&mut self, recording: &Recording<Buffer, H>) -> Result<Taken, PlayError> {
         let (mut params_bytes, mut upload_bytes, mut downloads) = (0, 0, false);
-        for act in recording.acts() {
+        for act in recording.commands() {
             match act {
-                Act::Upload { bytes, .. } => upload_bytes += encode::words(bytes.len() as u64),
-                Act::Write { bytes, .. } => upload_bytes += encode::words(bytes.len() as u64),
-                Act::Dispatch { kernel, .. } => params_bytes += self.uniforms.block_bytes(kernel.params_bytes()),
-                Act::Download { .. } => downloads = true,
-                Act::Zero { .. } | Act::Copy { .. } | Act::ToTexture { .. } | Act::FromTexture { .. } => {}
+                GpuCommand::Upload { bytes, .. } => upload_bytes += encode::words(bytes.len() as u64),
+                GpuCommand::Write { bytes, .. } => upload_bytes += encode::words(bytes.len() as u64),
+                GpuCommand::Dispatch { kernel, .. } => params_bytes += self.uniforms.block_bytes(kernel.params_bytes()),
+                GpuCommand::Download { .. } => downloads = true,
+                GpuCommand::Zero { .. }
+                | GpuCommand::Copy { .. }
+                | GpuCommand::ToTexture { .. }
+                | GpuCommand::FromTexture { .. } => {}
             }
         }
         let mut taken = Taken { staging: None, claimed: None, params_at: 0, params_bytes };

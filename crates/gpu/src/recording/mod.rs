@@ -15,7 +15,7 @@ use std::sync::Arc;
 use vramp_plan::Binding;
 
 use crate::buffer::Buffer;
-use crate::kernel::Kernel;
+use crate::kernel::DeviceKernel;
 use crate::memory::{Resource, Tag};
 use crate::texture::Texture;
 
@@ -184,7 +184,7 @@ pub enum RecordError {
 
 /// One tick's device work, over memory `B` and host bytes `H`.
 pub struct Recording<B = Buffer, H = HostBytes> {
-    acts: Vec<Act<B, H>>,
+    commands: Vec<GpuCommand<B, H>>,
     /// The buffers of all dispatches, one after another.
     bound: Vec<B>,
     /// Which bytes of each of them the kernel sees.
@@ -194,11 +194,11 @@ pub struct Recording<B = Buffer, H = HostBytes> {
 }
 
 /// One act of a recording; ranges lead into the recording's own lists.
-pub(crate) enum Act<B, H> {
+pub(crate) enum GpuCommand<B, H> {
     Upload { to: B, offset: u64, bytes: H },
     Write { to: B, bytes: Range<usize> },
     Zero { buffer: B },
-    Dispatch { kernel: Kernel, buffers: Range<usize>, params: Range<usize>, grid: [u32; 3] },
+    Dispatch { kernel: DeviceKernel, buffers: Range<usize>, params: Range<usize>, grid: [u32; 3] },
     Copy { from: B, from_offset: u64, to: B, to_offset: u64, bytes: u64 },
     ToTexture { from: B, offset: u64, pitch_bytes: u32, to: Texture, rows: Range<u32> },
     FromTexture { from: Texture, rows: Range<u32>, to: B, offset: u64, pitch_bytes: u32 },
@@ -207,7 +207,7 @@ pub(crate) enum Act<B, H> {
 
 impl<B, H> Default for Recording<B, H> {
     fn default() -> Self {
-        Self { acts: Vec::new(), bound: Vec::new(), parts: Vec::new(), params: Vec::new() }
+        Self { commands: Vec::new(), bound: Vec::new(), parts: Vec::new(), params: Vec::new() }
     }
 }
 
@@ -228,7 +228,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     pub fn upload_at(&mut self, to: &B, offset: u64, bytes: impl Into<H>) -> Result<(), RecordError> {
         let bytes = bytes.into();
         fits("an upload", to, offset, bytes.len() as u64)?;
-        self.acts.push(Act::Upload { to: to.clone(), offset, bytes });
+        self.commands.push(GpuCommand::Upload { to: to.clone(), offset, bytes });
         Ok(())
     }
 
@@ -238,19 +238,19 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         fits("a write", to, 0, bytes.len() as u64)?;
         let start = self.params.len();
         self.params.extend_from_slice(bytes);
-        self.acts.push(Act::Write { to: to.clone(), bytes: start..self.params.len() });
+        self.commands.push(GpuCommand::Write { to: to.clone(), bytes: start..self.params.len() });
         Ok(())
     }
 
     /// Fills `buffer` with zeros: lent memory holds whatever was there before.
     pub fn zero(&mut self, buffer: &B) {
-        self.acts.push(Act::Zero { buffer: buffer.clone() });
+        self.commands.push(GpuCommand::Zero { buffer: buffer.clone() });
     }
 
     /// Runs a kernel over a grid of workgroups. `buffers` are in the order of its bindings, without the parameters.
     pub fn dispatch(
         &mut self,
-        kernel: &Kernel,
+        kernel: &DeviceKernel,
         buffers: &[&B],
         params: &[u8],
         grid: [u32; 3],
@@ -262,7 +262,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     /// A part starts at a multiple of [`storage_alignment`](crate::DeviceLimits::storage_alignment).
     pub fn dispatch_parts(
         &mut self,
-        kernel: &Kernel,
+        kernel: &DeviceKernel,
         parts: &[(&B, Range<u64>)],
         params: &[u8],
         grid: [u32; 3],
@@ -275,7 +275,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
 
     fn dispatch_over<'a>(
         &mut self,
-        kernel: &Kernel,
+        kernel: &DeviceKernel,
         bound: impl ExactSizeIterator<Item = (&'a B, Range<u64>)> + Clone,
         params: &[u8],
         grid: [u32; 3],
@@ -306,7 +306,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.bound.extend(bound.map(|(buffer, _)| buffer.clone()));
         self.params.extend_from_slice(params);
         let (buffers, params) = (first..self.bound.len(), start..self.params.len());
-        self.acts.push(Act::Dispatch { kernel: kernel.clone(), buffers, params, grid });
+        self.commands.push(GpuCommand::Dispatch { kernel: kernel.clone(), buffers, params, grid });
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         if from.tag().id == to.tag().id {
             return Err(RecordError::SameBuffer { buffer: from.tag() });
         }
-        self.acts.push(Act::Copy { from: from.clone(), from_offset, to: to.clone(), to_offset, bytes });
+        self.commands.push(GpuCommand::Copy { from: from.clone(), from_offset, to: to.clone(), to_offset, bytes });
         Ok(())
     }
 
@@ -344,7 +344,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         rows: Range<u32>,
     ) -> Result<(), RecordError> {
         rows_fit(from, offset, pitch_bytes, to, &rows)?;
-        self.acts.push(Act::ToTexture { from: from.clone(), offset, pitch_bytes, to: to.clone(), rows });
+        self.commands.push(GpuCommand::ToTexture { from: from.clone(), offset, pitch_bytes, to: to.clone(), rows });
         Ok(())
     }
 
@@ -358,7 +358,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         pitch_bytes: u32,
     ) -> Result<(), RecordError> {
         rows_fit(to, offset, pitch_bytes, from, &rows)?;
-        self.acts.push(Act::FromTexture { from: from.clone(), rows, to: to.clone(), offset, pitch_bytes });
+        self.commands.push(GpuCommand::FromTexture { from: from.clone(), rows, to: to.clone(), offset, pitch_bytes });
         Ok(())
     }
 
@@ -370,7 +370,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     /// Brings a part of `from` to the host.
     pub fn download_part(&mut self, from: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {
         fits_in_words("a download", from, offset, bytes)?;
-        self.acts.push(Act::Download { from: from.clone(), offset, bytes });
+        self.commands.push(GpuCommand::Download { from: from.clone(), offset, bytes });
         Ok(())
     }
 
@@ -381,34 +381,37 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.bound.append(&mut other.bound);
         self.parts.append(&mut other.parts);
         self.params.append(&mut other.params);
-        self.acts.extend(other.acts.drain(..).map(|act| match act {
-            Act::Upload { to, offset, bytes } => Act::Upload { to, offset, bytes: turn(bytes) },
-            Act::Write { to, bytes } => Act::Write { to, bytes: moved(bytes, params_at) },
-            Act::Zero { buffer } => Act::Zero { buffer },
-            Act::Dispatch { kernel, buffers, params, grid } => {
-                Act::Dispatch { kernel, buffers: moved(buffers, bound_at), params: moved(params, params_at), grid }
+        self.commands.extend(other.commands.drain(..).map(|act| match act {
+            GpuCommand::Upload { to, offset, bytes } => GpuCommand::Upload { to, offset, bytes: turn(bytes) },
+            GpuCommand::Write { to, bytes } => GpuCommand::Write { to, bytes: moved(bytes, params_at) },
+            GpuCommand::Zero { buffer } => GpuCommand::Zero { buffer },
+            GpuCommand::Dispatch { kernel, buffers, params, grid } => GpuCommand::Dispatch {
+                kernel,
+                buffers: moved(buffers, bound_at),
+                params: moved(params, params_at),
+                grid,
+            },
+            GpuCommand::Copy { from, from_offset, to, to_offset, bytes } => {
+                GpuCommand::Copy { from, from_offset, to, to_offset, bytes }
             }
-            Act::Copy { from, from_offset, to, to_offset, bytes } => {
-                Act::Copy { from, from_offset, to, to_offset, bytes }
+            GpuCommand::Download { from, offset, bytes } => GpuCommand::Download { from, offset, bytes },
+            GpuCommand::ToTexture { from, offset, pitch_bytes, to, rows } => {
+                GpuCommand::ToTexture { from, offset, pitch_bytes, to, rows }
             }
-            Act::Download { from, offset, bytes } => Act::Download { from, offset, bytes },
-            Act::ToTexture { from, offset, pitch_bytes, to, rows } => {
-                Act::ToTexture { from, offset, pitch_bytes, to, rows }
-            }
-            Act::FromTexture { from, rows, to, offset, pitch_bytes } => {
-                Act::FromTexture { from, rows, to, offset, pitch_bytes }
+            GpuCommand::FromTexture { from, rows, to, offset, pitch_bytes } => {
+                GpuCommand::FromTexture { from, rows, to, offset, pitch_bytes }
             }
         }));
     }
 
     /// Leaves out what was to come down, where nobody is there to receive it any more.
     pub fn forget_downloads(&mut self) {
-        self.acts.retain(|act| !matches!(act, Act::Download { .. }));
+        self.commands.retain(|act| !matches!(act, GpuCommand::Download { .. }));
     }
 
     /// Forgets everything and lets go of all memory, keeping its own room for the next tick.
     pub fn clear(&mut self) {
-        self.acts.clear();
+        self.commands.clear();
         self.bound.clear();
         self.parts.clear();
         self.params.clear();
@@ -416,26 +419,26 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.acts.is_empty()
+        self.commands.is_empty()
     }
 
     /// Acts that are recorded.
     pub fn len(&self) -> usize {
-        self.acts.len()
+        self.commands.len()
     }
 
     /// Dispatches that are recorded.
     pub fn dispatches(&self) -> usize {
-        self.acts.iter().filter(|act| matches!(act, Act::Dispatch { .. })).count()
+        self.commands.iter().filter(|act| matches!(act, GpuCommand::Dispatch { .. })).count()
     }
 
     /// Downloads that are recorded.
     pub fn downloads(&self) -> usize {
-        self.acts.iter().filter(|act| matches!(act, Act::Download { .. })).count()
+        self.commands.iter().filter(|act| matches!(act, GpuCommand::Download { .. })).count()
     }
 
-    pub(crate) fn acts(&self) -> &[Act<B, H>] {
-        &self.acts
+    pub(crate) fn commands(&self) -> &[GpuCommand<B, H>] {
+        &self.commands
     }
 
     pub(crate) fn bound(&self, range: &Range<usize>) -> &[B] {
@@ -453,15 +456,15 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
 
     /// Every handle that it holds, as often as it holds it.
     pub(crate) fn handles(&self) -> impl Iterator<Item = &B> {
-        let own = self.acts.iter().flat_map(|act| match act {
-            Act::Upload { to: buffer, .. }
-            | Act::Write { to: buffer, .. }
-            | Act::Zero { buffer }
-            | Act::ToTexture { from: buffer, .. }
-            | Act::FromTexture { to: buffer, .. }
-            | Act::Download { from: buffer, .. } => [Some(buffer), None],
-            Act::Copy { from, to, .. } => [Some(from), Some(to)],
-            Act::Dispatch { .. } => [None, None],
+        let own = self.commands.iter().flat_map(|act| match act {
+            GpuCommand::Upload { to: buffer, .. }
+            | GpuCommand::Write { to: buffer, .. }
+            | GpuCommand::Zero { buffer }
+            | GpuCommand::ToTexture { from: buffer, .. }
+            | GpuCommand::FromTexture { to: buffer, .. }
+            | GpuCommand::Download { from: buffer, .. } => [Some(buffer), None],
+            GpuCommand::Copy { from, to, .. } => [Some(from), Some(to)],
+            GpuCommand::Dispatch { .. } => [None, None],
         });
         own.flatten().chain(&self.bound)
     }

@@ -7,11 +7,11 @@
 
 use vramp_plan::Binding;
 
-use super::{Act, HostSource, Recording};
+use super::{GpuCommand, HostSource, Recording};
 use crate::memory::Resource;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum CommandPhase {
     Front,
     Middle,
     End,
@@ -22,64 +22,69 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     /// first, downloads of memory that nothing behind writes come last.
     pub(crate) fn order(&self, order: &mut Vec<usize>) {
         order.clear();
-        let count = self.acts.len();
-        order.extend((0..count).filter(|at| self.part(*at) == Part::Front));
-        order.extend((0..count).filter(|at| self.part(*at) == Part::Middle));
-        order.extend((0..count).filter(|at| self.part(*at) == Part::End));
+        let count = self.commands.len();
+        order.extend((0..count).filter(|at| self.part(*at) == CommandPhase::Front));
+        order.extend((0..count).filter(|at| self.part(*at) == CommandPhase::Middle));
+        order.extend((0..count).filter(|at| self.part(*at) == CommandPhase::End));
     }
 
     /// Passes that playing takes: one for each run of dispatches.
     pub fn passes(&self) -> usize {
         let mut order = Vec::new();
         self.order(&mut order);
-        let is_dispatch = |at: &usize| matches!(self.acts[*at], Act::Dispatch { .. });
+        let is_dispatch = |at: &usize| matches!(self.commands[*at], GpuCommand::Dispatch { .. });
         let starts = |(place, at): (usize, &usize)| is_dispatch(at) && (place == 0 || !is_dispatch(&order[place - 1]));
         order.iter().enumerate().filter(|found| starts(*found)).count()
     }
 
     /// Whether a download shows its memory as the whole recording leaves it.
     pub(crate) fn is_final(&self, at: usize) -> bool {
-        self.part(at) == Part::End
+        self.part(at) == CommandPhase::End
     }
 
     /// A few acts per tick: looking through the others for each is cheaper than a table would be.
-    fn part(&self, at: usize) -> Part {
-        match &self.acts[at] {
-            Act::Upload { to: buffer, .. } | Act::Write { to: buffer, .. } | Act::Zero { buffer } => {
+    fn part(&self, at: usize) -> CommandPhase {
+        match &self.commands[at] {
+            GpuCommand::Upload { to: buffer, .. }
+            | GpuCommand::Write { to: buffer, .. }
+            | GpuCommand::Zero { buffer } => {
                 let id = buffer.tag().id;
                 // An earlier upload to the same memory that stays in the middle is touched by something before it.
-                let blocked = self.acts[..at].iter().any(|act| !fills(act) && self.touches(act, id));
-                if blocked { Part::Middle } else { Part::Front }
+                let blocked = self.commands[..at].iter().any(|act| !fills(act) && self.touches(act, id));
+                if blocked { CommandPhase::Middle } else { CommandPhase::Front }
             }
-            Act::Download { from, .. } => {
+            GpuCommand::Download { from, .. } => {
                 let id = from.tag().id;
-                let overwritten = self.acts[at + 1..].iter().any(|act| self.writes(act, id));
-                if overwritten { Part::Middle } else { Part::End }
+                let overwritten = self.commands[at + 1..].iter().any(|act| self.writes(act, id));
+                if overwritten { CommandPhase::Middle } else { CommandPhase::End }
             }
-            Act::Dispatch { .. } | Act::Copy { .. } | Act::ToTexture { .. } | Act::FromTexture { .. } => Part::Middle,
+            GpuCommand::Dispatch { .. }
+            | GpuCommand::Copy { .. }
+            | GpuCommand::ToTexture { .. }
+            | GpuCommand::FromTexture { .. } => CommandPhase::Middle,
         }
     }
 
-    fn touches(&self, act: &Act<B, H>, id: u64) -> bool {
+    fn touches(&self, act: &GpuCommand<B, H>, id: u64) -> bool {
         let is = |buffer: &B| buffer.tag().id == id;
         match act {
-            Act::Upload { to: buffer, .. }
-            | Act::Write { to: buffer, .. }
-            | Act::Zero { buffer }
-            | Act::ToTexture { from: buffer, .. }
-            | Act::FromTexture { to: buffer, .. }
-            | Act::Download { from: buffer, .. } => is(buffer),
-            Act::Copy { from, to, .. } => is(from) || is(to),
-            Act::Dispatch { buffers, .. } => self.bound(buffers).iter().any(is),
+            GpuCommand::Upload { to: buffer, .. }
+            | GpuCommand::Write { to: buffer, .. }
+            | GpuCommand::Zero { buffer }
+            | GpuCommand::ToTexture { from: buffer, .. }
+            | GpuCommand::FromTexture { to: buffer, .. }
+            | GpuCommand::Download { from: buffer, .. } => is(buffer),
+            GpuCommand::Copy { from, to, .. } => is(from) || is(to),
+            GpuCommand::Dispatch { buffers, .. } => self.bound(buffers).iter().any(is),
         }
     }
 
-    fn writes(&self, act: &Act<B, H>, id: u64) -> bool {
+    fn writes(&self, act: &GpuCommand<B, H>, id: u64) -> bool {
         match act {
-            Act::Upload { .. } | Act::Write { .. } | Act::Zero { .. } => self.touches(act, id),
-            Act::Copy { to, .. } | Act::FromTexture { to, .. } => to.tag().id == id,
-            Act::Download { .. } | Act::ToTexture { .. } => false,
-            Act::Dispatch { kernel, buffers, .. } => {
+            GpuCommand::Upload { .. } | GpuCommand::Write { .. } | GpuCommand::Zero { .. } => self.touches(act, id),
+            GpuCommand::Copy { to, .. } | GpuCommand::FromTexture { to, .. } => to.tag().id == id,
+            GpuCommand::Download { .. } | GpuCommand::ToTexture { .. } => false,
+            GpuCommand::Dispatch { kernel, buffers, .. } => {
                 let storage = kernel.bindings().iter().filter(|binding| !matches!(binding, Binding::Params { .. }));
                 let mut bound = storage.zip(self.bound(buffers));
                 bound.any(|(binding, buffer)| *binding == Binding::Write && buffer.tag().id == id)
@@ -88,6 +93,6 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     }
 }
 
-fn fills<B, H>(act: &Act<B, H>) -> bool {
-    matches!(act, Act::Upload { .. } | Act::Write { .. } | Act::Zero { .. })
+fn fills<B, H>(act: &GpuCommand<B, H>) -> bool {
+    matches!(act, GpuCommand::Upload { .. } | GpuCommand::Write { .. } | GpuCommand::Zero { .. })
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use vramp_plan::Binding;
 
-use super::{Act, HostSource, Recording};
+use super::{GpuCommand, HostSource, Recording};
 use crate::memory::Resource;
 
 impl<B: Resource, H: HostSource> fmt::Debug for Recording<B, H> {
@@ -17,21 +17,21 @@ impl<B: Resource, H: HostSource> fmt::Debug for Recording<B, H> {
         write!(f, "recording: {} acts, {} passes", self.len(), self.passes())?;
         for at in order {
             f.write_str("\n  ")?;
-            self.write_act(f, &self.acts()[at])?;
+            self.write_command(f, &self.commands()[at])?;
         }
         Ok(())
     }
 }
 
 impl<B: Resource, H: HostSource> Recording<B, H> {
-    fn write_act(&self, f: &mut fmt::Formatter<'_>, act: &Act<B, H>) -> fmt::Result {
+    fn write_command(&self, f: &mut fmt::Formatter<'_>, act: &GpuCommand<B, H>) -> fmt::Result {
         match act {
-            Act::Upload { to, offset, bytes } => {
+            GpuCommand::Upload { to, offset, bytes } => {
                 write!(f, "upload   {} bytes to {} at {offset}", bytes.len(), to.tag())
             }
-            Act::Write { to, bytes } => write!(f, "write    {} bytes to {}", bytes.len(), to.tag()),
-            Act::Zero { buffer } => write!(f, "zero     {} bytes of {}", buffer.bytes(), buffer.tag()),
-            Act::Dispatch { kernel, buffers, params, grid: [x, y, z] } => {
+            GpuCommand::Write { to, bytes } => write!(f, "write    {} bytes to {}", bytes.len(), to.tag()),
+            GpuCommand::Zero { buffer } => write!(f, "zero     {} bytes of {}", buffer.bytes(), buffer.tag()),
+            GpuCommand::Dispatch { kernel, buffers, params, grid: [x, y, z] } => {
                 write!(f, "dispatch {} over {x}x{y}x{z}", kernel.name())?;
                 let storage = kernel.bindings().iter().filter(|binding| !matches!(binding, Binding::Params { .. }));
                 for ((binding, buffer), part) in storage.zip(self.bound(buffers)).zip(self.parts(buffers)) {
@@ -43,18 +43,18 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
                 }
                 if params.is_empty() { Ok(()) } else { write!(f, " with {} bytes", params.len()) }
             }
-            Act::Copy { from, from_offset, to, to_offset, bytes } => {
+            GpuCommand::Copy { from, from_offset, to, to_offset, bytes } => {
                 write!(f, "copy     {bytes} bytes of {} at {from_offset} to {} at {to_offset}", from.tag(), to.tag())
             }
-            Act::ToTexture { from, offset, pitch_bytes, to, rows } => {
+            GpuCommand::ToTexture { from, offset, pitch_bytes, to, rows } => {
                 let from = from.tag();
                 write!(f, "copy     {from} at {offset} to rows {rows:?} of {to}, {pitch_bytes} bytes apart")
             }
-            Act::FromTexture { from, rows, to, offset, pitch_bytes } => {
+            GpuCommand::FromTexture { from, rows, to, offset, pitch_bytes } => {
                 let to = to.tag();
                 write!(f, "copy     rows {rows:?} of {from} to {to} at {offset}, {pitch_bytes} bytes apart")
             }
-            Act::Download { from, offset, bytes } => {
+            GpuCommand::Download { from, offset, bytes } => {
                 write!(f, "download {bytes} bytes of {} at {offset}", from.tag())
             }
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vramp_gpu::{Buffer, Choice, Device, Kernel, Player, Recording};
+use vramp_gpu::{Buffer, Choice, Device, DeviceKernel, Player, Recording};
 use vramp_plan::{Binding, Shader};
 
 /// Long enough for any of these to end on a busy machine; nothing waits this long unless it hangs.
@@ -100,7 +100,7 @@ pub fn params(pixels: u64, more: u32) -> Vec<u8> {
 
 /// Records `kernel` over all whole words of `from`.
 #[track_caller]
-pub fn run(recording: &mut Recording, device: &Device, kernel: &Kernel, from: &Buffer, to: &Buffer, more: u32) {
+pub fn run(recording: &mut Recording, device: &Device, kernel: &DeviceKernel, from: &Buffer, to: &Buffer, more: u32) {
     let pixels = from.bytes().div_ceil(4);
     let grid = kernel.cover(pixels, device.limits());
     recording.dispatch(kernel, &[from, to], &params(pixels, more), grid).unwrap();

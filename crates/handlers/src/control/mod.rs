@@ -10,8 +10,6 @@ pub mod every;
 pub mod identity;
 pub mod probe;
 
-mod xxh64;
-
 use vramp_runtime::{Call, Flow, Kind};
 
 /// Every handler of this family: a line each.

@@ -9,15 +9,17 @@
 //! not depend on the machine.
 
 use std::fmt::Write as _;
+use std::hash::Hasher as _;
 use std::io::Write;
 
+use twox_hash::XxHash64;
 use vramp_plan::catalog::{Class, Entry, Units, Work};
-use vramp_plan::{Format, Plane, Size, Space};
+use vramp_plan::{Format, Size, Space};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Now, Setup, Worker};
 
 use super::pass_on;
-use super::xxh64::Xxh64;
 use crate::Unhurried;
+use crate::visible::visible_ranges;
 
 /// What `probe` declares.
 pub static ENTRY: Entry = Entry {
@@ -30,7 +32,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Probe<W> {
+struct ProbeHandler<W> {
     settings: Settings,
     state: State,
     to: W,
@@ -47,7 +49,7 @@ struct State {
     line: String,
 }
 
-impl<W: Write> Probe<W> {
+impl<W: Write> ProbeHandler<W> {
     fn say(&mut self, now: Now, frame: &Frame) -> Result<(), HandlerError> {
         let (meta, line) = (frame.meta(), &mut self.state.line);
         let (size, format) = (meta.size, meta.format);
@@ -72,7 +74,7 @@ impl<W: Write> Probe<W> {
     }
 }
 
-impl<W: Write + Send> FrameHandler for Probe<W> {
+impl<W: Write + Send> FrameHandler for ProbeHandler<W> {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let now = call.now();
         if let Some(frame) = call.input(0) {
@@ -85,14 +87,12 @@ impl<W: Write + Send> FrameHandler for Probe<W> {
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings { name: setup.name.to_owned() };
-    Ok(Worker::frames(Probe { settings, state: State::default(), to: Unhurried(std::io::stderr()) }))
+    Ok(Worker::frames(ProbeHandler { settings, state: State::default(), to: Unhurried(std::io::stderr()) }))
 }
 
 /// XXH64 of bytes, as it is printed for frames.
 pub fn hash_of_bytes(bytes: &[u8]) -> u64 {
-    let mut hash = Xxh64::new();
-    hash.add(bytes);
-    hash.hash()
+    XxHash64::oneshot(0, bytes)
 }
 
 /// The hash of what can be seen of a frame in host memory, as `probe` prints it.
@@ -101,17 +101,9 @@ pub fn hash(frame: &Frame) -> u64 {
 }
 
 fn hash_of(format: Format, size: Size, bytes: &[u8]) -> u64 {
-    let mut hash = Xxh64::new();
-    for Plane { start, row_bytes, stride, rows } in format.planes(size) {
-        let [start, row_bytes, stride, rows] = [start, row_bytes, stride, rows].map(|n| n as usize);
-        let plane = &bytes[start..start + stride * rows];
-        if row_bytes == stride {
-            hash.add(plane);
-        } else {
-            plane.chunks_exact(stride).for_each(|row| hash.add(&row[..row_bytes]));
-        }
-    }
-    hash.hash()
+    let mut hash = XxHash64::with_seed(0);
+    visible_ranges(format, size).for_each(|range| hash.write(&bytes[range]));
+    hash.finish()
 }
 
 #[cfg(test)]
@@ -120,20 +112,41 @@ mod tests {
 
     use super::*;
 
+    /// What `xxhsum -H1` prints.
+    #[test]
+    fn known_texts_have_their_known_hashes() {
+        for (text, known) in [("", 0xef46_db37_51d8_e999), ("a", 0xd24e_c4f1_a98c_6e5b), ("abc", 0x44bc_2cf5_ad77_0999)]
+        {
+            assert_eq!(hash_of_bytes(text.as_bytes()), known, "{text}");
+        }
+    }
+
+    #[test]
+    fn pieces_do_not_matter() {
+        let bytes: Vec<u8> = (0..1000_u32).map(|i| (i * i % 251) as u8).collect();
+        for length in [0, 1, 31, 32, 33, 64, 100, 1000] {
+            for piece in [1, 3, 31, 32, 33, 70] {
+                let mut pieces = XxHash64::with_seed(0);
+                bytes[..length].chunks(piece).for_each(|piece| pieces.write(piece));
+                assert_eq!(pieces.finish(), hash_of_bytes(&bytes[..length]), "{length} bytes in pieces of {piece}");
+            }
+        }
+    }
+
     #[test]
     fn padding_does_not_count() {
         let size = Size { width: 5, height: 3 };
         for format in Format::RANKED {
             let mut bytes = vec![7; format.frame_bytes(size) as usize];
-            let mut seen = Xxh64::new();
+            let mut seen = XxHash64::with_seed(0);
             for plane in format.planes(size) {
                 for row in 0..plane.rows {
                     let start = (plane.start + row * plane.stride) as usize;
                     bytes[start..start + plane.row_bytes as usize].fill(1);
-                    seen.add(&vec![1; plane.row_bytes as usize]);
+                    seen.write(&vec![1; plane.row_bytes as usize]);
                 }
             }
-            assert_eq!(hash_of(format, size, &bytes), seen.hash(), "{format:?}");
+            assert_eq!(hash_of(format, size, &bytes), seen.finish(), "{format:?}");
         }
     }
 
@@ -143,7 +156,7 @@ mod tests {
         let mut frame = pool.lend(Meta::new(Format::Rgba8, Size { width: 2, height: 1 })).unwrap();
         frame.fill().unwrap().copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
         let settings = Settings { name: "here".to_owned() };
-        let mut probe = Probe { settings, state: State::default(), to: Vec::new() };
+        let mut probe = ProbeHandler { settings, state: State::default(), to: Vec::new() };
         let now = Now { number: 12, pts_ns: 400_000_000, delta_ns: 0, birth: Birth::default() };
         probe.say(now, &frame).unwrap();
         let line = String::from_utf8(probe.to).unwrap();

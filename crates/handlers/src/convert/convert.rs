@@ -8,7 +8,7 @@
 //! tagged with either. Chroma of 4:2:0 is centred unless a frame is tagged otherwise, and is made where the stream had
 //! it. Interlaced material is converted as progressive; the plan notes that. Between two formats that are not rgba8 the way leads through rgba8.
 
-use vramp_kernels::stored::{self, Stored, Way};
+use vramp_kernels::stored::{self, StoredFormat, Way};
 use vramp_plan::catalog::{
     Class, Entry, Family, FormatRule, Input, KernelDesc, KernelRule, Output, Setting, Units, Work,
 };
@@ -51,14 +51,14 @@ struct Convert {
 /// What comes in and what goes out; none is rgba8.
 #[derive(Debug)]
 struct Settings {
-    from: Option<&'static Stored>,
-    into: Option<&'static Stored>,
+    from: Option<&'static StoredFormat>,
+    into: Option<&'static StoredFormat>,
 }
 
 impl Settings {
     /// Whether both have luma, so that tags mean the same before and after.
     fn keeps_luma(&self) -> bool {
-        let luma = |stored: Option<&Stored>| stored.is_some_and(|stored| stored.format != Format::Rgb8);
+        let luma = |stored: Option<&StoredFormat>| stored.is_some_and(|stored| stored.format != Format::Rgb8);
         luma(self.from) && luma(self.into)
     }
 }
@@ -91,9 +91,9 @@ fn way(yuv: Yuv, size: Size) -> Way {
 }
 
 /// Passes frames on that are in the right format already, in either space.
-struct Pass;
+struct PassThrough;
 
-impl FrameHandler for Pass {
+impl FrameHandler for PassThrough {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         Ok(pass_on(call))
     }
@@ -111,7 +111,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let from =
         coming.ok_or_else(|| HandlerError::failed("nothing is linked to its input, so its format is not known"))?;
     if from.format == to && to != Format::Rgba8 {
-        return Ok(Worker::frames(Pass));
+        return Ok(Worker::frames(PassThrough));
     }
     let settings = Settings { from: stored::of(from.format), into: stored::of(to) };
     Ok(Worker::pixels(Convert { settings }))

@@ -8,7 +8,7 @@
 //! Always: every pixel is written; where no input lies it is opaque black, and an input that has brought nothing yet is
 //! transparent. Pictures may be of any size and change it; a cell of a tiny output may be empty.
 
-use vramp_kernels::head::compositor::{self, COMPOSITOR, Layout};
+use vramp_kernels::head::compositor::{self, COMPOSITOR, CompositorLayout};
 use vramp_plan::Size;
 use vramp_plan::catalog::{
     Class, Entry, Family, Input, KernelDesc, KernelRule, Output, Setting, SizeRule, Units, Work,
@@ -58,7 +58,7 @@ struct Compositor {
 
 #[derive(Debug)]
 struct Settings {
-    layout: Layout,
+    layout: CompositorLayout,
     size: Option<Size>,
     /// Inputs that are linked.
     linked: usize,
@@ -67,10 +67,10 @@ struct Settings {
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
         let layout = match setup.settings.text("layout") {
-            Some("grid") | None => Layout::Grid,
-            Some("row") => Layout::Row,
-            Some("column") => Layout::Column,
-            Some("pip") => Layout::Pip,
+            Some("grid") | None => CompositorLayout::Grid,
+            Some("row") => CompositorLayout::Row,
+            Some("column") => CompositorLayout::Column,
+            Some("pip") => CompositorLayout::Pip,
             Some(other) => {
                 return Err(HandlerError::failed(format!("layout={other} is none; grid, row, column or pip")));
             }

@@ -11,7 +11,7 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, Units, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::letters::{Fonts, Piece, Place, Template, Value, Values, Writing, coverage_bytes};
+use crate::letters::{Fonts, Template, TemplatePiece, TextBlock, TextPlacement, TextValue, TextValues, coverage_bytes};
 
 use super::line;
 
@@ -64,8 +64,8 @@ impl Settings {
 
 /// The lines, by colour.
 struct State {
-    green: Writing,
-    white: Writing,
+    green: TextBlock,
+    white: TextBlock,
 }
 
 impl PixelHandler for Fps {
@@ -74,7 +74,7 @@ impl PixelHandler for Fps {
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
-        let values = Values::of(info);
+        let values = TextValues::of(info);
         for writing in [&mut self.state.green, &mut self.state.white] {
             let (words, small) = writing.set(&values, info.size).map_err(HandlerError::failed)?;
             give.part(words, small);
@@ -85,18 +85,23 @@ impl PixelHandler for Fps {
 
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { handlers } = Settings::of(setup);
-    let large = |y: i32, pieces: Vec<Piece>| (Template::line(pieces), Place { x: 20, y, size_px: LARGE_PX });
-    let small = |y: i32, pieces: Vec<Piece>| (Template::line(pieces), Place { x: 20, y, size_px: SMALL_PX });
+    let large =
+        |y: i32, pieces: Vec<TemplatePiece>| (Template::line(pieces), TextPlacement { x: 20, y, size_px: LARGE_PX });
+    let small =
+        |y: i32, pieces: Vec<TemplatePiece>| (Template::line(pieces), TextPlacement { x: 20, y, size_px: SMALL_PX });
     let green = [
-        large(40, vec![Piece::fixed("FPS: "), Piece::Value(Value::Fps)]),
-        small(135, vec![Piece::fixed("Delta Time: Enabled")]),
+        large(40, vec![TemplatePiece::fixed("FPS: "), TemplatePiece::Value(TextValue::Fps)]),
+        small(135, vec![TemplatePiece::fixed("Delta Time: Enabled")]),
     ];
     let white = [
-        small(75, vec![Piece::fixed("dt: "), Piece::Value(Value::Delta), Piece::fixed("ms")]),
-        small(105, vec![Piece::fixed(format!("Pipeline: {handlers} Handlers"))]),
+        small(
+            75,
+            vec![TemplatePiece::fixed("dt: "), TemplatePiece::Value(TextValue::Delta), TemplatePiece::fixed("ms")],
+        ),
+        small(105, vec![TemplatePiece::fixed(format!("Pipeline: {handlers} Handlers"))]),
     ];
     let mut fonts = Fonts::embedded();
-    let green = Writing::of(&mut fonts, GREEN, &green).map_err(HandlerError::failed)?;
-    let white = Writing::of(&mut fonts, WHITE, &white).map_err(HandlerError::failed)?;
+    let green = TextBlock::of(&mut fonts, GREEN, &green).map_err(HandlerError::failed)?;
+    let white = TextBlock::of(&mut fonts, WHITE, &white).map_err(HandlerError::failed)?;
     Ok(Worker::pixels(Fps { state: State { green, white } }))
 }

@@ -13,7 +13,7 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes, guarded};
+use crate::letters::{Fonts, Template, TextBlock, TextPlacement, TextValues, coverage_bytes, guarded};
 
 use super::OFFSET;
 use super::{color, line, whole};
@@ -53,14 +53,14 @@ fn coverage(settings: &catalog::Settings, frame: Size) -> u64 {
     coverage_bytes(lines.map(|line| (line.chars().count(), size_px)), frame)
 }
 
-struct Text {
+struct TextHandler {
     state: State,
 }
 
 #[derive(Debug)]
 struct Settings<'a> {
     text: &'a str,
-    place: Place,
+    place: TextPlacement,
     color: Pixel,
     font: Option<&'a str>,
 }
@@ -70,7 +70,7 @@ impl<'a> Settings<'a> {
         let size_px = whole(setup, "size", 24).cast_unsigned();
         Settings {
             text: setup.settings.text("text").unwrap_or_default(),
-            place: Place { x: whole(setup, "x", 20), y: whole(setup, "y", 40), size_px },
+            place: TextPlacement { x: whole(setup, "x", 20), y: whole(setup, "y", 40), size_px },
             color: color(setup, "color", [255; 4]),
             font: setup.settings.text("font"),
         }
@@ -79,16 +79,16 @@ impl<'a> Settings<'a> {
 
 /// The text, set.
 struct State {
-    writing: Writing,
+    writing: TextBlock,
 }
 
-impl PixelHandler for Text {
+impl PixelHandler for TextHandler {
     fn parts(&self) -> Vec<Part> {
         vec![Part::Function(&GLYPHS)]
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
-        let (words, small) = self.state.writing.set(&Values::of(info), info.size).map_err(HandlerError::failed)?;
+        let (words, small) = self.state.writing.set(&TextValues::of(info), info.size).map_err(HandlerError::failed)?;
         give.part(words, small);
         Ok(Flow::Produced)
     }
@@ -98,10 +98,10 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { text, place, color, font } = Settings::of(setup);
     let set = || {
         let template = Template::read(text)?;
-        Writing::of(&mut Fonts::of_file(font)?, color, &[(template, place)])
+        TextBlock::of(&mut Fonts::of_file(font)?, color, &[(template, place)])
     };
     let writing = guarded(font, set).map_err(HandlerError::failed)?;
-    Ok(Worker::pixels(Text { state: State { writing } }))
+    Ok(Worker::pixels(TextHandler { state: State { writing } }))
 }
 
 #[cfg(test)]

@@ -97,9 +97,9 @@ impl PixelHandler for Sine {
 
 /// The curve of the picture's own brightness: what it needs is in the picture.
 #[derive(Debug)]
-struct Luma;
+struct LumaCurve;
 
-impl PixelHandler for Luma {
+impl PixelHandler for LumaCurve {
     fn parts(&self) -> Vec<Part> {
         vec![Part::Head(&LUMA)]
     }
@@ -119,7 +119,7 @@ fn floor(v: f64) -> i32 {
 #[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { luma } = Settings::of(setup);
-    Ok(if luma { Worker::pixels(Luma) } else { Worker::pixels(Sine { state: State::default() }) })
+    Ok(if luma { Worker::pixels(LumaCurve) } else { Worker::pixels(Sine { state: State::default() }) })
 }
 
 #[cfg(test)]

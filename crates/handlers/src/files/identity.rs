@@ -12,7 +12,7 @@ const MOST_LINKS: usize = 40;
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Identity {
+pub(super) enum FileIdentity {
     /// A file that exists.
     #[cfg(unix)]
     Inode { device: u64, inode: u64 },
@@ -22,7 +22,7 @@ pub(super) enum Identity {
 
 /// What can happen to it if several use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     /// It keeps what is written: a file, or a disk.
     File,
     /// What is written into it comes out of it.
@@ -35,25 +35,25 @@ pub(super) enum Kind {
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) identity: Identity,
-    pub(super) kind: Kind,
+pub(super) struct FoundFile {
+    pub(super) identity: FileIdentity,
+    pub(super) kind: FileKind,
 }
 
-impl Found {
+impl FoundFile {
     /// Whether writing into one changes what is read from the other.
-    pub(super) fn feeds(&self, read: &Found) -> bool {
-        self.identity == read.identity && matches!(self.kind, Kind::File | Kind::Pipe)
+    pub(super) fn feeds(&self, read: &FoundFile) -> bool {
+        self.identity == read.identity && matches!(self.kind, FileKind::File | FileKind::Pipe)
     }
 
     /// Whether two that write would disturb each other.
-    pub(super) fn disturbs(&self, other: &Found) -> bool {
-        self.identity == other.identity && (self.kind, other.kind) != (Kind::Device, Kind::Device)
+    pub(super) fn disturbs(&self, other: &FoundFile) -> bool {
+        self.identity == other.identity && (self.kind, other.kind) != (FileKind::Device, FileKind::Device)
     }
 }
 
 /// What is at a path, or would be made there; none if that cannot be known, and then it cannot be opened either.
-pub(super) fn at(path: &Path) -> Option<Found> {
+pub(super) fn at(path: &Path) -> Option<FoundFile> {
     match fs::metadata(path) {
         Ok(found) => of(&found, || fs::canonicalize(path).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -65,7 +65,7 @@ pub(super) fn at(path: &Path) -> Option<Found> {
                 name.make_ascii_lowercase();
             }
             let place = fs::canonicalize(folder).ok()?.join(name);
-            Some(Found { identity: Identity::Path(place), kind: Kind::File })
+            Some(FoundFile { identity: FileIdentity::Path(place), kind: FileKind::File })
         }
         Err(_) => None,
     }
@@ -85,45 +85,45 @@ fn behind_links(path: &Path) -> Option<PathBuf> {
 }
 
 #[cfg(unix)]
-fn of(found: &Metadata, _: impl FnOnce() -> Option<PathBuf>) -> Option<Found> {
+fn of(found: &Metadata, _: impl FnOnce() -> Option<PathBuf>) -> Option<FoundFile> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let kind = match found.file_type() {
         kind if kind.is_dir() => return None,
-        kind if kind.is_fifo() => Kind::Pipe,
-        kind if kind.is_socket() => Kind::TwoWay,
-        kind if kind.is_char_device() => Kind::Device,
-        _ => Kind::File,
+        kind if kind.is_fifo() => FileKind::Pipe,
+        kind if kind.is_socket() => FileKind::TwoWay,
+        kind if kind.is_char_device() => FileKind::Device,
+        _ => FileKind::File,
     };
-    Some(Found { identity: Identity::Inode { device: found.dev(), inode: found.ino() }, kind })
+    Some(FoundFile { identity: FileIdentity::Inode { device: found.dev(), inode: found.ino() }, kind })
 }
 
 #[cfg(not(unix))]
-fn of(found: &Metadata, path: impl FnOnce() -> Option<PathBuf>) -> Option<Found> {
-    let kind = if found.is_file() { Kind::File } else { Kind::Device };
-    Some(Found { identity: Identity::Path(path()?), kind })
+fn of(found: &Metadata, path: impl FnOnce() -> Option<PathBuf>) -> Option<FoundFile> {
+    let kind = if found.is_file() { FileKind::File } else { FileKind::Device };
+    Some(FoundFile { identity: FileIdentity::Path(path()?), kind })
 }
 
 /// Where standard output leads.
-pub(super) fn standard_output() -> Option<Found> {
+pub(super) fn standard_output() -> Option<FoundFile> {
     stream(&io::stdout())
 }
 
 /// Where standard input comes from.
-pub(super) fn standard_input() -> Option<Found> {
+pub(super) fn standard_input() -> Option<FoundFile> {
     stream(&io::stdin())
 }
 
 #[cfg(unix)]
-fn stream(stream: &(impl std::os::fd::AsFd + IsTerminal)) -> Option<Found> {
+fn stream(stream: &(impl std::os::fd::AsFd + IsTerminal)) -> Option<FoundFile> {
     let file = fs::File::from(stream.as_fd().try_clone_to_owned().ok()?);
     let mut found = of(&file.metadata().ok()?, || None)?;
     if stream.is_terminal() {
-        found.kind = Kind::TwoWay;
+        found.kind = FileKind::TwoWay;
     }
     Some(found)
 }
 
 #[cfg(not(unix))]
-fn stream(_: &impl IsTerminal) -> Option<Found> {
+fn stream(_: &impl IsTerminal) -> Option<FoundFile> {
     None
 }

@@ -20,7 +20,7 @@ mod listing;
 mod names;
 
 pub(crate) use listing::{ListError, matching};
-pub(crate) use names::Names;
+pub(crate) use names::NumberedPath;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use vramp_plan::Graph;
 use vramp_plan::catalog::{Family, PathUse, ValueType};
 
-use identity::{Found, Identity, Kind};
+use identity::{FileIdentity, FileKind, FoundFile};
 
 /// Two uses of one file in a run that would spoil it.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ vramp_plan::debug_as_display!(Clash);
 /// The files that a run reads and writes; [`FileUse::check`] ends it.
 #[derive(Debug, Clone, Default)]
 pub struct FileUse {
-    reads: Vec<Read>,
+    reads: Vec<FileReader>,
     writes: Vec<Write>,
 }
 
@@ -60,13 +60,13 @@ struct User {
 }
 
 #[derive(Debug, Clone)]
-struct Read {
+struct FileReader {
     by: User,
-    from: Origin,
+    from: FileOrigin,
 }
 
 #[derive(Debug, Clone)]
-enum Origin {
+enum FileOrigin {
     Path(PathBuf),
     Matching(String),
     StandardInput,
@@ -83,7 +83,7 @@ struct Write {
 #[derive(Debug, Clone)]
 enum Destination {
     Path(PathBuf),
-    Numbered(Names),
+    Numbered(NumberedPath),
     StandardOutput,
 }
 
@@ -98,19 +98,19 @@ impl FileUse {
                     continue;
                 };
                 let by = User { name: handler.name.clone(), setting: Some(setting.name) };
-                let read = |from| Read { by: by.clone(), from };
+                let read = |from| FileReader { by: by.clone(), from };
                 let write = |to| Write { by: by.clone(), spelled: path.to_owned(), to };
                 match path_use {
                     PathUse::Read if path == "-" && handler.entry.family == Family::Source => {
-                        all.reads.push(read(Origin::StandardInput));
+                        all.reads.push(read(FileOrigin::StandardInput));
                     }
-                    PathUse::Read => all.reads.push(read(Origin::Path(path.into()))),
-                    PathUse::ReadMatching => all.reads.push(read(Origin::Matching(path.to_owned()))),
+                    PathUse::Read => all.reads.push(read(FileOrigin::Path(path.into()))),
+                    PathUse::ReadMatching => all.reads.push(read(FileOrigin::Matching(path.to_owned()))),
                     PathUse::Write if path == "-" => all.writes.push(write(Destination::StandardOutput)),
                     PathUse::Write => all.writes.push(write(Destination::Path(path.into()))),
                     PathUse::WriteNumbered => {
                         // A path that is not a pattern is refused with the other settings.
-                        let names = Names::read(path).unwrap_or_else(|_| Names::only(path));
+                        let names = NumberedPath::read(path).unwrap_or_else(|_| NumberedPath::only(path));
                         all.writes.push(write(Destination::Numbered(names)));
                     }
                 }
@@ -122,14 +122,14 @@ impl FileUse {
     /// Adds a file of the program's own that it reads `what` from, such as "the pipeline".
     #[must_use]
     pub fn reads(mut self, what: &str, path: impl Into<PathBuf>) -> FileUse {
-        self.reads.push(Read { by: User::program(what), from: Origin::Path(path.into()) });
+        self.reads.push(FileReader { by: User::program(what), from: FileOrigin::Path(path.into()) });
         self
     }
 
     /// Adds that the program itself reads `what` from standard input.
     #[must_use]
     pub fn reads_standard_input(mut self, what: &str) -> FileUse {
-        self.reads.push(Read { by: User::program(what), from: Origin::StandardInput });
+        self.reads.push(FileReader { by: User::program(what), from: FileOrigin::StandardInput });
         self
     }
 
@@ -175,19 +175,19 @@ impl FileUse {
     }
 
     /// Every file that is read, with its first reader.
-    fn files_read(&self) -> BTreeMap<Identity, (usize, FileRead)> {
+    fn files_read(&self) -> BTreeMap<FileIdentity, (usize, FileRead)> {
         let mut all = BTreeMap::new();
         for (reader, read) in self.reads.iter().enumerate() {
             // What cannot be listed is reported by the reader itself, in its own words.
             let paths = match &read.from {
-                Origin::Path(path) => vec![path.clone()],
-                Origin::Matching(pattern) => matching(pattern).unwrap_or_default(),
-                Origin::StandardInput => Vec::new(),
+                FileOrigin::Path(path) => vec![path.clone()],
+                FileOrigin::Matching(pattern) => matching(pattern).unwrap_or_default(),
+                FileOrigin::StandardInput => Vec::new(),
             };
             let named = paths.into_iter().filter_map(|path| {
                 Some(FileRead { found: identity::at(&path)?, shown: format!("`{}`", path.display()) })
             });
-            let standard = matches!(read.from, Origin::StandardInput).then(identity::standard_input).flatten();
+            let standard = matches!(read.from, FileOrigin::StandardInput).then(identity::standard_input).flatten();
             let standard = standard.map(|found| FileRead { found, shown: "the file of standard input".to_owned() });
             for file in named.chain(standard) {
                 all.entry(file.found.identity.clone()).or_insert((reader, file));
@@ -199,14 +199,14 @@ impl FileUse {
 
 /// A file that is read, and what it is called in messages.
 struct FileRead {
-    found: Found,
+    found: FoundFile,
     shown: String,
 }
 
 /// Where a write really goes.
 enum Goal {
-    Standard(Option<Found>),
-    One(Option<Found>, String),
+    Standard(Option<FoundFile>),
+    One(Option<FoundFile>, String),
     Many(Numbered),
 }
 
@@ -216,9 +216,9 @@ struct Numbered {
     written: String,
     /// The folder itself; none if it does not exist.
     folder: Option<PathBuf>,
-    names: Names,
+    names: NumberedPath,
     /// Files that exist under one of the names, which may be links to anywhere.
-    there: Vec<(Found, String)>,
+    there: Vec<(FoundFile, String)>,
 }
 
 impl Goal {
@@ -236,7 +236,7 @@ impl Goal {
     }
 
     /// The files that exist or will.
-    fn files(&self) -> Box<dyn Iterator<Item = &Found> + '_> {
+    fn files(&self) -> Box<dyn Iterator<Item = &FoundFile> + '_> {
         match self {
             Goal::Standard(found) | Goal::One(found, _) => Box::new(found.iter()),
             Goal::Many(many) => Box::new(many.there.iter().map(|(found, _)| found)),
@@ -261,7 +261,7 @@ impl Goal {
 }
 
 impl Numbered {
-    fn look(names: &Names) -> Numbered {
+    fn look(names: &NumberedPath) -> Numbered {
         let (written, names) = names.in_folder();
         let folder = fs::canonicalize(if written.is_empty() { "." } else { written }).ok();
         let entries = folder.as_ref().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
@@ -270,17 +270,17 @@ impl Numbered {
             let found = identity::at(&folder.as_ref()?.join(&name))?;
             Some((found, name))
         });
-        let mut there: Vec<(Found, String)> = there.collect();
+        let mut there: Vec<(FoundFile, String)> = there.collect();
         // Folders have no order; messages name the lowest number.
         there.sort_by(|(_, a), (_, b)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         Numbered { written: written.to_owned(), folder, names, there }
     }
 
     /// The file among these that this one is.
-    fn gives(&self, one: &Found) -> Option<String> {
+    fn gives(&self, one: &FoundFile) -> Option<String> {
         let there = self.there.iter().find(|(found, _)| found.disturbs(one)).map(|(_, name)| name.as_str());
         let to_be = || match &one.identity {
-            Identity::Path(path) if path.parent() == self.folder.as_deref() => {
+            FileIdentity::Path(path) if path.parent() == self.folder.as_deref() => {
                 path.file_name()?.to_str().filter(|name| self.names.give(name))
             }
             _ => None,
@@ -295,10 +295,10 @@ impl Numbered {
         {
             return Some(self.shown(&name));
         }
-        let theirs: BTreeMap<&Identity, &Found> =
+        let theirs: BTreeMap<&FileIdentity, &FoundFile> =
             other.there.iter().map(|(found, _)| (&found.identity, found)).collect();
         let both =
-            |(found, _): &&(Found, String)| theirs.get(&found.identity).is_some_and(|other| found.disturbs(other));
+            |(found, _): &&(FoundFile, String)| theirs.get(&found.identity).is_some_and(|other| found.disturbs(other));
         self.there.iter().find(both).map(|(_, name)| self.shown(name))
     }
 
@@ -319,9 +319,9 @@ impl User {
 
 impl Write {
     /// Refuses to write over a file that is read.
-    fn over(&self, read: &Read, file: &FileRead) -> Clash {
+    fn over(&self, read: &FileReader, file: &FileRead) -> Clash {
         let (by, shown) = (&self.by.name, &file.shown);
-        let would = if file.found.kind == Kind::Pipe { "write into" } else { "write over" };
+        let would = if file.found.kind == FileKind::Pipe { "write into" } else { "write over" };
         let used = match read.by.setting {
             None => format!("which holds {}", read.by.name),
             Some(_) => format!("which {} reads", read.by.name),

@@ -11,17 +11,17 @@ const MOST_DIGITS: usize = 20;
 
 /// A path with at most one number in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Names {
+pub(crate) struct NumberedPath {
     before: String,
     /// The least number of digits, from 1 up; none if the path has no number.
     digits: Option<usize>,
     after: String,
 }
 
-impl Names {
+impl NumberedPath {
     /// Reads `%d` and `%04d` as the number, `%%` as a percent sign, and any other percent sign as itself.
-    pub(crate) fn read(path: &str) -> Result<Names, String> {
-        let mut names = Names::only("");
+    pub(crate) fn read(path: &str) -> Result<NumberedPath, String> {
+        let mut names = NumberedPath::only("");
         let mut rest = path;
         while let Some((text, behind)) = rest.split_once('%') {
             names.tail().push_str(text);
@@ -49,8 +49,8 @@ impl Names {
     }
 
     /// This one name, whatever is in it.
-    pub(crate) fn only(name: &str) -> Names {
-        Names { before: name.to_owned(), digits: None, after: String::new() }
+    pub(crate) fn only(name: &str) -> NumberedPath {
+        NumberedPath { before: name.to_owned(), digits: None, after: String::new() }
     }
 
     fn tail(&mut self) -> &mut String {
@@ -63,9 +63,10 @@ impl Names {
     }
 
     /// The folder as it is written, and the names within it.
-    pub(crate) fn in_folder(&self) -> (&str, Names) {
+    pub(crate) fn in_folder(&self) -> (&str, NumberedPath) {
         let cut = self.before.rfind(std::path::is_separator).map_or(0, |at| at + 1);
-        let names = Names { before: self.before[cut..].to_owned(), digits: self.digits, after: self.after.clone() };
+        let names =
+            NumberedPath { before: self.before[cut..].to_owned(), digits: self.digits, after: self.after.clone() };
         (&self.before[..cut], names)
     }
 
@@ -89,7 +90,7 @@ impl Names {
     }
 
     /// A name that both give, each to a frame of its own choice; none if they never meet.
-    pub(crate) fn common(&self, other: &Names) -> Option<String> {
+    pub(crate) fn common(&self, other: &NumberedPath) -> Option<String> {
         self.lengths().find_map(|ours| {
             let whole = self.before.len() + ours + self.after.len();
             let theirs = whole.checked_sub(other.before.len() + other.after.len())?;
@@ -103,8 +104,8 @@ impl Names {
     }
 
     /// The name with the smallest numbers that both give with numbers of these lengths.
-    fn unified(&self, ours: usize, other: &Names, theirs: usize) -> Option<String> {
-        let leads = |names: &Names, length: usize, at: usize| {
+    fn unified(&self, ours: usize, other: &NumberedPath, theirs: usize) -> Option<String> {
+        let leads = |names: &NumberedPath, length: usize, at: usize| {
             at == names.before.len() && names.digits.is_some_and(|digits| length > digits)
         };
         let mut name = Vec::new();
@@ -144,8 +145,8 @@ mod tests {
 
     use super::*;
 
-    fn names(path: &str) -> Names {
-        Names::read(path).unwrap()
+    fn names(path: &str) -> NumberedPath {
+        NumberedPath::read(path).unwrap()
     }
 
     fn name(path: &str, frame: u64) -> String {
@@ -167,10 +168,10 @@ mod tests {
 
     #[test]
     fn two_numbers_or_one_in_a_directory_are_refused() {
-        assert!(Names::read("%d-%d.png").unwrap_err().contains("two places"));
-        assert!(Names::read("%04d/a.png").unwrap_err().contains("directory"));
-        assert!(Names::read("%999999999999999999999d.png").is_ok_and(|names| names.digits == Some(1)));
-        assert!(Names::read("%21d.png").unwrap_err().contains("21 digits"));
+        assert!(NumberedPath::read("%d-%d.png").unwrap_err().contains("two places"));
+        assert!(NumberedPath::read("%04d/a.png").unwrap_err().contains("directory"));
+        assert!(NumberedPath::read("%999999999999999999999d.png").is_ok_and(|names| names.digits == Some(1)));
+        assert!(NumberedPath::read("%21d.png").unwrap_err().contains("21 digits"));
     }
 
     #[test]

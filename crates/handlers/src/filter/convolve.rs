@@ -78,7 +78,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The weights in fixed point, or why they cannot be.
-    fn weights(&self) -> Result<convolve::Fixed, String> {
+    fn weights(&self) -> Result<convolve::FixedWeights, String> {
         let Settings { kernel, bias, .. } = self;
         let divisor = self.divisor();
         if divisor == 0.0 {
@@ -129,7 +129,7 @@ pub(super) fn weighing(weights: &[f64], bias: f64) -> Result<Worker, HandlerErro
     Ok(worker(&fixed))
 }
 
-fn worker(fixed: &convolve::Fixed) -> Worker {
+fn worker(fixed: &convolve::FixedWeights) -> Worker {
     let state = State { words: convolve::pack(fixed), small: convolve::small(fixed) };
     Worker::pixels(Convolve { state })
 }

@@ -7,22 +7,22 @@ use vramp_kernels::PixelFn;
 use vramp_kernels::head::Head;
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Worker};
 
-struct Fixed {
+struct FixedFunction {
     part: Part,
     words: Vec<u32>,
 }
 
 /// A filter that is this function with these words.
 pub(super) fn function(function: &'static PixelFn, words: &[u32]) -> Worker {
-    Worker::pixels(Fixed { part: Part::Function(function), words: words.to_vec() })
+    Worker::pixels(FixedFunction { part: Part::Function(function), words: words.to_vec() })
 }
 
 /// A filter that is this head with these words.
 pub(super) fn head(head: &'static Head, words: &[u32]) -> Worker {
-    Worker::pixels(Fixed { part: Part::Head(head), words: words.to_vec() })
+    Worker::pixels(FixedFunction { part: Part::Head(head), words: words.to_vec() })
 }
 
-impl PixelHandler for Fixed {
+impl PixelHandler for FixedFunction {
     fn parts(&self) -> Vec<Part> {
         vec![self.part.clone()]
     }

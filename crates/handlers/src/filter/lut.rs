@@ -65,7 +65,7 @@ impl State {
             let cube::Packed { words, small } = cube::pack(cube.along, &cube.entries, &places)?;
             return Some(State { function: &CUBE, words: words.to_vec(), small });
         }
-        let tables: [table::Table; 3] = std::array::from_fn(|c| table_of(|v| 255.0 * shaped(c, v as usize)));
+        let tables: [table::LookupTable; 3] = std::array::from_fn(|c| table_of(|v| 255.0 * shaped(c, v as usize)));
         let (function, words): (&'static PixelFn, _) = match tables {
             [r, g, b] if r == g && g == b => (&TABLE, table::pack(&r).to_vec()),
             _ => (&CHANNELS, channels::pack(&tables).to_vec()),

@@ -61,65 +61,65 @@ fn samples(settings: &catalog::Settings, input: Size, output: Size) -> f64 {
 }
 
 #[derive(Debug)]
-struct Resize {
+struct ResizeHandler {
     settings: Settings,
     state: State,
 }
 
 #[derive(Debug)]
 struct Settings {
-    to: Target,
-    filter: Filter,
+    to: ResizeTarget,
+    filter: ResizeFilter,
 }
 
 /// Where pixels come from along both sides, and with which weights.
 fn small_bytes(settings: &catalog::Settings, source: Size, size: Size) -> u64 {
     match settings.word("filter") {
-        Some("area") => resample::most_small_bytes(resample::axis::Filter::Area, source, size),
-        Some("lanczos") => resample::most_small_bytes(resample::axis::Filter::Lanczos, source, size),
+        Some("area") => resample::most_small_bytes(resample::axis::ResampleFilter::Area, source, size),
+        Some("lanczos") => resample::most_small_bytes(resample::axis::ResampleFilter::Lanczos, source, size),
         _ => 4 * (u64::from(size.width) + u64::from(size.height)),
     }
 }
 
 /// What becomes of a size.
 #[derive(Debug, Clone, Copy)]
-enum Target {
+enum ResizeTarget {
     Size(Size),
     Scale(f64),
 }
 
 /// How pixels are found.
 #[derive(Debug, Clone, Copy)]
-enum Filter {
+enum ResizeFilter {
     Nearest,
     Bilinear,
-    Resample(resample::axis::Filter),
+    Resample(resample::axis::ResampleFilter),
 }
 
 impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
         let to = match (setup.settings.size("size"), setup.settings.number("scale")) {
-            (Some(size), _) => Target::Size(size),
-            (None, Some(scale)) => Target::Scale(scale),
+            (Some(size), _) => ResizeTarget::Size(size),
+            (None, Some(scale)) => ResizeTarget::Scale(scale),
             (None, None) => return Err(HandlerError::failed("neither its size nor its scale has a value")),
         };
         let filter = match setup.word("filter")? {
-            "nearest" => Filter::Nearest,
-            "area" => Filter::Resample(resample::axis::Filter::Area),
-            "lanczos" => Filter::Resample(resample::axis::Filter::Lanczos),
-            _ => Filter::Bilinear,
+            "nearest" => ResizeFilter::Nearest,
+            "area" => ResizeFilter::Resample(resample::axis::ResampleFilter::Area),
+            "lanczos" => ResizeFilter::Resample(resample::axis::ResampleFilter::Lanczos),
+            _ => ResizeFilter::Bilinear,
         };
         Ok(Settings { to, filter })
     }
 }
 
-impl Target {
+impl ResizeTarget {
     /// The size that is asked for, which may be none: the sides before they are brought into range.
     fn sides(self, from: Size) -> (f64, f64) {
         match self {
-            Target::Size(size) => (f64::from(size.width), f64::from(size.height)),
+            ResizeTarget::Size(size) => (f64::from(size.width), f64::from(size.height)),
             // As the plan rounds: half up, and at least one pixel.
-            Target::Scale(scale) => {
+            ResizeTarget::Scale(scale) => {
                 let side = |n: u32| (f64::from(n) * scale + 0.5).floor().max(1.0);
                 (side(from.width), side(from.height))
             }
@@ -136,12 +136,12 @@ struct State {
     small: Vec<u32>,
 }
 
-impl PixelHandler for Resize {
+impl PixelHandler for ResizeHandler {
     fn parts(&self) -> Vec<Part> {
         let head: &'static Head = match self.settings.filter {
-            Filter::Nearest => &nearest::NEAREST,
-            Filter::Bilinear => &bilinear::BILINEAR,
-            Filter::Resample(_) => &resample::RESAMPLE,
+            ResizeFilter::Nearest => &nearest::NEAREST,
+            ResizeFilter::Bilinear => &bilinear::BILINEAR,
+            ResizeFilter::Resample(_) => &resample::RESAMPLE,
         };
         vec![Part::Head(head)]
     }
@@ -163,9 +163,9 @@ impl PixelHandler for Resize {
         let sizes = (info.source, info.size);
         if self.state.sizes != Some(sizes) {
             (self.state.words, self.state.small) = match self.settings.filter {
-                Filter::Nearest => (Vec::new(), nearest::small(sizes.0, sizes.1)),
-                Filter::Bilinear => (Vec::new(), bilinear::small(sizes.0, sizes.1)),
-                Filter::Resample(filter) => {
+                ResizeFilter::Nearest => (Vec::new(), nearest::small(sizes.0, sizes.1)),
+                ResizeFilter::Bilinear => (Vec::new(), bilinear::small(sizes.0, sizes.1)),
+                ResizeFilter::Resample(filter) => {
                     let (words, small) = resample::pack(filter, sizes.0, sizes.1);
                     (words.to_vec(), small)
                 }
@@ -178,5 +178,5 @@ impl PixelHandler for Resize {
 }
 
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
-    Ok(Worker::pixels(Resize { settings: Settings::of(setup)?, state: State::default() }))
+    Ok(Worker::pixels(ResizeHandler { settings: Settings::of(setup)?, state: State::default() }))
 }

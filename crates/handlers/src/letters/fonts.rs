@@ -16,9 +16,9 @@ use cosmic_text::fontdb::{self, Database, Language, Source, Style, Weight};
 use cosmic_text::{
     Attrs, Buffer, CacheKey, CacheKeyFlags, Family, FontSystem, Metrics, Shaping, SwashCache, SwashContent, Wrap,
 };
+use vramp_files::open_regular;
 
 use super::LettersError;
-use crate::open_regular;
 
 static EMBEDDED: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 
@@ -42,7 +42,7 @@ pub(crate) struct Shaped {
 
 /// Text of one line, shaped. Its first glyph need not be of its first character.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Run {
+pub(crate) struct ShapedRun {
     pub(crate) glyphs: Vec<Shaped>,
     pub(crate) advance: f64,
     pub(crate) right_to_left: bool,
@@ -120,7 +120,7 @@ impl Fonts {
     }
 
     /// Shapes text that has no line breaks.
-    pub(crate) fn shape(&mut self, text: &str, size_px: u32) -> Run {
+    pub(crate) fn shape(&mut self, text: &str, size_px: u32) -> ShapedRun {
         let (run, missing) = self.shape_once(text, size_px);
         if !missing || self.looked {
             return run;
@@ -131,13 +131,13 @@ impl Fonts {
     }
 
     /// A shaped run, and whether fonts lacked characters of it.
-    fn shape_once(&mut self, text: &str, size_px: u32) -> (Run, bool) {
+    fn shape_once(&mut self, text: &str, size_px: u32) -> (ShapedRun, bool) {
         let size = size_px as f32;
         let mut buffer = Buffer::new_empty(Metrics::new(size, size));
         buffer.set_wrap(Wrap::None);
         buffer.set_text(text, &Attrs::new().family(Family::Name(CHOSEN)), Shaping::Advanced, None);
         buffer.shape_until_scroll(&mut self.system, false);
-        let (mut run, mut missing) = (Run::default(), false);
+        let (mut run, mut missing) = (ShapedRun::default(), false);
         for laid in buffer.layout_runs() {
             // A line that runs to the left may begin anywhere: its left end is put where the run begins.
             let left = laid.glyphs.iter().map(|glyph| glyph.x).fold(f32::INFINITY, f32::min);

@@ -14,9 +14,9 @@ mod values;
 mod writing;
 
 pub(crate) use fonts::Fonts;
-pub(crate) use template::{Piece, Template};
-pub(crate) use values::{Value, Values};
-pub(crate) use writing::{Place, Writing};
+pub(crate) use template::{Template, TemplatePiece};
+pub(crate) use values::{TextValue, TextValues};
+pub(crate) use writing::{TextBlock, TextPlacement};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// A mask on a sheet, and where its upper left corner lies from its glyph's origin.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Mark {
+pub(super) struct GlyphMask {
     pub(super) left: i32,
     pub(super) up: i32,
     pub(super) width: u16,
@@ -23,7 +23,7 @@ pub(super) struct Mark {
     pub(super) at: u32,
 }
 
-impl Mark {
+impl GlyphMask {
     pub(super) fn has_pixels(&self) -> bool {
         self.width > 0 && self.height > 0
     }
@@ -31,15 +31,15 @@ impl Mark {
 
 /// Masks one after another.
 #[derive(Default)]
-pub(super) struct Sheet {
+pub(super) struct GlyphSheet {
     coverage: Vec<u8>,
-    marks: BTreeMap<GlyphKey, Mark>,
+    marks: BTreeMap<GlyphKey, GlyphMask>,
 }
 
-impl Sheet {
+impl GlyphSheet {
     /// Where a glyph's mask is, after rasterising it if need be. Masks that are wider or higher than 16 bits can tell
     /// are left out.
-    pub(super) fn mark(&mut self, fonts: &mut Fonts, key: GlyphKey) -> Result<Mark, LettersError> {
+    pub(super) fn mark(&mut self, fonts: &mut Fonts, key: GlyphKey) -> Result<GlyphMask, LettersError> {
         if let Some(mark) = self.marks.get(&key) {
             return Ok(*mark);
         }
@@ -52,9 +52,9 @@ impl Sheet {
                 }
                 let at = self.coverage.len() as u32;
                 self.coverage.extend(mask.coverage);
-                Mark { left: mask.left, up: mask.up, width, height, at }
+                GlyphMask { left: mask.left, up: mask.up, width, height, at }
             }
-            _ => Mark::default(),
+            _ => GlyphMask::default(),
         };
         self.marks.insert(key, mark);
         Ok(mark)

@@ -6,22 +6,22 @@
 //! Always: `{{` is a brace; any other word in braces is text like the rest.
 
 use super::LettersError;
-use super::values::Value;
+use super::values::TextValue;
 
 /// More characters than this are not shaped at all: even if many join into one, they would not fit.
 const MOST_CHARACTERS: usize = 4 * super::MOST_GLYPHS;
 
 /// Text, or the place of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum TemplatePiece {
     Fixed(String),
-    Value(Value),
+    Value(TextValue),
 }
 
 /// Lines of pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
-    pub(super) lines: Vec<Vec<Piece>>,
+    pub(super) lines: Vec<Vec<TemplatePiece>>,
 }
 
 impl Template {
@@ -35,23 +35,23 @@ impl Template {
     }
 
     /// One line of these pieces.
-    pub(crate) fn line(pieces: impl Into<Vec<Piece>>) -> Template {
+    pub(crate) fn line(pieces: impl Into<Vec<TemplatePiece>>) -> Template {
         Template { lines: vec![pieces.into()] }
     }
 
     /// Whether it has places for values.
     pub(super) fn changes(&self) -> bool {
-        self.lines.iter().flatten().any(|piece| matches!(piece, Piece::Value(_)))
+        self.lines.iter().flatten().any(|piece| matches!(piece, TemplatePiece::Value(_)))
     }
 }
 
-impl Piece {
-    pub(crate) fn fixed(text: impl Into<String>) -> Piece {
-        Piece::Fixed(text.into())
+impl TemplatePiece {
+    pub(crate) fn fixed(text: impl Into<String>) -> TemplatePiece {
+        TemplatePiece::Fixed(text.into())
     }
 }
 
-fn pieces(line: &str) -> Vec<Piece> {
+fn pieces(line: &str) -> Vec<TemplatePiece> {
     let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), line);
     while let Some(at) = rest.find('{') {
         text.push_str(&rest[..at]);
@@ -61,13 +61,14 @@ fn pieces(line: &str) -> Vec<Piece> {
             rest = &rest[2..];
             continue;
         }
-        let named = Value::ALL.into_iter().find_map(|value| Some((value, rest.strip_prefix(value.placeholder()?)?)));
+        let named =
+            TextValue::ALL.into_iter().find_map(|value| Some((value, rest.strip_prefix(value.placeholder()?)?)));
         match named {
             Some((value, behind)) => {
                 if !text.is_empty() {
-                    pieces.push(Piece::Fixed(std::mem::take(&mut text)));
+                    pieces.push(TemplatePiece::Fixed(std::mem::take(&mut text)));
                 }
-                pieces.push(Piece::Value(value));
+                pieces.push(TemplatePiece::Value(value));
                 rest = behind;
             }
             None => {
@@ -78,7 +79,7 @@ fn pieces(line: &str) -> Vec<Piece> {
     }
     text.push_str(rest);
     if !text.is_empty() {
-        pieces.push(Piece::Fixed(text));
+        pieces.push(TemplatePiece::Fixed(text));
     }
     pieces
 }
@@ -89,11 +90,11 @@ mod tests {
 
     fn shown(text: &str) -> String {
         let lines = Template::read(text).expect("it is short").lines;
-        let piece = |piece: &Piece| match piece {
-            Piece::Fixed(text) => format!("[{text}]"),
-            Piece::Value(value) => format!("{value:?}"),
+        let piece = |piece: &TemplatePiece| match piece {
+            TemplatePiece::Fixed(text) => format!("[{text}]"),
+            TemplatePiece::Value(value) => format!("{value:?}"),
         };
-        let line = |line: &Vec<Piece>| line.iter().map(piece).collect::<Vec<_>>().join(" ");
+        let line = |line: &Vec<TemplatePiece>| line.iter().map(piece).collect::<Vec<_>>().join(" ");
         lines.iter().map(line).collect::<Vec<_>>().join(" / ")
     }
 

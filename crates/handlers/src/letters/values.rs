@@ -18,7 +18,7 @@ pub(super) const MOST_CHARACTERS: usize = 24;
 
 /// Something that changes from frame to frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum TextValue {
     /// Frames per second, with one digit behind the point.
     Fps,
     /// Number of the frame.
@@ -31,24 +31,25 @@ pub(crate) enum Value {
     Delta,
 }
 
-impl Value {
-    pub(super) const ALL: [Value; 5] = [Value::Fps, Value::Frame, Value::Time, Value::Size, Value::Delta];
+impl TextValue {
+    pub(super) const ALL: [TextValue; 5] =
+        [TextValue::Fps, TextValue::Frame, TextValue::Time, TextValue::Size, TextValue::Delta];
 
     /// How a text asks for it; the time between frames is not offered.
     pub(super) fn placeholder(self) -> Option<&'static str> {
         match self {
-            Value::Fps => Some("{fps}"),
-            Value::Frame => Some("{frame}"),
-            Value::Time => Some("{time}"),
-            Value::Size => Some("{size}"),
-            Value::Delta => None,
+            TextValue::Fps => Some("{fps}"),
+            TextValue::Frame => Some("{frame}"),
+            TextValue::Time => Some("{time}"),
+            TextValue::Size => Some("{size}"),
+            TextValue::Delta => None,
         }
     }
 }
 
 /// The values at one frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Values {
+pub(crate) struct TextValues {
     fps: f64,
     frame: u64,
     time_ns: i64,
@@ -56,27 +57,27 @@ pub(crate) struct Values {
     delta_ns: u64,
 }
 
-impl Values {
+impl TextValues {
     /// Those of a frame that a handler is called for.
-    pub(crate) fn of(info: &PixelInfo) -> Values {
+    pub(crate) fn of(info: &PixelInfo) -> TextValues {
         let now = &info.now;
         let (fps, delta_ns) = (now.birth.fps, now.birth.delta_ns);
-        Values { fps, frame: now.number, time_ns: now.pts_ns, size: info.size, delta_ns }
+        TextValues { fps, frame: now.number, time_ns: now.pts_ns, size: info.size, delta_ns }
     }
 
     /// Writes one of them behind what is there.
-    pub(super) fn write(&self, value: Value, text: &mut String) {
+    pub(super) fn write(&self, value: TextValue, text: &mut String) {
         let written = match value {
-            Value::Fps => write!(text, "{:.1}", bounded(self.fps)),
-            Value::Frame => write!(text, "{}", self.frame),
-            Value::Time => {
+            TextValue::Fps => write!(text, "{:.1}", bounded(self.fps)),
+            TextValue::Frame => write!(text, "{}", self.frame),
+            TextValue::Time => {
                 let sign = if self.time_ns < 0 { "-" } else { "" };
                 let ms = self.time_ns.unsigned_abs() / 1_000_000;
                 let (s, m, h) = (ms / 1000 % 60, ms / 60_000 % 60, ms / 3_600_000);
                 write!(text, "{sign}{h}:{m:02}:{s:02}.{:03}", ms % 1000)
             }
-            Value::Size => write!(text, "{}x{}", self.size.width, self.size.height),
-            Value::Delta => write!(text, "{:.1}", bounded(self.delta_ns as f64 / 1e6)),
+            TextValue::Size => write!(text, "{}x{}", self.size.width, self.size.height),
+            TextValue::Delta => write!(text, "{:.1}", bounded(self.delta_ns as f64 / 1e6)),
         };
         written.expect("a String takes what is written");
     }
@@ -91,9 +92,10 @@ fn bounded(v: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const NONE: Values = Values { fps: 0.0, frame: 0, time_ns: 0, size: Size { width: 1, height: 1 }, delta_ns: 0 };
+    const NONE: TextValues =
+        TextValues { fps: 0.0, frame: 0, time_ns: 0, size: Size { width: 1, height: 1 }, delta_ns: 0 };
 
-    fn shown(values: Values, value: Value) -> String {
+    fn shown(values: TextValues, value: TextValue) -> String {
         let mut text = String::new();
         values.write(value, &mut text);
         assert!(text.len() <= MOST_CHARACTERS && text.chars().all(|c| CHARACTERS.contains(c)), "{text}");
@@ -102,16 +104,19 @@ mod tests {
 
     #[test]
     fn values_are_written_as_the_catalogue_says() {
-        assert_eq!(shown(Values { fps: 59.94, ..NONE }, Value::Fps), "59.9");
-        assert_eq!(shown(Values { fps: f64::NAN, ..NONE }, Value::Fps), "0.0");
-        assert_eq!(shown(Values { fps: f64::MAX, ..NONE }, Value::Fps), "1000000000000000.0");
-        assert_eq!(shown(Values { frame: u64::MAX, ..NONE }, Value::Frame), "18446744073709551615");
-        assert_eq!(shown(NONE, Value::Time), "0:00:00.000");
-        assert_eq!(shown(Values { time_ns: 3_723_004_999_999, ..NONE }, Value::Time), "1:02:03.004");
-        assert_eq!(shown(Values { time_ns: -1_500_000_000, ..NONE }, Value::Time), "-0:00:01.500");
-        assert_eq!(shown(Values { time_ns: i64::MIN, ..NONE }, Value::Time), "-2562047:47:16.854");
-        assert_eq!(shown(Values { size: Size { width: 1920, height: 1080 }, ..NONE }, Value::Size), "1920x1080");
-        assert_eq!(shown(Values { delta_ns: 16_683_350, ..NONE }, Value::Delta), "16.7");
-        assert_eq!(shown(Values { delta_ns: u64::MAX, ..NONE }, Value::Delta), "18446744073709.6");
+        assert_eq!(shown(TextValues { fps: 59.94, ..NONE }, TextValue::Fps), "59.9");
+        assert_eq!(shown(TextValues { fps: f64::NAN, ..NONE }, TextValue::Fps), "0.0");
+        assert_eq!(shown(TextValues { fps: f64::MAX, ..NONE }, TextValue::Fps), "1000000000000000.0");
+        assert_eq!(shown(TextValues { frame: u64::MAX, ..NONE }, TextValue::Frame), "18446744073709551615");
+        assert_eq!(shown(NONE, TextValue::Time), "0:00:00.000");
+        assert_eq!(shown(TextValues { time_ns: 3_723_004_999_999, ..NONE }, TextValue::Time), "1:02:03.004");
+        assert_eq!(shown(TextValues { time_ns: -1_500_000_000, ..NONE }, TextValue::Time), "-0:00:01.500");
+        assert_eq!(shown(TextValues { time_ns: i64::MIN, ..NONE }, TextValue::Time), "-2562047:47:16.854");
+        assert_eq!(
+            shown(TextValues { size: Size { width: 1920, height: 1080 }, ..NONE }, TextValue::Size),
+            "1920x1080"
+        );
+        assert_eq!(shown(TextValues { delta_ns: 16_683_350, ..NONE }, TextValue::Delta), "16.7");
+        assert_eq!(shown(TextValues { delta_ns: u64::MAX, ..NONE }, TextValue::Delta), "18446744073709.6");
     }
 }

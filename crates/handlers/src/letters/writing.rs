@@ -14,10 +14,10 @@ use vramp_plan::Size;
 
 use super::LettersError;
 use super::MOST_GLYPHS;
-use super::fonts::{Fonts, Run};
-use super::sheet::{Mark, Sheet};
-use super::template::{Piece, Template};
-use super::values::{CHARACTERS, MOST_CHARACTERS, Value, Values};
+use super::fonts::{Fonts, ShapedRun};
+use super::sheet::{GlyphMask, GlyphSheet};
+use super::template::{Template, TemplatePiece};
+use super::values::{CHARACTERS, MOST_CHARACTERS, TextValue, TextValues};
 
 /// Marks that nobody sees, which make what follows a part of text in one direction.
 const TO_THE_RIGHT: char = '\u{200e}';
@@ -25,7 +25,7 @@ const TO_THE_LEFT: char = '\u{200f}';
 
 /// Where a text begins and how large it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct TextPlacement {
     /// Left end of the first baseline.
     pub(crate) x: i32,
     /// Row of the first baseline.
@@ -35,12 +35,12 @@ pub(crate) struct Place {
 }
 
 /// Lines of text in one colour.
-pub(crate) struct Writing {
+pub(crate) struct TextBlock {
     color: Pixel,
-    sheet: Sheet,
-    lines: Vec<Line>,
+    sheet: GlyphSheet,
+    lines: Vec<TextLine>,
     /// The characters of values, once for each size that needs them.
-    figures: Vec<Figures>,
+    figures: Vec<ValueGlyphs>,
     /// How many glyphs of values there is room for.
     room: usize,
     /// The values of the frame that is set, each followed by a line break, and those of the next one.
@@ -53,53 +53,57 @@ pub(crate) struct Writing {
     laid_for: Option<Size>,
 }
 
-struct Line {
+struct TextLine {
     x: i32,
     y: i32,
     /// From left to right.
-    items: Vec<Item>,
+    items: Vec<LineItem>,
     size_px: u32,
 }
 
-enum Item {
-    Text(Laid),
-    Value(Value),
+enum LineItem {
+    Text(PlacedGlyphs),
+    Value(TextValue),
 }
 
 /// Masks with the places of their origins, and where the pen is behind them.
-struct Laid {
-    marks: Vec<(Mark, f64, f64)>,
+struct PlacedGlyphs {
+    marks: Vec<(GlyphMask, f64, f64)>,
     advance: f64,
 }
 
 /// The characters of values, in the order of [`CHARACTERS`].
-struct Figures {
+struct ValueGlyphs {
     size_px: u32,
-    of: Vec<Laid>,
+    of: Vec<PlacedGlyphs>,
 }
 
-impl Writing {
+impl TextBlock {
     /// Sets these texts.
-    pub(crate) fn of(fonts: &mut Fonts, color: Pixel, texts: &[(Template, Place)]) -> Result<Writing, LettersError> {
-        let (mut sheet, mut lines, mut figures) = (Sheet::default(), Vec::new(), Vec::<Figures>::new());
+    pub(crate) fn of(
+        fonts: &mut Fonts,
+        color: Pixel,
+        texts: &[(Template, TextPlacement)],
+    ) -> Result<TextBlock, LettersError> {
+        let (mut sheet, mut lines, mut figures) = (GlyphSheet::default(), Vec::new(), Vec::<ValueGlyphs>::new());
         for (template, place) in texts {
             let size_px = place.size_px;
             for (at, pieces) in template.lines.iter().enumerate() {
                 let down = (at as f64 * fonts.line_px(size_px)).round() as i32;
                 let items = items(fonts, &mut sheet, pieces, size_px)?;
-                lines.push(Line { x: place.x, y: place.y.saturating_add(down), items, size_px });
+                lines.push(TextLine { x: place.x, y: place.y.saturating_add(down), items, size_px });
             }
             if template.changes() && figures.iter().all(|figures| figures.size_px != size_px) {
-                figures.push(Figures::of(fonts, &mut sheet, size_px)?);
+                figures.push(ValueGlyphs::of(fonts, &mut sheet, size_px)?);
             }
         }
         // Lines without anything to draw cost nothing.
         lines.retain(|line| line.most_glyphs() > 0);
-        let fixed: usize = lines.iter().map(Line::fixed_glyphs).sum();
+        let fixed: usize = lines.iter().map(TextLine::fixed_glyphs).sum();
         let count = fixed + lines.len();
         let room = MOST_GLYPHS.checked_sub(count).ok_or(LettersError::TooMany { count })?;
-        let values = lines.iter().map(Line::values).map(Iterator::count).sum::<usize>() * (MOST_CHARACTERS + 1);
-        Ok(Writing {
+        let values = lines.iter().map(TextLine::values).map(Iterator::count).sum::<usize>() * (MOST_CHARACTERS + 1);
+        Ok(TextBlock {
             color,
             sheet,
             set: lines.iter().map(|line| Vec::with_capacity(line.most_glyphs())).collect(),
@@ -115,9 +119,9 @@ impl Writing {
     }
 
     /// Sets the values of a frame of this size; hands out the words and the small data of `glyphs`.
-    pub(crate) fn set(&mut self, values: &Values, size: Size) -> Result<(&[u32], &[u32]), LettersError> {
+    pub(crate) fn set(&mut self, values: &TextValues, size: Size) -> Result<(&[u32], &[u32]), LettersError> {
         self.next.clear();
-        for value in self.lines.iter().flat_map(Line::values) {
+        for value in self.lines.iter().flat_map(TextLine::values) {
             values.write(value, &mut self.next);
             self.next.push('\n');
         }
@@ -139,8 +143,8 @@ impl Writing {
             let figures = self.figures.iter().find(|figures| figures.size_px == line.size_px);
             for item in &line.items {
                 match item {
-                    Item::Text(laid) => laid.put(line, &mut pen, laid.marks.len(), set),
-                    Item::Value(_) => {
+                    LineItem::Text(laid) => laid.put(line, &mut pen, laid.marks.len(), set),
+                    LineItem::Value(_) => {
                         let characters = values.next().unwrap_or_default().chars();
                         let laid = characters.filter_map(|c| figures?.of.get(CHARACTERS.find(c)?));
                         for laid in laid {
@@ -160,18 +164,18 @@ impl Writing {
     }
 }
 
-impl Line {
-    fn values(&self) -> impl Iterator<Item = Value> {
+impl TextLine {
+    fn values(&self) -> impl Iterator<Item = TextValue> {
         self.items.iter().filter_map(|item| match item {
-            Item::Value(value) => Some(*value),
-            Item::Text(_) => None,
+            LineItem::Value(value) => Some(*value),
+            LineItem::Text(_) => None,
         })
     }
 
     fn fixed_glyphs(&self) -> usize {
         let texts = self.items.iter().map(|item| match item {
-            Item::Text(laid) => laid.marks.len(),
-            Item::Value(_) => 0,
+            LineItem::Text(laid) => laid.marks.len(),
+            LineItem::Value(_) => 0,
         });
         texts.sum()
     }
@@ -181,23 +185,23 @@ impl Line {
     }
 }
 
-impl Figures {
-    fn of(fonts: &mut Fonts, sheet: &mut Sheet, size_px: u32) -> Result<Figures, LettersError> {
+impl ValueGlyphs {
+    fn of(fonts: &mut Fonts, sheet: &mut GlyphSheet, size_px: u32) -> Result<ValueGlyphs, LettersError> {
         let mut bytes = [0; 4];
         let shaped = CHARACTERS.chars().map(|c| {
             let run = fonts.shape(c.encode_utf8(&mut bytes), size_px);
-            let mut laid = Laid::of(fonts, sheet, run)?;
+            let mut laid = PlacedGlyphs::of(fonts, sheet, run)?;
             // One glyph each, as `MOST_CHARACTERS` counts.
             laid.marks.truncate(1);
             Ok(laid)
         });
-        Ok(Figures { size_px, of: shaped.collect::<Result<_, _>>()? })
+        Ok(ValueGlyphs { size_px, of: shaped.collect::<Result<_, _>>()? })
     }
 }
 
-impl Laid {
+impl PlacedGlyphs {
     /// The masks of a run, without those that have no pixels.
-    fn of(fonts: &mut Fonts, sheet: &mut Sheet, run: Run) -> Result<Laid, LettersError> {
+    fn of(fonts: &mut Fonts, sheet: &mut GlyphSheet, run: ShapedRun) -> Result<PlacedGlyphs, LettersError> {
         let mut marks = Vec::with_capacity(run.glyphs.len());
         for glyph in run.glyphs {
             let mark = sheet.mark(fonts, glyph.key)?;
@@ -205,11 +209,11 @@ impl Laid {
                 marks.push((mark, glyph.x, glyph.y));
             }
         }
-        Ok(Laid { marks, advance: run.advance })
+        Ok(PlacedGlyphs { marks, advance: run.advance })
     }
 
     /// Puts it behind the pen, as far as there is room, and moves the pen.
-    fn put(&self, line: &Line, pen: &mut f64, room: usize, set: &mut Vec<Glyph>) {
+    fn put(&self, line: &TextLine, pen: &mut f64, room: usize, set: &mut Vec<Glyph>) {
         for (mark, x, y) in self.marks.iter().take(room) {
             let origin = ((*pen + x).round() as i32, y.round() as i32);
             set.push(Glyph {
@@ -225,23 +229,28 @@ impl Laid {
 }
 
 /// What a line consists of, from left to right.
-fn items(fonts: &mut Fonts, sheet: &mut Sheet, pieces: &[Piece], size_px: u32) -> Result<Vec<Item>, LettersError> {
-    if let [Piece::Fixed(text)] = pieces {
+fn items(
+    fonts: &mut Fonts,
+    sheet: &mut GlyphSheet,
+    pieces: &[TemplatePiece],
+    size_px: u32,
+) -> Result<Vec<LineItem>, LettersError> {
+    if let [TemplatePiece::Fixed(text)] = pieces {
         let run = fonts.shape(text, size_px);
-        return Ok(vec![Item::Text(Laid::of(fonts, sheet, run)?)]);
+        return Ok(vec![LineItem::Text(PlacedGlyphs::of(fonts, sheet, run)?)]);
     }
     let texts = pieces.iter().filter_map(|piece| match piece {
-        Piece::Fixed(text) => Some(text.as_str()),
-        Piece::Value(_) => None,
+        TemplatePiece::Fixed(text) => Some(text.as_str()),
+        TemplatePiece::Value(_) => None,
     });
     let leftward = fonts.shape(&texts.collect::<String>(), size_px).right_to_left;
     let direction = if leftward { TO_THE_LEFT } else { TO_THE_RIGHT };
     let items = pieces.iter().map(|piece| match piece {
-        Piece::Fixed(text) => {
+        TemplatePiece::Fixed(text) => {
             let run = fonts.shape(&format!("{direction}{text}"), size_px);
-            Ok(Item::Text(Laid::of(fonts, sheet, run)?))
+            Ok(LineItem::Text(PlacedGlyphs::of(fonts, sheet, run)?))
         }
-        Piece::Value(value) => Ok(Item::Value(*value)),
+        TemplatePiece::Value(value) => Ok(LineItem::Value(*value)),
     });
     let mut items = items.collect::<Result<Vec<_>, LettersError>>()?;
     if leftward {

@@ -22,9 +22,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use vramp_files::open_regular;
 use vramp_plan::catalog::{ProbeError, Probed, Settings};
-
-use crate::open_regular;
 
 pub(crate) use small::{lut_bytes, overlay_bytes};
 

@@ -87,13 +87,13 @@ fn turned(stream: &Value) -> bool {
 }
 
 /// What a process left behind.
-struct Said {
+struct ProcessOutput {
     status: ExitStatus,
     answer: Vec<u8>,
     errors: Vec<u8>,
 }
 
-fn run(program: &str, path: &str, limit: Duration) -> Result<Said, ProbeError> {
+fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, ProbeError> {
     let deadline = Instant::now() + limit;
     let mut child = Command::new(program)
         .args(["-v", "error", "-select_streams", "v:0", "-of", "json", "-show_entries"])
@@ -127,7 +127,7 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<Said, ProbeError> {
             "check that the disk or address answers, for example with `ffprobe` by hand",
         ));
     };
-    Ok(Said { status, answer, errors })
+    Ok(ProcessOutput { status, answer, errors })
 }
 
 /// Reads a pipe on a thread of its own, so that waiting for it can end early.

@@ -129,11 +129,11 @@ pub(crate) fn yuv_of(tags: &StreamTags, head: &[u8]) -> Yuv {
     yuv
 }
 
-type Chroma = (&'static str, Format, Siting);
+type ChromaTag = (&'static str, Format, Siting);
 
 /// The words for how chroma is stored. The siting of 4:2:0 is that of mjpegtools: `420` means `420jpeg`, and in `420paldv`
 /// Cr lies on the first line of a pair and Cb on the second.
-const CHROMA: [Chroma; 7] = [
+const CHROMA: [ChromaTag; 7] = [
     ("420", Format::I420, Siting::Centre),
     ("420jpeg", Format::I420, Siting::Centre),
     ("420mpeg2", Format::I420, Siting::Left),
@@ -145,7 +145,7 @@ const CHROMA: [Chroma; 7] = [
 
 /// The word for frames of this format with chroma there; of a word that was read and means the same, that word.
 pub(crate) fn chroma_word(format: Format, siting: Siting, read: Option<&'static str>) -> Option<&'static str> {
-    let is_it = |chroma: &&Chroma| {
+    let is_it = |chroma: &&ChromaTag| {
         chroma.1 == format
             && (format != Format::I420 || chroma.2 == siting)
             && (chroma.0 != "420" || read == Some("420"))
@@ -169,7 +169,7 @@ struct Tags {
     height: Option<u32>,
     /// Both above zero, or both zero where the rate is not known.
     rate: Option<(u32, u32)>,
-    chroma: Option<Chroma>,
+    chroma: Option<ChromaTag>,
     interlacing: Option<Interlacing>,
     aspect: Option<PixelAspect>,
     says_range: bool,
@@ -216,7 +216,7 @@ fn rate(value: &[u8]) -> Result<(u32, u32), (String, &'static str)> {
     })
 }
 
-fn chroma(value: &[u8]) -> Result<Chroma, (String, &'static str)> {
+fn chroma(value: &[u8]) -> Result<ChromaTag, (String, &'static str)> {
     CHROMA.into_iter().find(|chroma| chroma.0.as_bytes() == value).ok_or_else(|| {
         (
             "C420, C420jpeg, C420mpeg2, C420paldv, C422, C444 or Cmono, 8 bits each".to_owned(),

@@ -13,6 +13,7 @@ use vramp_plan::{Format, Size};
 use vramp_runtime::{Meta, PartialFile, Yuv};
 
 use super::outlet::{Outlet, OutletError, remedy};
+use crate::visible::visible_ranges;
 
 /// Rows and lines shorter than this are gathered, so that they are not written one by one.
 const GATHER_BYTES: usize = 256 << 10;
@@ -136,16 +137,8 @@ impl FrameWriter {
     fn try_write(&mut self, lead: &[u8], meta: &Meta, pixels: &[u8], written: &mut u64) -> io::Result<()> {
         self.gathered.clear();
         self.put(lead, written)?;
-        for plane in meta.format.planes(meta.size) {
-            let (length, step, count) = if plane.row_bytes == plane.stride {
-                (plane.row_bytes * plane.rows, 0, 1)
-            } else {
-                (plane.row_bytes, plane.stride, plane.rows)
-            };
-            for row in 0..count {
-                let start = (plane.start + row * step) as usize;
-                self.put(&pixels[start..start + length as usize], written)?;
-            }
+        for range in visible_ranges(meta.format, meta.size) {
+            self.put(&pixels[range], written)?;
         }
         push(&mut *self.to, &self.gathered, written)?;
         self.to.flush()

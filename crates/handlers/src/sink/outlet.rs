@@ -1,18 +1,17 @@
 //! Outlets: where a sink's bytes go, and how a file gets its name only once it holds something whole.
 //!
-//! Owns the temporary file beside its target, the look at the directory before the first frame, and the special cases:
+//! Owns the look at the directory before the first frame, and the special cases:
 //! standard output, pipes and devices, which have no temporary name.
 //! Does not know frames or formats.
 //!
 //! Always: a file of the target's name is untouched until its successor is finished, and stays if that never is; a file
 //! without anything whole in it is removed; a pipe or device is never replaced by a file.
 
-use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use vramp_files::{PersistError, TemporaryFile};
 use vramp_runtime::PartialFile;
 
 use crate::Unhurried;
@@ -64,29 +63,29 @@ pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
         if io::stdout().is_terminal() {
             return Err(OutletError::Terminal);
         }
-        return Ok(Box::new(Standard));
+        return Ok(Box::new(StandardOutput));
     }
-    match Target::look(path, PathBuf::new())? {
-        Target::Special(path) => {
+    match OutletTarget::look(path, PathBuf::new())? {
+        OutletTarget::Special(path) => {
             let opened = OpenOptions::new().write(true).open(&path);
             let file = opened.map_err(|error| OutletError::Unwritable { path: path.display().to_string(), error })?;
             Ok(Box::new(Special(Unhurried(file))))
         }
-        Target::File(target) => Ok(Box::new(Part::begin(target, PathBuf::new())?)),
+        OutletTarget::File(target) => Ok(Box::new(OutputFile::begin(target, PathBuf::new())?)),
     }
 }
 
 /// What a path leads to.
-pub(super) enum Target {
+pub(super) enum OutletTarget {
     /// A file that is there or can be made, and is no link itself.
     File(PathBuf),
     /// A pipe or a device.
     Special(PathBuf),
 }
 
-impl Target {
+impl OutletTarget {
     /// Looks at a path without changing anything. What it finds is written into memory of a path before.
-    pub(super) fn look(path: &str, into: PathBuf) -> Result<Target, OutletError> {
+    pub(super) fn look(path: &str, into: PathBuf) -> Result<OutletTarget, OutletError> {
         let unwritable = |error| OutletError::Unwritable { path: path.to_owned(), error };
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(OutletError::Directory { path: path.to_owned() }),
@@ -95,21 +94,21 @@ impl Target {
                 OpenOptions::new().write(true).open(path).map_err(unwritable)?;
                 // What is renamed over a link replaces the link; a folder on the way may be one.
                 if is_link(path) {
-                    return Ok(Target::File(fs::canonicalize(path).map_err(unwritable)?));
+                    return Ok(OutletTarget::File(fs::canonicalize(path).map_err(unwritable)?));
                 }
-                Ok(Target::File(rewritten(into, path)))
+                Ok(OutletTarget::File(rewritten(into, path)))
             }
-            Ok(_) => Ok(Target::Special(rewritten(into, path))),
+            Ok(_) => Ok(OutletTarget::Special(rewritten(into, path))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_link(path) => {
                 // What it leads to is not there yet. A ring of links is another error.
                 let further = folder(Path::new(path)).join(fs::read_link(path).map_err(unwritable)?);
                 let further = further.to_str().ok_or_else(|| unwritable(io::ErrorKind::InvalidFilename.into()))?;
-                Target::look(further, into)
+                OutletTarget::look(further, into)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let folder = folder(Path::new(path));
                 if folder.is_dir() && !path.ends_with('/') {
-                    return Ok(Target::File(rewritten(into, path)));
+                    return Ok(OutletTarget::File(rewritten(into, path)));
                 }
                 Err(OutletError::NoFolder { path: path.to_owned(), folder: folder.display().to_string() })
             }
@@ -135,64 +134,57 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// A file under a temporary name beside its target.
-pub(super) struct Part {
-    file: File,
-    place: PathBuf,
+pub(super) struct OutputFile {
+    file: TemporaryFile,
     target: PathBuf,
-    kept: bool,
 }
 
-impl Part {
+impl OutputFile {
     /// Makes an empty file beside the target; its own name is written into memory of a path before.
-    pub(super) fn begin(target: PathBuf, place: PathBuf) -> Result<Part, OutletError> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let mut name = place.into_os_string();
-        name.clear();
-        name.push(folder(&target));
-        name.push("/");
-        let stem = target.file_name().unwrap_or_default().to_string_lossy();
-        let end = stem.char_indices().nth(50).map_or(stem.len(), |(at, _)| at);
-        name.push(&stem[..end]);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        write!(name, ".{}-{number}.part", std::process::id()).expect("text can be added to text");
-        drop(stem);
-        let place = PathBuf::from(name);
-        let opened = OpenOptions::new().write(true).create_new(true).open(&place);
-        let file = opened.map_err(|error| OutletError::Unwritable { path: target.display().to_string(), error })?;
-        Ok(Part { file, place, target, kept: false })
+    pub(super) fn begin(target: PathBuf, memory: PathBuf) -> Result<OutputFile, OutletError> {
+        match TemporaryFile::beside_with(&target, memory) {
+            Ok(file) => Ok(OutputFile { file, target }),
+            Err(error) => Err(OutletError::Unwritable { path: target.display().to_string(), error }),
+        }
     }
 
     /// Gives it its name; hands back the memory of both paths.
-    pub(super) fn keep(mut self) -> Result<(PathBuf, PathBuf), OutletError> {
+    pub(super) fn persist(self) -> Result<(PathBuf, PathBuf), OutletError> {
         if let Ok(old) = fs::metadata(&self.target) {
             // Who may read the old file may read the new one; where that cannot be had, the picture matters more.
-            let _ = self.file.set_permissions(old.permissions());
+            let _ = self.file.file().set_permissions(old.permissions());
         }
-        // Even if it cannot be renamed it is somebody's work: it stays.
-        self.kept = true;
-        fs::rename(&self.place, &self.target).map_err(|error| not_renamed(&self.place, &self.target, error))?;
-        Ok((std::mem::take(&mut self.target), std::mem::take(&mut self.place)))
+        match self.file.persist(&self.target) {
+            Ok(memory) => Ok((self.target, memory)),
+            Err(failed) => Err(not_renamed(failed, &self.target)),
+        }
     }
 
     /// Gives it its name if that is free, and otherwise one like it that is.
-    fn keep_beside(mut self) -> Result<Option<PartialFile>, OutletError> {
-        let Ok(old) = fs::metadata(&self.target) else { return self.keep().map(|_| None) };
+    fn persist_beside(self) -> Result<Option<PartialFile>, OutletError> {
+        let Ok(old) = fs::metadata(&self.target) else { return self.persist().map(|_| None) };
+        let OutputFile { mut file, target } = self;
         // As when it replaces the old file.
-        let _ = self.file.set_permissions(old.permissions());
-        self.kept = true;
+        let _ = file.file().set_permissions(old.permissions());
         for number in 1_u64.. {
-            let beside = beside(&self.target, number);
-            if named_if_free(&self.place, &beside).map_err(|error| not_renamed(&self.place, &beside, error))? {
-                let (path, instead_of) = (beside.display().to_string(), self.target.display().to_string());
-                return Ok(Some(PartialFile { path, instead_of }));
+            let beside = beside(&target, number);
+            match file.persist_noclobber(&beside) {
+                Ok(_) => {
+                    let (path, instead_of) = (beside.display().to_string(), target.display().to_string());
+                    return Ok(Some(PartialFile { path, instead_of }));
+                }
+                Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => file = failed.file,
+                Err(failed) => return Err(not_renamed(failed, &beside)),
             }
         }
         Ok(None)
     }
 }
 
-fn not_renamed(part: &Path, path: &Path, error: io::Error) -> OutletError {
-    OutletError::Rename { part: part.display().to_string(), path: path.display().to_string(), error }
+/// Even a file that cannot be renamed is somebody's work: it stays.
+fn not_renamed(failed: PersistError, path: &Path) -> OutletError {
+    let part = failed.file.keep().display().to_string();
+    OutletError::Rename { part, path: path.display().to_string(), error: failed.error }
 }
 
 /// `clip.partial.y4m` for `clip.y4m`, then `clip.partial-2.y4m` and so on.
@@ -209,31 +201,7 @@ fn beside(target: &Path, number: u64) -> PathBuf {
     target.with_file_name(name)
 }
 
-/// Renames a file unless something has that name; says whether it did.
-fn named_if_free(from: &Path, to: &Path) -> io::Result<bool> {
-    match fs::hard_link(from, to) {
-        // The file has its new name; if it also keeps the temporary one, nothing is lost.
-        Ok(()) => {
-            let _ = fs::remove_file(from);
-            Ok(true)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        // Some file systems have no hard links, which would not replace anything at any moment.
-        Err(_) if fs::symlink_metadata(to).is_ok() => Ok(false),
-        Err(_) => fs::rename(from, to).map(|()| true),
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if !self.kept {
-            // Nobody is left to tell; a leftover is named `.part`.
-            let _ = fs::remove_file(&self.place);
-        }
-    }
-}
-
-impl Write for Part {
+impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -243,19 +211,20 @@ impl Write for Part {
     }
 }
 
-impl Outlet for Part {
+impl Outlet for OutputFile {
     fn cut_to(&mut self, bytes: u64) -> io::Result<bool> {
-        self.file.set_len(bytes)?;
-        self.file.seek(SeekFrom::Start(bytes))?;
+        let mut file = self.file.file();
+        file.set_len(bytes)?;
+        file.seek(SeekFrom::Start(bytes))?;
         Ok(true)
     }
 
     fn finish(self: Box<Self>) -> Result<(), OutletError> {
-        self.keep().map(drop)
+        self.persist().map(drop)
     }
 
     fn finish_early(self: Box<Self>) -> Result<Option<PartialFile>, OutletError> {
-        self.keep_beside()
+        self.persist_beside()
     }
 }
 
@@ -283,9 +252,9 @@ impl Outlet for Special {
 }
 
 /// Standard output, locked anew for each write, since a lock cannot move between threads.
-struct Standard;
+struct StandardOutput;
 
-impl Write for Standard {
+impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Unhurried(io::stdout().lock()).write(bytes)
     }
@@ -295,7 +264,7 @@ impl Write for Standard {
     }
 }
 
-impl Outlet for Standard {
+impl Outlet for StandardOutput {
     fn cut_to(&mut self, _: u64) -> io::Result<bool> {
         Ok(false)
     }

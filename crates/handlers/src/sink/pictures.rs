@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use vramp_plan::Size;
 use vramp_runtime::NoMemory;
 
-use super::outlet::{OutletError, Part, Target, remedy};
-use crate::files::Names;
+use super::outlet::{OutletError, OutletTarget, OutputFile, remedy};
+use crate::files::NumberedPath;
 
 /// Why a picture was not written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PictureError {
+pub(super) enum PictureWriteError {
     #[error(
         "frame {frame} would replace frame {first} in `{path}`; write a number into the name, such as `{numbered}`, or \
          stop after one frame with `--frames 1`"
@@ -52,7 +52,7 @@ impl std::io::Write for Encoded<'_> {
 
 /// Files for pictures.
 pub(super) struct Pictures {
-    names: Names,
+    names: NumberedPath,
     /// The name of the file, and the bytes in it.
     name: String,
     encoded: Vec<u8>,
@@ -69,22 +69,29 @@ impl Pictures {
         if path == "-" {
             return Err(format!("{kind} makes a file for each frame; for standard output use y4m or raw"));
         }
-        Names::read(path).map(drop)
+        NumberedPath::read(path).map(drop)
     }
 
     /// Pictures at this path; nothing is written yet.
     pub(super) fn at(path: &str) -> Result<Pictures, String> {
         let (target, place) = (PathBuf::new(), PathBuf::new());
-        Ok(Pictures { names: Names::read(path)?, name: String::new(), encoded: Vec::new(), only: None, target, place })
+        Ok(Pictures {
+            names: NumberedPath::read(path)?,
+            name: String::new(),
+            encoded: Vec::new(),
+            only: None,
+            target,
+            place,
+        })
     }
 
     /// Begins anew, and looks whether files can be made there before anything is computed.
-    pub(super) fn start(&mut self) -> Result<(), PictureError> {
+    pub(super) fn start(&mut self) -> Result<(), PictureWriteError> {
         self.only = None;
         self.names.name(0, &mut self.name);
-        if let Target::File(target) = Target::look(&self.name, PathBuf::new())? {
+        if let OutletTarget::File(target) = OutletTarget::look(&self.name, PathBuf::new())? {
             // Made and dropped again.
-            Part::begin(target, PathBuf::new())?;
+            OutputFile::begin(target, PathBuf::new())?;
         }
         Ok(())
     }
@@ -95,22 +102,22 @@ impl Pictures {
         frame: u64,
         size: Size,
         encode: impl FnOnce(Encoded<'_>) -> Result<(), E>,
-    ) -> Result<(), PictureError> {
+    ) -> Result<(), PictureWriteError> {
         let Pictures { names, name, encoded, only, target, place } = self;
         names.name(frame, name);
         if let (false, Some(first)) = (names.is_numbered(), *only) {
-            return Err(PictureError::Second { path: name.clone(), frame, first, numbered: numbered(name) });
+            return Err(PictureWriteError::Second { path: name.clone(), frame, first, numbered: numbered(name) });
         }
         encoded.clear();
         encode(Encoded(encoded)).map_err(|error| {
             let problem = error.to_string();
-            PictureError::Encode { path: name.clone(), frame, size, problem }
+            PictureWriteError::Encode { path: name.clone(), frame, size, problem }
         })?;
-        let failed = |at, error| PictureError::Write { path: name.clone(), frame, at, error };
-        match Target::look(name, std::mem::take(target))? {
-            Target::Special(path) => std::fs::write(path, &*encoded).map_err(|error| failed(0, error))?,
-            Target::File(file) => {
-                let mut part = Part::begin(file, std::mem::take(place))?;
+        let failed = |at, error| PictureWriteError::Write { path: name.clone(), frame, at, error };
+        match OutletTarget::look(name, std::mem::take(target))? {
+            OutletTarget::Special(path) => std::fs::write(path, &*encoded).map_err(|error| failed(0, error))?,
+            OutletTarget::File(file) => {
+                let mut part = OutputFile::begin(file, std::mem::take(place))?;
                 let mut at = 0;
                 while at < encoded.len() {
                     match part.write(&encoded[at..]) {
@@ -120,7 +127,7 @@ impl Pictures {
                         Err(error) => return Err(failed(at, error)),
                     }
                 }
-                (*target, *place) = part.keep()?;
+                (*target, *place) = part.persist()?;
             }
         }
         *only = Some(frame);

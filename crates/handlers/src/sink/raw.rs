@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Writes frames.
-struct Raw {
+struct RawSink {
     settings: Settings,
     state: State,
 }
@@ -42,7 +42,7 @@ struct State {
     writer: Option<FrameWriter>,
 }
 
-impl FrameHandler for Raw {
+impl FrameHandler for RawSink {
     fn start(&mut self) -> Result<(), HandlerError> {
         let path = &self.settings.path;
         self.state.writer = Some(FrameWriter::new(path, outlet::open(path).map_err(HandlerError::failed)?));
@@ -71,5 +71,5 @@ impl FrameHandler for Raw {
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
     let settings = Settings { path: path.to_owned(), replaces: replaces(setup.settings) };
-    Ok(Worker::frames(Raw { settings, state: State::default() }))
+    Ok(Worker::frames(RawSink { settings, state: State::default() }))
 }

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Writes frames.
-struct Y4m {
+struct Y4mSink {
     settings: Settings,
     state: State,
 }
@@ -52,7 +52,7 @@ struct State {
     writer: Option<FrameWriter>,
 }
 
-impl FrameHandler for Y4m {
+impl FrameHandler for Y4mSink {
     fn start(&mut self) -> Result<(), HandlerError> {
         let path = &self.settings.path;
         self.state.writer = Some(FrameWriter::new(path, outlet::open(path).map_err(HandlerError::failed)?));
@@ -166,7 +166,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
         rate: setup.rate,
         tags: setup.tags.cloned(),
     };
-    Ok(Worker::frames(Y4m { settings, state: State::default() }))
+    Ok(Worker::frames(Y4mSink { settings, state: State::default() }))
 }
 
 #[cfg(test)]

@@ -13,49 +13,50 @@ use std::sync::PoisonError;
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, HandlerError, Yuv};
 
-use crate::patient::{Patient, Standard, is_pause, standard_input};
+use crate::patient::{Patient, SharedStandardInput, is_pause, standard_input};
+use crate::visible::visible_ranges;
 
 /// The longest line in front of a frame.
 const LONGEST_LINE: usize = 4096;
 
 /// Where bytes come from.
-pub(super) enum Origin {
+pub(super) enum ByteSource {
     /// A file.
     File(BufReader<Patient<File>>),
     /// Standard input, which others may have read the beginning of.
-    Standard(&'static Standard),
+    Standard(&'static SharedStandardInput),
     /// Anything else that can be read.
     #[cfg(test)]
     Memory(Box<dyn BufRead + Send>),
 }
 
-impl Origin {
+impl ByteSource {
     /// Opens a file, or standard input for `-`.
-    pub(super) fn open(path: &str) -> Result<Origin, ReadError> {
+    pub(super) fn open(path: &str) -> Result<ByteSource, FrameReadError> {
         if path == "-" {
-            return Ok(Origin::Standard(standard_input().map_err(ReadError::Standard)?));
+            return Ok(ByteSource::Standard(standard_input().map_err(FrameReadError::Standard)?));
         }
-        let unreadable = |error| ReadError::Open { path: path.to_owned(), error };
+        let unreadable = |error| FrameReadError::Open { path: path.to_owned(), error };
         if fs::metadata(path).map_err(unreadable)?.is_dir() {
-            return Err(ReadError::Directory { path: path.to_owned() });
+            return Err(FrameReadError::Directory { path: path.to_owned() });
         }
-        Ok(Origin::File(Patient::open(path).map_err(unreadable)?))
+        Ok(ByteSource::File(Patient::open(path).map_err(unreadable)?))
     }
 
     /// Reads from it.
     pub(super) fn with<R>(&mut self, read: impl FnOnce(&mut dyn BufRead) -> R) -> R {
         match self {
-            Origin::File(file) => read(file),
-            Origin::Standard(input) => read(&mut *input.lock().unwrap_or_else(PoisonError::into_inner)),
+            ByteSource::File(file) => read(file),
+            ByteSource::Standard(input) => read(&mut *input.lock().unwrap_or_else(PoisonError::into_inner)),
             #[cfg(test)]
-            Origin::Memory(memory) => read(memory),
+            ByteSource::Memory(memory) => read(memory),
         }
     }
 }
 
 /// Why there is no frame.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ReadError {
+pub(super) enum FrameReadError {
     #[error("`{path}` cannot be read: {error}; check the path and who may read it")]
     Open { path: String, error: io::Error },
     #[error("`{path}` is a directory, expected a file; name a file in it")]
@@ -97,7 +98,7 @@ pub(super) enum Lead {
 /// A stream of frames that are all alike.
 pub(super) struct FrameReader {
     name: String,
-    origin: Origin,
+    origin: ByteSource,
     lead: Lead,
     format: Format,
     size: Size,
@@ -114,7 +115,7 @@ impl FrameReader {
     /// Frames from here on; `at` bytes have been read before.
     pub(super) fn new(
         path: &str,
-        origin: Origin,
+        origin: ByteSource,
         lead: Lead,
         at: u64,
         (format, size, yuv): (Format, Size, Yuv),
@@ -144,7 +145,7 @@ impl FrameReader {
         let mut frame = lend(self.format, self.size)?;
         match self.begin(over) {
             Ok(true) => {}
-            Ok(false) | Err(ReadError::Over) => return Ok(None),
+            Ok(false) | Err(FrameReadError::Over) => return Ok(None),
             Err(error) => return Err(self.fail(number, &error)),
         }
         let mut meta = *frame.meta();
@@ -156,7 +157,7 @@ impl FrameReader {
         drop(bytes);
         match read {
             Ok(()) => {}
-            Err(ReadError::Over) => return Ok(None),
+            Err(FrameReadError::Over) => return Ok(None),
             Err(error) => return Err(self.fail(number, &error)),
         }
         self.frames += 1;
@@ -172,14 +173,14 @@ impl FrameReader {
         Ok(Flow::Produced)
     }
 
-    fn fail(&mut self, number: u64, error: &ReadError) -> HandlerError {
+    fn fail(&mut self, number: u64, error: &FrameReadError) -> HandlerError {
         let problem = error.to_string();
         self.failed = Some((number, problem.clone()));
         HandlerError::failed(problem)
     }
 
     /// Whether a frame begins here; reads what stands in front of it.
-    fn begin(&mut self, over: &dyn Fn() -> bool) -> Result<bool, ReadError> {
+    fn begin(&mut self, over: &dyn Fn() -> bool) -> Result<bool, FrameReadError> {
         let (mut found, mut first) = ([0; 5], 0);
         let read = match self.lead {
             Lead::Nothing => self.origin.with(|from| has_more(from, over)).map(|more| {
@@ -194,11 +195,11 @@ impl FrameReader {
         let is_frame = read.map_err(|error| self.broken(error))?;
         match self.lead {
             _ if first == 0 && self.lead == Lead::Nothing && self.frames == 0 => {
-                Err(ReadError::Empty { name: self.name.clone(), whole: self.whole() })
+                Err(FrameReadError::Empty { name: self.name.clone(), whole: self.whole() })
             }
             _ if first == 0 => Ok(false),
             Lead::Nothing => Ok(true),
-            Lead::Line if !is_frame => Err(ReadError::NoFrame {
+            Lead::Line if !is_frame => Err(FrameReadError::NoFrame {
                 name: self.name.clone(),
                 frame: self.frames,
                 at: self.at,
@@ -213,7 +214,7 @@ impl FrameReader {
                     return Err(self.short(at, self.whole()));
                 }
                 if !ended {
-                    return Err(ReadError::LongLine { name: self.name.clone(), frame: self.frames, at: self.at });
+                    return Err(FrameReadError::LongLine { name: self.name.clone(), frame: self.frames, at: self.at });
                 }
                 self.at += (found.len() + taken) as u64;
                 Ok(true)
@@ -222,45 +223,36 @@ impl FrameReader {
     }
 
     /// Reads the planes of a frame into their places.
-    fn planes(&mut self, into: &mut [u8], over: &dyn Fn() -> bool) -> Result<(), ReadError> {
+    fn planes(&mut self, into: &mut [u8], over: &dyn Fn() -> bool) -> Result<(), FrameReadError> {
         let (mut missing, begun) = (self.whole(), self.at);
-        for plane in self.format.planes(self.size) {
-            // A plane without padding is one read.
-            let (length, step, count) = if plane.row_bytes == plane.stride {
-                (plane.row_bytes * plane.rows, 0, 1)
-            } else {
-                (plane.row_bytes, plane.stride, plane.rows)
-            };
-            for row in 0..count {
-                let start = (plane.start + row * step) as usize;
-                let row = &mut into[start..start + length as usize];
-                let got = match self.origin.with(|from| fill(from, row, over)) {
-                    Ok(got) => got as u64,
-                    Err((got, error)) => {
-                        self.at += got as u64;
-                        return Err(self.broken(error));
-                    }
-                };
-                self.at += got;
-                missing -= got;
-                if got < length {
-                    debug_assert_eq!(self.at - begun + missing, self.whole());
-                    return Err(self.short(self.at, missing));
+        for range in visible_ranges(self.format, self.size) {
+            let (length, row) = (range.len() as u64, &mut into[range]);
+            let got = match self.origin.with(|from| fill(from, row, over)) {
+                Ok(got) => got as u64,
+                Err((got, error)) => {
+                    self.at += got as u64;
+                    return Err(self.broken(error));
                 }
+            };
+            self.at += got;
+            missing -= got;
+            if got < length {
+                debug_assert_eq!(self.at - begun + missing, self.whole());
+                return Err(self.short(self.at, missing));
             }
         }
         Ok(())
     }
 
-    fn short(&self, at: u64, missing: u64) -> ReadError {
-        ReadError::Short { name: self.name.clone(), frame: self.frames, at, missing, whole: self.whole() }
+    fn short(&self, at: u64, missing: u64) -> FrameReadError {
+        FrameReadError::Short { name: self.name.clone(), frame: self.frames, at, missing, whole: self.whole() }
     }
 
-    fn broken(&self, error: io::Error) -> ReadError {
+    fn broken(&self, error: io::Error) -> FrameReadError {
         if is_pause(&error) {
-            return ReadError::Over;
+            return FrameReadError::Over;
         }
-        ReadError::Broken { name: self.name.clone(), frame: self.frames, at: self.at, error }
+        FrameReadError::Broken { name: self.name.clone(), frame: self.frames, at: self.at, error }
     }
 }
 
@@ -335,7 +327,7 @@ mod tests {
 
     fn reader(bytes: impl BufRead + Send + 'static, lead: Lead, format: Format, size: (u32, u32)) -> FrameReader {
         let size = Size::new(size.0, size.1).unwrap();
-        let origin = Origin::Memory(Box::new(bytes));
+        let origin = ByteSource::Memory(Box::new(bytes));
         FrameReader::new("t", origin, lead, 0, (format, size, Yuv::default()))
     }
 

@@ -10,13 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
+use vramp_files::open_regular;
 use vramp_plan::catalog::{Class, Entry, Output, PathUse, RateRule, Setting, SizeRule, Units, Work};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
 
 use crate::files::{ListError, matching};
-use crate::open_regular;
-use crate::picture_file::{self, Gif, PictureError, Still, kind};
+use crate::picture_file::{self, Gif, PictureError, StillDecoder, kind};
 
 /// What `image` declares.
 pub static ENTRY: Entry = Entry {
@@ -59,7 +59,7 @@ struct State {
     /// The file whose frames are coming.
     gif: Option<Gif>,
     bytes: Vec<u8>,
-    still: Still,
+    still: StillDecoder,
     /// The pixels of the only picture, where it is shown again and again.
     kept: Option<(Size, Vec<u8>)>,
     /// Whether this round through the files has brought a picture.

@@ -13,7 +13,7 @@ use vramp_plan::catalog::{
 use vramp_plan::{Rate, Size};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::letters::{Fonts, Place, Template, Values, Writing, coverage_bytes};
+use crate::letters::{Fonts, Template, TextBlock, TextPlacement, TextValues, coverage_bytes};
 
 /// What `pattern` declares.
 pub static ENTRY: Entry = Entry {
@@ -60,7 +60,7 @@ struct Pattern {
 
 #[derive(Debug)]
 struct Settings {
-    kind: Kind,
+    kind: PatternKind,
     size: Size,
     rate: Rate,
     frames: Option<u64>,
@@ -68,7 +68,7 @@ struct Settings {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum PatternKind {
     Ball,
     Bars,
     Gradient,
@@ -82,18 +82,20 @@ impl Settings {
     fn of(setup: &Setup<'_>) -> Result<Settings, HandlerError> {
         let given = setup.settings;
         let kind = match setup.text("kind")? {
-            "bars" => Kind::Bars,
-            "gradient" => Kind::Gradient,
-            "checker" => Kind::Checker,
-            "noise" => Kind::Noise { seed: given.int("seed").and_then(|seed| u32::try_from(seed).ok()).unwrap_or(0) },
-            "solid" => Kind::Solid {
+            "bars" => PatternKind::Bars,
+            "gradient" => PatternKind::Gradient,
+            "checker" => PatternKind::Checker,
+            "noise" => {
+                PatternKind::Noise { seed: given.int("seed").and_then(|seed| u32::try_from(seed).ok()).unwrap_or(0) }
+            }
+            "solid" => PatternKind::Solid {
                 color: match given.get("color") {
                     Some(Value::Color([r, g, b, _])) => [*r, *g, *b, 255],
                     _ => [0, 0, 0, 255],
                 },
             },
-            "disc" => Kind::Disc,
-            _ => Kind::Ball,
+            "disc" => PatternKind::Disc,
+            _ => PatternKind::Ball,
         };
         Ok(Settings {
             kind,
@@ -107,19 +109,19 @@ impl Settings {
 
 /// The frame number on the picture, where there is one.
 struct State {
-    label: Option<Writing>,
+    label: Option<TextBlock>,
 }
 
 impl PixelHandler for Pattern {
     fn parts(&self) -> Vec<Part> {
         let head: &'static Head = match self.settings.kind {
-            Kind::Ball => &ball::BALL,
-            Kind::Bars => &bars::BARS,
-            Kind::Gradient => &gradient::GRADIENT,
-            Kind::Checker => &checker::CHECKER,
-            Kind::Noise { .. } => &noise::NOISE,
-            Kind::Solid { .. } => &solid::SOLID,
-            Kind::Disc => &disc::DISC,
+            PatternKind::Ball => &ball::BALL,
+            PatternKind::Bars => &bars::BARS,
+            PatternKind::Gradient => &gradient::GRADIENT,
+            PatternKind::Checker => &checker::CHECKER,
+            PatternKind::Noise { .. } => &noise::NOISE,
+            PatternKind::Solid { .. } => &solid::SOLID,
+            PatternKind::Disc => &disc::DISC,
         };
         let label = self.state.label.as_ref().map(|_| Part::Function(&GLYPHS));
         [Part::Head(head)].into_iter().chain(label).collect()
@@ -136,16 +138,16 @@ impl PixelHandler for Pattern {
             return Ok(Flow::Ended);
         }
         match kind {
-            Kind::Ball => give.part(&ball::pack(size, rate, n), &[]),
-            Kind::Bars => give.part(&bars::pack(), &[]),
-            Kind::Gradient => give.part(&gradient::pack(n), &[]),
-            Kind::Checker => give.part(&checker::pack(), &[]),
-            Kind::Noise { seed } => give.part(&noise::pack(n, seed), &[]),
-            Kind::Solid { color } => give.part(&solid::pack(color), &[]),
-            Kind::Disc => give.part(&disc::pack(size, rate, n), &[]),
+            PatternKind::Ball => give.part(&ball::pack(size, rate, n), &[]),
+            PatternKind::Bars => give.part(&bars::pack(), &[]),
+            PatternKind::Gradient => give.part(&gradient::pack(n), &[]),
+            PatternKind::Checker => give.part(&checker::pack(), &[]),
+            PatternKind::Noise { seed } => give.part(&noise::pack(n, seed), &[]),
+            PatternKind::Solid { color } => give.part(&solid::pack(color), &[]),
+            PatternKind::Disc => give.part(&disc::pack(size, rate, n), &[]),
         }
         if let Some(label) = &mut self.state.label {
-            let (words, small) = label.set(&Values::of(info), info.size).map_err(HandlerError::failed)?;
+            let (words, small) = label.set(&TextValues::of(info), info.size).map_err(HandlerError::failed)?;
             give.part(words, small);
         }
         Ok(Flow::Produced)
@@ -155,7 +157,7 @@ impl PixelHandler for Pattern {
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings::of(setup)?;
     let label = match settings.kind {
-        Kind::Ball if settings.label => Some(label(settings.size).map_err(HandlerError::failed)?),
+        PatternKind::Ball if settings.label => Some(label(settings.size).map_err(HandlerError::failed)?),
         _ => None,
     };
     Ok(Worker::pixels(Pattern { settings, state: State { label } }))
@@ -170,7 +172,7 @@ fn small_bytes(settings: &catalog::Settings, _: Size, frame: Size) -> u64 {
 }
 
 /// "Frame: n" in the lower left corner.
-fn label(size: Size) -> Result<Writing, crate::letters::LettersError> {
-    let place = Place { x: 20, y: size.height.cast_signed() - 30, size_px: LABEL_PX };
-    Writing::of(&mut Fonts::embedded(), [255; 4], &[(Template::read("Frame: {frame}")?, place)])
+fn label(size: Size) -> Result<TextBlock, crate::letters::LettersError> {
+    let place = TextPlacement { x: 20, y: size.height.cast_signed() - 30, size_px: LABEL_PX };
+    TextBlock::of(&mut Fonts::embedded(), [255; 4], &[(Template::read("Frame: {frame}")?, place)])
 }

@@ -11,7 +11,7 @@ use vramp_plan::catalog::{Entry, FormatRule, Output, PathUse, RateRule, Setting,
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, Yuv};
 
-use super::frame_reader::{FrameReader, Lead, Origin};
+use super::frame_reader::{ByteSource, FrameReader, Lead};
 
 /// What the source `raw` declares.
 pub static ENTRY: Entry = Entry {
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Reads frames.
-struct Raw {
+struct RawSource {
     settings: Settings,
     state: State,
 }
@@ -52,7 +52,7 @@ struct State {
     reader: Option<FrameReader>,
 }
 
-impl FrameHandler for Raw {
+impl FrameHandler for RawSource {
     fn start(&mut self) -> Result<(), HandlerError> {
         let Settings { path, size, format } = &self.settings;
         if path == "-" && io::stdin().is_terminal() {
@@ -60,7 +60,7 @@ impl FrameHandler for Raw {
                 "standard input is a terminal, expected {format} frames of {size}; pipe them in, or name a file"
             )));
         }
-        let origin = Origin::open(path).map_err(HandlerError::failed)?;
+        let origin = ByteSource::open(path).map_err(HandlerError::failed)?;
         let reader = FrameReader::new(path, origin, Lead::Nothing, 0, (*format, *size, Yuv::default()));
         self.state.reader = Some(reader);
         Ok(())
@@ -83,5 +83,5 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
         size: setup.size("size")?,
         format: setup.settings.format("format").unwrap_or(Format::Rgba8),
     };
-    Ok(Worker::frames(Raw { settings, state: State::default() }))
+    Ok(Worker::frames(RawSource { settings, state: State::default() }))
 }

@@ -11,7 +11,7 @@ use vramp_plan::catalog::{
 use vramp_plan::{Content, Format, Size, StreamTags};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
-use super::frame_reader::{FrameReader, Lead, Origin};
+use super::frame_reader::{ByteSource, FrameReader, Lead};
 use crate::probe::{self, first_line, standard_input_header, yuv_of};
 
 /// What the source `y4m` declares.
@@ -32,7 +32,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Reads frames.
-struct Y4m {
+struct Y4mSource {
     settings: Settings,
     state: State,
 }
@@ -51,7 +51,7 @@ struct State {
     reader: Option<FrameReader>,
 }
 
-impl FrameHandler for Y4m {
+impl FrameHandler for Y4mSource {
     fn start(&mut self) -> Result<(), HandlerError> {
         let Settings { given, path, planned, tags } = &self.settings;
         // Of standard input, probing remembers the header it has read; of a file, it reads it again.
@@ -73,12 +73,12 @@ impl FrameHandler for Y4m {
                 "the header of `{path}` has changed since the run was planned; start the run again"
             )));
         }
-        let mut origin = Origin::open(path).map_err(HandlerError::failed)?;
+        let mut origin = ByteSource::open(path).map_err(HandlerError::failed)?;
         let head = match &origin {
-            Origin::Standard(_) => standard_input_header().to_vec(),
+            ByteSource::Standard(_) => standard_input_header().to_vec(),
             #[cfg(test)]
-            Origin::Memory(_) => Vec::new(),
-            Origin::File(_) => {
+            ByteSource::Memory(_) => Vec::new(),
+            ByteSource::File(_) => {
                 origin.with(first_line).map_err(|error| HandlerError::failed(format!("`{path}`: {error}")))?
             }
         };
@@ -107,5 +107,5 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
         planned: frame.map(|frame| (frame.format, frame.size)),
         tags: setup.tags.cloned(),
     };
-    Ok(Worker::frames(Y4m { settings, state: State::default() }))
+    Ok(Worker::frames(Y4mSource { settings, state: State::default() }))
 }

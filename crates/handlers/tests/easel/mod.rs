@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Fallback, Settings};
-use vramp_plan::{Policy, Rate, Size, Space};
+use vramp_plan::{Policy, Rate, Size};
 use vramp_runtime::internals::{
     ExtraInput, FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link,
 };
 use vramp_runtime::{
     Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Part, PixelHandler, Setup, Stepped, Worker,
 };
+
+use crate::setup::setup;
 
 pub type Pixel = [u8; 4];
 
@@ -71,18 +73,7 @@ pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
     }
     let registry = registry();
     let maker = registry.maker(entry).expect("it can be made");
-    let setup = Setup {
-        name,
-        settings: &settings,
-        inputs: &[],
-        outputs: &[],
-        tags: None,
-        space: Space::Cpu,
-        rate: Rate::new(30, 1),
-        handlers: 5,
-        declared: None,
-        watch: false,
-    };
+    let setup = Setup { inputs: &[], outputs: &[], rate: Rate::new(30, 1), handlers: 5, ..setup(name, &settings) };
     match maker(&setup) {
         Ok(Worker::Pixels(handler)) => Ok(handler),
         Ok(Worker::Frames(_)) => panic!("{name} is kernels"),

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Fallback, Settings};
-use vramp_plan::{Content, Format, FrameDesc, OnError, Policy, Rate, Size, Space};
+use vramp_plan::{Content, Format, FrameDesc, OnError, Policy, Rate, Size};
 use vramp_runtime::internals::{FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::observe::DropReason;
 use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Meta, Setup, Stepped, Worker};
+
+use crate::setup::setup;
 
 /// A frame as it came out, or as it is to go in.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,16 +76,11 @@ pub fn make(
     let rate = Rate::new(30, 1);
     let ports = [content.map(|(format, size)| Content::Video(FrameDesc { format, size, rate }))];
     let setup = Setup {
-        name: entry.name,
-        settings: &settings,
         inputs: &ports[..entry.inputs.len()],
         outputs: &ports[..entry.outputs.len()],
-        tags: None,
-        space: Space::Cpu,
         rate,
         handlers: 2,
-        declared: None,
-        watch: false,
+        ..setup(entry.name, &settings)
     };
     let registry = registry();
     let maker = registry.maker(entry).unwrap_or_else(|| panic!("{} can be made", entry.name));

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Fallback, Family, Settings};
-use vramp_plan::{Format, Policy, Rate, Size, Space};
+use vramp_plan::{Format, Policy, Rate, Size};
 use vramp_runtime::internals::{FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link};
-use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, PixelHandler, Setup, Stepped, Worker};
+use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, PixelHandler, Stepped, Worker};
+
+use crate::setup::setup;
 
 pub type Pixel = [u8; 4];
 
@@ -93,18 +95,7 @@ pub fn try_make(text: &str) -> Result<Box<dyn PixelHandler>, HandlerError> {
     let (entry, settings) = settings(text);
     let registry = registry();
     let make = registry.maker(entry).unwrap_or_else(|| panic!("{text} cannot be made"));
-    let setup = Setup {
-        name: entry.name,
-        settings: &settings,
-        inputs: &[None],
-        outputs: &[None],
-        tags: None,
-        space: Space::Cpu,
-        rate: None,
-        handlers: 3,
-        declared: None,
-        watch: false,
-    };
+    let setup = setup(entry.name, &settings);
     match make(&setup)? {
         Worker::Pixels(handler) => Ok(handler),
         Worker::Frames(_) => panic!("{text} works on pixels"),

@@ -11,13 +11,13 @@ use crate::function::{FnArgs, PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::simd::Level;
 
-use super::{Frame, Part};
+use super::{KernelFrame, ParamPart};
 
 /// A function and the places of its parameters and of its other picture.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct ChainStep {
     pub(super) function: &'static PixelFn,
-    pub(super) part: Part,
+    pub(super) part: ParamPart,
     /// The number of its other picture among the frame's, where it reads one.
     pub(super) side: Option<usize>,
 }
@@ -25,8 +25,8 @@ pub(super) struct Step {
 /// Functions in a row, and the frame that they are applied in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chain<'a> {
-    pub(super) steps: &'a [Step],
-    pub(super) frame: &'a Frame<'a>,
+    pub(super) steps: &'a [ChainStep],
+    pub(super) frame: &'a KernelFrame<'a>,
     /// The size of what they are applied to.
     pub(super) size: Size,
     pub(super) level: Level,
@@ -63,11 +63,11 @@ impl Chain<'_> {
         matches!(self.steps, [only] if self.made(only, from, rows))
     }
 
-    fn made(&self, step: &Step, from: &[Pixel], to: &mut [Pixel]) -> bool {
+    fn made(&self, step: &ChainStep, from: &[Pixel], to: &mut [Pixel]) -> bool {
         step.function.made.is_some_and(|made| made(&args(self.frame, step.part, self.size, self.level), from, to))
     }
 
-    fn apply_steps(&self, steps: &[Step], y: u32, x: u32, row: &mut [Pixel]) {
+    fn apply_steps(&self, steps: &[ChainStep], y: u32, x: u32, row: &mut [Pixel]) {
         let (first, end) = (x as usize, x as usize + row.len());
         for step in steps {
             let frame = args(self.frame, step.part, self.size, self.level);
@@ -84,7 +84,7 @@ impl Chain<'_> {
 }
 
 /// What a part was given for a frame.
-pub(super) fn args<'a>(frame: &Frame<'a>, part: Part, size: Size, level: Level) -> FnArgs<'a> {
+pub(super) fn args<'a>(frame: &KernelFrame<'a>, part: ParamPart, size: Size, level: Level) -> FnArgs<'a> {
     let small = part.small.map_or(&[][..], |at| frame.small.get(frame.words[at] as usize..).unwrap_or(&[]));
     FnArgs { words: &frame.words[part.start..part.start + part.words], small, size, level }
 }

@@ -8,7 +8,7 @@
 use crate::function::Function;
 use crate::pixel::table::TABLE;
 
-use super::{Params, Part, Recipe};
+use super::{FrameParams, ParamPart, Recipe};
 
 /// A recipe without neighbouring tables, and where the functions of the longer one went.
 #[derive(Debug, Clone)]
@@ -16,24 +16,24 @@ pub struct Folded {
     /// The shorter recipe.
     pub recipe: Recipe,
     /// Where each function in front of the longer one's head went.
-    pub before: Vec<Place>,
+    pub before: Vec<FunctionPlace>,
     /// Where each function behind it went.
-    pub after: Vec<Place>,
+    pub after: Vec<FunctionPlace>,
 }
 
 /// Where a function went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FunctionPlace {
     /// The number of the function that does its work.
     pub function: usize,
     /// Whether nothing stands there before it.
     pub first: bool,
 }
 
-impl Place {
+impl FunctionPlace {
     /// Gives a function's place its words and small data; `parts` are the shorter recipe's. In the order of the
     /// functions, since a table is folded behind what is there.
-    pub fn set(self, parts: &[Part], words: &[u32], small: &[u32], params: &mut Params) {
+    pub fn set(self, parts: &[ParamPart], words: &[u32], small: &[u32], params: &mut FrameParams) {
         let part = parts[self.function];
         if self.first {
             params.set(part, words, small);
@@ -53,7 +53,7 @@ impl Recipe {
     }
 }
 
-fn folded(functions: &[Function]) -> (Vec<Function>, Vec<Place>) {
+fn folded(functions: &[Function]) -> (Vec<Function>, Vec<FunctionPlace>) {
     let mut kept: Vec<Function> = Vec::new();
     let mut places = Vec::new();
     for function in functions {
@@ -62,7 +62,7 @@ fn folded(functions: &[Function]) -> (Vec<Function>, Vec<Place>) {
         if first {
             kept.push(function.clone());
         }
-        places.push(Place { function: kept.len() - 1, first });
+        places.push(FunctionPlace { function: kept.len() - 1, first });
     }
     (kept, places)
 }

@@ -14,7 +14,7 @@ pub(super) const HEADER_WORDS: usize = 8;
 
 /// One part's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ParamPart {
     /// The first of its words.
     pub start: usize,
     /// How many it has of its own.
@@ -25,37 +25,37 @@ pub struct Part {
 
 /// Where everything is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct ParamLayout {
     /// The head's place.
-    pub head: Part,
+    pub head: ParamPart,
     /// Those of the functions in front.
-    pub before: Vec<Part>,
+    pub before: Vec<ParamPart>,
     /// Those of the functions behind.
-    pub after: Vec<Part>,
+    pub after: Vec<ParamPart>,
     /// That of the format which the source is stored in; none for rgba8.
-    pub from: Option<Part>,
+    pub from: Option<ParamPart>,
     /// That of the format which the output is stored in; none for rgba8.
-    pub into: Option<Part>,
+    pub into: Option<ParamPart>,
     /// Words in all; a multiple of four.
     pub words: usize,
     /// Words of the header in front; none where a user's kernel says itself what it wants to know.
     pub(super) header: usize,
 }
 
-impl Layout {
-    pub(super) fn of(recipe: &Recipe) -> Layout {
+impl ParamLayout {
+    pub(super) fn of(recipe: &Recipe) -> ParamLayout {
         if let Some(kernel) = &recipe.whole {
-            let head = Part { start: 0, words: kernel.words(), small: None };
+            let head = ParamPart { start: 0, words: kernel.words(), small: None };
             let (before, after) = (Vec::new(), Vec::new());
-            return Layout { head, before, after, from: None, into: None, words: kernel.words(), header: 0 };
+            return ParamLayout { head, before, after, from: None, into: None, words: kernel.words(), header: 0 };
         }
         let mut next = HEADER_WORDS;
         let mut part = |words: usize, small: bool| {
-            let part = Part { start: next, words, small: small.then_some(next + words) };
+            let part = ParamPart { start: next, words, small: small.then_some(next + words) };
             next = (next + words + usize::from(small)).next_multiple_of(4);
             part
         };
-        Layout {
+        ParamLayout {
             head: part(recipe.head.words, recipe.head.small),
             before: recipe.before.iter().map(|f| part(f.words(), f.small())).collect(),
             after: recipe.after.iter().map(|f| part(f.words(), f.small())).collect(),

@@ -13,10 +13,10 @@ mod rows;
 mod wgsl;
 
 pub(crate) use chain::Chain;
-pub use fold::{Folded, Place};
-pub use layout::{Layout, Part};
-pub use params::Params;
-pub use rows::{Frame, Program, Scratch};
+pub use fold::{Folded, FunctionPlace};
+pub use layout::{ParamLayout, ParamPart};
+pub use params::FrameParams;
+pub use rows::{KernelFrame, RowProgram, RowScratch};
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::function::Function;
 use crate::head::Head;
 use crate::head::load_here::LOAD;
 use crate::own::OwnKernel;
-use crate::stored::{self, Stored};
+use crate::stored::{self, StoredFormat};
 
 /// A fused kernel: functions in front of the head, the head, functions behind it. What it reads and what it writes may
 /// be stored otherwise than as pixels.
@@ -41,9 +41,9 @@ pub struct Recipe {
     /// Applied to what the head made.
     pub after: Vec<Function>,
     /// How the source is stored; none where that is as pixels.
-    pub from: Option<&'static Stored>,
+    pub from: Option<&'static StoredFormat>,
     /// How the output is stored; none where that is as pixels.
-    pub into: Option<&'static Stored>,
+    pub into: Option<&'static StoredFormat>,
     /// Pictures that the head reads beside its source; none but for heads of several.
     pub pictures: usize,
     /// A user's kernel in place of everything above: it can be joined with nothing.
@@ -100,8 +100,8 @@ impl Recipe {
     }
 
     /// Where each part finds its parameters.
-    pub fn layout(&self) -> Layout {
-        Layout::of(self)
+    pub fn layout(&self) -> ParamLayout {
+        ParamLayout::of(self)
     }
 
     /// The shaders, one per pass.
@@ -135,7 +135,7 @@ impl Recipe {
     }
 
     /// The loop over rows.
-    pub fn program(&self) -> Program {
-        Program::of(self)
+    pub fn program(&self) -> RowProgram {
+        RowProgram::of(self)
     }
 }

@@ -10,23 +10,23 @@ use vramp_plan::Size;
 use crate::pixel::table::fold_words;
 
 use super::layout::HEADER_WORDS;
-use super::{Layout, Part};
+use super::{ParamLayout, ParamPart};
 
 /// The parameter words and small data of one frame.
 #[derive(Debug, Clone, Default)]
-pub struct Params {
+pub struct FrameParams {
     words: Vec<u32>,
     small: Vec<u32>,
 }
 
-impl Params {
+impl FrameParams {
     /// Nothing yet.
-    pub fn new() -> Params {
-        Params::default()
+    pub fn new() -> FrameParams {
+        FrameParams::default()
     }
 
     /// Begins a frame: its size, its source's, and its number. Memory of the frame before is used again.
-    pub fn begin(&mut self, layout: &Layout, size: Size, source: Size, number: u64) {
+    pub fn begin(&mut self, layout: &ParamLayout, size: Size, source: Size, number: u64) {
         self.words.clear();
         self.words.resize(layout.words, 0);
         self.small.clear();
@@ -39,7 +39,7 @@ impl Params {
     ///
     /// # Panics
     /// If there are not exactly as many words as the part declared, or small data for a part that has none.
-    pub fn set(&mut self, part: Part, words: &[u32], small: &[u32]) {
+    pub fn set(&mut self, part: ParamPart, words: &[u32], small: &[u32]) {
         self.words[part.start..part.start + part.words].copy_from_slice(words);
         match part.small {
             Some(at) => {
@@ -51,7 +51,7 @@ impl Params {
     }
 
     /// Puts a table behind the one that a part has been given.
-    pub fn fold(&mut self, part: Part, table: &[u32]) {
+    pub fn fold(&mut self, part: ParamPart, table: &[u32]) {
         fold_words(&mut self.words[part.start..part.start + part.words], table);
     }
 
@@ -78,7 +78,7 @@ mod tests {
         let recipe = Recipe::of(&LOAD).then(&CURVE).then(&GRAY).then(&CURVE);
         let layout = recipe.layout();
         let size = Size { width: 2, height: 1 };
-        let mut params = Params::new();
+        let mut params = FrameParams::new();
         for _ in 0..2 {
             params.begin(&layout, size, size, 5 << 32);
             params.set(layout.after[0], &[1, 2, 3], &[10, 11]);

@@ -2,7 +2,7 @@
 //!
 //! Owns the loop over a band of rows, the one over a source that has to be surveyed first, and the memory that they
 //! need from row to row.
-//! Does not spread bands over threads: whoever has the threads does, with [`Program::band`] and a [`Scratch`] for each.
+//! Does not spread bands over threads: whoever has the threads does, with [`RowProgram::band`] and a [`RowScratch`] for each.
 //!
 //! Always: every row of the band is completely written; a function is visited only where it has an effect; nothing is
 //! allocated once the scratch has grown to what the frames need.
@@ -13,25 +13,25 @@ use vramp_plan::Size;
 
 use crate::function::Function;
 use crate::head::load_here::LOAD;
-use crate::head::{ChangedRows, Head, HeadArgs, Kept, SourceRows, Survey};
+use crate::head::{BandState, ChangedRows, Head, HeadArgs, SourceRows, Survey};
 use crate::picture::{Picture, Pixel};
 use crate::simd::Level;
 use crate::stored::pack::Packing;
 use crate::stored::unpack::{Between, Unpacking};
-use crate::stored::{PixelRows, PlaneRows, Stored, Way};
+use crate::stored::{PixelRows, PlaneRows, StoredFormat, Way};
 
-use super::chain::{Chain, Step, args};
-use super::{Part, Recipe};
+use super::chain::{Chain, ChainStep, args};
+use super::{ParamPart, Recipe};
 
 /// A recipe, ready to run over rows.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct RowProgram {
     head: &'static Head,
-    place: Part,
-    before: Vec<Step>,
-    after: Vec<Step>,
-    from: Option<(&'static Stored, Part)>,
-    into: Option<(&'static Stored, Part)>,
+    place: ParamPart,
+    before: Vec<ChainStep>,
+    after: Vec<ChainStep>,
+    from: Option<(&'static StoredFormat, ParamPart)>,
+    into: Option<(&'static StoredFormat, ParamPart)>,
     /// Pictures that the head reads beside its source.
     pictures: usize,
     level: Level,
@@ -39,7 +39,7 @@ pub struct Program {
 
 /// What one frame is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<'a> {
+pub struct KernelFrame<'a> {
     /// The size of the output.
     pub size: Size,
     /// The source, where the head reads one.
@@ -56,21 +56,21 @@ pub struct Frame<'a> {
 /// Memory that a band needs from row to row. It may be used for any program after any other, and is worth keeping: it
 /// grows to what the greatest frame needs, and then no more.
 #[derive(Debug, Default)]
-pub struct Scratch {
-    kept: Kept,
+pub struct RowScratch {
+    kept: BandState,
     changed: ChangedRows,
     /// What a survey found in a part of a source; of the whole one, once it is concluded.
     found: Vec<u32>,
     between: Between,
 }
 
-impl Program {
-    pub(super) fn of(recipe: &Recipe) -> Program {
+impl RowProgram {
+    pub(super) fn of(recipe: &Recipe) -> RowProgram {
         let layout = recipe.layout();
         let mut sides = recipe.pictures..;
-        let mut steps = |functions: &[Function], parts: &[Part]| {
+        let mut steps = |functions: &[Function], parts: &[ParamPart]| {
             let both = functions.iter().zip(parts);
-            let step = |(function, part): (&Function, &Part)| Step {
+            let step = |(function, part): (&Function, &ParamPart)| ChainStep {
                 function: function.on_host(),
                 part: *part,
                 side: if function.side() { sides.next() } else { None },
@@ -81,26 +81,26 @@ impl Program {
         let after = steps(&recipe.after, &layout.after);
         let (from, into) = (recipe.from.zip(layout.from), recipe.into.zip(layout.into));
         let (head, pictures, level) = (recipe.head, recipe.pictures, Level::detected());
-        Program { head, place: layout.head, before, after, from, into, pictures, level }
+        RowProgram { head, place: layout.head, before, after, from, into, pictures, level }
     }
 
     /// The same with the instructions of another level: the result does not change.
     #[must_use]
-    pub fn at(mut self, level: Level) -> Program {
+    pub fn at(mut self, level: Level) -> RowProgram {
         self.level = level;
         self
     }
 
-    /// Whether the whole source is to be gone over before any row is made: with [`Program::survey`] over all of its
-    /// rows, then [`Program::conclude`].
+    /// Whether the whole source is to be gone over before any row is made: with [`RowProgram::survey`] over all of its
+    /// rows, then [`RowProgram::conclude`].
     pub fn surveys(&self) -> bool {
         self.survey_of_head().is_some()
     }
 
     /// Goes over these rows of a frame's source. What it finds stays in the scratch.
-    pub fn survey(&self, frame: &Frame<'_>, rows: Range<u32>, scratch: &mut Scratch) {
+    pub fn survey(&self, frame: &KernelFrame<'_>, rows: Range<u32>, scratch: &mut RowScratch) {
         let Some(survey) = self.survey_of_head() else { return };
-        let Scratch { changed, found, .. } = scratch;
+        let RowScratch { changed, found, .. } = scratch;
         let mut source = self.source_rows(frame, changed);
         let head = self.head_args(frame, &[]);
         found.clear();
@@ -111,7 +111,7 @@ impl Program {
     }
 
     /// Adds up what the first `parts` of these have found, and leaves it in each of them.
-    pub fn conclude(&self, frame: &Frame<'_>, scratch: &mut [Scratch], parts: usize) {
+    pub fn conclude(&self, frame: &KernelFrame<'_>, scratch: &mut [RowScratch], parts: usize) {
         let (Some(survey), Some((whole, others))) = (self.survey_of_head(), scratch.split_first_mut()) else { return };
         for part in others.iter().take(parts.saturating_sub(1)) {
             whole.found.iter_mut().zip(&part.found).for_each(|(sum, part)| *sum += part);
@@ -123,8 +123,8 @@ impl Program {
     }
 
     /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output. Where that is stored
-    /// otherwise, these are the pixels that [`Program::pack`] stores.
-    pub fn band(&self, frame: &Frame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &mut Scratch) {
+    /// otherwise, these are the pixels that [`RowProgram::pack`] stores.
+    pub fn band(&self, frame: &KernelFrame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &mut RowScratch) {
         let width = frame.size.width as usize;
         if let Some(source) = frame.source.filter(|source| self.loads_only() && source.bytes().is_none()) {
             let after = self.after(frame);
@@ -149,7 +149,7 @@ impl Program {
     ///
     /// # Panics
     /// If the output is pixels.
-    pub fn pack(&self, frame: &Frame<'_>, first_row: u32, rows: &mut PlaneRows<'_>, scratch: &mut Scratch) {
+    pub fn pack(&self, frame: &KernelFrame<'_>, first_row: u32, rows: &mut PlaneRows<'_>, scratch: &mut RowScratch) {
         let (stored, part) = self.into.expect("only what is not pixels is packed");
         let packing = Packing { way: Way::numbered(frame.words[part.start]), level: self.level };
         let (count, width) = (rows.rows(), frame.size.width as usize);
@@ -203,11 +203,11 @@ impl Program {
     /// Hands out what makes rows, one or a few at once, which are to be asked for from top to bottom.
     fn rows(
         &self,
-        frame: &Frame<'_>,
-        scratch: &mut Scratch,
+        frame: &KernelFrame<'_>,
+        scratch: &mut RowScratch,
         work: impl FnOnce(&mut Between, &mut dyn FnMut(u32, &mut [Pixel])),
     ) {
-        let Scratch { kept, changed, between, found } = scratch;
+        let RowScratch { kept, changed, between, found } = scratch;
         let (head, after) = (self.head_args(frame, found), self.after(frame));
         let mut rows = self.source_rows(frame, changed);
         kept.begin();
@@ -223,7 +223,7 @@ impl Program {
     }
 
     /// How the source is read where it is not stored as pixels.
-    fn unpacking<'a>(&self, frame: &Frame<'a>) -> Option<(&'static Stored, Unpacking<'a>)> {
+    fn unpacking<'a>(&self, frame: &KernelFrame<'a>) -> Option<(&'static StoredFormat, Unpacking<'a>)> {
         let (stored, part) = self.from?;
         let source = frame.source?;
         let (format, bytes) = source.bytes()?;
@@ -231,7 +231,7 @@ impl Program {
         Some((stored, Unpacking::of(format, source.size, bytes, Way::numbered(frame.words[part.start]), self.level)))
     }
 
-    /// Whether [`Program::edit`] can take the place of [`Program::band`]: every pixel depends on the source's at the
+    /// Whether [`RowProgram::edit`] can take the place of [`RowProgram::band`]: every pixel depends on the source's at the
     /// same place alone, or else on what a survey found.
     pub fn edits_in_place(&self) -> bool {
         (self.loads_only() || (self.surveys() && self.before.is_empty() && self.from.is_none())) && self.into.is_none()
@@ -242,13 +242,13 @@ impl Program {
         std::ptr::eq(self.head, &raw const LOAD) && self.before.is_empty() && self.from.is_none()
     }
 
-    /// Changes rows `first_row..` of a frame, where `pixels` holds the source's: what [`Program::band`] would make
+    /// Changes rows `first_row..` of a frame, where `pixels` holds the source's: what [`RowProgram::band`] would make
     /// from it, without another picture. The frame's source is not looked at, and of the scratch only what a survey
     /// found.
     ///
     /// # Panics
     /// If the program does not edit in place.
-    pub fn edit(&self, frame: &Frame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &Scratch) {
+    pub fn edit(&self, frame: &KernelFrame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &RowScratch) {
         assert!(self.edits_in_place(), "{} reads its source elsewhere than in place", self.head.name);
         let (head, after) = (self.head_args(frame, &scratch.found), self.after(frame));
         let survey = self.survey_of_head();
@@ -260,7 +260,7 @@ impl Program {
         }
     }
 
-    fn source_rows<'a>(&'a self, frame: &'a Frame<'a>, changed: &'a mut ChangedRows) -> SourceRows<'a> {
+    fn source_rows<'a>(&'a self, frame: &'a KernelFrame<'a>, changed: &'a mut ChangedRows) -> SourceRows<'a> {
         let pictures = frame.sides.get(..self.pictures).unwrap_or(&[]);
         SourceRows::begin(frame.source, pictures, self.before(frame), changed).stored(self.unpacking(frame))
     }
@@ -269,17 +269,17 @@ impl Program {
         self.head.first?.survey
     }
 
-    fn head_args<'a>(&self, frame: &Frame<'a>, found: &'a [u32]) -> HeadArgs<'a> {
+    fn head_args<'a>(&self, frame: &KernelFrame<'a>, found: &'a [u32]) -> HeadArgs<'a> {
         let source = frame.source.map_or(frame.size, |p| p.size);
         HeadArgs { frame: args(frame, self.place, frame.size, self.level), source, found }
     }
 
-    fn before<'a>(&'a self, frame: &'a Frame<'a>) -> Chain<'a> {
+    fn before<'a>(&'a self, frame: &'a KernelFrame<'a>) -> Chain<'a> {
         let size = frame.source.map_or(frame.size, |p| p.size);
         Chain { steps: &self.before, frame, size, level: self.level }
     }
 
-    fn after<'a>(&'a self, frame: &'a Frame<'a>) -> Chain<'a> {
+    fn after<'a>(&'a self, frame: &'a KernelFrame<'a>) -> Chain<'a> {
         Chain { steps: &self.after, frame, size: frame.size, level: self.level }
     }
 }

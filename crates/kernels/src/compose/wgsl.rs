@@ -15,9 +15,9 @@ use vramp_plan::{Binding, Shader, Variant};
 
 use crate::function::Function;
 use crate::head::First;
-use crate::stored::{Stored, way};
+use crate::stored::{StoredFormat, way};
 
-use super::{Layout, Part, Recipe};
+use super::{ParamLayout, ParamPart, Recipe};
 
 const PRELUDE: &str = "\
 fn word(i: u32) -> u32 { return params.words[i >> 2u][i & 3u]; }
@@ -98,14 +98,14 @@ EACH}
 pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shader> {
     let layout = recipe.layout();
     let Some(first) = recipe.head.first else {
-        return vec![shader(recipe, &layout, name, Pass::Only, variant)];
+        return vec![shader(recipe, &layout, name, WgslPass::Only, variant)];
     };
     let variant = spread(first.over, variant);
     // A column is work enough for an invocation, and there are few.
     let columns = Variant { pixels_per_invocation: 1, ..variant };
     let before = if first.over == IntermediateExtent::Columns { columns } else { variant };
-    let before = shader(recipe, &layout, &format!("{name}/1"), Pass::First(first), before);
-    vec![before, shader(recipe, &layout, name, Pass::Second(first), variant)]
+    let before = shader(recipe, &layout, &format!("{name}/1"), WgslPass::First(first), before);
+    vec![before, shader(recipe, &layout, name, WgslPass::Second(first), variant)]
 }
 
 /// As asked for, but where a pixel may have thousands of taps, with fewer pixels: some drivers end an invocation after
@@ -116,19 +116,19 @@ fn spread(over: IntermediateExtent, variant: Variant) -> Variant {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Pass {
+enum WgslPass {
     Only,
     First(First),
     Second(First),
 }
 
-impl Pass {
+impl WgslPass {
     fn is_first(self) -> bool {
-        matches!(self, Pass::First(_))
+        matches!(self, WgslPass::First(_))
     }
 
     fn reads_source(self) -> bool {
-        !matches!(self, Pass::Second(First { source_again: false, .. }))
+        !matches!(self, WgslPass::Second(First { source_again: false, .. }))
     }
 }
 
@@ -142,14 +142,14 @@ fn size_of(over: IntermediateExtent) -> &'static str {
 }
 
 /// A text that grows binding by binding.
-struct Text {
+struct WgslText {
     bindings: Vec<Binding>,
     declared: String,
     parts: String,
     body: String,
 }
 
-impl Text {
+impl WgslText {
     fn bind(&mut self, binding: Binding, name: &str, ty: &str) {
         let space = match binding {
             Binding::Read => "storage, read",
@@ -189,7 +189,7 @@ impl Text {
     }
 
     /// A part's own text. To a function in front of the head, the frame is the source.
-    fn part(&mut self, text: &str, index: usize, place: Part, in_front: bool) {
+    fn part(&mut self, text: &str, index: usize, place: ParamPart, in_front: bool) {
         self.parts += &if in_front { text.replace("frame_size()", "source_size()") } else { text.to_owned() };
         if let Some(at) = place.small {
             let _ = writeln!(self.parts, "fn small_{index}(i: u32) -> u32 {{ return small_words[word({at}u) + i]; }}");
@@ -197,9 +197,9 @@ impl Text {
     }
 }
 
-impl Text {
+impl WgslText {
     /// The texts of the formats that this pass reads and writes, each once.
-    fn formats(&mut self, recipe: &Recipe, pass: Pass) {
+    fn formats(&mut self, recipe: &Recipe, pass: WgslPass) {
         let from = recipe.from.filter(|_| pass.reads_source() && recipe.head.source);
         let into = recipe.into.filter(|_| !pass.is_first());
         if from.is_none() && into.is_none() {
@@ -207,7 +207,7 @@ impl Text {
         }
         self.parts += if from.is_some() { STORED_LOAD } else { NO_LOAD };
         self.parts += if into.is_some() { STORED_STORE } else { NO_STORE };
-        if from.into_iter().chain(into).any(Stored::has_luma) {
+        if from.into_iter().chain(into).any(StoredFormat::has_luma) {
             self.parts += way::WGSL;
         }
         self.parts.extend(from.map(|stored| stored.wgsl));
@@ -215,7 +215,7 @@ impl Text {
     }
 
     /// The whole text, where an invocation stores a block of pixels.
-    fn storing(self, stored: &Stored, part: Part, name: &str, variant: Variant) -> Shader {
+    fn storing(self, stored: &StoredFormat, part: ParamPart, name: &str, variant: Variant) -> Shader {
         let made = format!("fn made(at: vec2<i32>) -> vec4<i32> {{\n{}}}\n", self.body);
         let [across, down] = stored.block.map(|side| side.to_string());
         let entry = BLOCKS.replace("ACROSS", &across).replace("DOWN", &down);
@@ -232,14 +232,15 @@ fn own_names(wgsl: &str, index: usize) -> String {
     renamed(wgsl, &[declared_names(wgsl), vec!["side", "small"]].concat(), index)
 }
 
-fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Variant) -> Shader {
-    let mut text = Text { bindings: Vec::new(), declared: String::new(), parts: String::new(), body: String::new() };
+fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, variant: Variant) -> Shader {
+    let mut text =
+        WgslText { bindings: Vec::new(), declared: String::new(), parts: String::new(), body: String::new() };
     let head = recipe.head;
     let stores = recipe.into.zip(layout.into).filter(|_| !pass.is_first());
     if head.source && pass.reads_source() {
         text.bind(Binding::Read, "source", "array<u32>");
     }
-    if let Pass::Second(_) = pass {
+    if let WgslPass::Second(_) = pass {
         text.bind(Binding::Read, "kept_words", "array<vec2<u32>>");
     }
     if pass.reads_source() {
@@ -273,7 +274,7 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
         };
         text.part(&wgsl, *index, *place, *index <= before.len());
     }
-    if let Pass::Second(First { over, .. }) = pass {
+    if let WgslPass::Second(First { over, .. }) = pass {
         let kept = "fn kept(at: vec2<i32>) -> vec4<u32> {
     let w = kept_words[u32(at.y) * u32(SIZE.x) + u32(at.x)];
     return vec4<u32>(w.x & 65535u, w.x >> 16u, w.y & 65535u, w.y >> 16u);
@@ -294,7 +295,7 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     }
     // A head of two passes refers to both of its sources by name; each pass declares only its own.
     text.parts += match pass {
-        Pass::First(_) => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
+        WgslPass::First(_) => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
         _ if !pass.reads_source() => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
         _ => "",
     };
@@ -313,12 +314,12 @@ fn shader(recipe: &Recipe, layout: &Layout, name: &str, pass: Pass, variant: Var
     if let Some((stored, part)) = stores {
         return text.storing(stored, part, name, variant);
     }
-    let size = if let Pass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
+    let size = if let WgslPass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
     // What reads many pixels in a round of its loop is written once: drivers' compilers take long enough for that.
     let looped = matches!(
         pass,
-        Pass::First(First { over: IntermediateExtent::Across, .. })
-            | Pass::Second(First { over: IntermediateExtent::Across, .. })
+        WgslPass::First(First { over: IntermediateExtent::Across, .. })
+            | WgslPass::Second(First { over: IntermediateExtent::Across, .. })
     );
     let entry = entry(variant, looped).replace("SIZE", size).replace("BODY", &text.body);
     let wgsl = format!("{}{PRELUDE}{}{entry}", text.declared, text.parts);

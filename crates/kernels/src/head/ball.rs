@@ -7,9 +7,9 @@
 
 use vramp_plan::{Rate, Size};
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// A ball. Parameters: background, colour of the disc, column and row of its centre.
 pub static BALL: Head = Head {
@@ -91,16 +91,16 @@ fn rgb(hue: u32, saturation: u32, value: u32) -> Pixel {
     [r as u8, g as u8, b as u8, 255]
 }
 
-fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let words = args.frame.words;
     pixels.fill(words[0].to_le_bytes());
     paint(y, [words[2], words[3]], words[1].to_le_bytes(), pixels);
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = [size, chance.size()].map(|size| {
         let (rate, n) = drawn_time(chance);
-        Sample::new(size, &pack(size, rate, n))
+        KernelSample::new(size, &pack(size, rate, n))
     });
     drawn.to_vec()
 }

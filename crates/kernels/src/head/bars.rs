@@ -7,9 +7,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// Colour bars.
 pub static BARS: Head = Head {
@@ -41,7 +41,7 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, _: u32, pixels: &mut [Pixel]) {
+fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut BandState, _: u32, pixels: &mut [Pixel]) {
     let width = pixels.len();
     // Bar i begins at the first x with 8x >= i w.
     let edge = |i: usize| (i * width).div_ceil(8);
@@ -50,6 +50,6 @@ fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, _: u32, pixels: &
     }
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
-    [size, chance.size()].map(|size| Sample::new(size, &pack())).to_vec()
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
+    [size, chance.size()].map(|size| KernelSample::new(size, &pack())).to_vec()
 }

@@ -9,10 +9,10 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
-use crate::simd::bilinear::Columns;
+use crate::sample::{Chance, KernelSample};
+use crate::simd::bilinear::BilinearColumns;
 use crate::simd::{self, Level, Loop};
 
 /// Another size. Small data: the source's place for each column, then for each row, with [`FRACTION_BITS`].
@@ -57,7 +57,7 @@ pub(super) fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let (columns, rows) = args.frame.small.split_at(pixels.len());
     let scaled = Scaled { number: 0, from: args.source, to: args.frame.size, columns, rows };
     kept.sums.resize(scaled.kept_sums(), 0);
@@ -124,7 +124,12 @@ impl Scaled<'_> {
         let (top, bottom) = if first % 2 == 0 { (even, odd) } else { (odd, even) };
         let levels = pixels.as_flattened_mut();
         let done = simd::bilinear::down(level, top, bottom, weights(fraction), levels);
-        level.run(Down { top: &top[done..], bottom: &bottom[done..], fraction, levels: &mut levels[done..] });
+        level.run(BilinearVerticalPass {
+            top: &top[done..],
+            bottom: &bottom[done..],
+            fraction,
+            levels: &mut levels[done..],
+        });
     }
 }
 
@@ -191,24 +196,24 @@ fn prepare(level: Level, places: &[u32], width: u32, words: &mut [u32]) {
 /// Mixes a row along itself, for each column's place in it.
 fn mix_along(level: Level, row: &[Pixel], places: &[u32], words: &[u32], mixed: &mut [u16]) {
     let Some(group) = simd::bilinear::group(level).filter(|_| words[0] == 1) else {
-        return level.run(Along { row, places, mixed });
+        return level.run(BilinearHorizontalPass { row, places, mixed });
     };
     let groups = places.len().div_ceil(group);
     let (windows, rest) = words[1..].split_at(groups);
     let (neighbours, weights) = rest.as_chunks().0.split_at(groups * group);
     let weights = &weights[..groups * group];
-    simd::bilinear::along(level, row.as_flattened(), Columns { windows, neighbours, weights }, mixed);
+    simd::bilinear::along(level, row.as_flattened(), BilinearColumns { windows, neighbours, weights }, mixed);
 }
 
 /// Mixes two rows that have been mixed along themselves.
-struct Down<'a> {
+struct BilinearVerticalPass<'a> {
     top: &'a [u16],
     bottom: &'a [u16],
     fraction: u32,
     levels: &'a mut [u8],
 }
 
-impl Loop for Down<'_> {
+impl Loop for BilinearVerticalPass<'_> {
     #[inline(always)]
     fn run(self) {
         for ((top, bottom), out) in self.top.iter().zip(self.bottom).zip(self.levels) {
@@ -219,13 +224,13 @@ impl Loop for Down<'_> {
 }
 
 /// Mixes neighbours: pixels are fetched one by one, then mixed many at once.
-struct Along<'a> {
+struct BilinearHorizontalPass<'a> {
     row: &'a [Pixel],
     places: &'a [u32],
     mixed: &'a mut [u16],
 }
 
-impl Loop for Along<'_> {
+impl Loop for BilinearHorizontalPass<'_> {
     #[inline(always)]
     fn run(self) {
         let (row, last) = (self.row, self.row.len() - 1);
@@ -248,8 +253,8 @@ impl Loop for Along<'_> {
 }
 
 /// Another size, half the size, and twice the size.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
     let twice = Size { width: 2 * source.width, height: 2 * source.height };
-    [chance.size(), half, twice].map(|size| Sample::new(size, &pack()).small(small(source, size))).to_vec()
+    [chance.size(), half, twice].map(|size| KernelSample::new(size, &pack()).small(small(source, size))).to_vec()
 }

@@ -8,11 +8,11 @@
 
 use vramp_plan::Size;
 
-use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, First, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
-use crate::simd::blur::{FILLED_TO, Taps};
+use crate::simd::blur::{BlurTaps, FILLED_TO};
 
 /// A Gaussian. Parameters: how many pairs of taps, the weight of the centre. Small data: for each pair, from the centre
 /// outwards, its distance (upper 16 bits) and its weight (lower 16 bits).
@@ -80,24 +80,24 @@ pub const MOST_SMALL_BYTES: u64 = 4 * MOST_PAIRS as u64;
 /// The most pairs: each has at least two of 256.
 const MOST_PAIRS: usize = 128;
 
-type Lanes = [u16; LANES];
+type SumLanes = [u16; LANES];
 
 /// Where two values are, and the weight of both.
 #[derive(Debug, Clone, Copy, Default)]
-struct Pair {
+struct WeightedPair {
     one: usize,
     other: usize,
     weight: u16,
 }
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     if kept.ahead == Some(y) {
         let values = pixels.as_flattened_mut();
         return values.copy_from_slice(&kept.bytes[..values.len()]);
     }
     let (count, centre) = (args.frame.words[0] as usize, args.frame.words[1]);
     let taps = &args.frame.small[..count.min(MOST_PAIRS)];
-    match Taps::of(args.frame.level, taps, centre) {
+    match BlurTaps::of(args.frame.level, taps, centre) {
         Some(taps) => two_rows(args, &taps, source, kept, y, pixels),
         None => one_row(args, taps, centre as u16, source, kept, y, pixels),
     }
@@ -107,9 +107,9 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
 /// `kept.bytes`; behind it stands a row of the source with its borders repeated. Kept sums are the ring of summed rows.
 fn two_rows(
     args: &HeadArgs<'_>,
-    taps: &Taps,
+    taps: &BlurTaps,
     source: &mut SourceRows<'_>,
-    kept: &mut Kept,
+    kept: &mut BandState,
     y: u32,
     pixels: &mut [Pixel],
 ) {
@@ -156,7 +156,7 @@ fn one_row(
     taps: &[u32],
     centre: u16,
     source: &mut SourceRows<'_>,
-    kept: &mut Kept,
+    kept: &mut BandState,
     y: u32,
     pixels: &mut [Pixel],
 ) {
@@ -170,29 +170,29 @@ fn one_row(
     let (widened, ring) = kept.sums.split_at_mut(wide);
     let ring = ring.as_chunks_mut::<LANES>().0;
 
-    let mut pairs = [Pair::default(); MOST_PAIRS];
+    let mut pairs = [WeightedPair::default(); MOST_PAIRS];
     let pairs = &mut pairs[..taps.len()];
     let y = y as usize;
     let (first, end) = (y.saturating_sub(reach) as u32, (y + reach + 1).min(height) as u32);
     for at in first.max(kept.rows.1 as u32)..end {
         for (pair, tap) in pairs.iter_mut().zip(taps) {
             let away = 4 * distance(tap);
-            *pair = Pair { one: 4 * reach - away, other: 4 * reach + away, weight: *tap as u16 };
+            *pair = WeightedPair { one: 4 * reach - away, other: 4 * reach + away, weight: *tap as u16 };
         }
         let slot = at as usize % in_ring * groups;
         let sums = &mut ring[slot..slot + groups];
         let row = source.row(i64::from(at));
-        args.frame.level.run(Along { row, widened, pairs, reach, centre, sums });
+        args.frame.level.run(BlurHorizontalPass { row, widened, pairs, reach, centre, sums });
     }
     kept.rows = (i64::from(first), i64::from(end));
 
     let slot = |at: usize| at % in_ring * groups;
     for (pair, tap) in pairs.iter_mut().zip(taps) {
         let (above, below) = (y.saturating_sub(distance(tap)), (y + distance(tap)).min(height - 1));
-        *pair = Pair { one: slot(above), other: slot(below), weight: *tap as u16 };
+        *pair = WeightedPair { one: slot(above), other: slot(below), weight: *tap as u16 };
     }
     let values = pixels.as_flattened_mut();
-    args.frame.level.run(Down { ring, pairs, middle: slot(y), centre, values });
+    args.frame.level.run(BlurVerticalPass { ring, pairs, middle: slot(y), centre, values });
 }
 
 /// A row as 16-bit values, with `reach` more pixels on both sides.
@@ -213,19 +213,19 @@ fn widen(row: &[Pixel], reach: usize, widened: &mut [u16]) {
 }
 
 /// The first pass over one row.
-struct Along<'a> {
+struct BlurHorizontalPass<'a> {
     row: &'a [Pixel],
     widened: &'a mut [u16],
-    pairs: &'a [Pair],
+    pairs: &'a [WeightedPair],
     reach: usize,
     centre: u16,
-    sums: &'a mut [Lanes],
+    sums: &'a mut [SumLanes],
 }
 
-impl Loop for Along<'_> {
+impl Loop for BlurHorizontalPass<'_> {
     #[inline(always)]
     fn run(self) {
-        let Along { row, widened, pairs, reach, centre, sums } = self;
+        let BlurHorizontalPass { row, widened, pairs, reach, centre, sums } = self;
         widen(row, reach, widened);
         let (middle, widened) = (4 * reach, &*widened);
         for (group, sums) in sums.iter_mut().enumerate() {
@@ -247,18 +247,18 @@ impl Loop for Along<'_> {
 }
 
 /// The second pass over one row.
-struct Down<'a> {
-    ring: &'a [Lanes],
-    pairs: &'a [Pair],
+struct BlurVerticalPass<'a> {
+    ring: &'a [SumLanes],
+    pairs: &'a [WeightedPair],
     middle: usize,
     centre: u16,
     values: &'a mut [u8],
 }
 
-impl Loop for Down<'_> {
+impl Loop for BlurVerticalPass<'_> {
     #[inline(always)]
     fn run(self) {
-        let Down { ring, pairs, middle, centre, values } = self;
+        let BlurVerticalPass { ring, pairs, middle, centre, values } = self;
         let (groups, rest) = values.as_chunks_mut::<LANES>();
         let last = groups.len();
         for (group, values) in groups.iter_mut().enumerate() {
@@ -274,7 +274,7 @@ impl Loop for Down<'_> {
 /// bytes of what it is made from and L the lower ones; both fit into 16 bits, since weights come to 256. U and the
 /// lower 16 bits of T are added up, which give L. (T + 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
 #[inline(always)]
-fn sum_group(ring: &[Lanes], pairs: &[Pair], middle: usize, centre: u16, group: usize) -> [u8; LANES] {
+fn sum_group(ring: &[SumLanes], pairs: &[WeightedPair], middle: usize, centre: u16, group: usize) -> [u8; LANES] {
     let (mut upper, mut total) = ([0u16; LANES], [0u16; LANES]);
     let one = &ring[middle + group];
     for i in 0..LANES {
@@ -297,11 +297,11 @@ fn sum_group(ring: &[Lanes], pairs: &[Pair], middle: usize, centre: u16, group: 
 }
 
 /// As many taps as sigma asks for, and any other number.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let (near, far) = (chance.between(0.3, 4.3), chance.between(0.05, 12.0));
     let drawn = [(near, size_of(near)), (far, 0), (far, 2 * chance.below(40) + 1)].map(|(sigma, size)| {
         let weights = weights(sigma, size).expect("an odd number of taps within the limit");
-        Sample::new(source, &pack(&weights)).small(small(&weights))
+        KernelSample::new(source, &pack(&weights)).small(small(&weights))
     });
     drawn.to_vec()
 }

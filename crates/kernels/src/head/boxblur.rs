@@ -13,12 +13,12 @@ mod down;
 use vramp_plan::Size;
 
 use crate::head::lines::Lines;
-use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, First, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::ask_for;
 
-use along::Along;
+use along::BoxHorizontalPass;
 use down::Sum;
 
 /// The mean of a square. Parameters: its reach along a row and down a column, its pixels, then what the device divides
@@ -67,13 +67,13 @@ const MOST_NARROW: i64 = 257;
 
 /// Kept are the sums of the columns with their borders repeated, and in their wider memory what the pass along a row
 /// needs.
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [along, down, count, ..] = *args.frame.words else { return };
     if count == 1 {
         return source.copy(y, pixels);
     }
     let (level, down, taps) = (args.frame.level, i64::from(down), 2 * along as usize + 1);
-    let Kept { rows, sums, wide, bytes, .. } = kept;
+    let BandState { rows, sums, wide, bytes, .. } = kept;
     let mut lines = Lines::of(source, args.source, 2 * down as usize + 2, bytes);
     let (y, last) = (i64::from(y), i64::from(args.source.height) - 1);
     let values = pixels.as_flattened_mut();
@@ -84,7 +84,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
         sums.resize(filled, 0);
         down::slide(level, down, source, (rows, &mut lines), (y, last), &mut sums[4 * (taps / 2)..][..length]);
         border(sums, taps / 2, length);
-        let mut along = Along { taps, count, sums, values, soon: lines.soon(y + down + 1) };
+        let mut along = BoxHorizontalPass { taps, count, sums, values, soon: lines.soon(y + down + 1) };
         if !along::few(level, &mut along) {
             wide.resize(fours, 0);
             along::many(level, along, wide);
@@ -94,7 +94,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
         let (sums, fours) = wide.split_at_mut(filled);
         down::slide(level, down, source, (rows, &mut lines), (y, last), &mut sums[4 * (taps / 2)..][..length]);
         border(sums, taps / 2, length);
-        along::many(level, Along { taps, count, sums, values, soon: lines.soon(y + down + 1) }, fours);
+        along::many(level, BoxHorizontalPass { taps, count, sums, values, soon: lines.soon(y + down + 1) }, fours);
     }
 }
 
@@ -109,9 +109,9 @@ fn border<S: Sum>(sums: &mut [S], reach: usize, length: usize) {
 }
 
 /// A side on either side of 257, above which sums along a row are told by two columns, and the greatest.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let sides = [chance.one_of(&[1, 3, 5, 9, 31]), chance.one_of(&[257, 259, MOST_SIDE])];
-    sides.map(|side| Sample::new(source, &pack(side, source).expect("an odd side within the limit"))).to_vec()
+    sides.map(|side| KernelSample::new(source, &pack(side, source).expect("an odd side within the limit"))).to_vec()
 }
 
 #[cfg(test)]

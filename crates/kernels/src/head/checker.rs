@@ -7,9 +7,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// A chessboard.
 pub static CHECKER: Head = Head {
@@ -32,12 +32,12 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(_: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     for (i, square) in pixels.chunks_mut(SIDE).enumerate() {
         square.fill(COLORS[(i + y as usize / SIDE) % 2]);
     }
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
-    [size, chance.size()].map(|size| Sample::new(size, &pack())).to_vec()
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
+    [size, chance.size()].map(|size| KernelSample::new(size, &pack())).to_vec()
 }

@@ -9,9 +9,9 @@
 use vramp_plan::Size;
 
 use crate::head::bilinear::{Scaled, axis};
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// Several pictures in one. Parameters: where among the small data the bits of columns begin. Small data: for each cell
 /// its left, top, width and height, the width and height of its picture, and where the picture's places would begin if
@@ -38,7 +38,7 @@ const CELL_WORDS: usize = 8;
 
 /// Where pictures go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum CompositorLayout {
     /// Cells of one size in as many columns as rows, or one more; row by row from the left.
     Grid,
     /// Side by side.
@@ -64,13 +64,13 @@ pub struct Cell {
 }
 
 /// The cells of so many pictures in an output of this size, within it.
-pub fn cells(layout: Layout, count: usize, size: Size) -> Vec<Cell> {
+pub fn cells(layout: CompositorLayout, count: usize, size: Size) -> Vec<Cell> {
     let count = count.clamp(1, MOST_PICTURES) as u32;
     let columns = match layout {
-        Layout::Grid => (1..=count).find(|n| n * n >= count).unwrap_or(count),
-        Layout::Row => count,
-        Layout::Column => 1,
-        Layout::Pip => return (0..count).map(|number| pip(number, size)).collect(),
+        CompositorLayout::Grid => (1..=count).find(|n| n * n >= count).unwrap_or(count),
+        CompositorLayout::Row => count,
+        CompositorLayout::Column => 1,
+        CompositorLayout::Pip => return (0..count).map(|number| pip(number, size)).collect(),
     };
     let rows = count.div_ceil(columns);
     let edge = |at: u32, side: u32, of: u32| {
@@ -132,7 +132,7 @@ pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
 }
 
 /// Cells keep their mixed rows one after the other.
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let small = args.frame.small;
     let told = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
     let cells = || told.iter().take(MOST_PICTURES);
@@ -169,14 +169,19 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
 }
 
 /// One picture, two, three and any number of them, in any layout.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let drawn = [0, 1, 2, chance.below(MOST_PICTURES as u32)].map(|others| {
         let size = chance.size();
         let pictures: Vec<Size> = (0..others).map(|_| chance.size()).collect();
-        let layout = chance.one_of(&[Layout::Grid, Layout::Row, Layout::Column, Layout::Pip]);
+        let layout = chance.one_of(&[
+            CompositorLayout::Grid,
+            CompositorLayout::Row,
+            CompositorLayout::Column,
+            CompositorLayout::Pip,
+        ]);
         let cells = cells(layout, 1 + pictures.len(), size);
         let small = small(&cells, &[&[source][..], &pictures].concat(), size);
-        Sample::new(size, &pack(&cells)).small(small).pictures(pictures)
+        KernelSample::new(size, &pack(&cells)).small(small).pictures(pictures)
     });
     drawn.to_vec()
 }

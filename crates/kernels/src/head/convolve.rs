@@ -9,10 +9,10 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
-use crate::simd::convolve::{FILLED_TO, Pair, Taps};
+use crate::sample::{Chance, KernelSample};
+use crate::simd::convolve::{ConvolveTaps, FILLED_TO, TapPair};
 use crate::simd::{self, Loop};
 
 /// A convolution. Parameters: how many taps besides the centre, fraction bits, the constant, the centre's weight. Small
@@ -38,7 +38,7 @@ const ROUNDING: f64 = 49.0 * 255.0 + 1.0;
 
 /// Weights in fixed point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixed {
+pub struct FixedWeights {
     bits: u32,
     /// What is added, with the half for rounding.
     constant: i32,
@@ -47,7 +47,7 @@ pub struct Fixed {
     taps: Vec<(i32, i32, i32)>,
 }
 
-impl Fixed {
+impl FixedWeights {
     /// Fraction bits of the weights.
     pub fn bits(&self) -> u32 {
         self.bits
@@ -56,13 +56,13 @@ impl Fixed {
 
 /// The fixed-point form of 9, 25 or 49 weights, row by row, and of what is added, in levels. None of another number of
 /// them, where one is not a number, or where a sum could leave 32 bits: where weights add up to more than [`most`].
-pub fn fixed(weights: &[f64], bias: f64) -> Option<Fixed> {
+pub fn fixed(weights: &[f64], bias: f64) -> Option<FixedWeights> {
     let (_, reach) = [(9, 1), (25, 2), (49, 3)].into_iter().find(|(count, _)| *count == weights.len())?;
     let bits = bits(weights, bias)?;
     let one = f64::from(1 << bits);
     let exact: Vec<f64> = weights.iter().map(|weight| weight * one).collect();
     let constant = (bias * one).round() as i32 + ((1 << bits) >> 1);
-    let mut whole = Fixed { bits, constant, centre: 0, taps: Vec::new() };
+    let mut whole = FixedWeights { bits, constant, centre: 0, taps: Vec::new() };
     let places = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (right, down)));
     for ((right, down), weight) in places.zip(rounded(&exact)) {
         match (right, down) {
@@ -80,12 +80,12 @@ pub fn most(bias: f64) -> f64 {
 }
 
 /// The parameter words of these weights.
-pub fn pack(fixed: &Fixed) -> [u32; 4] {
+pub fn pack(fixed: &FixedWeights) -> [u32; 4] {
     [fixed.taps.len() as u32, fixed.bits, fixed.constant.cast_unsigned(), fixed.centre.cast_unsigned()]
 }
 
 /// The small data of these weights.
-pub fn small(fixed: &Fixed) -> Vec<u32> {
+pub fn small(fixed: &FixedWeights) -> Vec<u32> {
     let words = |(right, down, weight): &(i32, i32, i32)| [(down << 16) | (right & 0xffff), *weight];
     fixed.taps.iter().flat_map(words).map(i32::cast_unsigned).collect()
 }
@@ -123,7 +123,7 @@ fn rounded(exact: &[f64]) -> Vec<i32> {
 }
 
 /// Kept bytes are the ring of rows, each with its borders repeated and filled up to whole vectors.
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [count, bits, ..] = args.frame.words else { return };
     let (constant, centre) = (args.frame.int(2), args.frame.int(3));
     let taps = &args.frame.small.as_chunks::<2>().0[..*count as usize];
@@ -156,9 +156,9 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
         let column = FILLED_TO.wrapping_add_signed(4 * right as isize);
         (slot(y + i64::from(down)) + column, tap[1].cast_signed())
     });
-    let taps = Taps::of(constant, *bits, middle, others.chain([(middle, centre)]));
+    let taps = ConvolveTaps::of(constant, *bits, middle, others.chain([(middle, centre)]));
     if !simd::convolve::sum(args.frame.level, &taps, rows, values) {
-        args.frame.level.run(Plain { taps: &taps, rows, values });
+        args.frame.level.run(PlainConvolution { taps: &taps, rows, values });
     }
 }
 
@@ -175,16 +175,16 @@ fn border(row: &[Pixel], reach: usize, bordered: &mut [u8]) {
 /// Values that are summed at once, in registers.
 const LANES: usize = 32;
 
-struct Plain<'a> {
-    taps: &'a Taps,
+struct PlainConvolution<'a> {
+    taps: &'a ConvolveTaps,
     rows: &'a [u8],
     values: &'a mut [u8],
 }
 
-impl Loop for Plain<'_> {
+impl Loop for PlainConvolution<'_> {
     #[inline(always)]
     fn run(self) {
-        let Plain { taps, rows, values } = self;
+        let PlainConvolution { taps, rows, values } = self;
         for (group, values) in values.chunks_mut(LANES).enumerate() {
             let lanes = |at: usize| rows[LANES * group + at..].first_chunk().unwrap_or(&[0; LANES]);
             let levels = if taps.narrow { narrow(taps, lanes) } else { wide(taps, lanes) };
@@ -198,9 +198,9 @@ impl Loop for Plain<'_> {
 }
 
 #[inline(always)]
-fn narrow<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
+fn narrow<'a>(taps: &ConvolveTaps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
     let mut sum = [taps.constant as i16; LANES];
-    for Pair { one, other, weights, .. } in taps.pairs() {
+    for TapPair { one, other, weights, .. } in taps.pairs() {
         let (one, other) = (lanes(*one as usize), lanes(*other as usize));
         for i in 0..LANES {
             sum[i] += i16::from(one[i]) * weights[0] + i16::from(other[i]) * weights[1];
@@ -214,9 +214,9 @@ fn narrow<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LAN
 }
 
 #[inline(always)]
-fn wide<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
+fn wide<'a>(taps: &ConvolveTaps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES] {
     let mut sum = [taps.constant; LANES];
-    for Pair { one, other, weights, .. } in taps.pairs() {
+    for TapPair { one, other, weights, .. } in taps.pairs() {
         let (one, other) = (lanes(*one as usize), lanes(*other as usize));
         for i in 0..LANES {
             sum[i] += i32::from(one[i]) * i32::from(weights[0]) + i32::from(other[i]) * i32::from(weights[1]);
@@ -230,7 +230,7 @@ fn wide<'a>(taps: &Taps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u8; LANES
 }
 
 /// Weights of a square, some of them 0: fractions, or whole numbers whose sums are short or long.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let drawn = [0; 2].map(|_| {
         let side = 3 + 2 * chance.below(3);
         let (most, of) = (chance.one_of(&[3, 300, 5000]), chance.one_of(&[1.0, 7.0, 16.0]));
@@ -244,7 +244,7 @@ fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
         let weights: Vec<f64> = weights.iter().map(|weight| weight / divisor).collect();
         let bias = (f64::from(chance.below(600)) - 300.0) / chance.one_of(&[1.0, 8.0, 9.0]);
         let fixed = fixed(&weights, bias).expect("weights that add up to 1000 fit");
-        Sample::new(source, &pack(&fixed)).small(small(&fixed))
+        KernelSample::new(source, &pack(&fixed)).small(small(&fixed))
     });
     drawn.to_vec()
 }

@@ -7,9 +7,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// A rectangle, as large as what is made.
 pub static CROP: Head = Head {
@@ -29,7 +29,7 @@ pub fn pack(x: u32, y: u32) -> [u32; 2] {
     [x, y]
 }
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [left, top] = [args.frame.words[0], args.frame.words[1]];
     for (y, to) in (top + y..).zip(pixels.chunks_exact_mut(args.frame.size.width as usize)) {
         source.copy_part(y, left, to);
@@ -37,12 +37,12 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, p
 }
 
 /// A corner, and a rectangle in the middle.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let drawn = [false, true].map(|to_the_corner| {
         let (x, y) = (chance.below(source.width), chance.below(source.height));
         let rest = Size { width: source.width - x, height: source.height - y };
         let part = Size { width: 1 + chance.below(rest.width), height: 1 + chance.below(rest.height) };
-        Sample::new(if to_the_corner { rest } else { part }, &pack(x, y))
+        KernelSample::new(if to_the_corner { rest } else { part }, &pack(x, y))
     });
     drawn.to_vec()
 }

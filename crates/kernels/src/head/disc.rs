@@ -7,9 +7,9 @@
 
 use vramp_plan::{Rate, Size};
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows, ball, gradient};
+use crate::head::{BandState, Head, HeadArgs, SourceRows, ball, gradient};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// A ball on the gradient. Parameters: blue of the gradient, colour of the disc, column and row of its centre.
 pub static DISC: Head = Head {
@@ -30,16 +30,16 @@ pub fn pack(size: Size, rate: Rate, n: u64) -> [u32; 4] {
     [gradient::blue(n), u32::from_le_bytes(ball::color(rate, n)), x, y]
 }
 
-fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let words = args.frame.words;
     gradient::slopes(args, kept, y, words[0], pixels);
     ball::paint(y, [words[2], words[3]], words[1].to_le_bytes(), pixels);
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = [size, chance.size()].map(|size| {
         let (rate, n) = ball::drawn_time(chance);
-        Sample::new(size, &pack(size, rate, n))
+        KernelSample::new(size, &pack(size, rate, n))
     });
     drawn.to_vec()
 }

@@ -8,10 +8,10 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::pixel::gray::gray;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 /// Edges. No parameters.
@@ -33,7 +33,7 @@ const LANES: usize = 64;
 const IN_RING: usize = 3;
 
 /// Kept bytes are the ring of gray rows, with a pixel more on both sides, and one row of results.
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let filled = pixels.len().next_multiple_of(LANES);
     let stride = filled + 2;
     kept.bytes.resize(IN_RING * stride + filled, 0);
@@ -42,7 +42,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     let (first, end) = ((y - 1).max(0), (y + 1).min(last) + 1);
     for at in first.max(kept.rows.1)..end {
         let grays = &mut kept.bytes[slot(at)..][..stride];
-        args.frame.level.run(Gray { pixels: source.row(at), grays });
+        args.frame.level.run(MirroredGrayRow { pixels: source.row(at), grays });
     }
     kept.rows = (first, end);
 
@@ -56,15 +56,15 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
 }
 
 /// A gray row, mirrored at its ends.
-struct Gray<'a> {
+struct MirroredGrayRow<'a> {
     pixels: &'a [Pixel],
     grays: &'a mut [u8],
 }
 
-impl Loop for Gray<'_> {
+impl Loop for MirroredGrayRow<'_> {
     #[inline(always)]
     fn run(self) {
-        let Gray { pixels, grays } = self;
+        let MirroredGrayRow { pixels, grays } = self;
         for (to, pixel) in grays[1..].iter_mut().zip(pixels) {
             *to = gray(u32::from_le_bytes(*pixel)) as u8;
         }
@@ -79,7 +79,7 @@ struct Gradients<'a> {
     above: &'a [u8],
     middle: &'a [u8],
     below: &'a [u8],
-    steep: &'a mut [Lanes],
+    steep: &'a mut [ByteLanes],
     here: &'a [Pixel],
     pixels: &'a mut [Pixel],
 }
@@ -100,19 +100,19 @@ impl Loop for Gradients<'_> {
     }
 }
 
-type Lanes = [u8; LANES];
+type ByteLanes = [u8; LANES];
 
 /// The values of a group, those to their left in front of them and those to their right behind.
 #[inline(always)]
-fn three(row: &[u8], at: usize) -> [&Lanes; 3] {
+fn three(row: &[u8], at: usize) -> [&ByteLanes; 3] {
     [0, 1, 2].map(|right| row[at + right..].first_chunk().unwrap_or(&[0; LANES]))
 }
 
 #[inline(always)]
-fn both(above: [&Lanes; 3], middle: [&Lanes; 3], below: [&Lanes; 3]) -> Lanes {
+fn both(above: [&ByteLanes; 3], middle: [&ByteLanes; 3], below: [&ByteLanes; 3]) -> ByteLanes {
     let mut steep = [0; LANES];
     for i in 0..LANES {
-        let value = |row: [&Lanes; 3], right: usize| i16::from(row[right][i]);
+        let value = |row: [&ByteLanes; 3], right: usize| i16::from(row[right][i]);
         let corners = value(below, 2) - value(above, 0);
         let across = value(above, 2) - value(below, 0);
         let x = corners + across + 2 * (value(middle, 2) - value(middle, 0));
@@ -122,6 +122,6 @@ fn both(above: [&Lanes; 3], middle: [&Lanes; 3], below: [&Lanes; 3]) -> Lanes {
     steep
 }
 
-fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
-    vec![Sample::new(source, &[])]
+fn samples(_: &mut Chance, source: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(source, &[])]
 }

@@ -5,9 +5,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::turn::{Copied, Reversed};
 
 /// Mirrored.
@@ -28,7 +28,7 @@ pub fn pack(left_right: bool, top_bottom: bool) -> [u32; 2] {
     [u32::from(left_right), u32::from(top_bottom)]
 }
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let (height, picture) = (args.source.height, source.unchanged());
     let [left_right, top_bottom] = [0, 1].map(|at| args.frame.words[at] != 0);
     let place = |y: u32| if top_bottom { height - 1 - y } else { y };
@@ -42,7 +42,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, p
     }
 }
 
-fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(_: &mut Chance, source: Size) -> Vec<KernelSample> {
     let ways = [(false, false), (false, true), (true, false), (true, true)];
-    ways.map(|(left_right, top_bottom)| Sample::new(source, &pack(left_right, top_bottom))).to_vec()
+    ways.map(|(left_right, top_bottom)| KernelSample::new(source, &pack(left_right, top_bottom))).to_vec()
 }

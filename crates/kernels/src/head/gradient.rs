@@ -7,9 +7,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// Two slopes. Parameters: blue.
 pub static GRADIENT: Head = Head {
@@ -36,7 +36,7 @@ pub(super) fn blue(n: u64) -> u32 {
 
 /// One row of the gradient. The reds are divided out once a band and kept: a division for each pixel would cost more
 /// than all the rest.
-pub(super) fn slopes(args: &HeadArgs<'_>, kept: &mut Kept, y: u32, blue: u32, pixels: &mut [Pixel]) {
+pub(super) fn slopes(args: &HeadArgs<'_>, kept: &mut BandState, y: u32, blue: u32, pixels: &mut [Pixel]) {
     let size = args.frame.size;
     if kept.rows.1 == 0 {
         kept.rows.1 = 1;
@@ -55,10 +55,12 @@ fn level(at: u32, side: u32) -> u32 {
     (510 * at + last) / (2 * last)
 }
 
-fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     slopes(args, kept, y, args.frame.words[0], pixels);
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
-    [size, chance.size()].map(|size| Sample::new(size, &pack(u64::from(chance.bits()) << chance.below(33)))).to_vec()
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
+    [size, chance.size()]
+        .map(|size| KernelSample::new(size, &pack(u64::from(chance.bits()) << chance.below(33))))
+        .to_vec()
 }

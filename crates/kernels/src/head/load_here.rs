@@ -5,9 +5,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// The source as it is.
 pub static LOAD: Head = Head {
@@ -22,10 +22,10 @@ pub static LOAD: Head = Head {
     samples: Some(samples),
 };
 
-fn row(_: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(_: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     source.copy(y, pixels);
 }
 
-fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
-    vec![Sample::new(source, &[])]
+fn samples(_: &mut Chance, source: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(source, &[])]
 }

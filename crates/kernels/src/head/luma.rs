@@ -10,10 +10,10 @@
 use vramp_plan::Size;
 use vramp_plan::catalog::IntermediateExtent;
 
-use crate::head::{First, Head, HeadArgs, Kept, SourceRows, Survey};
+use crate::head::{BandState, First, Head, HeadArgs, SourceRows, Survey};
 use crate::picture::Pixel;
 use crate::pixel::gray::gray;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 /// The curve of a picture's brightness. Neither parameters nor small data.
@@ -63,7 +63,7 @@ fn edit(args: &HeadArgs<'_>, y: u32, row: &mut [Pixel]) {
     }
 }
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     source.copy(y, pixels);
     edit(args, y, pixels);
 }
@@ -104,6 +104,6 @@ impl Loop for Edit<'_> {
     }
 }
 
-fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
-    vec![Sample::new(source, &pack())]
+fn samples(_: &mut Chance, source: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(source, &pack())]
 }

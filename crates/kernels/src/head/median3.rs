@@ -8,9 +8,9 @@
 use vramp_plan::Size;
 
 use crate::head::lines::Lines;
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::{Loop, ask_for};
 
 /// The median of a square of three. Parameters: none.
@@ -38,7 +38,7 @@ const CHUNK: usize = 512;
 const AHEAD: usize = 3;
 
 /// Kept are rows of the source where functions stand in front of it.
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let mut lines = Lines::of(source, args.source, 4, &mut kept.bytes);
     let (upper, lower) = pixels.split_at_mut(args.source.width as usize);
     let (y, made) = (i64::from(y), if lower.is_empty() { 1 } else { 2 });
@@ -50,11 +50,11 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     let rows @ [above, here, below, last] = [y - 1, y, y + 1, y + 2].map(|at| lines.at(at.min(end - 1)));
     let level = args.frame.level;
     if lower.is_empty() {
-        return level.run(Middle { rows: [above, here, below], soon: lines.soon(y + 2), pixels: upper });
+        return level.run(Median3Row { rows: [above, here, below], soon: lines.soon(y + 2), pixels: upper });
     }
     if 4 * upper.len() < CHUNK + 8 {
-        level.run(Middle { rows: [above, here, below], soon: &[], pixels: upper });
-        return level.run(Middle { rows: [here, below, last], soon: &[], pixels: lower });
+        level.run(Median3Row { rows: [above, here, below], soon: &[], pixels: upper });
+        return level.run(Median3Row { rows: [here, below, last], soon: &[], pixels: lower });
     }
     level.run(Two { rows, soon: [y + 3, y + 4].map(|at| lines.soon(at)), upper, lower });
 }
@@ -89,16 +89,16 @@ impl Loop for Two<'_> {
     }
 }
 
-struct Middle<'a> {
+struct Median3Row<'a> {
     rows: [&'a [u8]; 3],
     soon: &'a [u8],
     pixels: &'a mut [Pixel],
 }
 
-impl Loop for Middle<'_> {
+impl Loop for Median3Row<'_> {
     #[inline(always)]
     fn run(self) {
-        let Middle { rows, soon, pixels } = self;
+        let Median3Row { rows, soon, pixels } = self;
         ends(rows, pixels);
         let last = pixels.len() - 1;
         if last < 2 {
@@ -208,6 +208,6 @@ fn median(a: u8, b: u8, c: u8) -> u8 {
     a.min(b).max(a.max(b).min(c))
 }
 
-fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
-    vec![Sample::new(source, &pack())]
+fn samples(_: &mut Chance, source: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(source, &pack())]
 }

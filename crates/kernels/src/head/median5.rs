@@ -15,9 +15,9 @@ mod network;
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::{Loop, ask_for};
 
 /// The median of a square of five. Parameters: none.
@@ -48,7 +48,7 @@ const STEP: usize = MADE + 64;
 
 /// Kept are five rows of the source, each as its even columns and then its odd ones, with one more of either on both
 /// sides; and behind the rows what the steps make.
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let half = 4 * pixels.len().div_ceil(2);
     let length = half.div_ceil(CHUNK) * CHUNK + MADE - CHUNK;
     kept.bytes.resize(10 * length + 20 * STEP, 0);
@@ -58,22 +58,22 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     let slot = |at: i64| at.clamp(0, last) as usize % 5 * 2 * length;
     for at in first.max(kept.rows.1)..end {
         let (even, odd) = ring[slot(at)..][..2 * length].split_at_mut(length);
-        args.frame.level.run(Apart { row: source.row(at), even, odd });
+        args.frame.level.run(SplitRow { row: source.row(at), even, odd });
     }
     kept.rows = (first, end);
     let rows = [-2, -1, 0, 1, 2].map(|away| ring[slot(y + away)..][..2 * length].split_at(length));
     let soon = source.unchanged().filter(|_| y + 3 <= last).map_or(&[][..], |picture| picture.row(y as u32 + 3));
-    args.frame.level.run(Middle { rows, soon, steps: steps.as_chunks_mut().0, pixels });
+    args.frame.level.run(Median5Row { rows, soon, steps: steps.as_chunks_mut().0, pixels });
 }
 
 /// Takes a row apart. Columns beyond the border repeat the outermost ones.
-struct Apart<'a> {
+struct SplitRow<'a> {
     row: &'a [Pixel],
     even: &'a mut [u8],
     odd: &'a mut [u8],
 }
 
-impl Loop for Apart<'_> {
+impl Loop for SplitRow<'_> {
     #[inline(always)]
     fn run(self) {
         let (Some(first), Some(last)) = (self.row.first(), self.row.last()) else { return };
@@ -93,17 +93,17 @@ impl Loop for Apart<'_> {
 }
 
 /// All steps over a row. The row that is taken apart next is asked for on the way.
-struct Middle<'a> {
+struct Median5Row<'a> {
     rows: [(&'a [u8], &'a [u8]); 5],
     soon: &'a [Pixel],
     steps: &'a mut [[u8; STEP]],
     pixels: &'a mut [Pixel],
 }
 
-impl Loop for Middle<'_> {
+impl Loop for Median5Row<'_> {
     #[inline(always)]
     fn run(self) {
-        let Middle { rows, soon, steps, pixels } = self;
+        let Median5Row { rows, soon, steps, pixels } = self;
         let Some((even, steps)) = steps.split_first_chunk_mut::<5>() else { return };
         let Some((odd, steps)) = steps.split_first_chunk_mut::<5>() else { return };
         let Some((pairs, _)) = steps.split_first_chunk_mut::<10>() else { return };
@@ -127,6 +127,6 @@ impl Loop for Middle<'_> {
     }
 }
 
-fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
-    vec![Sample::new(source, &pack())]
+fn samples(_: &mut Chance, source: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(source, &pack())]
 }

@@ -7,9 +7,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::pick::pick;
 
 /// Another size. Small data: the source's column for each column, then the source's row for each row.
@@ -40,15 +40,15 @@ fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
     (0..to).map(move |at| (u64::from(at) * u64::from(from) / u64::from(to)) as u32)
 }
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let (columns, rows) = args.frame.small.split_at(pixels.len());
     let from = source.row(i64::from(rows[y as usize]));
     pick(args.frame.level, from, columns, pixels);
 }
 
 /// Another size, half the size, and twice the size.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
     let twice = Size { width: 2 * source.width, height: 2 * source.height };
-    [chance.size(), half, twice].map(|size| Sample::new(size, &pack()).small(small(source, size))).to_vec()
+    [chance.size(), half, twice].map(|size| KernelSample::new(size, &pack()).small(small(source, size))).to_vec()
 }

@@ -7,9 +7,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 /// Noise. Parameters: the hash of the frame number and the seed.
@@ -37,7 +37,7 @@ fn pcg(v: u32) -> u32 {
     (t >> 22) ^ t
 }
 
-fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let first = y.wrapping_mul(args.frame.size.width).wrapping_add(args.frame.words[0]);
     args.frame.level.run(Noise { pixels, first });
 }
@@ -56,8 +56,8 @@ impl Loop for Noise<'_> {
     }
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     [size, chance.size()]
-        .map(|size| Sample::new(size, &pack(u64::from(chance.bits()) << chance.below(33), chance.bits())))
+        .map(|size| KernelSample::new(size, &pack(u64::from(chance.bits()) << chance.below(33), chance.bits())))
         .to_vec()
 }

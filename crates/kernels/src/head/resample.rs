@@ -12,13 +12,13 @@ pub mod axis;
 use vramp_plan::Size;
 
 use crate::head::bilinear::halve;
-use crate::head::{First, Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, First, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::resample as vectors;
 use crate::simd::{Level, Loop};
 
-use axis::{Axis, Filter, MOST_TAPS, NARROW_BITS, WIDE_BITS};
+use axis::{MOST_TAPS, NARROW_BITS, ResampleAxis, ResampleFilter, WIDE_BITS};
 
 /// Another size. Parameters: words of weights for each column, for each row, flags (bit 0: columns' weights are wide,
 /// bit 1: rows' are, bit 2: every pixel is the mean of two by two), where rows begin in small data. Small data: the
@@ -47,36 +47,36 @@ const FILLED_TO: usize = 128;
 const AT_ONCE: usize = 4;
 
 /// The parameter words and small data for making `size` from `source`.
-pub fn pack(filter: Filter, source: Size, size: Size) -> ([u32; 4], Vec<u32>) {
-    let columns = Axis::of(filter, source.width, size.width);
-    let rows = Axis::of(filter, source.height, size.height);
+pub fn pack(filter: ResampleFilter, source: Size, size: Size) -> ([u32; 4], Vec<u32>) {
+    let columns = ResampleAxis::of(filter, source.width, size.width);
+    let rows = ResampleAxis::of(filter, source.height, size.height);
     let mut small = Vec::new();
     columns.lay_out(&mut small);
     let rows_at = small.len() as u32;
     rows.lay_out(&mut small);
-    let halves = filter == Filter::Area && (source.width, source.height) == (2 * size.width, 2 * size.height);
+    let halves = filter == ResampleFilter::Area && (source.width, source.height) == (2 * size.width, 2 * size.height);
     let flags = u32::from(columns.wide) | u32::from(rows.wide) << 1 | u32::from(halves) << 2;
     ([columns.words() as u32, rows.words() as u32, flags, rows_at], small)
 }
 
 /// The most bytes of small data for making `size` from `source`.
-pub fn most_small_bytes(filter: axis::Filter, source: Size, size: Size) -> u64 {
+pub fn most_small_bytes(filter: axis::ResampleFilter, source: Size, size: Size) -> u64 {
     let words = |from: u32, to: u32| u64::from(to) * (1 + filter.most_taps(from, to));
     4 * (words(source.width, size.width) + words(source.height, size.height))
 }
 
 /// The weights of one axis as they lie in small data.
-struct Laid<'a> {
+struct AxisWeights<'a> {
     starts: &'a [u32],
     weights: &'a [u32],
     words: usize,
     wide: bool,
 }
 
-impl<'a> Laid<'a> {
-    fn of(small: &'a [u32], pixels: u32, words: u32, wide: bool) -> Laid<'a> {
+impl<'a> AxisWeights<'a> {
+    fn of(small: &'a [u32], pixels: u32, words: u32, wide: bool) -> AxisWeights<'a> {
         let (starts, weights) = small.split_at(pixels as usize);
-        Laid { starts, weights, words: words as usize, wide }
+        AxisWeights { starts, weights, words: words as usize, wide }
     }
 
     fn taps(&self) -> usize {
@@ -85,7 +85,7 @@ impl<'a> Laid<'a> {
 }
 
 /// Kept sums are the ring of summed rows; kept bytes the ends of rows with more behind them than is read.
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [of_columns, of_rows, flags, rows_at] = std::array::from_fn(|i| args.frame.words[i]);
     let level = args.frame.level;
     if flags & 4 != 0 {
@@ -94,8 +94,8 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
     }
     let values = pixels.as_flattened_mut();
     let (columns, rows) = args.frame.small.split_at(rows_at as usize);
-    let columns = Laid::of(columns, args.frame.size.width, of_columns, flags & 1 != 0);
-    let rows = Laid::of(rows, args.frame.size.height, of_rows, flags & 2 != 0);
+    let columns = AxisWeights::of(columns, args.frame.size.width, of_columns, flags & 1 != 0);
+    let rows = AxisWeights::of(rows, args.frame.size.height, of_rows, flags & 2 != 0);
     let height = args.source.height as usize;
     let filled = values.len().next_multiple_of(FILLED_TO);
     // Rows are summed by fours, so that up to three are there before they are needed.
@@ -144,11 +144,11 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut Kept, y: u32
 fn along(
     level: Level,
     rows: [&[Pixel]; AT_ONCE],
-    columns: &Laid<'_>,
+    columns: &AxisWeights<'_>,
     tails: &mut Vec<u8>,
     mut sums: [&mut [u16]; AT_ONCE],
 ) {
-    let &Laid { starts, weights, words, .. } = columns;
+    let &AxisWeights { starts, weights, words, .. } = columns;
     let read = 4 * words.div_ceil(2);
     let rows = rows.map(<[_]>::as_flattened);
     let width = rows[0].len() / 4;
@@ -185,14 +185,14 @@ fn kept_of(sum: i32, fraction_bits: u32) -> u16 {
 /// The first pass over one row, with narrow weights.
 struct AlongNarrow<'a> {
     row: &'a [Pixel],
-    columns: &'a Laid<'a>,
+    columns: &'a AxisWeights<'a>,
     sums: &'a mut [u16],
 }
 
 impl Loop for AlongNarrow<'_> {
     #[inline(always)]
     fn run(self) {
-        let AlongNarrow { row, columns: Laid { starts, weights, words, .. }, sums } = self;
+        let AlongNarrow { row, columns: AxisWeights { starts, weights, words, .. }, sums } = self;
         let last = row.len() - 1;
         for (at, (start, sums)) in starts.iter().zip(sums.as_chunks_mut::<4>().0).enumerate() {
             let weights = &weights[at * words..][..*words];
@@ -211,14 +211,14 @@ impl Loop for AlongNarrow<'_> {
 /// The first pass over one row, with wide weights.
 struct AlongWide<'a> {
     row: &'a [Pixel],
-    columns: &'a Laid<'a>,
+    columns: &'a AxisWeights<'a>,
     sums: &'a mut [u16],
 }
 
 impl Loop for AlongWide<'_> {
     #[inline(always)]
     fn run(self) {
-        let AlongWide { row, columns: Laid { starts, weights, words, .. }, sums } = self;
+        let AlongWide { row, columns: AxisWeights { starts, weights, words, .. }, sums } = self;
         for (at, (start, sums)) in starts.iter().zip(sums.as_chunks_mut::<4>().0).enumerate() {
             let weights = &weights[at * words..][..*words];
             let mut sum = [0; 4];
@@ -302,12 +302,13 @@ impl Loop for DownWide<'_> {
 }
 
 /// Another size, and half the size, which has a way of its own.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
-    let ways = [chance.size(), half].map(|size| [Filter::Area, Filter::Lanczos].map(|filter| (filter, size)));
+    let ways =
+        [chance.size(), half].map(|size| [ResampleFilter::Area, ResampleFilter::Lanczos].map(|filter| (filter, size)));
     let drawn = ways.as_flattened().iter().map(|(filter, size)| {
         let (words, small) = pack(*filter, source, *size);
-        Sample::new(*size, &words).small(small)
+        KernelSample::new(*size, &words).small(small)
     });
     drawn.collect()
 }

@@ -7,10 +7,10 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
-use crate::simd::turn::{Columns, Reversed, TILE};
+use crate::sample::{Chance, KernelSample};
+use crate::simd::turn::{Reversed, TILE, TurnedColumns};
 
 /// Quarter turns. Parameters: how many, 1 to 3.
 pub static ROTATE: Head = Head {
@@ -33,7 +33,7 @@ pub fn pack(quarter_turns: u32) -> [u32; 1] {
 /// Rows of the output that are made at once: each row of the source then gives whole lines of the cache.
 pub(super) const ROWS_AT_ONCE: usize = 128;
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let width = args.frame.size.width as usize;
     match args.frame.words[0] {
         2 => {
@@ -69,12 +69,12 @@ fn quarter(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, y: u32, clockwise: 
                 None => &changed[i][..rows],
             };
         }
-        let columns = Columns { of: &parts[..tall], upwards: !clockwise, x: x as usize, width };
+        let columns = TurnedColumns { of: &parts[..tall], upwards: !clockwise, x: x as usize, width };
         columns.put(args.frame.level, pixels);
     }
 }
 
-fn samples(_: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(_: &mut Chance, source: Size) -> Vec<KernelSample> {
     let turned = Size { width: source.height, height: source.width };
-    [(1, turned), (2, source), (3, turned)].map(|(turns, size)| Sample::new(size, &pack(turns))).to_vec()
+    [(1, turned), (2, source), (3, turned)].map(|(turns, size)| KernelSample::new(size, &pack(turns))).to_vec()
 }

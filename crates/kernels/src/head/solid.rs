@@ -7,9 +7,9 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// One colour. Parameters: the colour.
 pub static SOLID: Head = Head {
@@ -29,10 +29,10 @@ pub fn pack(color: Pixel) -> [u32; 1] {
     [u32::from_le_bytes(color)]
 }
 
-fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut Kept, _: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, _: &mut SourceRows<'_>, _: &mut BandState, _: u32, pixels: &mut [Pixel]) {
     pixels.fill(args.frame.words[0].to_le_bytes());
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
-    [size, chance.size()].map(|size| Sample::new(size, &pack(chance.color()))).to_vec()
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
+    [size, chance.size()].map(|size| KernelSample::new(size, &pack(chance.color()))).to_vec()
 }

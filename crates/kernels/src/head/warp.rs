@@ -9,10 +9,10 @@
 
 use vramp_plan::Size;
 
-use crate::head::{Head, HeadArgs, Kept, SourceRows};
+use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::{Picture, Pixel};
-use crate::sample::{Chance, Sample};
-use crate::simd::four::{self, AT_ONCE, Taps};
+use crate::sample::{Chance, KernelSample};
+use crate::simd::four::{self, AT_ONCE, NeighbourTaps};
 use crate::simd::{Level, Loop};
 
 /// An affine map. Small data: for each column two words, what it adds to the place along x and along y; for each row
@@ -105,12 +105,12 @@ fn between(count: usize, f: impl Fn(usize) -> i64, least: i64, most: i64) -> (us
 
 /// What a row is made from: the words of the columns, and what the row adds.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct WarpRow<'a> {
     columns: &'a [[u32; 2]],
     start: [u32; 2],
 }
 
-impl Line<'_> {
+impl WarpRow<'_> {
     #[inline(always)]
     fn place(&self, x: usize) -> [i32; 2] {
         let [along, down] = self.columns[x];
@@ -118,10 +118,10 @@ impl Line<'_> {
     }
 }
 
-fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut Kept, y: u32, pixels: &mut [Pixel]) {
+fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let (columns, rows) = args.frame.small.split_at(2 * pixels.len());
     let &[along, down, first, end] = rows[4 * y as usize..].first_chunk().unwrap_or(&[0; 4]);
-    let line = Line { columns: columns.as_chunks().0, start: [along, down] };
+    let line = WarpRow { columns: columns.as_chunks().0, start: [along, down] };
     let (first, end) = (first as usize, end as usize);
     pixels[..first].fill([0; 4]);
     pixels[end..].fill([0; 4]);
@@ -169,8 +169,8 @@ fn at_the_edge(picture: Picture<'_>, place: [i32; 2]) -> Pixel {
 }
 
 /// Pixels whose four all lie within the source, from column `x` on.
-fn mix(level: Level, picture: Picture<'_>, line: Line<'_>, x: usize, pixels: &mut [Pixel]) {
-    let mut taps = Taps::default();
+fn mix(level: Level, picture: Picture<'_>, line: WarpRow<'_>, x: usize, pixels: &mut [Pixel]) {
+    let mut taps = NeighbourTaps::default();
     let mut x = x;
     for pixels in pixels.chunks_mut(AT_ONCE) {
         level.run(Fetch { picture, line, x, count: pixels.len(), taps: &mut taps });
@@ -182,10 +182,10 @@ fn mix(level: Level, picture: Picture<'_>, line: Line<'_>, x: usize, pixels: &mu
 /// Fetches what pixels are mixed from, and their weights.
 struct Fetch<'a> {
     picture: Picture<'a>,
-    line: Line<'a>,
+    line: WarpRow<'a>,
     x: usize,
     count: usize,
-    taps: &'a mut Taps,
+    taps: &'a mut NeighbourTaps,
 }
 
 impl Loop for Fetch<'_> {
@@ -207,7 +207,7 @@ impl Loop for Fetch<'_> {
 }
 
 /// A map with all factors drawn, and one that turns and stretches.
-fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let mut from = |least: f64| chance.between(least, least + 2.0);
     let any = [from(0.1), from(-1.0), from(-5.0), from(-1.0), from(-2.0), from(3.0)];
     let (stretch, (sin, cos)) = (chance.between(0.05, 12.0), chance.between(0.0, 80.0).sin_cos());
@@ -215,7 +215,7 @@ fn samples(chance: &mut Chance, source: Size) -> Vec<Sample> {
     let turned = [cos * stretch, -sin * stretch, x, sin, cos, y];
     let drawn = [any, turned].into_iter().filter_map(|map| {
         let back = inverse(&map)?;
-        Some(Sample::new(source, &pack()).small(small(&back, source, source)))
+        Some(KernelSample::new(source, &pack()).small(small(&back, source, source)))
     });
     drawn.collect()
 }

@@ -5,7 +5,7 @@
 //!
 //! Always: what passes fits into [`STACK_BYTES`] of stack, here and in the driver's compiler, which has less.
 
-use super::tokens::{self, Kind};
+use super::tokens::{self, WgslTokenKind};
 use super::{MAX_BYTES, OwnError, growth};
 
 /// The stack that a text within these bounds is read with.
@@ -34,7 +34,7 @@ pub(super) fn check(text: &str) -> Result<(), OwnError> {
     }
     let tokens = tokens::cut(text);
     let (mut depth, mut expression, mut branches) = (0_usize, 0_usize, 0_usize);
-    for token in tokens.iter().filter(|token| token.kind != Kind::Gap) {
+    for token in tokens.iter().filter(|token| token.kind != WgslTokenKind::Gap) {
         expression += 1;
         match token.text {
             "(" | "[" | "{" => depth += 1,

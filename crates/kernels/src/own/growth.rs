@@ -16,7 +16,7 @@ use naga::{
 };
 
 use super::OwnError;
-use super::tokens::{Kind, Token};
+use super::tokens::{WgslToken, WgslTokenKind};
 
 /// Operations on single numbers that a function may have, with everything it calls in place of the calls.
 ///
@@ -42,12 +42,12 @@ const MAX_COPIES: u64 = 1 << 20;
 const MOST_NAMED: usize = 5;
 
 /// Refuses constants that the parser would copy too often.
-pub(super) fn check_constants(text: &str, tokens: &[Token<'_>]) -> Result<(), OwnError> {
-    let solid: Vec<Token<'_>> = tokens.iter().filter(|token| token.kind != Kind::Gap).copied().collect();
+pub(super) fn check_constants(text: &str, tokens: &[WgslToken<'_>]) -> Result<(), OwnError> {
+    let solid: Vec<WgslToken<'_>> = tokens.iter().filter(|token| token.kind != WgslTokenKind::Gap).copied().collect();
     let constants = Constants::of(&solid);
     let mut copies = 0_u64;
     for (at, token) in solid.iter().enumerate() {
-        let is_mention = token.kind == Kind::Word && (at == 0 || !matches!(solid[at - 1].text, "const" | "."));
+        let is_mention = token.kind == WgslTokenKind::Word && (at == 0 || !matches!(solid[at - 1].text, "const" | "."));
         let Some(values) = constants.values.get(token.text).filter(|_| is_mention) else { continue };
         copies = copies.saturating_add(*values);
         if copies > MAX_COPIES {
@@ -68,9 +68,9 @@ struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
-    fn of(tokens: &[Token<'a>]) -> Constants<'a> {
+    fn of(tokens: &[WgslToken<'a>]) -> Constants<'a> {
         let mut types = BTreeSet::from(["array"]);
-        let mut written: BTreeMap<&'a str, Vec<&[Token<'a>]>> = BTreeMap::new();
+        let mut written: BTreeMap<&'a str, Vec<&[WgslToken<'a>]>> = BTreeMap::new();
         for (at, pair) in tokens.windows(2).enumerate() {
             match pair[0].text {
                 "struct" | "alias" => {
@@ -94,7 +94,7 @@ impl<'a> Constants<'a> {
     }
 
     /// Counts a constant, after those that it names. A stack of its own: a text may have thousands of them in a row.
-    fn count(&mut self, name: &'a str, types: &BTreeSet<&'a str>, written: &BTreeMap<&'a str, Vec<&[Token<'a>]>>) {
+    fn count(&mut self, name: &'a str, types: &BTreeSet<&'a str>, written: &BTreeMap<&'a str, Vec<&[WgslToken<'a>]>>) {
         let mut begun = BTreeSet::new();
         let mut stack = vec![name];
         while let Some(name) = stack.last().copied() {
@@ -119,9 +119,9 @@ impl<'a> Constants<'a> {
 
     /// Values of one initialiser: of a constructor all its words, with constants in place of their names; of anything
     /// else no more than a matrix has.
-    fn values_of(&self, value: &[Token<'a>], types: &BTreeSet<&'a str>) -> u64 {
+    fn values_of(&self, value: &[WgslToken<'a>], types: &BTreeSet<&'a str>) -> u64 {
         let Some(first) = value.iter().find(|token| token.text != "(") else { return 0 };
-        let known = |token: &Token<'_>| self.values.get(token.text).copied();
+        let known = |token: &WgslToken<'_>| self.values.get(token.text).copied();
         if !types.contains(first.text) {
             return known(first).unwrap_or(MATRIX).max(MATRIX);
         }

@@ -8,7 +8,7 @@
 use naga::{Module, ScalarKind, StructMember, Type, TypeInner, VectorSize};
 
 use super::OwnError;
-use super::tokens::{Kind, Token};
+use super::tokens::{WgslToken, WgslTokenKind};
 
 /// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum MemberKind {
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
+pub struct ShaderMember {
     /// Its name.
     pub name: String,
     /// Its type.
@@ -76,7 +76,7 @@ impl MemberKind {
     }
 }
 
-impl Member {
+impl ShaderMember {
     /// Puts a value's words where they belong.
     pub fn put(&self, value: &[u32], words: &mut [u32]) {
         words[self.word..self.word + value.len()].copy_from_slice(value);
@@ -85,12 +85,12 @@ impl Member {
 
 /// The members of a structure as settings; `word` says where each one's words begin.
 pub(super) fn of(
-    (text, tokens): (&str, &[Token<'_>]),
+    (text, tokens): (&str, &[WgslToken<'_>]),
     module: &Module,
     name: &str,
     members: &[StructMember],
     mut word: impl FnMut(MemberKind, &StructMember) -> usize,
-) -> Result<Vec<Member>, OwnError> {
+) -> Result<Vec<ShaderMember>, OwnError> {
     let written = written(tokens, name);
     let mut found = Vec::new();
     for member in members {
@@ -106,20 +106,21 @@ pub(super) fn of(
         let default = place.and_then(|place| place.default).map(str::to_owned);
         let shown = OwnError::at(text, at, "");
         let word = word(kind, member);
-        found.push(Member { name: own.to_owned(), kind, default, word, at: (shown.line, shown.column) });
+        found.push(ShaderMember { name: own.to_owned(), kind, default, word, at: (shown.line, shown.column) });
     }
     Ok(found)
 }
 
 /// A member as it is written, and the comment `// = VALUE` behind it.
-struct Written<'a> {
-    name: Token<'a>,
+struct MemberText<'a> {
+    name: WgslToken<'a>,
     default: Option<&'a str>,
 }
 
-fn written<'a>(tokens: &[Token<'a>], name: &str) -> Vec<Written<'a>> {
-    let mut found: Vec<Written<'a>> = Vec::new();
-    let solid = |at: usize| tokens[at..].iter().find(|token| token.kind != Kind::Gap).map_or("", |token| token.text);
+fn written<'a>(tokens: &[WgslToken<'a>], name: &str) -> Vec<MemberText<'a>> {
+    let mut found: Vec<MemberText<'a>> = Vec::new();
+    let solid =
+        |at: usize| tokens[at..].iter().find(|token| token.kind != WgslTokenKind::Gap).map_or("", |token| token.text);
     let begins = |at: &usize| tokens[*at].text == "struct" && solid(at + 1) == name;
     let Some(start) = (0..tokens.len()).find(begins) else { return found };
     let (mut depth, mut on_this_line) = (0, false);
@@ -128,11 +129,11 @@ fn written<'a>(tokens: &[Token<'a>], name: &str) -> Vec<Written<'a>> {
             "{" | "(" | "<" => depth += 1,
             "}" if depth == 1 => break,
             "}" | ")" | ">" => depth -= 1,
-            _ if token.kind == Kind::Word && depth == 1 && solid(at + 1) == ":" => {
-                found.push(Written { name: *token, default: None });
+            _ if token.kind == WgslTokenKind::Word && depth == 1 && solid(at + 1) == ":" => {
+                found.push(MemberText { name: *token, default: None });
                 on_this_line = true;
             }
-            gap if token.kind == Kind::Gap => {
+            gap if token.kind == WgslTokenKind::Gap => {
                 let value = gap.strip_prefix("//").and_then(|words| words.trim_start().strip_prefix('='));
                 if let (Some(value), true, Some(last)) = (value, on_this_line, found.last_mut()) {
                     last.default = Some(value.trim());

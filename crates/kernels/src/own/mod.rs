@@ -15,7 +15,7 @@ mod tokens;
 mod whole;
 
 pub use growth::MAX_OPERATIONS;
-pub use members::{Member, MemberKind};
+pub use members::{MemberKind, ShaderMember};
 pub use pixel::OwnFunction;
 pub use whole::OwnKernel;
 
@@ -109,7 +109,7 @@ impl Own {
     }
 
     /// The settings it declares, in its order.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ShaderMember] {
         match self {
             Own::Pixel(function) => function.members(),
             Own::Whole(kernel) => kernel.members(),

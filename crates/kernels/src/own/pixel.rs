@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 use naga::{AddressSpace, Handle, ScalarKind, Type, TypeInner, VectorSize};
 
-use super::members::{Member, MemberKind, is_vector};
-use super::tokens::{MARK, Token};
+use super::members::{MemberKind, ShaderMember, is_vector};
+use super::tokens::{MARK, WgslToken};
 use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, tokens, validated, whole};
 
 /// What every pixel function may ask for; it stands behind the user's text, whose lines stay what they are.
@@ -27,7 +27,7 @@ const HELP: &str = "it is `fn pixel(color: vec4f, at: vec2u, frame: Frame, setti
 pub struct OwnFunction {
     /// Its text and the wrapper, with a mark behind every name that it declares.
     marked: String,
-    members: Vec<Member>,
+    members: Vec<ShaderMember>,
     words: usize,
 }
 
@@ -46,7 +46,7 @@ impl OwnFunction {
     }
 
     /// The settings it declares.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ShaderMember] {
         &self.members
     }
 
@@ -56,7 +56,11 @@ impl OwnFunction {
     }
 }
 
-pub(super) fn read(text: &str, tokens: &[Token<'_>], names: &[(&str, Token<'_>)]) -> Result<OwnFunction, OwnError> {
+pub(super) fn read(
+    text: &str,
+    tokens: &[WgslToken<'_>],
+    names: &[(&str, WgslToken<'_>)],
+) -> Result<OwnFunction, OwnError> {
     refuse_what_needs_a_kernel(text, tokens, names)?;
     let checked = format!("{text}{FRAME}");
     let module = parsed(&checked, text.len())?;
@@ -129,7 +133,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], names: &[(&str, Token<'_>)]
 }
 
 /// The constructor of the settings from parameter words.
-fn settings(members: &[Member]) -> String {
+fn settings(members: &[ShaderMember]) -> String {
     let word = |at: usize| format!("word(k + {at}u)");
     let float = |at: usize| format!("bitcast<f32>({})", word(at));
     let values: Vec<String> = members
@@ -161,7 +165,11 @@ const NOT_HERE: [&str; 8] = [
 ];
 
 /// Bindings, barriers and directives belong to a kernel: a pixel function stands in somebody else's.
-fn refuse_what_needs_a_kernel(text: &str, tokens: &[Token<'_>], names: &[(&str, Token<'_>)]) -> Result<(), OwnError> {
+fn refuse_what_needs_a_kernel(
+    text: &str,
+    tokens: &[WgslToken<'_>],
+    names: &[(&str, WgslToken<'_>)],
+) -> Result<(), OwnError> {
     if let Some((_, name)) = names.iter().find(|(_, name)| name.text == "Frame") {
         let problem = "`Frame` is declared already: size, number and time of the frame";
         return Err(OwnError::at(text, name.at, problem).help("leave this out, or call it something else"));

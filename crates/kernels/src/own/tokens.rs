@@ -7,7 +7,7 @@
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WgslTokenKind {
     /// A name or keyword.
     Word,
     /// A number with its suffix.
@@ -20,8 +20,8 @@ pub(super) enum Kind {
 
 /// A piece of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
+pub(super) struct WgslToken<'a> {
+    pub(super) kind: WgslTokenKind,
     pub(super) text: &'a str,
     /// Where it begins, in bytes.
     pub(super) at: usize,
@@ -31,37 +31,37 @@ pub(super) struct Token<'a> {
 pub(super) const MARK: char = '\u{1}';
 
 /// Cuts a text.
-pub(super) fn cut(text: &str) -> Vec<Token<'_>> {
+pub(super) fn cut(text: &str) -> Vec<WgslToken<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];
         let (kind, length) = if first.is_whitespace() {
-            (Kind::Gap, run(rest, char::is_whitespace))
+            (WgslTokenKind::Gap, run(rest, char::is_whitespace))
         } else if rest.starts_with("//") {
-            (Kind::Gap, rest.find('\n').unwrap_or(rest.len()))
+            (WgslTokenKind::Gap, rest.find('\n').unwrap_or(rest.len()))
         } else if rest.starts_with("/*") {
-            (Kind::Gap, block_comment(rest))
+            (WgslTokenKind::Gap, block_comment(rest))
         } else if first.is_ascii_digit() {
             // The suffix and a point belong to it; a sign in an exponent may stand apart, which changes nothing here.
-            (Kind::Number, run(rest, |c| is_word(c) || c == '.'))
+            (WgslTokenKind::Number, run(rest, |c| is_word(c) || c == '.'))
         } else if is_word(first) {
-            (Kind::Word, run(rest, is_word))
+            (WgslTokenKind::Word, run(rest, is_word))
         } else {
-            (Kind::Sign, first.len_utf8())
+            (WgslTokenKind::Sign, first.len_utf8())
         };
-        tokens.push(Token { kind, text: &rest[..length], at });
+        tokens.push(WgslToken { kind, text: &rest[..length], at });
         at += length;
     }
     tokens
 }
 
 /// What a text declares at its outermost level: keyword, name, and where the name stands.
-pub(super) fn declared<'a>(tokens: &[Token<'a>]) -> Vec<(&'a str, Token<'a>)> {
+pub(super) fn declared<'a>(tokens: &[WgslToken<'a>]) -> Vec<(&'a str, WgslToken<'a>)> {
     let mut found = Vec::new();
     let mut depth = 0_i32;
     let mut after: Option<&str> = None;
-    for token in tokens.iter().filter(|token| token.kind != Kind::Gap) {
+    for token in tokens.iter().filter(|token| token.kind != WgslTokenKind::Gap) {
         match token.text {
             "{" | "(" | "[" => depth += 1,
             "}" | ")" | "]" => depth -= 1,
@@ -76,7 +76,7 @@ pub(super) fn declared<'a>(tokens: &[Token<'a>]) -> Vec<(&'a str, Token<'a>)> {
                 }
             }
             Some("var") if token.text == "<" => after = Some("var<"),
-            Some(keyword) if token.kind == Kind::Word => {
+            Some(keyword) if token.kind == WgslTokenKind::Word => {
                 found.push((keyword, *token));
                 after = None;
             }
@@ -89,16 +89,16 @@ pub(super) fn declared<'a>(tokens: &[Token<'a>]) -> Vec<(&'a str, Token<'a>)> {
 }
 
 /// The text with a mark behind each of these names, where it is one of them and not a member of something.
-pub(super) fn marked(tokens: &[Token<'_>], names: &[&str]) -> String {
+pub(super) fn marked(tokens: &[WgslToken<'_>], names: &[&str]) -> String {
     let mut out = String::with_capacity(tokens.len() * 8);
     let mut struct_depth: Option<i32> = None;
     let mut depth = 0_i32;
     let mut before = "";
-    let solid: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].kind != Kind::Gap).collect();
+    let solid: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].kind != WgslTokenKind::Gap).collect();
     let mut next = solid.iter().skip(1);
     for token in tokens {
         out.push_str(token.text);
-        if token.kind == Kind::Gap {
+        if token.kind == WgslTokenKind::Gap {
             continue;
         }
         let behind = next.next().map_or("", |at| tokens[*at].text);
@@ -112,7 +112,7 @@ pub(super) fn marked(tokens: &[Token<'_>], names: &[&str]) -> String {
             _ => {}
         }
         let member = struct_depth.is_some_and(|at| depth == at + 1) && behind == ":";
-        if token.kind == Kind::Word && names.contains(&token.text) && !matches!(before, "." | "@") && !member {
+        if token.kind == WgslTokenKind::Word && names.contains(&token.text) && !matches!(before, "." | "@") && !member {
             out.push(MARK);
         }
         before = token.text;

@@ -10,8 +10,8 @@ use naga::{
 };
 use vramp_plan::{Binding, Shader, Size};
 
-use super::members::{Member, is_scalar, is_vector};
-use super::tokens::Token;
+use super::members::{ShaderMember, is_scalar, is_vector};
+use super::tokens::WgslToken;
 use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, pixel, validated};
 
 /// Bytes that one invocation may keep for itself, in all variables together, and that one type may have.
@@ -29,7 +29,7 @@ pub struct OwnKernel {
     text: String,
     bindings: Vec<Binding>,
     workgroup: [u32; 3],
-    members: Vec<Member>,
+    members: Vec<ShaderMember>,
     words: usize,
     /// The words of the frame's size, number and time, where it asks for them.
     size: Option<usize>,
@@ -44,7 +44,7 @@ impl OwnKernel {
     }
 
     /// The settings it declares.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ShaderMember] {
         &self.members
     }
 
@@ -83,7 +83,7 @@ impl OwnKernel {
     }
 }
 
-pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnError> {
+pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, OwnError> {
     let module = parsed(text, text.len())?;
     let info = validated(text, text.len(), &module)?;
     let place = |word: &str| tokens.iter().find(|token| token.text == word).map_or(0, |token| token.at);
@@ -179,7 +179,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>]) -> Result<OwnKernel, OwnErr
 
 /// A uniform's members: what is known of the frame by name, settings otherwise. Hands back its bytes.
 fn uniform(
-    (text, tokens): (&str, &[Token<'_>]),
+    (text, tokens): (&str, &[WgslToken<'_>]),
     module: &Module,
     ty: Handle<Type>,
     kernel: &mut OwnKernel,

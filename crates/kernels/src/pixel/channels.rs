@@ -9,10 +9,10 @@ use vramp_plan::Size;
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 use super::color;
-use super::table::{self, Table};
+use super::table::{self, LookupTable};
 
 /// Red, green and blue through a table each.
 pub static CHANNELS: PixelFn = PixelFn {
@@ -28,7 +28,7 @@ pub static CHANNELS: PixelFn = PixelFn {
 };
 
 /// Three tables as parameter words.
-pub fn pack(tables: &[Table; 3]) -> [u32; 192] {
+pub fn pack(tables: &[LookupTable; 3]) -> [u32; 192] {
     let words = tables.each_ref().map(table::pack);
     std::array::from_fn(|i| words[i / 64][i % 64])
 }
@@ -45,8 +45,8 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = [0; 3].map(|_| color::drawn(chance));
     let bent = [color::gamma(0.4), color::invert(), color::contrast(chance.between(-1.0, 2.0), 0.5)];
-    [drawn, bent].iter().map(|tables| Sample::new(size, &pack(tables))).collect()
+    [drawn, bent].iter().map(|tables| KernelSample::new(size, &pack(tables))).collect()
 }

@@ -11,7 +11,7 @@ use vramp_plan::Size;
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 /// A chroma key. Parameters: the key's chroma along both axes; the greatest square that is gone, as its nearest root and
@@ -62,7 +62,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let root = f64::from(key.int(2));
     let gone = root * root + f64::from(key.int(3));
     let soft = Soft { start: key.int(4), width: key.int(5), shift: key.words[6], factor: key.words[7] };
-    key.level.run(Key { pixels, chroma, gone, soft });
+    key.level.run(KeyedPixels { pixels, chroma, gone, soft });
 }
 
 /// A soft edge.
@@ -74,7 +74,7 @@ struct Soft {
     factor: u32,
 }
 
-struct Key<'a> {
+struct KeyedPixels<'a> {
     pixels: &'a mut [Pixel],
     chroma: [f32; 2],
     gone: f64,
@@ -84,11 +84,11 @@ struct Key<'a> {
 /// A whole number from here on is in the lower bits of a double.
 const UNITS: f64 = 4_503_599_627_370_496.0;
 
-impl Loop for Key<'_> {
+impl Loop for KeyedPixels<'_> {
     /// Most pixels are far from the key or at it, so the root is only taken where some of many lie in between.
     #[inline(always)]
     fn run(self) {
-        let Key { pixels, chroma, gone, soft } = self;
+        let KeyedPixels { pixels, chroma, gone, soft } = self;
         let end = f64::from(soft.start) + f64::from(soft.width) + 1.0;
         let kept = if soft.width == 0 { gone } else { end * end };
         let is_kept = |square: &f64| *square > kept;
@@ -134,11 +134,11 @@ fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
 }
 
 /// A hard edge, the narrowest soft ones, and wider ones.
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let smooths = [0.0, 0.000_1, 0.2, 1.5, chance.part()];
     let keyed = smooths.map(|smooth| {
         let [r, g, b, _] = chance.color();
-        Sample::new(size, &pack([r, g, b], chance.between(0.0, 0.7), smooth))
+        KernelSample::new(size, &pack([r, g, b], chance.between(0.0, 0.7), smooth))
     });
     keyed.to_vec()
 }

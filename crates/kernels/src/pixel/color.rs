@@ -8,42 +8,42 @@
 
 use crate::sample::Chance;
 
-use super::table::{Table, table_of};
+use super::table::{LookupTable, table_of};
 
 /// A colour matrix: rows r, g, b, a of factors of r, g, b, a and of full (255).
-pub type Matrix = [f64; 20];
+pub type ColorMatrix = [f64; 20];
 
 /// The matrix that changes nothing.
-pub const IDENTITY: Matrix = [1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0.];
+pub const IDENTITY: ColorMatrix = [1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0.];
 
 /// `v + 255 amount`.
-pub fn brightness(amount: f64) -> Table {
+pub fn brightness(amount: f64) -> LookupTable {
     table_of(|v| v + 255.0 * amount)
 }
 
 /// `(v - 255 pivot) amount + 255 pivot`.
-pub fn contrast(amount: f64, pivot: f64) -> Table {
+pub fn contrast(amount: f64, pivot: f64) -> LookupTable {
     table_of(|v| (v - 255.0 * pivot) * amount + 255.0 * pivot)
 }
 
 /// `255 (v / 255)^(1 / value)`.
-pub fn gamma(value: f64) -> Table {
+pub fn gamma(value: f64) -> LookupTable {
     table_of(|v| 255.0 * (v / 255.0).powf(1.0 / value))
 }
 
 /// `255 - v`.
-pub fn invert() -> Table {
+pub fn invert() -> LookupTable {
     table_of(|v| 255.0 - v)
 }
 
 /// The nearest of so many levels, at least two, equally spaced from 0 to 255.
-pub fn posterize(levels: u16) -> Table {
+pub fn posterize(levels: u16) -> LookupTable {
     let last = f64::from(levels.max(2) - 1);
     table_of(|v| (v * last / 255.0).round() * 255.0 / last)
 }
 
 /// `L + amount (v - L)`, with L the luma by the weights of BT.709, not rounded.
-pub fn saturation(amount: f64) -> Matrix {
+pub fn saturation(amount: f64) -> ColorMatrix {
     const LUMA: [f64; 3] = [0.2126, 0.7152, 0.0722];
     of_colors(std::array::from_fn(|to| {
         std::array::from_fn(|from| (1.0 - amount) * LUMA[from] + if to == from { amount } else { 0.0 })
@@ -51,7 +51,7 @@ pub fn saturation(amount: f64) -> Matrix {
 }
 
 /// The chroma plane of Y, I, Q turned by an angle: `T^-1 R T`.
-pub fn hue(degrees: f64) -> Matrix {
+pub fn hue(degrees: f64) -> ColorMatrix {
     const T: Three = [[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]];
     let (sin, cos) = degrees.to_radians().sin_cos();
     let turn = [[1.0, 0.0, 0.0], [0.0, cos, sin], [0.0, -sin, cos]];
@@ -59,12 +59,12 @@ pub fn hue(degrees: f64) -> Matrix {
 }
 
 /// Twenty numbers as they are; none where there are not twenty, or one is not finite.
-pub fn colormatrix(numbers: &[f64]) -> Option<Matrix> {
-    Matrix::try_from(numbers).ok().filter(|m| m.iter().all(|f| f.is_finite()))
+pub fn colormatrix(numbers: &[f64]) -> Option<ColorMatrix> {
+    ColorMatrix::try_from(numbers).ok().filter(|m| m.iter().all(|f| f.is_finite()))
 }
 
 /// A table of any of the adjustments, or one that nothing simple describes.
-pub(super) fn drawn(chance: &mut Chance) -> Table {
+pub(super) fn drawn(chance: &mut Chance) -> LookupTable {
     match chance.below(6) {
         0 => brightness(chance.between(-0.5, 0.5)),
         1 => contrast(chance.between(-1.0, 2.0), 0.5),
@@ -78,7 +78,7 @@ pub(super) fn drawn(chance: &mut Chance) -> Table {
 type Three = [[f64; 3]; 3];
 
 /// A matrix on red, green and blue; alpha is kept.
-fn of_colors(m: Three) -> Matrix {
+fn of_colors(m: Three) -> ColorMatrix {
     let mut matrix = IDENTITY;
     for (row, factors) in matrix.chunks_exact_mut(5).zip(m) {
         row[..3].copy_from_slice(&factors);
@@ -105,7 +105,7 @@ fn inverse(m: &Three) -> Three {
 mod tests {
     use super::*;
 
-    fn near(a: &Matrix, b: &Matrix) -> bool {
+    fn near(a: &ColorMatrix, b: &ColorMatrix) -> bool {
         a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12)
     }
 
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn turning_the_hue_twice_is_turning_it_by_the_sum() {
-        let three = |m: Matrix| -> Three { std::array::from_fn(|i| std::array::from_fn(|j| m[5 * i + j])) };
+        let three = |m: ColorMatrix| -> Three { std::array::from_fn(|i| std::array::from_fn(|j| m[5 * i + j])) };
         let twice = product(&three(hue(50.0)), &three(hue(-170.0)));
         assert!(near(&of_colors(twice), &hue(-120.0)));
     }

@@ -11,7 +11,7 @@ use vramp_plan::Size;
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 use crate::simd::four::{self, AT_ONCE, Entries};
 
@@ -201,7 +201,7 @@ impl Loop for Find<'_> {
 }
 
 /// Cubes of small and of the greatest values, and such as they are when all colours are a table.
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let mut drawn = Vec::new();
     for most in [1.0, 2.0, MOST_VALUE] {
         let along = 2 + chance.below(5);
@@ -214,8 +214,8 @@ fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
         let packed = pack(along, &entries, &places).expect("few entries within the limits");
         let mut table = packed.small[..PLACES].to_vec();
         table.extend((0..count).map(|_| chance.below(1 << 24)));
-        drawn.push(Sample::new(size, &packed.words).small(packed.small));
-        drawn.push(Sample::new(size, &[along, 0, 1]).small(table));
+        drawn.push(KernelSample::new(size, &packed.words).small(packed.small));
+        drawn.push(KernelSample::new(size, &[along, 0, 1]).small(table));
     }
     drawn
 }

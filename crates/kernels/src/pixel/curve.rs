@@ -9,7 +9,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 /// A curve over the picture. Small data: the middle row of each column. Parameters: colour, least and greatest row.
@@ -67,12 +67,12 @@ impl Loop for Curve<'_> {
     }
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let colors = [[255, 255, 0, 255], chance.color()];
     let drawn = colors.map(|color| {
         let rows: Vec<i32> = (0..size.width).map(|_| chance.near(size.height)).collect();
         let small: Vec<u32> = rows.iter().map(|row| row.cast_unsigned()).collect();
-        Sample::new(size, &pack(color, &rows)).small(small)
+        KernelSample::new(size, &pack(color, &rows)).small(small)
     });
     drawn.to_vec()
 }

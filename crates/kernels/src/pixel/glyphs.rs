@@ -15,7 +15,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 use super::over;
@@ -64,11 +64,11 @@ pub fn pack(
     if glyphs().any(|glyph| masked(glyph) > atlas.len() as u64) {
         return None;
     }
-    let around = glyphs().filter_map(|glyph| Area::of(glyph, size)).reduce(Area::with).unwrap_or_default();
+    let around = glyphs().filter_map(|glyph| ClipRect::of(glyph, size)).reduce(ClipRect::with).unwrap_or_default();
     let row_words = (around.right - around.left).div_ceil(4);
     small.resize(row_words as usize * (around.bottom - around.top) as usize, 0);
     for glyph in glyphs() {
-        let Some(seen) = Area::of(glyph, size) else { continue };
+        let Some(seen) = ClipRect::of(glyph, size) else { continue };
         for y in seen.top..seen.bottom {
             let down = (i64::from(y) - i64::from(glyph.y)) as usize;
             let across = (i64::from(seen.left) - i64::from(glyph.x)) as usize;
@@ -79,7 +79,7 @@ pub fn pack(
         }
     }
     let amount = over::amount(f64::from(color[3]) / 255.0);
-    let Area { left, right, top, bottom } = around;
+    let ClipRect { left, right, top, bottom } = around;
     Some([u32::from_le_bytes(color), amount, left, right, top, bottom, row_words, 0])
 }
 
@@ -95,27 +95,27 @@ fn put(coverage: &[u8], row: &mut [u32], first: u32) {
 
 /// Columns and rows of a frame, each from and up to.
 #[derive(Debug, Clone, Copy, Default)]
-struct Area {
+struct ClipRect {
     left: u32,
     right: u32,
     top: u32,
     bottom: u32,
 }
 
-impl Area {
+impl ClipRect {
     /// What of a glyph lies inside the frame.
-    fn of(glyph: &Glyph, size: Size) -> Option<Area> {
+    fn of(glyph: &Glyph, size: Size) -> Option<ClipRect> {
         let inside = |from: i32, extent: u16, side: u32| {
             let clip = |at: i64| at.clamp(0, i64::from(side)) as u32;
             (clip(from.into()), clip(i64::from(from) + i64::from(extent)))
         };
         let (left, right) = inside(glyph.x, glyph.width, size.width);
         let (top, bottom) = inside(glyph.y, glyph.height, size.height);
-        (left < right && top < bottom).then_some(Area { left, right, top, bottom })
+        (left < right && top < bottom).then_some(ClipRect { left, right, top, bottom })
     }
 
-    fn with(self, other: Area) -> Area {
-        Area {
+    fn with(self, other: ClipRect) -> ClipRect {
+        ClipRect {
             left: self.left.min(other.left),
             right: self.right.max(other.right),
             top: self.top.min(other.top),
@@ -183,7 +183,7 @@ impl Loop for Covered<'_> {
 }
 
 /// Up to eight masks, some of them empty, in lines of three, inside and outside of the frame.
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = [[10, 200, 30, 200], chance.color()].map(|color| {
         let atlas = chance.bytes(256);
         let glyphs: Vec<Glyph> = (0..chance.below(9))
@@ -197,7 +197,7 @@ fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
             .collect();
         let (lines, mut small) = (glyphs.chunks(3).collect::<Vec<_>>(), Vec::new());
         let words = pack(color, &atlas, &lines, size, &mut small).expect("no mask reaches beyond the atlas");
-        Sample::new(size, &words).small(small)
+        KernelSample::new(size, &words).small(small)
     });
     drawn.to_vec()
 }

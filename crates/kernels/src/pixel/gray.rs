@@ -7,7 +7,7 @@ use vramp_plan::Size;
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
 
 /// Gray.
@@ -31,12 +31,12 @@ pub(crate) fn gray(pixel: u32) -> u32 {
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let level = args.frame.level;
-    level.run(Gray(simd::gray::gray(level, pixels)));
+    level.run(GrayPixels(simd::gray::gray(level, pixels)));
 }
 
-struct Gray<'a>(&'a mut [Pixel]);
+struct GrayPixels<'a>(&'a mut [Pixel]);
 
-impl Loop for Gray<'_> {
+impl Loop for GrayPixels<'_> {
     #[inline(always)]
     fn run(self) {
         for pixel in self.0 {
@@ -47,6 +47,6 @@ impl Loop for Gray<'_> {
     }
 }
 
-fn samples(_: &mut Chance, size: Size) -> Vec<Sample> {
-    vec![Sample::new(size, &[])]
+fn samples(_: &mut Chance, size: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(size, &[])]
 }

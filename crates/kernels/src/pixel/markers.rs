@@ -9,7 +9,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 
 /// Corner squares and a border.
 pub static MARKERS: PixelFn = PixelFn {
@@ -63,6 +63,6 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     fill(w - BORDER, w, border);
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
-    vec![Sample::new(size, &pack(chance.below(40), chance.below(256) as u8))]
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(size, &pack(chance.below(40), chance.below(256) as u8))]
 }

@@ -10,10 +10,10 @@ use vramp_plan::Size;
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
 
-use super::color::{self, Matrix};
+use super::color::{self, ColorMatrix};
 
 /// A colour matrix.
 pub static MATRIX: PixelFn = PixelFn {
@@ -32,7 +32,7 @@ pub static MATRIX: PixelFn = PixelFn {
 pub const ONE: f64 = 4096.0;
 
 /// The parameter words of a matrix. None where a sum could leave 32 bits, or a factor is not a number.
-pub fn pack(m: &Matrix) -> Option<[u32; 20]> {
+pub fn pack(m: &ColorMatrix) -> Option<[u32; 20]> {
     // The half for rounding, and what rounding four factors and a constant can add.
     const ROUNDING: f64 = ONE / 2.0 + 4.0 * 255.0 / 2.0 + 1.0;
     let mut words = [0; 20];
@@ -59,7 +59,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     if [m[3], m[8], m[13]] == [0; 3] && m[15..] == alpha_only && fits_floats(&m) {
         args.frame.level.run(Colors { pixels, m: &m });
     } else {
-        args.frame.level.run(All { pixels, m: &m });
+        args.frame.level.run(FullMatrix { pixels, m: &m });
     }
 }
 
@@ -103,12 +103,12 @@ impl Loop for Colors<'_> {
 }
 
 /// Every channel from all four.
-struct All<'a> {
+struct FullMatrix<'a> {
     pixels: &'a mut [Pixel],
     m: &'a [i32; 20],
 }
 
-impl Loop for All<'_> {
+impl Loop for FullMatrix<'_> {
     #[inline(always)]
     fn run(self) {
         let m = self.m;
@@ -127,11 +127,11 @@ fn level(sum: i32) -> u32 {
 }
 
 /// With all factors drawn, some are so great that they leave 16 bits in fixed point.
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let turned = color::hue(f64::from(chance.below(360)));
     let [near, far] = [2.0, 40.0].map(|most| turned.map(|factor| factor + chance.between(-most, most)));
     let drawn = [color::saturation(chance.between(-1.0, 2.0)), turned, near, far];
-    drawn.iter().map(|m| Sample::new(size, &pack(m).expect("sums of small factors fit"))).collect()
+    drawn.iter().map(|m| KernelSample::new(size, &pack(m).expect("sums of small factors fit"))).collect()
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
             let m = pack(&m).unwrap().map(u32::cast_signed);
             assert!(fits_floats(&m));
             Colors { pixels: &mut one, m: &m }.run();
-            All { pixels: &mut other, m: &m }.run();
+            FullMatrix { pixels: &mut other, m: &m }.run();
             assert_eq!(one, other);
         }
     }

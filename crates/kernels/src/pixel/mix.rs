@@ -11,7 +11,7 @@ use vramp_plan::Size;
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
 
 use super::over;
@@ -179,8 +179,8 @@ fn in_255ths(a: i32, d: i32, t: i32) -> u8 {
     ((v + 1 + (v >> 8)) >> 8) as u8
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
-    Mode::ALL.map(|mode| Sample::new(size, &pack(mode, chance.part()))).to_vec()
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
+    Mode::ALL.map(|mode| KernelSample::new(size, &pack(mode, chance.part()))).to_vec()
 }
 
 #[cfg(test)]

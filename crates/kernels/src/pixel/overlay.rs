@@ -10,7 +10,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 use super::over;
@@ -92,10 +92,10 @@ impl Loop for Cover<'_> {
 const AT_ONCE: usize = 64;
 
 /// Inside, across each edge and outside of the frame.
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let picture = Size { width: 1 + chance.below(9), height: 1 + chance.below(9) };
     let words = pack(chance.near(size.width), chance.near(size.height), picture, chance.part());
-    vec![Sample::new(size, &words).small(small(&chance.picture(picture)).collect::<Vec<_>>())]
+    vec![KernelSample::new(size, &words).small(small(&chance.picture(picture)).collect::<Vec<_>>())]
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use vramp_plan::Size;
 
 use crate::function::{FnArgs, PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
 
 use super::color;
@@ -28,20 +28,20 @@ pub static TABLE: PixelFn = PixelFn {
 };
 
 /// A table of 256 entries.
-pub type Table = [u8; 256];
+pub type LookupTable = [u8; 256];
 
 /// The table of a function of levels: clamped, then rounded half up.
-pub fn table_of(f: impl Fn(f64) -> f64) -> Table {
+pub fn table_of(f: impl Fn(f64) -> f64) -> LookupTable {
     std::array::from_fn(|v| (f(v as f64).clamp(0.0, 255.0) + 0.5).floor() as u8)
 }
 
 /// One table that does what `first` and then `second` do.
-pub fn fold(first: &Table, second: &Table) -> Table {
+pub fn fold(first: &LookupTable, second: &LookupTable) -> LookupTable {
     first.map(|v| second[usize::from(v)])
 }
 
 /// A table as parameter words.
-pub fn pack(table: &Table) -> [u32; 64] {
+pub fn pack(table: &LookupTable) -> [u32; 64] {
     std::array::from_fn(|i| u32::from_le_bytes([table[4 * i], table[4 * i + 1], table[4 * i + 2], table[4 * i + 3]]))
 }
 
@@ -53,7 +53,7 @@ pub fn fold_words(words: &mut [u32], next: &[u32]) {
     }
 }
 
-fn unpack(words: &[u32]) -> Table {
+fn unpack(words: &[u32]) -> LookupTable {
     let mut table = [0; 256];
     for (four, word) in table.chunks_exact_mut(4).zip(words) {
         four.copy_from_slice(&word.to_le_bytes());
@@ -80,7 +80,7 @@ fn made(args: &FnArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
 }
 
 /// The one table that is worth knowing: vectors do not look up, but they do turn bits over, in a tenth of the time.
-const INVERT: Table = {
+const INVERT: LookupTable = {
     let mut table = [0; 256];
     let mut v = 0;
     while v < 256 {
@@ -117,14 +117,14 @@ impl Loop for Invert<'_> {
 
 /// For what vectors have left over, or do not do. Reads and writes whole pixels: a fifth faster than channel by channel in place.
 #[inline]
-fn look_up(pixels: &mut [Pixel], table: &Table) {
+fn look_up(pixels: &mut [Pixel], table: &LookupTable) {
     for pixel in pixels {
         let [r, g, b, a] = *pixel;
         *pixel = [table[usize::from(r)], table[usize::from(g)], table[usize::from(b)], a];
     }
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let tables = [
         color::gamma(chance.between(0.2, 3.4)),
         color::contrast(chance.between(-1.0, 2.0), 0.5),
@@ -132,7 +132,7 @@ fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
         color::invert(),
         color::drawn(chance),
     ];
-    tables.iter().map(|table| Sample::new(size, &pack(table))).collect()
+    tables.iter().map(|table| KernelSample::new(size, &pack(table))).collect()
 }
 
 #[cfg(test)]
@@ -155,7 +155,8 @@ mod tests {
     fn every_entry_of_any_table_is_found_at_every_level() {
         let pixels: Vec<Pixel> = (0..=255).map(|v| [v, v ^ 0x81, 255 - v, v]).collect();
         for seed in 1..50_u32 {
-            let table: Table = std::array::from_fn(|v| (seed.wrapping_mul(2_654_435_761 + 2 * v as u32) >> 19) as u8);
+            let table: LookupTable =
+                std::array::from_fn(|v| (seed.wrapping_mul(2_654_435_761 + 2 * v as u32) >> 19) as u8);
             let mut wanted = pixels.clone();
             look_up(&mut wanted, &table);
             for level in Level::available() {

@@ -9,7 +9,7 @@ use vramp_plan::Size;
 
 use crate::function::{PixelFn, RowArgs, everywhere};
 use crate::picture::Pixel;
-use crate::sample::{Chance, Sample};
+use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
 
 use super::gray::gray;
@@ -54,8 +54,8 @@ impl Loop for Threshold<'_> {
     }
 }
 
-fn samples(chance: &mut Chance, size: Size) -> Vec<Sample> {
-    vec![Sample::new(size, &pack(chance.part()))]
+fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
+    vec![KernelSample::new(size, &pack(chance.part()))]
 }
 
 #[cfg(test)]

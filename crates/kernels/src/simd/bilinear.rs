@@ -33,7 +33,7 @@ pub(crate) fn group(level: Level) -> Option<usize> {
 
 /// What mixing a row takes, for whole groups of columns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Columns<'a> {
+pub(crate) struct BilinearColumns<'a> {
     /// For each group, where its window begins: twice as many pixels of the row as the group has.
     pub windows: &'a [u32],
     /// For each column, both neighbours' places in the window.
@@ -43,7 +43,7 @@ pub(crate) struct Columns<'a> {
 }
 
 /// Mixes a row along itself.
-pub(crate) fn along(level: Level, row: &[u8], columns: Columns<'_>, mixed: &mut [u16]) {
+pub(crate) fn along(level: Level, row: &[u8], columns: BilinearColumns<'_>, mixed: &mut [u16]) {
     match level.0 {
         Kind::Baseline => {}
         // SAFETY: a level exists only where `detect` has found all of its instructions.
@@ -86,9 +86,9 @@ mod x86 {
     super::super::wide::both_widths! { v;
         use std::arch::x86_64::_mm_setr_epi8;
         use crate::picture::Pixel;
-        use crate::simd::bilinear::Columns;
+        use crate::simd::bilinear::BilinearColumns;
 
-        fn along(row: &[u8], columns: Columns<'_>, mixed: &mut [u16]) {
+        fn along(row: &[u8], columns: BilinearColumns<'_>, mixed: &mut [u16]) {
             // Levels of both neighbours beside each other; 16 bytes are two pixels.
             let beside = v::repeat(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
             let (zero, half) = (v::zero(), v::all_32(16));

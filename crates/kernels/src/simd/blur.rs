@@ -24,7 +24,7 @@ const MOST_REACH: usize = 63;
 
 /// Taps whose weights fit: a pair's product with two levels stays within 15 bits, and so does the centre's.
 #[derive(Debug)]
-pub(crate) struct Taps {
+pub(crate) struct BlurTaps {
     level: Level,
     /// Bytes away from the centre, and the weight four times.
     along: [(usize, i32); MOST_REACH],
@@ -37,9 +37,9 @@ pub(crate) struct Taps {
     reach: usize,
 }
 
-impl Taps {
+impl BlurTaps {
     /// None where they do not fit, or the level has nothing better than the plain loops.
-    pub(crate) fn of(level: Level, pairs: &[u32], centre: u32) -> Option<Taps> {
+    pub(crate) fn of(level: Level, pairs: &[u32], centre: u32) -> Option<BlurTaps> {
         let (distance, weight) = (|tap: &u32| (tap >> 16) as usize, |tap: &u32| tap & 0xffff);
         let reach = pairs.last().map_or(0, distance);
         if level.0 == Kind::Baseline || reach > MOST_REACH || centre > 128 || pairs.iter().any(|tap| weight(tap) > 64) {
@@ -63,7 +63,7 @@ impl Taps {
             *along = (4 * distance(tap), repeated(weight(tap), weight(tap)));
         }
         let centre_along = repeated(centre / 2, centre.div_ceil(2));
-        Some(Taps { level, along, centre_along, count: pairs.len(), down, reach })
+        Some(BlurTaps { level, along, centre_along, count: pairs.len(), down, reach })
     }
 
     /// How far the taps reach.
@@ -102,9 +102,9 @@ impl Taps {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     super::super::wide::both_widths! { v;
-        use crate::simd::blur::Taps;
+        use crate::simd::blur::BlurTaps;
 
-        fn along(taps: &Taps, row: &[u8], sums: &mut [u16]) {
+        fn along(taps: &BlurTaps, row: &[u8], sums: &mut [u16]) {
             let middle = 4 * taps.reach;
             let centre = v::all_32(taps.centre_along);
             let signed = v::all_16(i16::MIN);
@@ -146,7 +146,7 @@ mod x86 {
             [v::load_16(first), v::load_16(second.first_chunk().expect("two vectors"))]
         }
 
-        fn down(taps: &Taps, sums: &[u16], rows: &[usize], first: &mut [u8], second: &mut [u8]) {
+        fn down(taps: &BlurTaps, sums: &[u16], rows: &[usize], first: &mut [u8], second: &mut [u8]) {
             let rows = rows.as_chunks::<2>().0;
             let (groups, rest) = first.as_chunks_mut::<{ v::BYTES }>();
             let (others, other_rest) = second.as_chunks_mut::<{ v::BYTES }>();
@@ -163,7 +163,7 @@ mod x86 {
         }
 
         fn group(
-            taps: &Taps,
+            taps: &BlurTaps,
             sums: &[u16],
             rows: &[[usize; 2]],
             at: usize,

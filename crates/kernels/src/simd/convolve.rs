@@ -24,7 +24,7 @@ const MOST_TAPS: usize = 306;
 
 /// Two taps: where the first value of each is, and their weights.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pair {
+pub(crate) struct TapPair {
     pub(crate) one: u32,
     pub(crate) other: u32,
     pub(crate) weights: [i16; 2],
@@ -34,8 +34,8 @@ pub(crate) struct Pair {
 
 /// Taps with all that is done to their sum.
 #[derive(Debug)]
-pub(crate) struct Taps {
-    pairs: [Pair; MOST_TAPS / 2],
+pub(crate) struct ConvolveTaps {
+    pairs: [TapPair; MOST_TAPS / 2],
     count: usize,
     /// What a sum begins with.
     pub(crate) constant: i32,
@@ -47,18 +47,19 @@ pub(crate) struct Taps {
     pub(crate) narrow: bool,
 }
 
-impl Taps {
+impl ConvolveTaps {
     /// These taps: each where its first value is, and its weight.
     pub(crate) fn of(
         constant: i32,
         bits: u32,
         centre: usize,
         given: impl Iterator<Item = (usize, i32)> + Clone,
-    ) -> Taps {
+    ) -> ConvolveTaps {
         let weights = || given.clone().map(|(_, weight)| i64::from(weight.unsigned_abs()));
         let most = 255 * weights().sum::<i64>() + i64::from(constant.unsigned_abs());
         let narrow = most <= i64::from(i16::MAX) && weights().all(|weight| weight <= i64::from(i8::MAX));
-        let mut taps = Taps { pairs: [Pair::default(); MOST_TAPS / 2], count: 0, constant, bits, centre, narrow };
+        let mut taps =
+            ConvolveTaps { pairs: [TapPair::default(); MOST_TAPS / 2], count: 0, constant, bits, centre, narrow };
         for (at, weight) in given {
             let mut rest = weight;
             while rest != 0 {
@@ -74,7 +75,7 @@ impl Taps {
         let pair = &mut self.pairs[self.count / 2];
         if self.count.is_multiple_of(2) {
             // The other one is read in any case: from the same place, and for nothing.
-            *pair = Pair { one: at, other: at, weights: [weight, 0], bytes: 0 };
+            *pair = TapPair { one: at, other: at, weights: [weight, 0], bytes: 0 };
         } else {
             (pair.other, pair.weights[1]) = (at, weight);
         }
@@ -83,14 +84,14 @@ impl Taps {
     }
 
     /// The taps, two by two; without a partner the last one has one of weight 0.
-    pub(crate) fn pairs(&self) -> &[Pair] {
+    pub(crate) fn pairs(&self) -> &[TapPair] {
         &self.pairs[..self.count.div_ceil(2)]
     }
 }
 
 /// Sums a row of values; false where the level has nothing better than the plain loop. Every row can be read up to a
 /// multiple of [`FILLED_TO`] values.
-pub(crate) fn sum(level: Level, taps: &Taps, rows: &[u8], values: &mut [u8]) -> bool {
+pub(crate) fn sum(level: Level, taps: &ConvolveTaps, rows: &[u8], values: &mut [u8]) -> bool {
     match level.0 {
         Kind::Baseline => return false,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
@@ -108,10 +109,10 @@ pub(crate) fn sum(level: Level, taps: &Taps, rows: &[u8], values: &mut [u8]) -> 
 mod x86 {
     super::super::wide::both_widths! { v;
         use std::arch::x86_64::_mm_cvtsi32_si128;
-        use crate::simd::convolve::Pair;
-        use crate::simd::convolve::Taps;
+        use crate::simd::convolve::TapPair;
+        use crate::simd::convolve::ConvolveTaps;
 
-        fn sum(taps: &Taps, rows: &[u8], values: &mut [u8]) {
+        fn sum(taps: &ConvolveTaps, rows: &[u8], values: &mut [u8]) {
             for at in (0..values.len()).step_by(v::BYTES) {
                 let levels = group(taps, rows, at);
                 match values[at..].first_chunk_mut() {
@@ -127,17 +128,17 @@ mod x86 {
         }
 
         #[inline]
-        fn group(taps: &Taps, rows: &[u8], at: usize) -> v::Vector {
+        fn group(taps: &ConvolveTaps, rows: &[u8], at: usize) -> v::Vector {
             let levels = if taps.narrow { narrow(taps, rows, at) } else { wide(taps, rows, at) };
             let (centre, colors) = (bytes(rows, taps.centre + at), v::all_32(0x00ff_ffff));
             v::xor(v::and(v::xor(levels, centre), colors), centre)
         }
 
         #[inline]
-        fn narrow(taps: &Taps, rows: &[u8], at: usize) -> v::Vector {
+        fn narrow(taps: &ConvolveTaps, rows: &[u8], at: usize) -> v::Vector {
             let begin = v::all_16(taps.constant as i16);
             let (mut low, mut high) = (begin, begin);
-            for Pair { one, other, bytes: weights, .. } in taps.pairs() {
+            for TapPair { one, other, bytes: weights, .. } in taps.pairs() {
                 let (a, b) = (bytes(rows, *one as usize + at), bytes(rows, *other as usize + at));
                 let weights = v::all_16(*weights);
                 low = v::add_16(low, v::madd_8(v::unpack_low_8(a, b), weights));
@@ -148,10 +149,10 @@ mod x86 {
         }
 
         #[inline]
-        fn wide(taps: &Taps, rows: &[u8], at: usize) -> v::Vector {
+        fn wide(taps: &ConvolveTaps, rows: &[u8], at: usize) -> v::Vector {
             let zero = v::zero();
             let mut sums = [v::all_32(taps.constant); 4];
-            for Pair { one, other, weights: [one_weight, other_weight], .. } in taps.pairs() {
+            for TapPair { one, other, weights: [one_weight, other_weight], .. } in taps.pairs() {
                 let (a, b) = (bytes(rows, *one as usize + at), bytes(rows, *other as usize + at));
                 let weights = v::all_32((i32::from(*other_weight) << 16) | (i32::from(*one_weight) & 0xffff));
                 let (low, high) = (v::unpack_low_8(a, b), v::unpack_high_8(a, b));

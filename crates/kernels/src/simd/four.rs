@@ -21,7 +21,7 @@ pub(crate) const AT_ONCE: usize = 64;
 
 /// Neighbours in a picture, for so many pixels.
 #[derive(Debug)]
-pub(crate) struct Taps {
+pub(crate) struct NeighbourTaps {
     /// Two pixels next to each other, the left one in the lower half.
     pub(crate) top: [u64; AT_ONCE],
     /// The two below.
@@ -39,9 +39,9 @@ pub(crate) struct Entries {
     pub(crate) weights: [[u32; 2]; AT_ONCE],
 }
 
-impl Default for Taps {
-    fn default() -> Taps {
-        Taps { top: [0; AT_ONCE], bottom: [0; AT_ONCE], weights: [[0; 2]; AT_ONCE] }
+impl Default for NeighbourTaps {
+    fn default() -> NeighbourTaps {
+        NeighbourTaps { top: [0; AT_ONCE], bottom: [0; AT_ONCE], weights: [[0; 2]; AT_ONCE] }
     }
 }
 
@@ -54,7 +54,7 @@ impl Default for Entries {
 /// Fraction bits of weights.
 const WEIGHT_BITS: u32 = 14;
 
-impl Taps {
+impl NeighbourTaps {
     /// Fetches neighbours for as many pixels as there are places: the place of the upper left one in a picture of this
     /// width.
     ///
@@ -97,7 +97,7 @@ impl Entries {
 }
 
 /// Mixes as many pixels as there is room for, at most [`AT_ONCE`], from the first taps.
-pub(crate) fn mix(level: Level, taps: &Taps, pixels: &mut [Pixel]) {
+pub(crate) fn mix(level: Level, taps: &NeighbourTaps, pixels: &mut [Pixel]) {
     let done = match level.0 {
         super::Kind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
@@ -107,7 +107,7 @@ pub(crate) fn mix(level: Level, taps: &Taps, pixels: &mut [Pixel]) {
         #[cfg(target_arch = "x86_64")]
         super::Kind::Avx512Bytes => unsafe { x86::avx512::mix(taps, pixels) },
     };
-    level.run(Mix { taps, done, pixels });
+    level.run(PlainMix { taps, done, pixels });
 }
 
 /// Mixes red, green and blue of as many pixels, from entries with so many fraction bits; alpha is kept.
@@ -126,13 +126,13 @@ pub(crate) fn mix_entries(level: Level, entries: &Entries, fraction_bits: u32, p
 }
 
 /// The plain way, for what vectors have left over and for machines without them.
-struct Mix<'a> {
-    taps: &'a Taps,
+struct PlainMix<'a> {
+    taps: &'a NeighbourTaps,
     done: usize,
     pixels: &'a mut [Pixel],
 }
 
-impl Loop for Mix<'_> {
+impl Loop for PlainMix<'_> {
     #[inline(always)]
     fn run(self) {
         let groups = self.pixels[self.done..].chunks_mut(GROUP).zip(self.done / GROUP..);
@@ -226,10 +226,10 @@ mod x86 {
         use std::arch::x86_64::_mm_setr_epi32;
         use crate::picture::Pixel;
         use crate::simd::four::Entries;
-        use crate::simd::four::Taps;
+        use crate::simd::four::NeighbourTaps;
         use crate::simd::four::WEIGHT_BITS;
 
-        fn mix(taps: &Taps, pixels: &mut [Pixel]) -> usize {
+        fn mix(taps: &NeighbourTaps, pixels: &mut [Pixel]) -> usize {
             let (zero, half) = (v::zero(), v::all_32(1 << (WEIGHT_BITS - 1)));
             // Channels of two pixels next to each other, twice.
             let turn = v::repeat(_mm_setr_epi32(0x0501_0400, 0x0703_0602, 0x0d09_0c08, 0x0f0b_0e0a));
@@ -325,7 +325,7 @@ mod tests {
     fn every_level_mixes_alike_in_any_number() {
         let state = &mut 1;
         for count in (0..=AT_ONCE).chain([AT_ONCE; 40]) {
-            let (mut taps, mut entries) = (Taps::default(), Entries::default());
+            let (mut taps, mut entries) = (NeighbourTaps::default(), Entries::default());
             for i in 0..AT_ONCE {
                 let two = [random(state), random(state)].map(|v| v << 13 ^ v);
                 (taps.top[i], taps.bottom[i], taps.weights[i]) = (two[0], two[1], weights(state));

@@ -3,7 +3,7 @@
 //! Owns the arithmetic in 16-bit numbers, even and odd pixels apart, and the order in which they come together again.
 //! Does not finish a row: what is left over is painted one by one. Does not paint rows shorter than a vector.
 //!
-//! Always: what `Up::pixel` gives, for every pixel. Nothing in a loop is a closure that somebody else calls: such calls
+//! Always: what `YuvToRgb::pixel` gives, for every pixel. Nothing in a loop is a closure that somebody else calls: such calls
 //! are not inlined, since the caller is compiled for the baseline (from i420 4.8 instead of 0.7 ms).
 
 #![cfg_attr(
@@ -16,13 +16,13 @@
 )]
 
 use crate::picture::Pixel;
-use crate::stored::way::Up;
+use crate::stored::way::YuvToRgb;
 
 use super::Level;
 
 /// Chroma beside a row of luma, u and v.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Chroma<'a> {
+pub(crate) enum ChromaRow<'a> {
     /// In the middle everywhere.
     None,
     /// As wide as luma.
@@ -34,7 +34,7 @@ pub(crate) enum Chroma<'a> {
 }
 
 /// Paints as many pixels as the level does at once, from the left, and says how many: an even number or all.
-pub(crate) fn paint(level: Level, up: &Up, luma: &[u8], chroma: Chroma<'_>, into: &mut [Pixel]) -> usize {
+pub(crate) fn paint(level: Level, up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
     match level.0 {
         super::Kind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
@@ -50,10 +50,10 @@ pub(crate) fn paint(level: Level, up: &Up, luma: &[u8], chroma: Chroma<'_>, into
 mod x86 {
     super::super::wide::both_widths! { v;
         use crate::picture::Pixel;
-        use crate::simd::paint::Chroma;
-        use crate::stored::way::Up;
+        use crate::simd::paint::ChromaRow;
+        use crate::stored::way::YuvToRgb;
 
-        fn paint(up: &Up, luma: &[u8], chroma: Chroma<'_>, into: &mut [Pixel]) -> usize {
+        fn paint(up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
             // The last vector begins where it just fits, at an even pixel: some are painted twice.
             let Some(last) = luma.len().checked_sub(v::BYTES) else { return 0 };
             let last = last & !1;
@@ -63,10 +63,10 @@ mod x86 {
             loop {
                 let y = v::permute_32(v::load(luma[at..].first_chunk().expect("a vector fits")), &v::APART);
                 let [u, w] = match chroma {
-                    Chroma::None => [[v::zero(); 2]; 2],
-                    Chroma::Full([u, w]) => [full(u, at), full(w, at)],
-                    Chroma::Halves([u, w]) => [halves(u, at / 2), halves(w, at / 2)],
-                    Chroma::Firsts([u, w]) => [firsts(u, at / 2), firsts(w, at / 2)],
+                    ChromaRow::None => [[v::zero(); 2]; 2],
+                    ChromaRow::Full([u, w]) => [full(u, at), full(w, at)],
+                    ChromaRow::Halves([u, w]) => [halves(u, at / 2), halves(w, at / 2)],
+                    ChromaRow::Firsts([u, w]) => [firsts(u, at / 2), firsts(w, at / 2)],
                 };
                 let even = colours(v::and(y, v::all_16(255)), u[0], w[0], black, &factors);
                 let odd = colours(v::shift_unsigned_16(y, 8), u[1], w[1], black, &factors);

@@ -71,7 +71,7 @@ pub(crate) const TILE: usize = 8;
 
 /// Rows of equal length that become columns next to each other.
 #[derive(Clone, Copy)]
-pub(crate) struct Columns<'a> {
+pub(crate) struct TurnedColumns<'a> {
     /// At most [`TILE`], the leftmost column first.
     pub(crate) of: &'a [&'a [Pixel]],
     /// Whether the first pixel of a row comes to lie at the bottom.
@@ -82,7 +82,7 @@ pub(crate) struct Columns<'a> {
     pub(crate) width: usize,
 }
 
-impl Columns<'_> {
+impl TurnedColumns<'_> {
     /// Puts them into the rows of a picture, as many as each has pixels.
     pub(crate) fn put(self, level: Level, to: &mut [Pixel]) {
         let done = match level.0 {
@@ -119,11 +119,11 @@ mod x86 {
     use crate::picture::Pixel;
     use crate::simd::wide::avx2;
 
-    use super::{Columns, TILE};
+    use super::{TILE, TurnedColumns};
 
     /// As many pixels of each row at a time as there are rows; how many are done.
     #[target_feature(enable = "avx2")]
-    pub(super) fn put(columns: Columns<'_>, to: &mut [Pixel]) -> usize {
+    pub(super) fn put(columns: TurnedColumns<'_>, to: &mut [Pixel]) -> usize {
         let groups = columns.of[0].len() / TILE;
         for at in (0..groups * TILE).step_by(TILE) {
             // No `map`: what it calls would not become part of this.
@@ -193,7 +193,7 @@ mod tests {
             for (level, upwards) in Level::available().into_iter().flat_map(|level| [(level, false), (level, true)]) {
                 let width = count + 3;
                 let mut made = vec![[9; 4]; width * length];
-                Columns { of: &rows, upwards, x: 2, width }.put(level, &mut made);
+                TurnedColumns { of: &rows, upwards, x: 2, width }.put(level, &mut made);
                 for (i, pixel) in made.iter().enumerate() {
                     let (x, y) = (i % width, i / width);
                     let from = if upwards { length - 1 - y } else { y };

@@ -15,7 +15,7 @@
 )]
 
 use crate::picture::Pixel;
-use crate::stored::way::Down;
+use crate::stored::way::RgbToYuv;
 
 use super::Level;
 
@@ -40,7 +40,7 @@ pub(crate) fn weigh(level: Level, weights: Weights, pixels: &[Pixel], into: &mut
 }
 
 /// Chroma of two rows at half their width, u and v by turns; says how many pixels of a row were used, an even number.
-pub(crate) fn pairs(level: Level, down: &Down, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
+pub(crate) fn pairs(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
     match level.0 {
         super::Kind::Baseline => 0,
         // SAFETY: as above.
@@ -53,7 +53,7 @@ pub(crate) fn pairs(level: Level, down: &Down, rows: [&[Pixel]; 2], into: &mut [
 }
 
 /// The same, u and v apart.
-pub(crate) fn halves(level: Level, down: &Down, rows: [&[Pixel]; 2], u: &mut [u8], v: &mut [u8]) -> usize {
+pub(crate) fn halves(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], u: &mut [u8], v: &mut [u8]) -> usize {
     match level.0 {
         super::Kind::Baseline => 0,
         // SAFETY: as above.
@@ -79,7 +79,7 @@ mod x86 {
         use crate::simd::weigh::Weights;
         use crate::simd::weigh::pair;
         use crate::stored::way::CHROMA_BIAS;
-        use crate::stored::way::Down;
+        use crate::stored::way::RgbToYuv;
 
         fn weigh(weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
             // The last vector begins where it just fits: some pixels are weighed twice.
@@ -102,7 +102,7 @@ mod x86 {
             }
         }
 
-        fn pairs(down: &Down, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
+        fn pairs(down: &RgbToYuv, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
             let Some(last) = rows[0].len().checked_sub(v::BYTES) else { return 0 };
             let last = last & !1;
             let factors = chroma_factors(down);
@@ -116,7 +116,7 @@ mod x86 {
             }
         }
 
-        fn halves(down: &Down, rows: [&[Pixel]; 2], u: &mut [u8], w: &mut [u8]) -> usize {
+        fn halves(down: &RgbToYuv, rows: [&[Pixel]; 2], u: &mut [u8], w: &mut [u8]) -> usize {
             let Some(last) = rows[0].len().checked_sub(v::BYTES) else { return 0 };
             let last = last & !1;
             let factors = chroma_factors(down);
@@ -138,7 +138,7 @@ mod x86 {
 
         /// Of red and blue, then green and nothing, by turns: for u and for v.
         #[inline]
-        fn chroma_factors(down: &Down) -> [v::Vector; 2] {
+        fn chroma_factors(down: &RgbToYuv) -> [v::Vector; 2] {
             [down.u, down.v].map(|[r, g, b]| {
                 let (rb, ga) = (pair(r, b), pair(g, 0));
                 v::repeat(_mm_setr_epi32(rb, ga, rb, ga))

@@ -11,11 +11,11 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_luma};
-use super::{PixelRows, PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, StoredFormat};
 
 /// Luma only.
-pub(super) static GRAY8: Stored =
-    Stored { format: Format::Gray8, wgsl: include_str!("gray8.wgsl"), block: [4, 1], unpack, pack };
+pub(super) static GRAY8: StoredFormat =
+    StoredFormat { format: Format::Gray8, wgsl: include_str!("gray8.wgsl"), block: [4, 1], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
     from_luma(args, between, args.row(0, y), into);

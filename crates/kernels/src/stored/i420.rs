@@ -11,11 +11,11 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_halves};
-use super::{PixelRows, PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, StoredFormat};
 
 /// Planar 4:2:0.
-pub(super) static I420: Stored =
-    Stored { format: Format::I420, wgsl: include_str!("i420.wgsl"), block: [8, 2], unpack, pack };
+pub(super) static I420: StoredFormat =
+    StoredFormat { format: Format::I420, wgsl: include_str!("i420.wgsl"), block: [8, 2], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
     let chroma = [args.around(1, y), args.around(2, y)];

@@ -11,11 +11,11 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Sited, Unpacking, from_halves};
-use super::{PixelRows, PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, StoredFormat};
 
 /// Planar 4:2:2.
-pub(super) static I422: Stored =
-    Stored { format: Format::I422, wgsl: include_str!("i422.wgsl"), block: [8, 1], unpack, pack };
+pub(super) static I422: StoredFormat =
+    StoredFormat { format: Format::I422, wgsl: include_str!("i422.wgsl"), block: [8, 1], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
     let both = |plane| [args.row(plane, y); 2];

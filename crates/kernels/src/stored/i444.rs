@@ -11,11 +11,11 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_full};
-use super::{PixelRows, PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, StoredFormat};
 
 /// Planar 4:4:4.
-pub(super) static I444: Stored =
-    Stored { format: Format::I444, wgsl: include_str!("i444.wgsl"), block: [4, 1], unpack, pack };
+pub(super) static I444: StoredFormat =
+    StoredFormat { format: Format::I444, wgsl: include_str!("i444.wgsl"), block: [4, 1], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
     from_full(args, between, args.row(0, y), [args.row(1, y), args.row(2, y)], into);

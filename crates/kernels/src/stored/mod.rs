@@ -33,7 +33,7 @@ use unpack::{Between, Unpacking};
 
 /// A format on both sides.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredFormat {
     /// The format; its word is that of its WGSL functions and of both files.
     pub format: Format,
     /// WGSL that defines `fn NAME_load(at: vec2<i32>, k: u32) -> vec4<i32>`, the pixel at a place, and `fn
@@ -63,7 +63,7 @@ pub(crate) const LOAD_WORDS: usize = 14;
 pub(crate) const STORE_WORDS: usize = 18;
 
 /// How a format is stored; none for rgba8, which is pixels.
-pub fn of(format: Format) -> Option<&'static Stored> {
+pub fn of(format: Format) -> Option<&'static StoredFormat> {
     Some(match format {
         Format::Rgba8 => return None,
         Format::Rgb8 => &rgb8::RGB8,
@@ -75,7 +75,7 @@ pub fn of(format: Format) -> Option<&'static Stored> {
     })
 }
 
-impl Stored {
+impl StoredFormat {
     /// The parameter words for reading frames of this size.
     pub fn load_words(&self, way: Way, size: Size) -> [u32; LOAD_WORDS] {
         let up = way.up();

@@ -11,11 +11,11 @@ use crate::picture::Pixel;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_pairs};
-use super::{PixelRows, PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, StoredFormat};
 
 /// Luma and one plane of chroma.
-pub(super) static NV12: Stored =
-    Stored { format: Format::Nv12, wgsl: include_str!("nv12.wgsl"), block: [4, 2], unpack, pack };
+pub(super) static NV12: StoredFormat =
+    StoredFormat { format: Format::Nv12, wgsl: include_str!("nv12.wgsl"), block: [4, 2], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, between: &mut Between, y: usize, into: &mut [Pixel]) {
     from_pairs(args, between, args.row(0, y), args.around(1, y), args.site(y), into);

@@ -25,7 +25,7 @@ pub(crate) struct Packing {
 
 /// Sums of four pixels each: red and blue in the two halves of a word, green in another.
 #[derive(Debug, Default)]
-pub(crate) struct Sums {
+pub(crate) struct QuadSums {
     pub(super) red_blue: Vec<u32>,
     pub(super) green: Vec<u32>,
     /// Sums of two pixels, one above the other.
@@ -40,15 +40,15 @@ impl Packing {
         let done = weigh::weigh(self.level, weights, pixels, into);
         let (pixels, into) = (&pixels[done..], &mut into[done..]);
         match self.way.matrix() {
-            0 => self.level.run(Luma::<0> { pixels, into }),
-            1 => self.level.run(Luma::<1> { pixels, into }),
-            2 => self.level.run(Luma::<2> { pixels, into }),
-            _ => self.level.run(Luma::<3> { pixels, into }),
+            0 => self.level.run(LumaRow::<0> { pixels, into }),
+            1 => self.level.run(LumaRow::<1> { pixels, into }),
+            2 => self.level.run(LumaRow::<2> { pixels, into }),
+            _ => self.level.run(LumaRow::<3> { pixels, into }),
         }
     }
 
     /// Pixels become chroma of full width.
-    pub(super) fn full(&self, sums: &mut Sums, pixels: &[Pixel], [u, v]: [&mut [u8]; 2]) {
+    pub(super) fn full(&self, sums: &mut QuadSums, pixels: &[Pixel], [u, v]: [&mut [u8]; 2]) {
         let down = self.way.down();
         // The sum of four pixels that are the same, divided by four.
         let weights = |factors| Weights { factors, bias: CHROMA_BIAS >> 2 };
@@ -74,7 +74,7 @@ impl Packing {
     }
 
     /// Two rows of pixels become chroma of half the width, in the centre of its pixels.
-    pub(super) fn centred_halves(&self, sums: &mut Sums, rows: [&[Pixel]; 2], [u, v]: [&mut [u8]; 2]) {
+    pub(super) fn centred_halves(&self, sums: &mut QuadSums, rows: [&[Pixel]; 2], [u, v]: [&mut [u8]; 2]) {
         let done = weigh::halves(self.level, self.way.down(), rows, u, v);
         self.rest(sums, rows, done, &mut u[done / 2..], &mut v[done / 2..]);
     }
@@ -97,14 +97,14 @@ impl Packing {
         }
     }
 
-    fn rest(&self, sums: &mut Sums, [upper, lower]: [&[Pixel]; 2], done: usize, u: &mut [u8], v: &mut [u8]) {
+    fn rest(&self, sums: &mut QuadSums, [upper, lower]: [&[Pixel]; 2], done: usize, u: &mut [u8], v: &mut [u8]) {
         if done < upper.len() {
             self.level.run(Added { rows: [&upper[done..], &lower[done..]], halved: true, sums });
             self.chroma(sums, u, v);
         }
     }
 
-    fn chroma(&self, sums: &Sums, u: &mut [u8], v: &mut [u8]) {
+    fn chroma(&self, sums: &QuadSums, u: &mut [u8], v: &mut [u8]) {
         match self.way.matrix() {
             0 => self.level.run(Coloured::<0> { sums, u, v }),
             1 => self.level.run(Coloured::<1> { sums, u, v }),
@@ -114,12 +114,12 @@ impl Packing {
     }
 }
 
-struct Luma<'a, const W: usize> {
+struct LumaRow<'a, const W: usize> {
     pixels: &'a [Pixel],
     into: &'a mut [u8],
 }
 
-impl<const W: usize> Loop for Luma<'_, W> {
+impl<const W: usize> Loop for LumaRow<'_, W> {
     #[inline(always)]
     fn run(self) {
         let (bias, [r, g, b]) = const { (DOWN[W].luma_bias(), DOWN[W].luma) };
@@ -132,7 +132,7 @@ impl<const W: usize> Loop for Luma<'_, W> {
 }
 
 struct Coloured<'a, const W: usize> {
-    sums: &'a Sums,
+    sums: &'a QuadSums,
     u: &'a mut [u8],
     v: &'a mut [u8],
 }
@@ -158,14 +158,14 @@ impl<const W: usize> Loop for Coloured<'_, W> {
 struct Added<'a> {
     rows: [&'a [Pixel]; 2],
     halved: bool,
-    sums: &'a mut Sums,
+    sums: &'a mut QuadSums,
 }
 
 impl Loop for Added<'_> {
     #[inline(always)]
     fn run(self) {
         let [upper, lower] = self.rows;
-        let Sums { red_blue, green, above: [pairs, greens] } = self.sums;
+        let QuadSums { red_blue, green, above: [pairs, greens] } = self.sums;
         pairs.resize(upper.len(), 0);
         greens.resize(upper.len(), 0);
         for ((pair, green), (upper, lower)) in pairs.iter_mut().zip(greens.iter_mut()).zip(upper.iter().zip(lower)) {

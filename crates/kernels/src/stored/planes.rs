@@ -35,13 +35,13 @@ impl Planes {
 /// Some rows of a frame that is being written, of every plane.
 #[derive(Debug)]
 pub struct PlaneRows<'a> {
-    planes: [Rows<'a>; 3],
+    planes: [PlaneSlice<'a>; 3],
     /// Rows of pixels that a row of the other planes covers.
     covers: usize,
 }
 
 #[derive(Debug)]
-struct Rows<'a> {
+struct PlaneSlice<'a> {
     bytes: &'a mut [u8],
     stride: usize,
     row_bytes: usize,
@@ -59,7 +59,7 @@ impl<'a> PlaneRows<'a> {
             let own = std::mem::take(&mut rest).split_at_mut_checked(skipped)?.1;
             let (own, later) = own.split_at_mut_checked(bytes)?;
             rest = later;
-            Some(Rows { bytes: own, stride: plane.stride as usize, row_bytes: plane.row_bytes as usize })
+            Some(PlaneSlice { bytes: own, stride: plane.stride as usize, row_bytes: plane.row_bytes as usize })
         });
         let [Some(first), Some(second), Some(third)] = planes else { return None };
         let covers = if matches!(format, Format::I420 | Format::Nv12) { 2 } else { 1 };
@@ -95,11 +95,11 @@ impl<'a> PlaneRows<'a> {
     }
 }
 
-impl<'a> Rows<'a> {
-    fn split(self, rows: usize) -> (Rows<'a>, Rows<'a>) {
+impl<'a> PlaneSlice<'a> {
+    fn split(self, rows: usize) -> (PlaneSlice<'a>, PlaneSlice<'a>) {
         let (stride, row_bytes) = (self.stride, self.row_bytes);
         let (own, later) = self.bytes.split_at_mut((rows * stride).min(self.bytes.len()));
-        (Rows { bytes: own, stride, row_bytes }, Rows { bytes: later, stride, row_bytes })
+        (PlaneSlice { bytes: own, stride, row_bytes }, PlaneSlice { bytes: later, stride, row_bytes })
     }
 
     fn row(&mut self, row: usize) -> &mut [u8] {

@@ -12,11 +12,11 @@ use crate::simd::triples;
 
 use super::pack::Packing;
 use super::unpack::{Between, Unpacking};
-use super::{PixelRows, PlaneRows, Stored};
+use super::{PixelRows, PlaneRows, StoredFormat};
 
 /// Red, green, blue.
-pub(super) static RGB8: Stored =
-    Stored { format: Format::Rgb8, wgsl: include_str!("rgb8.wgsl"), block: [4, 1], unpack, pack };
+pub(super) static RGB8: StoredFormat =
+    StoredFormat { format: Format::Rgb8, wgsl: include_str!("rgb8.wgsl"), block: [4, 1], unpack, pack };
 
 fn unpack(args: &Unpacking<'_>, _: &mut Between, y: usize, into: &mut [Pixel]) {
     let row = args.row(0, y);

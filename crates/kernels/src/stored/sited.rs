@@ -12,7 +12,7 @@ use crate::picture::Pixel;
 use crate::simd::Loop;
 
 use super::PixelRows;
-use super::pack::{Packing, Sums};
+use super::pack::{Packing, QuadSums};
 use super::way::{CHROMA_BIAS, DOWN, Site};
 
 /// The bias of a sum of four pixels, for sixteen.
@@ -20,7 +20,7 @@ const BIAS: i32 = 4 * CHROMA_BIAS;
 
 impl Packing {
     /// Two rows of pixels, and those around them, become a row of u and one of v.
-    pub(super) fn sited(&self, sums: &mut Sums, rows: PixelRows<'_>, [u, v]: [&mut [u8]; 2]) {
+    pub(super) fn sited(&self, sums: &mut QuadSums, rows: PixelRows<'_>, [u, v]: [&mut [u8]; 2]) {
         let (_, [of_u, of_v]) = Site::of(self.way.siting());
         self.gather(of_u, rows, sums);
         self.sixteenths::<false>(sums, u);
@@ -31,7 +31,7 @@ impl Packing {
     }
 
     /// Sums up the rows that have a weight: equally, or one of them twice.
-    fn gather(&self, site: Site, rows: PixelRows<'_>, sums: &mut Sums) {
+    fn gather(&self, site: Site, rows: PixelRows<'_>, sums: &mut QuadSums) {
         let PixelRows { own: [upper, lower], around: [above, below] } = rows;
         match site {
             Site::Between => self.level.run(Gathered::<2, 2, 0> { rows: [upper, lower, lower], sums }),
@@ -40,7 +40,7 @@ impl Packing {
         }
     }
 
-    fn sixteenths<const V: bool>(&self, sums: &Sums, into: &mut [u8]) {
+    fn sixteenths<const V: bool>(&self, sums: &QuadSums, into: &mut [u8]) {
         match self.way.matrix() {
             0 => self.level.run(Sixteenths::<0, V> { sums, into }),
             1 => self.level.run(Sixteenths::<1, V> { sums, into }),
@@ -53,14 +53,14 @@ impl Packing {
 /// Sums of sixteen pixels around every even one, of rows with these weights.
 struct Gathered<'a, const A: u32, const B: u32, const C: u32> {
     rows: [&'a [Pixel]; 3],
-    sums: &'a mut Sums,
+    sums: &'a mut QuadSums,
 }
 
 impl<const A: u32, const B: u32, const C: u32> Loop for Gathered<'_, A, B, C> {
     #[inline(always)]
     fn run(self) {
         let [one, two, three] = self.rows;
-        let Sums { red_blue, green, above: [pairs, greens] } = self.sums;
+        let QuadSums { red_blue, green, above: [pairs, greens] } = self.sums;
         pairs.resize(two.len(), 0);
         greens.resize(two.len(), 0);
         let rows = one.iter().zip(two).zip(three);
@@ -93,7 +93,7 @@ fn across(from: &[u32], into: &mut Vec<u32>) {
 
 /// Levels of u or of v from sums of sixteen.
 struct Sixteenths<'a, const W: usize, const V: bool> {
-    sums: &'a Sums,
+    sums: &'a QuadSums,
     into: &'a mut [u8],
 }
 

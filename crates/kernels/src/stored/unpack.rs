@@ -10,10 +10,10 @@
 use vramp_plan::{Format, Size};
 
 use crate::picture::Pixel;
-use crate::simd::paint::{self, Chroma};
+use crate::simd::paint::{self, ChromaRow};
 use crate::simd::{Level, Loop};
 
-use super::pack::Sums;
+use super::pack::QuadSums;
 use super::planes::Planes;
 use super::way::{Site, UP, Way, centred};
 
@@ -33,7 +33,7 @@ pub(crate) struct Between {
     half: [Vec<u16>; 2],
     /// Chroma of full width.
     wide: [Vec<i16>; 2],
-    pub(super) sums: Sums,
+    pub(super) sums: QuadSums,
     /// Chroma that is stored by turns.
     pub(super) apart: [Vec<u8>; 2],
     /// Rows of pixels on their way into planes.
@@ -127,7 +127,7 @@ pub(super) fn from_full(
     [u, v]: [&[u8]; 2],
     into: &mut [Pixel],
 ) {
-    let done = paint::paint(args.level, args.way.up(), luma, Chroma::Full([u, v]), into);
+    let done = paint::paint(args.level, args.way.up(), luma, ChromaRow::Full([u, v]), into);
     let (luma, u, v, into) = (&luma[done..], &u[done..], &v[done..], &mut into[done..]);
     for (chroma, wide) in [u, v].into_iter().zip(&mut between.wide) {
         wide.clear();
@@ -138,7 +138,7 @@ pub(super) fn from_full(
 
 /// Makes pixels from luma: no chroma is chroma in the middle.
 pub(super) fn from_luma(args: &Unpacking<'_>, between: &mut Between, luma: &[u8], into: &mut [Pixel]) {
-    let done = paint::paint(args.level, args.way.up(), luma, Chroma::None, into);
+    let done = paint::paint(args.level, args.way.up(), luma, ChromaRow::None, into);
     let (luma, into) = (&luma[done..], &mut into[done..]);
     for wide in &mut between.wide {
         wide.clear();
@@ -155,7 +155,7 @@ fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8]
     }
     let [u, v] = &between.half;
     let is_first = across == Site::First;
-    let halves = if is_first { Chroma::Firsts([u, v]) } else { Chroma::Halves([u, v]) };
+    let halves = if is_first { ChromaRow::Firsts([u, v]) } else { ChromaRow::Halves([u, v]) };
     let done = paint::paint(args.level, args.way.up(), luma, halves, into);
     match luma.len() - done {
         0 => {}

@@ -53,11 +53,11 @@ impl Way {
         self.siting
     }
 
-    pub(crate) fn up(self) -> &'static Up {
+    pub(crate) fn up(self) -> &'static YuvToRgb {
         &UP[self.matrix]
     }
 
-    pub(crate) fn down(self) -> &'static Down {
+    pub(crate) fn down(self) -> &'static RgbToYuv {
         &DOWN[self.matrix]
     }
 }
@@ -122,7 +122,7 @@ fn packed(weights: &[u16], bits: u32) -> u32 {
 
 /// Factors towards pixels: luma in 1/2^14, chroma in 1/2^13.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Up {
+pub(crate) struct YuvToRgb {
     pub(crate) black: i16,
     pub(crate) luma: i16,
     pub(crate) red_v: i16,
@@ -131,7 +131,7 @@ pub(crate) struct Up {
     pub(crate) blue_u: i16,
 }
 
-impl Up {
+impl YuvToRgb {
     /// The pixel of a luma and of chroma as [`centred`] leaves it.
     #[inline(always)]
     pub(crate) fn pixel(&self, y: u8, u: i16, v: i16) -> u32 {
@@ -155,7 +155,7 @@ pub(crate) fn centred(level: u16) -> i16 {
 
 /// Factors towards luma and chroma, in 1/2^15, for red, green and blue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Down {
+pub(crate) struct RgbToYuv {
     pub(crate) black: i32,
     pub(crate) luma: [i32; 3],
     pub(crate) u: [i32; 3],
@@ -165,7 +165,7 @@ pub(crate) struct Down {
 /// What is added before the fraction of a sum of four pixels is cut off: the middle of chroma, and a half.
 pub(crate) const CHROMA_BIAS: i32 = (128 << 17) + (1 << 16);
 
-impl Down {
+impl RgbToYuv {
     /// What is added before a luma's fraction is cut off: black, and a half.
     pub(crate) const fn luma_bias(&self) -> i32 {
         (self.black << 15) + (1 << 14)
@@ -173,8 +173,8 @@ impl Down {
 }
 
 /// BT.601 limited and full, BT.709 limited and full.
-pub(super) const UP: [Up; 4] = [up(BT601, false), up(BT601, true), up(BT709, false), up(BT709, true)];
-pub(super) const DOWN: [Down; 4] = [down(BT601, false), down(BT601, true), down(BT709, false), down(BT709, true)];
+pub(super) const UP: [YuvToRgb; 4] = [up(BT601, false), up(BT601, true), up(BT709, false), up(BT709, true)];
+pub(super) const DOWN: [RgbToYuv; 4] = [down(BT601, false), down(BT601, true), down(BT709, false), down(BT709, true)];
 
 /// How much of luma is red, and how much is blue.
 const BT601: (f64, f64) = (0.299, 0.114);
@@ -193,11 +193,11 @@ const fn nearest(value: f64) -> i32 {
     (if value < 0.0 { value - 0.5 } else { value + 0.5 }) as i32
 }
 
-const fn up((red, blue): (f64, f64), full: bool) -> Up {
+const fn up((red, blue): (f64, f64), full: bool) -> YuvToRgb {
     let green = 1.0 - red - blue;
     let (luma, chroma) = spans(full);
     let (luma, chroma) = (255.0 / luma * 16_384.0, 255.0 / chroma * 8192.0);
-    Up {
+    YuvToRgb {
         black: black(full),
         luma: nearest(luma) as i16,
         red_v: nearest(2.0 * (1.0 - red) * chroma) as i16,
@@ -207,7 +207,7 @@ const fn up((red, blue): (f64, f64), full: bool) -> Up {
     }
 }
 
-const fn down((red, blue): (f64, f64), full: bool) -> Down {
+const fn down((red, blue): (f64, f64), full: bool) -> RgbToYuv {
     let (luma, chroma) = spans(full);
     let (luma, chroma) = (luma / 255.0 * 32_768.0, chroma / 255.0 * 32_768.0);
     // What rounding leaves over goes to the largest factor: white stays white, and grey has no colour.
@@ -215,7 +215,7 @@ const fn down((red, blue): (f64, f64), full: bool) -> Down {
     let ur = nearest(-0.5 * red / (1.0 - blue) * chroma);
     let ub = nearest(0.5 * chroma);
     let vb = nearest(-0.5 * blue / (1.0 - red) * chroma);
-    Down {
+    RgbToYuv {
         black: black(full) as i32,
         luma: [lr, nearest(luma) - lr - lb, lb],
         u: [ur, -ur - ub, ub],

@@ -5,7 +5,7 @@
 use vramp_kernels::head::Head;
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::stored::{PlaneRows, Way, of};
-use vramp_kernels::{Frame, Level, Params, Picture, PixelFn, Recipe, Scratch};
+use vramp_kernels::{FrameParams, KernelFrame, Level, Picture, PixelFn, Recipe, RowScratch};
 use vramp_plan::{Format, Plane, Size};
 
 /// Every format but rgba8.
@@ -84,9 +84,9 @@ impl Converted {
         recipe
     }
 
-    pub fn params(&self) -> Params {
+    pub fn params(&self) -> FrameParams {
         let layout = self.recipe().layout();
-        let mut params = Params::new();
+        let mut params = FrameParams::new();
         params.begin(&layout, self.size, self.size, 0);
         params.set(layout.head, &self.head.1, &[]);
         let functions = layout.before.iter().zip(&self.before).chain(layout.after.iter().zip(&self.after));
@@ -108,9 +108,14 @@ impl Converted {
     pub fn bands(&self, heights: &[u32]) -> Vec<u8> {
         let (params, program) = (self.params(), self.recipe().program().at(self.level));
         let source = Picture::stored(self.from, self.size, &self.frame).expect("it fits");
-        let frame =
-            Frame { size: self.size, source: Some(source), sides: &[], small: params.small(), words: params.words() };
-        let mut scratch = Scratch::default();
+        let frame = KernelFrame {
+            size: self.size,
+            source: Some(source),
+            sides: &[],
+            small: params.small(),
+            words: params.words(),
+        };
+        let mut scratch = RowScratch::default();
         let mut made = vec![0x5A; self.into.frame_bytes(self.size) as usize];
         let (mut first, mut heights) = (0, heights.iter().cycle());
         if self.into == Format::Rgba8 {

@@ -1,8 +1,8 @@
 //! Makes pictures with heads, whole or in bands, for the tests of heads.
 
 use vramp_kernels::head::{Head, noise};
-use vramp_kernels::sample::Sample;
-use vramp_kernels::{Frame, Level, Picture, Pixel, PixelFn, Recipe, Scratch};
+use vramp_kernels::sample::KernelSample;
+use vramp_kernels::{KernelFrame, Level, Picture, Pixel, PixelFn, Recipe, RowScratch};
 use vramp_plan::Size;
 
 /// A head with everything that it is given for one frame.
@@ -33,7 +33,7 @@ impl Made {
     }
 
     /// A head with one of its samples, drawn for a source of this size.
-    pub fn sampled(head: &'static Head, source: Size, sample: Sample) -> Made {
+    pub fn sampled(head: &'static Head, source: Size, sample: KernelSample) -> Made {
         let made = Made::of(head, sample.size).words(&sample.words).small(sample.small);
         if head.source { made.pictures(&[&[source][..], &sample.pictures].concat()) } else { made }
     }
@@ -97,9 +97,9 @@ impl Made {
         let source = self.source.as_ref().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
         let others = self.others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
         let others: Vec<_> = others.collect();
-        let frame = Frame { size: self.size, source, sides: &others, small: &small, words: &words };
+        let frame = KernelFrame { size: self.size, source, sides: &others, small: &small, words: &words };
         let program = recipe.program().at(self.level);
-        let mut scratch = Scratch::default();
+        let mut scratch = RowScratch::default();
         if let Some(source) = source {
             program.survey(&frame, 0..source.size.height, &mut scratch);
             program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);

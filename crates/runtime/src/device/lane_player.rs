@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use vramp_gpu::{Arrived, Counters, PlayError, Played, Player, ReadError, Timing};
+use vramp_gpu::{Arrived, Counters, PlayError, Played, Player, ReadbackError, Timing};
 
 use crate::device::times::DeviceTimes;
 use crate::failure::HandlerFailure;
@@ -242,7 +242,7 @@ impl LanePlayer {
             let (ticket, arrived) = match next(&self.player) {
                 Ok(None) => break,
                 Ok(Some(arrived)) => (arrived.ticket(), Ok(arrived)),
-                Err(error @ ReadError::NotMapped { ticket, .. }) => (ticket, Err(error)),
+                Err(error @ ReadbackError::NotMapped { ticket, .. }) => (ticket, Err(error)),
                 Err(error) => return Err(failure(DeviceError::Read(error))),
             };
             let of_it = |asked: &AwaitedResult<Meta>| asked.played.is_some_and(|played| played.ticket == Some(ticket));

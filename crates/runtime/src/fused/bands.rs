@@ -6,7 +6,7 @@
 //! Always: bands are whole rows and cover the frame; nothing is allocated once there is a scratch for each.
 
 use vramp_kernels::stored::PlaneRows;
-use vramp_kernels::{Pixel, Scratch};
+use vramp_kernels::{Pixel, RowScratch};
 use vramp_plan::{LEAST_BAND_PIXELS, Size};
 
 use crate::memory::heap::{HeapTally, counted};
@@ -15,9 +15,9 @@ use crate::memory::heap::{HeapTally, counted};
 pub(crate) fn bands(
     size: Size,
     pixels: &mut [Pixel],
-    scratch: &mut Vec<Scratch>,
+    scratch: &mut Vec<RowScratch>,
     (threads, tally): (usize, &HeapTally),
-    work: impl Fn(u32, &mut [Pixel], &mut Scratch) + Sync,
+    work: impl Fn(u32, &mut [Pixel], &mut RowScratch) + Sync,
 ) {
     let count = band_count(size, threads, scratch);
     if count == 1 {
@@ -34,11 +34,11 @@ pub(crate) fn bands(
 }
 
 /// How many bands a frame is gone through in, with a scratch for each.
-pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<Scratch>) -> usize {
+pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<RowScratch>) -> usize {
     let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
     let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
     if scratch.len() < count {
-        scratch.resize_with(count, Scratch::default);
+        scratch.resize_with(count, RowScratch::default);
     }
     count
 }
@@ -47,9 +47,9 @@ pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<Scratch>)
 pub(crate) fn plane_bands(
     size: Size,
     rows: PlaneRows<'_>,
-    scratch: &mut Vec<Scratch>,
+    scratch: &mut Vec<RowScratch>,
     (threads, tally): (usize, &HeapTally),
-    work: impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync,
+    work: impl Fn(u32, &mut PlaneRows<'_>, &mut RowScratch) + Sync,
 ) {
     let pairs = Size { height: size.height.div_ceil(2), width: 2 * size.width };
     let count = band_count(pairs, threads, scratch);
@@ -60,9 +60,9 @@ pub(crate) fn plane_bands(
 fn divide(
     first: usize,
     mut rows: PlaneRows<'_>,
-    scratch: &mut [Scratch],
+    scratch: &mut [RowScratch],
     tally: &HeapTally,
-    work: &(impl Fn(u32, &mut PlaneRows<'_>, &mut Scratch) + Sync),
+    work: &(impl Fn(u32, &mut PlaneRows<'_>, &mut RowScratch) + Sync),
 ) {
     if let [scratch] = scratch {
         return counted(tally, || work(first as u32, &mut rows, scratch));

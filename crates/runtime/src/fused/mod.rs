@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use vramp_gpu::Device;
-use vramp_kernels::{Layout, Params, Program, Recipe, Scratch};
+use vramp_kernels::{FrameParams, ParamLayout, Recipe, RowProgram, RowScratch};
 use vramp_plan::{Rate, Shader, Size, Variant};
 
 use crate::frame::{Frame, Yuv};
@@ -39,13 +39,13 @@ pub struct FusedUnit {
     name: Arc<str>,
     members: Vec<FusedMember>,
     recipe: Recipe,
-    layout: Layout,
-    program: Program,
+    layout: ParamLayout,
+    program: RowProgram,
     places: Vec<ParamPlace>,
-    params: Params,
+    params: FrameParams,
     rate: Option<Rate>,
     ports: FusedPorts,
-    scratch: Vec<Scratch>,
+    scratch: Vec<RowScratch>,
     /// The member that the last call came to before it failed or filtered its frame out.
     failed: Option<usize>,
     /// Transparent pictures, for inputs that have brought nothing yet.
@@ -114,7 +114,7 @@ impl FusedUnit {
             recipe,
             layout,
             places,
-            params: Params::new(),
+            params: FrameParams::new(),
             rate,
             ports,
             scratch: Vec::new(),

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use vramp_gpu::{Buffer, Device, Kernel, LendError};
+use vramp_gpu::{Buffer, Device, DeviceKernel, LendError};
 use vramp_kernels::head::First;
 use vramp_kernels::own::OwnKernel;
-use vramp_kernels::stored::Stored;
-use vramp_kernels::{Layout, Params};
+use vramp_kernels::stored::StoredFormat;
+use vramp_kernels::{FrameParams, ParamLayout};
 use vramp_plan::{Binding, Size, Variant, Variants};
 
 use crate::frame::Frame;
@@ -49,10 +49,10 @@ impl FusedUnit {
     }
 
     /// Runs on the device with these from now on.
-    pub(super) fn put_kernels(&mut self, kernels: Vec<Kernel>) {
+    pub(super) fn put_kernels(&mut self, kernels: Vec<DeviceKernel>) {
         let inputs_before_head = self.recipe.before.iter().filter(|function| function.side()).count();
         let whole = self.recipe.whole.clone();
-        let Layout { head, before, after, .. } = &self.layout;
+        let ParamLayout { head, before, after, .. } = &self.layout;
         let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());
         let (small, small_words) = (None, Vec::new());
         let first = self.recipe.head.first.filter(|_| whole.is_none());
@@ -64,13 +64,13 @@ impl FusedUnit {
 
 /// A group's kernels on the device, one per pass.
 pub(super) struct DeviceKernels {
-    pub(super) kernels: Vec<Kernel>,
+    pub(super) kernels: Vec<DeviceKernel>,
     /// The first of two passes, where there are two.
     pub(super) first: Option<First>,
     /// Pictures that functions in front of the head read.
     pub(super) inputs_before_head: usize,
     /// How what is made is stored; none where that is as pixels.
-    pub(super) into: Option<&'static Stored>,
+    pub(super) into: Option<&'static StoredFormat>,
     /// The user's kernel that it is, where it is one.
     pub(super) whole: Option<Arc<OwnKernel>>,
     /// Whether any of them reads small data.
@@ -96,7 +96,7 @@ impl DeviceKernels {
     pub(super) fn record(
         &self,
         device_context: &mut DeviceContext,
-        params: &Params,
+        params: &FrameParams,
         (source_size, size): (Size, Size),
         source: Option<&Frame>,
         extra_inputs: &ExtraFrames,

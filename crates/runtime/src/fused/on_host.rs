@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use vramp_kernels::stored::PlaneRows;
-use vramp_kernels::{Frame as KernelFrame, Picture, Pixel};
+use vramp_kernels::{KernelFrame, Picture, Pixel};
 use vramp_plan::{Format, Size};
 
 use crate::frame::Frame;

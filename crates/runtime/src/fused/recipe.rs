@@ -7,15 +7,15 @@
 //! Always: places are in the order in which handlers give their parameters.
 
 use vramp_kernels::head::load_here::LOAD;
-use vramp_kernels::{Layout, Program, Recipe};
+use vramp_kernels::{ParamLayout, Recipe, RowProgram};
 
 use crate::handler::{ParamPlace, Part};
 
 /// Parts that were joined.
 pub(crate) struct FusedRecipe {
     pub(crate) recipe: Recipe,
-    pub(crate) layout: Layout,
-    pub(crate) program: Program,
+    pub(crate) layout: ParamLayout,
+    pub(crate) program: RowProgram,
     pub(crate) places: Vec<ParamPlace>,
 }
 
@@ -42,7 +42,7 @@ impl FusedRecipe {
         }
         let folded = recipe.folded();
         let layout = folded.recipe.layout();
-        let place = |parts: &[vramp_kernels::Part], to: &vramp_kernels::Place| ParamPlace {
+        let place = |parts: &[vramp_kernels::ParamPart], to: &vramp_kernels::FunctionPlace| ParamPlace {
             part: parts[to.function],
             folds: !to.first,
         };

@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
-use vramp_gpu::{Device, Kernel};
+use vramp_gpu::{Device, DeviceKernel};
 use vramp_plan::Variant;
 
 use crate::handler::{Call, Part, PixelHandler};
@@ -23,7 +23,7 @@ pub(super) struct PendingReload {
     pub(super) handler: Box<dyn PixelHandler>,
     /// How many parts that one has.
     pub(super) parts: usize,
-    answer: Receiver<Result<Vec<Kernel>, String>>,
+    answer: Receiver<Result<Vec<DeviceKernel>, String>>,
 }
 
 /// Compilers nest as deep as the text they are given.
@@ -101,7 +101,7 @@ impl PendingReload {
     }
 
     /// What came of it; none while it is not known.
-    pub(super) fn compiled(&mut self) -> Option<Result<Vec<Kernel>, String>> {
+    pub(super) fn compiled(&mut self) -> Option<Result<Vec<DeviceKernel>, String>> {
         match self.answer.try_recv() {
             Ok(answer) => Some(answer),
             Err(TryRecvError::Empty) => None,

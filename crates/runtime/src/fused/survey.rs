@@ -5,7 +5,7 @@
 //!
 //! Always: the result does not depend on how many threads there are; nothing is allocated once the scratch has grown.
 
-use vramp_kernels::{Frame, Program, Scratch};
+use vramp_kernels::{KernelFrame, RowProgram, RowScratch};
 
 use crate::fused::bands::band_count;
 use crate::memory::heap::HeapTally;
@@ -15,9 +15,9 @@ use crate::memory::heap::counted;
 /// Goes over a frame's source, where a program asks for it, and leaves in every scratch what was found.
 #[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "allocations are counted by threads"))]
 pub(crate) fn survey(
-    program: &Program,
-    frame: &Frame<'_>,
-    scratch: &mut Vec<Scratch>,
+    program: &RowProgram,
+    frame: &KernelFrame<'_>,
+    scratch: &mut Vec<RowScratch>,
     (threads, tally): (usize, &HeapTally),
 ) {
     let Some(source) = frame.source.filter(|_| program.surveys()) else { return };

@@ -6,7 +6,7 @@
 //! Always: a batch has at least one item; each item's result is there once, in order; an error other than too little
 //! memory is returned at once.
 
-use vramp_gpu::{Known, Reading};
+use vramp_gpu::{AdapterReading, Readout};
 
 use super::compute::DEFAULT_CHUNK;
 use crate::context::Context;
@@ -29,7 +29,7 @@ impl Default for BatchRules {
 
 impl BatchRules {
     /// Items of one batch: at least 1. Where nobody knows how much memory there is, 100.
-    pub fn size(&self, item_bytes: u64, available: &Known<u64>) -> usize {
+    pub fn size(&self, item_bytes: u64, available: &Readout<u64>) -> usize {
         let fitting = match available.value() {
             Some(bytes) => u128::from(bytes) * u128::from(self.share_percent) / 100 / u128::from(item_bytes.max(1)),
             None => DEFAULT_CHUNK as u128,
@@ -39,36 +39,36 @@ impl BatchRules {
 }
 
 /// Items of one batch by the usual rules.
-pub fn adaptive_batch(item_bytes: u64, available: &Known<u64>) -> usize {
+pub fn adaptive_batch(item_bytes: u64, available: &Readout<u64>) -> usize {
     BatchRules::default().size(item_bytes, available)
 }
 
 /// Bytes that tensors of a context could still take on its side: what is left of the budget, and where a reading of its
 /// device is given, no more than is free there.
-pub fn available_bytes(context: &Context, reading: Option<&Reading>) -> Known<u64> {
+pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> Readout<u64> {
     let Some(device) = context.device() else {
         return match context.pool().available_bytes() {
-            Some(bytes) => Known::is(bytes, "the budget of the host's pool"),
-            None => Known::unavailable("the host's pool has no budget; give it one with `HostPoolRules`"),
+            Some(bytes) => Readout::is(bytes, "the budget of the host's pool"),
+            None => Readout::unavailable("the host's pool has no budget; give it one with `HostPoolRules`"),
         };
     };
     device.pool().reclaim(u64::MAX);
     let pool = device.pool().statistics();
     let left = pool.budget_bytes.saturating_sub(pool.lent_bytes + pool.waiting_bytes);
     let budget = format!("the budget of the pool of {}", device.adapter().name);
-    let Some(Reading { memory_bytes, used_bytes, .. }) = reading else { return Known::is(left, budget) };
+    let Some(AdapterReading { memory_bytes, used_bytes, .. }) = reading else { return Readout::is(left, budget) };
     match (memory_bytes, used_bytes) {
-        (Known::Is { value: has, from, doubt }, Known::Is { value: used, doubt: also, .. }) => {
+        (Readout::Is { value: has, from, doubt }, Readout::Is { value: used, doubt: also, .. }) => {
             // What the pool holds free counts as used there, and can be lent again.
             let free = has.saturating_sub(*used) + pool.pooled_bytes;
             if free >= left {
-                return Known::is(left, budget);
+                return Readout::is(left, budget);
             }
-            Known::Is { value: free, from: from.clone(), doubt: doubt.clone().or_else(|| also.clone()) }
+            Readout::Is { value: free, from: from.clone(), doubt: doubt.clone().or_else(|| also.clone()) }
         }
-        (Known::Unavailable(why), _) | (_, Known::Unavailable(why)) => {
+        (Readout::Unavailable(why), _) | (_, Readout::Unavailable(why)) => {
             let doubt = Some(format!("what is free on the device is unknown: {why}"));
-            Known::Is { value: left, from: budget, doubt }
+            Readout::Is { value: left, from: budget, doubt }
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::fmt::Display;
 
-use vramp_gpu::Known;
+use vramp_gpu::Readout;
 
 /// What can stand behind a name.
 pub trait Metric {
@@ -33,12 +33,12 @@ impl Metric for u64 {
     }
 }
 
-impl<T: Copy + Display> Metric for Known<T> {
+impl<T: Copy + Display> Metric for Readout<T> {
     fn words(&self) -> String {
         match self {
-            Known::Is { value, doubt: Some(doubt), .. } => format!("{value} (unreliable: {doubt})"),
-            Known::Is { value, .. } => value.to_string(),
-            Known::Unavailable(why) => format!("unavailable ({why})"),
+            Readout::Is { value, doubt: Some(doubt), .. } => format!("{value} (unreliable: {doubt})"),
+            Readout::Is { value, .. } => value.to_string(),
+            Readout::Unavailable(why) => format!("unavailable ({why})"),
         }
     }
 }

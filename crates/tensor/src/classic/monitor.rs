@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use vramp_gpu::{Adapter, Known, Reading};
+use vramp_gpu::{Adapter, AdapterReading, Readout};
 
 use super::metrics::{self, Metric};
 use super::sink::Sink;
@@ -19,7 +19,7 @@ use super::timings::{Measured, OperationStatistics, Timings};
 use super::{MemoryUsage, available_bytes};
 use crate::context::Context;
 
-type Reader = dyn Fn(&Adapter) -> Reading + Send + Sync;
+type Reader = dyn Fn(&Adapter) -> AdapterReading + Send + Sync;
 
 /// Measures operations in one context.
 pub struct Monitor {
@@ -43,7 +43,7 @@ impl Monitor {
 
     /// Who is asked for readings of the device; nobody unless told.
     #[must_use]
-    pub fn with_readings(mut self, read: impl Fn(&Adapter) -> Reading + Send + Sync + 'static) -> Self {
+    pub fn with_readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
         self.reader = Some(Arc::new(read));
         self
     }
@@ -78,13 +78,15 @@ impl Monitor {
     }
 
     /// How busy the device is, from 0 to 100, as its platform says; or why nobody knows.
-    pub fn gpu_utilization(&self) -> Known<f32> {
+    pub fn gpu_utilization(&self) -> Readout<f32> {
         match self.reading() {
-            Ok(Reading { load_percent: Known::Is { value, from, .. }, .. }) if !(0.0..=100.0).contains(&value) => {
-                Known::unavailable(format!("{from} says {value} %"))
+            Ok(AdapterReading { load_percent: Readout::Is { value, from, .. }, .. })
+                if !(0.0..=100.0).contains(&value) =>
+            {
+                Readout::unavailable(format!("{from} says {value} %"))
             }
             Ok(reading) => reading.load_percent,
-            Err(why) => Known::Unavailable(why),
+            Err(why) => Readout::Unavailable(why),
         }
     }
 
@@ -94,7 +96,7 @@ impl Monitor {
     }
 
     /// Bytes that tensors could still take.
-    pub fn available_bytes(&self) -> Known<u64> {
+    pub fn available_bytes(&self) -> Readout<u64> {
         available_bytes(&self.context, self.reading().ok().as_ref())
     }
 
@@ -144,7 +146,7 @@ impl Monitor {
         waited.err().map(|error| format!("the device could not be waited for: {error}"))
     }
 
-    fn reading(&self) -> Result<Reading, String> {
+    fn reading(&self) -> Result<AdapterReading, String> {
         let Some(device) = self.context.device() else {
             return Err("no GPU is selected: tensors are on the host".to_owned());
         };

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use vramp_gpu::Place;
+use vramp_gpu::ResourceState;
 
 use crate::context::{Context, OWNER};
 
@@ -53,7 +53,7 @@ impl MemoryUsage {
             usage.pooled_bytes += pool.pooled_bytes;
             let ledger = device.pool().ledger();
             let others: Vec<_> =
-                ledger.iter().filter(|held| held.place != Place::Pooled && &*held.owner != OWNER).collect();
+                ledger.iter().filter(|held| held.place != ResourceState::Pooled && &*held.owner != OWNER).collect();
             if !others.is_empty() && usage.unreliable.is_none() {
                 let bytes: u64 = others.iter().map(|held| held.bytes).sum();
                 let names: BTreeSet<&str> = others.iter().map(|held| &*held.owner).collect();

@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use vramp_gpu::{Arrived, ReadError};
+use vramp_gpu::{Arrived, ReadbackError};
 
 use crate::error::{Of, TensorError};
 
@@ -61,7 +61,7 @@ impl Arrivals {
     pub(super) fn receive(
         &self,
         op: &'static str,
-        received: Result<Option<Arrived>, ReadError>,
+        received: Result<Option<Arrived>, ReadbackError>,
         copy: bool,
     ) -> Result<bool, TensorError> {
         match received {
@@ -70,7 +70,7 @@ impl Arrivals {
                 self.deliver(arrived, copy);
                 Ok(true)
             }
-            Err(ReadError::NotMapped { ticket, .. }) => {
+            Err(ReadbackError::NotMapped { ticket, .. }) => {
                 self.keep(ticket, Arrival::Failed(received.of(op).err().unwrap_or(TensorError::Foreign { op })));
                 Ok(true)
             }

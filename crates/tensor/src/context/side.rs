@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use vramp_gpu::{AdapterKind, Buffer, Device, HostBytes, Kernel, PlayError, Player, Recording, Timed};
+use vramp_gpu::{AdapterKind, Buffer, Device, DeviceKernel, HostBytes, PlayError, Player, Recording, Timed};
 use vramp_plan::Shader;
 
 use super::arrivals::Arrivals;
@@ -57,7 +57,7 @@ pub(crate) struct Side {
     device: Device,
     owner: Arc<str>,
     lane: Mutex<Lane>,
-    kernels: Mutex<BTreeMap<String, Kernel>>,
+    kernels: Mutex<BTreeMap<String, DeviceKernel>>,
     tile: Mutex<Option<Tile>>,
     textures: Mutex<Option<TextureCopies>>,
 }
@@ -140,7 +140,7 @@ impl Side {
         op: &'static str,
         key: &str,
         shader: impl FnOnce() -> Shader,
-    ) -> Result<Kernel, TensorError> {
+    ) -> Result<DeviceKernel, TensorError> {
         if let Some(kernel) = self.kernels().get(key) {
             return Ok(kernel.clone());
         }
@@ -329,7 +329,7 @@ impl Side {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kernels(&self) -> MutexGuard<'_, BTreeMap<String, Kernel>> {
+    fn kernels(&self) -> MutexGuard<'_, BTreeMap<String, DeviceKernel>> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -24,7 +24,7 @@ use super::error::FileError;
 use super::file::{Found, Stored, TensorFile};
 use super::file_name::{decoded, encoded};
 use super::shelf::{Place, Shelf};
-use super::temporary::{OF_A_PUT, sync_folder_of};
+use super::temporary::{OF_A_PUT, settle, sync_folder_of};
 use super::write::{Plan, heading};
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -137,11 +137,11 @@ impl Folder {
         // Everything is on the disk before anything goes: a full disk costs nobody their tensor.
         let temporary = plan.fill(&path, OF_A_PUT, &headings, |_| Ok::<_, FileError>(Cow::Borrowed(tensor.bytes)))?;
         let mut shelf = Shelf::look(&self.path)?;
-        temporary.settle(Some(self.use_after(shelf.newest()))).map_err(failed)?;
+        settle(&temporary, Some(self.use_after(shelf.newest()))).map_err(failed)?;
         shelf.places.retain(|place| place.path != path);
         let (aside, evicted) = self.make_room(&shelf, tensor.name, needed_bytes)?;
         // The one step that decides: before it nothing is gone, behind it nothing can fail but to reach the disk.
-        temporary.keep_as(&path).map_err(failed)?;
+        temporary.persist(&path).map_err(|refused| failed(refused.into()))?;
         aside.remove();
         sync_folder_of(&path).map_err(failed)?;
         Ok(Put { file_bytes: needed_bytes, evicted, mark })

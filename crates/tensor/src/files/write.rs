@@ -11,10 +11,12 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use vramp_files::TemporaryFile;
+
 use super::error::FileError;
 use super::file::{Stored, TensorFile, kind};
 use super::header::{Header, LENGTH_BYTES, MAX_HEADER_BYTES, METADATA, Span};
-use super::temporary::{OF_OTHERS, Temporary, sync_folder_of};
+use super::temporary::{OF_OTHERS, settle, sync_folder_of};
 use crate::dtype::DType;
 use crate::shape::Shape;
 
@@ -46,7 +48,8 @@ impl TensorFile {
         let path = path.as_ref();
         let plan = Plan::new(path, headings, BTreeMap::new())?;
         let temporary = plan.fill(path, OF_OTHERS, headings, fetch)?;
-        let settled = temporary.settle(None).and_then(|()| temporary.keep_as(path)).and_then(|()| sync_folder_of(path));
+        let settled =
+            settle(&temporary, None).and_then(|()| Ok(temporary.persist(path)?)).and_then(|_| sync_folder_of(path));
         settled.map_err(|error| FileError::writing(path, plan.file_bytes, &error))?;
         Ok(plan.file_bytes)
     }
@@ -102,10 +105,10 @@ impl Plan {
         prefix: &str,
         headings: &[Heading<'_>],
         fetch: impl FnMut(usize) -> Result<Cow<'a, [u8]>, E>,
-    ) -> Result<Temporary, E> {
+    ) -> Result<TemporaryFile, E> {
         let failed = |error: &io::Error| FileError::writing(path, self.file_bytes, error);
-        let temporary = Temporary::beside(path, prefix).map_err(|error| failed(&error))?;
-        self.stream(path, headings, fetch, &temporary.file)?;
+        let temporary = TemporaryFile::with_prefix(path, prefix).map_err(|error| failed(&error))?;
+        self.stream(path, headings, fetch, temporary.file())?;
         Ok(temporary)
     }
 

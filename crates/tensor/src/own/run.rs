@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use vramp_gpu::{Buffer, Kernel};
+use vramp_gpu::{Buffer, DeviceKernel};
 
 use super::copies;
 use super::{BoundTensor, OwnShader, ParamValue, ShaderError};
@@ -40,7 +40,7 @@ struct Inner {
 #[derive(Clone)]
 struct Compiled {
     side: Weak<Side>,
-    kernel: Kernel,
+    kernel: DeviceKernel,
 }
 
 /// Bytes of a buffer that a shader sees as one of its tensors.
@@ -179,7 +179,7 @@ impl Shader {
     }
 
     /// Its kernel on a device, compiled where it was not.
-    fn kernel(&self, side: &Arc<Side>) -> Result<Kernel, ShaderError> {
+    fn kernel(&self, side: &Arc<Side>) -> Result<DeviceKernel, ShaderError> {
         let Inner { own, context, compiled } = &*self.inner;
         let known = compiled.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(Compiled { kernel, .. }) = known.filter(|known| known.side.as_ptr() == Arc::as_ptr(side)) {
@@ -286,7 +286,7 @@ impl Shader {
 
 /// All that a run needs but memory.
 struct Start {
-    kernel: Kernel,
+    kernel: DeviceKernel,
     params: Vec<u8>,
     grid: [u32; 3],
 }

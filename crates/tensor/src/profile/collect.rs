@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use vramp_gpu::{Known, Player, Timing};
+use vramp_gpu::{Player, Readout, Timing};
 
 use super::{ProfiledOp, RanOn};
 use crate::dtype::DType;
@@ -131,7 +131,7 @@ impl Collector {
     }
 
     /// The rows, and how long the device worked in all.
-    pub(super) fn told(&self) -> (Vec<ProfiledOp>, Known<u64>) {
+    pub(super) fn told(&self) -> (Vec<ProfiledOp>, Readout<u64>) {
         let mut state = self.state();
         let rows = std::mem::take(&mut state.rows);
         let ops = rows.into_iter().map(|row| ProfiledOp { device_ns: state.time_of(&row), ..row.op }).collect();
@@ -151,7 +151,7 @@ impl Collector {
             side,
             dispatches: 0,
             host_ns: 0,
-            device_ns: Known::unavailable("it has not ended"),
+            device_ns: Readout::unavailable("it has not ended"),
             has_failed: false,
         };
         let mut state = self.state();
@@ -165,27 +165,27 @@ impl Collector {
 }
 
 impl State {
-    fn time_of(&self, row: &Row) -> Known<u64> {
+    fn time_of(&self, row: &Row) -> Readout<u64> {
         let from = "stamps of the device's clock";
         let missing = row.op.dispatches.saturating_sub(row.timed_dispatches);
         match (&self.problem, self.timing) {
-            _ if row.op.side == RanOn::Host => Known::unavailable("it ran on the host"),
-            _ if row.op.dispatches > 0 && missing == 0 => Known::is(row.device_ns, from),
-            (Some(problem), _) => Known::unavailable(problem.clone()),
+            _ if row.op.side == RanOn::Host => Readout::unavailable("it ran on the host"),
+            _ if row.op.dispatches > 0 && missing == 0 => Readout::is(row.device_ns, from),
+            (Some(problem), _) => Readout::unavailable(problem.clone()),
             (None, Some(Timing::Fenced)) => {
-                Known::unavailable("this device has no clock to stamp: only whole submissions can be timed")
+                Readout::unavailable("this device has no clock to stamp: only whole submissions can be timed")
             }
-            _ => Known::unavailable(format!(
+            _ => Readout::unavailable(format!(
                 "{missing} of its {} kernels were not timed: they failed, or somebody else plays them",
                 row.op.dispatches
             )),
         }
     }
 
-    fn whole(&self) -> Known<u64> {
+    fn whole(&self) -> Readout<u64> {
         let Some(timing) = self.timing else {
             let why = self.problem.as_deref().unwrap_or("nothing ran on a device");
-            return Known::unavailable(why);
+            return Readout::unavailable(why);
         };
         let from = match timing {
             Timing::Timestamps => "stamps of the device's clock",
@@ -193,7 +193,7 @@ impl State {
         };
         let missing = self.submissions - self.timed;
         let doubt = (missing > 0).then(|| format!("{missing} of {} submissions were not timed", self.submissions));
-        Known::Is { value: self.whole_ns, from: from.to_owned(), doubt }
+        Readout::Is { value: self.whole_ns, from: from.to_owned(), doubt }
     }
 }
 

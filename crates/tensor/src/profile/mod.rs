@@ -16,7 +16,7 @@ pub(crate) use collect::{Acts, Collector, NotedOp, Profiler};
 use std::sync::Arc;
 use std::time::Instant;
 
-use vramp_gpu::Known;
+use vramp_gpu::Readout;
 
 use crate::context::{Context, Side, Transfers};
 use crate::dtype::DType;
@@ -39,7 +39,7 @@ pub struct Profile {
     /// Time until all of it was done, the device's work included.
     pub elapsed_ns: u64,
     /// Time that the device worked, transfers included.
-    pub device_ns: Known<u64>,
+    pub device_ns: Readout<u64>,
 }
 
 /// What one op did.
@@ -64,7 +64,7 @@ pub struct ProfiledOp {
     /// Time on the host, in nanoseconds.
     pub host_ns: u64,
     /// Time of its kernels on the device.
-    pub device_ns: Known<u64>,
+    pub device_ns: Readout<u64>,
     /// Whether it failed.
     pub has_failed: bool,
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
-use vramp_gpu::Known;
+use vramp_gpu::Readout;
 
 use super::{Profile, ProfiledOp, RanOn};
 
@@ -36,13 +36,13 @@ impl fmt::Display for Profile {
         let dispatches: usize = self.ops.iter().map(|op| op.dispatches).sum();
         write!(f, "{} ops, {dispatches} kernels, {:.3} ms", self.ops.len(), ms(self.elapsed_ns))?;
         match &self.device_ns {
-            Known::Is { value, from, doubt } => {
+            Readout::Is { value, from, doubt } => {
                 write!(f, "; device {:.3} ms by {from}", ms(*value))?;
                 if let Some(doubt) = doubt {
                     write!(f, " ({doubt})")?;
                 }
             }
-            Known::Unavailable(why) => write!(f, "; device unavailable: {why}")?,
+            Readout::Unavailable(why) => write!(f, "; device unavailable: {why}")?,
         }
         let moved = &self.moved;
         writeln!(f)?;

@@ -7,7 +7,9 @@
 //! Always: bits cross as they are, so that NaN and numbers above 2^24 survive; texels behind the last value are 0;
 //! nothing comes to the host.
 
-use vramp_gpu::{AdapterKind, Buffer, Device, Kernel, PrepareError, Recording, TexelFormat, Texture, TextureError};
+use vramp_gpu::{
+    AdapterKind, Buffer, CompileError, Device, DeviceKernel, Recording, TexelFormat, Texture, TextureError,
+};
 
 use super::packing::{CHANNELS, TexShape};
 use super::texels::{Channels, texels_of, values_of};
@@ -52,13 +54,13 @@ pub(crate) fn make(
 #[derive(Debug, Clone)]
 pub(crate) struct TextureCopies {
     device: Device,
-    pack: Kernel,
-    unpack: Kernel,
+    pack: DeviceKernel,
+    unpack: DeviceKernel,
 }
 
 impl TextureCopies {
     /// Prepares both; blocks.
-    pub(crate) fn prepare(device: &Device) -> Result<TextureCopies, PrepareError> {
+    pub(crate) fn prepare(device: &Device) -> Result<TextureCopies, CompileError> {
         let (pack, unpack) = (device.prepare(&kernels::pack())?, device.prepare(&kernels::unpack())?);
         Ok(TextureCopies { device: device.clone(), pack, unpack })
     }

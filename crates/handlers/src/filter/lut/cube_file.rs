@@ -12,9 +12,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use vramp_files::open_regular;
 use vramp_kernels::pixel::cube::{MOST_ALONG, MOST_VALUE};
-
-use crate::open_regular;
 
 /// What a file holds: at least one of both.
 #[derive(Debug, PartialEq)]
@@ -128,7 +127,7 @@ impl CubeFile {
             return Err(CubeError::NoFile { path: path.to_owned() });
         }
         let mut text = BufReader::new(open_regular(Path::new(path)).map_err(unreadable)?);
-        let (mut reading, mut line, mut number) = (Reading::default(), Vec::new(), 0);
+        let (mut reading, mut line, mut number) = (CubeReader::default(), Vec::new(), 0);
         let wrong = |line, problem| CubeError::Wrong { path: path.to_owned(), line, problem };
         loop {
             line.clear();
@@ -144,7 +143,7 @@ impl CubeFile {
 
 /// What has been read so far.
 #[derive(Debug, Default)]
-struct Reading {
+struct CubeReader {
     /// Of the curves, and of the cube.
     sizes: [Option<u32>; 2],
     ranges: [Option<Domain>; 2],
@@ -155,7 +154,7 @@ struct Reading {
     cube: Vec<[f32; 3]>,
 }
 
-impl Reading {
+impl CubeReader {
     fn line(&mut self, line: &[u8]) -> Result<(), Problem> {
         if line.len() as u64 > MOST_LINE_BYTES {
             return Err(Problem::LongLine);
@@ -285,7 +284,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<CubeFile, (u64, Problem)> {
-        let (mut reading, mut number) = (Reading::default(), 0);
+        let (mut reading, mut number) = (CubeReader::default(), 0);
         for line in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
             number += 1;
             reading.line(line).map_err(|problem| (number, problem))?;
@@ -368,7 +367,7 @@ mod tests {
             assert!(found.to_string().contains(problem), "{text}: {found}");
         }
         assert_eq!(read(&"9".repeat(5000)), Err((1, Problem::LongLine)));
-        let mut reading = Reading::default();
+        let mut reading = CubeReader::default();
         assert_eq!(reading.line(b"\xff\xd8\xff\xe0"), Err(Problem::NoText));
     }
 

@@ -8,12 +8,11 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use vramp_kernels::own::{MAX_BYTES, Member, MemberKind, Own, OwnError};
+use vramp_files::open_regular;
+use vramp_kernels::own::{MAX_BYTES, MemberKind, Own, OwnError, ShaderMember};
 use vramp_plan::catalog::{
     DeclareError, DeclaredSetting, DeclaredShader, KernelDesc, ProbeError, Settings, Value, ValueType,
 };
-
-use crate::open_regular;
 
 /// Settings that every handler has, besides its own.
 const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];
@@ -89,7 +88,7 @@ pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
 }
 
 /// The default of a setting; zero where the text gives none.
-pub(super) fn default(member: &Member) -> Result<Value, String> {
+pub(super) fn default(member: &ShaderMember) -> Result<Value, String> {
     let zero = match member.kind {
         MemberKind::Float => Value::Number(0.0),
         MemberKind::Int | MemberKind::Unsigned => Value::Int(0),

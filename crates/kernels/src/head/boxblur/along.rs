@@ -7,7 +7,7 @@
 
 use crate::simd::{Level, Loop, ask_for};
 
-use super::divide::{Divide, Float, Narrow, Wide};
+use super::divide::{Divide, DoubleDivide, Float, Narrow};
 use super::down::Sum;
 
 /// How many sums a row of so many values is given, borders included: some behind the last are read, for nothing.
@@ -22,7 +22,7 @@ pub(super) fn fours(values: usize, taps: usize) -> usize {
 
 /// The pass along a row: `taps` neighbouring sums come to one, which is that of `count` pixels. `soon` are bytes that
 /// somebody needs next: they are asked for here, where there is most to compute meanwhile.
-pub(super) struct Along<'a, S> {
+pub(super) struct BoxHorizontalPass<'a, S> {
     pub(super) taps: usize,
     pub(super) count: u32,
     pub(super) sums: &'a [S],
@@ -31,7 +31,7 @@ pub(super) struct Along<'a, S> {
 }
 
 /// Few columns, whose sums fit into 16 bits. False where that is not so.
-pub(super) fn few(level: Level, along: &mut Along<'_, u16>) -> bool {
+pub(super) fn few(level: Level, along: &mut BoxHorizontalPass<'_, u16>) -> bool {
     let Some(divide) = Narrow::of(along.count) else { return false };
     match along.taps {
         3 => level.run(Few::<3> { divide, along }),
@@ -47,10 +47,10 @@ pub(super) fn few(level: Level, along: &mut Along<'_, u16>) -> bool {
 }
 
 /// Any number of columns. `fours` is memory for as many sums as the row has.
-pub(super) fn many<S: Sum>(level: Level, along: Along<'_, S>, fours: &mut [u32]) {
+pub(super) fn many<S: Sum>(level: Level, along: BoxHorizontalPass<'_, S>, fours: &mut [u32]) {
     match Float::of(along.count) {
         Some(divide) => level.run(Going { divide, along, fours }),
-        None => level.run(Going { divide: Wide::of(along.count), along, fours }),
+        None => level.run(Going { divide: DoubleDivide::of(along.count), along, fours }),
     }
 }
 
@@ -65,13 +65,13 @@ const READ_ON: usize = CHUNK + SPARE + 8;
 /// sums then: nine columns are six sums and not nine, 1.0 ms a frame of 1080p instead of 1.6 (AVX-512, Zen 4).
 struct Few<'a, 'b, const TAPS: usize> {
     divide: Narrow,
-    along: &'a mut Along<'b, u16>,
+    along: &'a mut BoxHorizontalPass<'b, u16>,
 }
 
 impl<const TAPS: usize> Loop for Few<'_, '_, TAPS> {
     #[inline(always)]
     fn run(self) {
-        let Few { divide, along: Along { sums, values, soon, .. } } = self;
+        let Few { divide, along: BoxHorizontalPass { sums, values, soon, .. } } = self;
         let mut threes = [0; CHUNK + SPARE];
         let (chunks, rest) = values.as_chunks_mut::<CHUNK>();
         let last = CHUNK * chunks.len();
@@ -116,14 +116,14 @@ const FOUR: usize = 16;
 /// first, so that no step waits for a neighbour within it.
 struct Going<'a, S, D> {
     divide: D,
-    along: Along<'a, S>,
+    along: BoxHorizontalPass<'a, S>,
     fours: &'a mut [u32],
 }
 
 impl<S: Sum, D: Divide> Loop for Going<'_, S, D> {
     #[inline(always)]
     fn run(self) {
-        let Going { divide, along: Along { taps, sums, values, soon, .. }, fours } = self;
+        let Going { divide, along: BoxHorizontalPass { taps, sums, values, soon, .. }, fours } = self;
         let count = fours.len();
         let (a, b, c, d) = (&sums[..count], &sums[4..4 + count], &sums[8..8 + count], &sums[12..12 + count]);
         for i in 0..count {

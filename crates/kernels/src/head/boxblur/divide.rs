@@ -38,7 +38,7 @@ impl Narrow {
     }
 }
 
-/// By a factor in single precision. A square of 127 takes 2.6 ms a frame of 1080p with it, one of 257 with [`Wide`] 3.8
+/// By a factor in single precision. A square of 127 takes 2.6 ms a frame of 1080p with it, one of 257 with [`DoubleDivide`] 3.8
 /// (AVX-512, Zen 4).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Float {
@@ -66,20 +66,20 @@ impl Divide for Float {
 
 /// For any sum: the same in double precision, which has bits to spare for all of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wide {
+pub(super) struct DoubleDivide {
     factor: f64,
 }
 
 /// From here on a double has no fraction.
 const WHOLE_DOUBLE: f64 = 4_503_599_627_370_496.0;
 
-impl Wide {
-    pub(super) fn of(pixels: u32) -> Wide {
-        Wide { factor: 1.0 / f64::from(pixels) }
+impl DoubleDivide {
+    pub(super) fn of(pixels: u32) -> DoubleDivide {
+        DoubleDivide { factor: 1.0 / f64::from(pixels) }
     }
 }
 
-impl Divide for Wide {
+impl Divide for DoubleDivide {
     #[inline(always)]
     fn level(self, sum: u32) -> u8 {
         (f64::from(sum.cast_signed()) * self.factor + WHOLE_DOUBLE).to_bits() as u8
@@ -107,7 +107,7 @@ mod tests {
         let (mut narrow, mut float) = (0, 0);
         // Squares, and the lines that they are on pictures of one row or column.
         for pixels in (3..=1023).step_by(2).flat_map(|side| [side, side * side]) {
-            let wide = Wide::of(pixels);
+            let wide = DoubleDivide::of(pixels);
             right_for_every_sum(pixels, |sum| wide.level(sum));
             if let Some(divide) = Narrow::of(pixels) {
                 right_for_every_sum(pixels, |sum| divide.level(sum as u16));

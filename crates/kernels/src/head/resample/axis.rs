@@ -8,7 +8,7 @@
 
 /// How the weights of source pixels are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filter {
+pub enum ResampleFilter {
     /// As much as a pixel of the new size covers of them.
     Area,
     /// A windowed sine of three lobes, as much wider as the picture shrinks.
@@ -26,29 +26,29 @@ const MOST_OFF: f64 = 0.45;
 
 /// The taps of every pixel along one axis.
 #[derive(Debug)]
-pub(crate) struct Axis {
+pub(crate) struct ResampleAxis {
     /// For each pixel; where taps begin never goes back.
-    pixels: Vec<Taps<i32>>,
+    pixels: Vec<AxisTaps<i32>>,
     pub(crate) wide: bool,
 }
 
-impl Axis {
+impl ResampleAxis {
     /// For so many pixels, made from so many.
-    pub(crate) fn of(filter: Filter, from: u32, to: u32) -> Axis {
-        let exact: Vec<Taps<f64>> = (0..to).map(|at| filter.taps(from, to, at)).collect();
-        let (narrow, off) = Axis::rounded(&exact, NARROW_BITS);
+    pub(crate) fn of(filter: ResampleFilter, from: u32, to: u32) -> ResampleAxis {
+        let exact: Vec<AxisTaps<f64>> = (0..to).map(|at| filter.taps(from, to, at)).collect();
+        let (narrow, off) = ResampleAxis::rounded(&exact, NARROW_BITS);
         if off * filter.most_away() <= MOST_OFF && narrow.taps() <= MOST_TAPS {
             return narrow;
         }
-        Axis { wide: true, ..Axis::rounded(&exact, WIDE_BITS).0 }
+        ResampleAxis { wide: true, ..ResampleAxis::rounded(&exact, WIDE_BITS).0 }
     }
 
     /// Weights in whole numbers, and how much those of a pixel are off at most, all taken together. What one is off by
     /// is taken from the next, so that they come to one.
-    fn rounded(exact: &[Taps<f64>], fraction_bits: u32) -> (Axis, f64) {
+    fn rounded(exact: &[AxisTaps<f64>], fraction_bits: u32) -> (ResampleAxis, f64) {
         let one = f64::from(1 << fraction_bits);
         let mut most_off = 0.0;
-        let mut pixels: Vec<Taps<i32>> = Vec::with_capacity(exact.len());
+        let mut pixels: Vec<AxisTaps<i32>> = Vec::with_capacity(exact.len());
         for taps in exact {
             let (mut left_over, mut off) = (0.0, 0.0);
             let whole = taps.weights.iter().map(|weight| {
@@ -63,16 +63,16 @@ impl Axis {
             // Taps without weight at both ends are left out.
             let without = weights.iter().take_while(|weight| **weight == 0).count();
             let end = weights.iter().rposition(|weight| *weight != 0).map_or(without, |last| last + 1);
-            pixels.push(Taps { first: taps.first + without as u32, weights: weights[without..end].to_vec() });
+            pixels.push(AxisTaps { first: taps.first + without as u32, weights: weights[without..end].to_vec() });
         }
         // Unless the next pixel begins before.
         for at in (1..pixels.len()).rev() {
             let next = pixels[at].first;
-            let Taps { first, weights } = &mut pixels[at - 1];
+            let AxisTaps { first, weights } = &mut pixels[at - 1];
             weights.splice(..0, (next..*first).map(|_| 0));
             *first = next.min(*first);
         }
-        (Axis { pixels, wide: false }, most_off)
+        (ResampleAxis { pixels, wide: false }, most_off)
     }
 
     /// The most taps that a pixel has.
@@ -89,7 +89,7 @@ impl Axis {
     pub(crate) fn lay_out(&self, small: &mut Vec<u32>) {
         small.extend(self.pixels.iter().map(|taps| taps.first));
         let words = self.words();
-        for Taps { weights, .. } in &self.pixels {
+        for AxisTaps { weights, .. } in &self.pixels {
             let weight = |tap: usize| weights.get(tap).map_or(0, |weight| weight.cast_unsigned());
             let two = |word: usize| (weight(2 * word) & 0xffff) | (weight(2 * word + 1) << 16);
             small.extend((0..words).map(|word| if self.wide { weight(word) } else { two(word) }));
@@ -99,18 +99,18 @@ impl Axis {
 
 /// The taps of one pixel, with weights that come to one.
 #[derive(Debug)]
-struct Taps<W> {
+struct AxisTaps<W> {
     first: u32,
     weights: Vec<W>,
 }
 
-impl Filter {
+impl ResampleFilter {
     /// The most levels that what is weighted is away from the middle. Lanczos weights without their signs come to at
     /// most 1.58, where a picture grows.
     fn most_away(self) -> f64 {
         match self {
-            Filter::Area => 128.0,
-            Filter::Lanczos => 1.6 * 128.0,
+            ResampleFilter::Area => 128.0,
+            ResampleFilter::Lanczos => 1.6 * 128.0,
         }
     }
 
@@ -118,35 +118,35 @@ impl Filter {
     pub(super) fn most_taps(self, from: u32, to: u32) -> u64 {
         let shrinks = f64::from(from) / f64::from(to);
         let wide = match self {
-            Filter::Area => shrinks.ceil() as u64 + 1,
-            Filter::Lanczos => (2.0 * LOBES * shrinks.max(1.0)).ceil() as u64 + 1,
+            ResampleFilter::Area => shrinks.ceil() as u64 + 1,
+            ResampleFilter::Lanczos => (2.0 * LOBES * shrinks.max(1.0)).ceil() as u64 + 1,
         };
         wide.min(from.into())
     }
 
-    fn taps(self, from: u32, to: u32, at: u32) -> Taps<f64> {
+    fn taps(self, from: u32, to: u32, at: u32) -> AxisTaps<f64> {
         match self {
-            Filter::Area => area(from, to, at),
-            Filter::Lanczos => lanczos(from, to, at),
+            ResampleFilter::Area => area(from, to, at),
+            ResampleFilter::Lanczos => lanczos(from, to, at),
         }
     }
 }
 
 /// A source pixel is `to` long and a new one `from`, so that all that is covered is whole.
-fn area(from: u32, to: u32, at: u32) -> Taps<f64> {
+fn area(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
     let (long, short) = (u64::from(from), u64::from(to));
     let (begin, end) = (u64::from(at) * long, (u64::from(at) + 1) * long);
     let first = begin / short;
     let covered = |pixel: u64| end.min((pixel + 1) * short) - begin.max(pixel * short);
     let weights = (first..end.div_ceil(short)).map(|pixel| covered(pixel) as f64 / f64::from(from)).collect();
-    Taps { first: first as u32, weights }
+    AxisTaps { first: first as u32, weights }
 }
 
 /// Lobes on each side.
 const LOBES: f64 = 3.0;
 
 /// Pixel centres onto pixel centres; the taps inside of the picture, made to come to one.
-fn lanczos(from: u32, to: u32, at: u32) -> Taps<f64> {
+fn lanczos(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
     let scale = f64::from(from) / f64::from(to);
     let (centre, wider) = ((f64::from(at) + 0.5) * scale, scale.max(1.0));
     let first = (centre - LOBES * wider - 0.5).ceil().max(0.0) as u32;
@@ -157,7 +157,7 @@ fn lanczos(from: u32, to: u32, at: u32) -> Taps<f64> {
     for weight in &mut weights {
         *weight /= sum;
     }
-    Taps { first, weights }
+    AxisTaps { first, weights }
 }
 
 /// sinc(x) sinc(x / 3), within three of the middle.
@@ -181,15 +181,15 @@ mod tests {
 
     #[test]
     fn weights_come_to_one_at_every_pixel_and_lie_within_the_source() {
-        for filter in [Filter::Area, Filter::Lanczos] {
+        for filter in [ResampleFilter::Area, ResampleFilter::Lanczos] {
             for (from, to) in sides() {
-                let axis = Axis::of(filter, from, to);
+                let axis = ResampleAxis::of(filter, from, to);
                 let one = 1 << if axis.wide { WIDE_BITS } else { NARROW_BITS };
                 assert!(
                     axis.pixels.is_sorted_by_key(|taps| taps.first) && axis.pixels.len() == to as usize,
                     "{filter:?} {from} {to}"
                 );
-                for Taps { first, weights } in &axis.pixels {
+                for AxisTaps { first, weights } in &axis.pixels {
                     assert_eq!(weights.iter().sum::<i32>(), one, "{filter:?} {from} {to}");
                     assert!(*first as usize + weights.len() <= from as usize, "{filter:?} {from} {to}");
                     let without_signs: i64 = weights.iter().map(|weight| i64::from(weight.abs())).sum();
@@ -202,24 +202,30 @@ mod tests {
 
     #[test]
     fn the_same_size_is_one_tap_and_twice_as_many_taps_as_lobes_are_enough_to_grow() {
-        for filter in [Filter::Area, Filter::Lanczos] {
-            let same = Axis::of(filter, 77, 77);
+        for filter in [ResampleFilter::Area, ResampleFilter::Lanczos] {
+            let same = ResampleAxis::of(filter, 77, 77);
             assert!(same.taps() == 1 && same.pixels.iter().map(|taps| taps.first).eq(0..77));
         }
-        assert_eq!(Axis::of(Filter::Lanczos, 77, 200).taps(), 6);
-        assert_eq!((Axis::of(Filter::Area, 77, 200).taps(), Axis::of(Filter::Area, 77, 154).taps()), (2, 1));
+        assert_eq!(ResampleAxis::of(ResampleFilter::Lanczos, 77, 200).taps(), 6);
+        assert_eq!(
+            (
+                ResampleAxis::of(ResampleFilter::Area, 77, 200).taps(),
+                ResampleAxis::of(ResampleFilter::Area, 77, 154).taps()
+            ),
+            (2, 1)
+        );
     }
 
     #[test]
     fn weights_are_wide_only_where_narrow_ones_could_be_off() {
         for (filter, from, to, wide) in [
-            (Filter::Area, 1920, 1280, false),
-            (Filter::Area, 1920, 20, false),
-            (Filter::Area, 4000, 1, true),
-            (Filter::Lanczos, 4000, 300, false),
-            (Filter::Lanczos, 4000, 4, true),
+            (ResampleFilter::Area, 1920, 1280, false),
+            (ResampleFilter::Area, 1920, 20, false),
+            (ResampleFilter::Area, 4000, 1, true),
+            (ResampleFilter::Lanczos, 4000, 300, false),
+            (ResampleFilter::Lanczos, 4000, 4, true),
         ] {
-            assert_eq!(Axis::of(filter, from, to).wide, wide, "{filter:?} {from} {to}");
+            assert_eq!(ResampleAxis::of(filter, from, to).wide, wide, "{filter:?} {from} {to}");
         }
     }
 }

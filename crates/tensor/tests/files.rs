@@ -199,9 +199,9 @@ fn headers_that_lie_about_their_length_are_refused() {
 
 #[test]
 fn headers_that_are_no_headers_are_refused() {
-    says(" {}", 0, "byte 0 of its header: `{`, as in every safetensors file, is expected");
-    says("{} x", 0, "byte 3 of its header: the end is expected");
-    says("{\"a\" 1}", 0, "byte 5 of its header: `:` is expected");
+    says(" {}", 0, "byte 0 of its header: expected `{`, as in every safetensors file");
+    says("{} x", 0, "byte 3 of its header: trailing characters");
+    says("{\"a\" 1}", 0, "byte 5 of its header: expected `:`");
     says("{\"a\":[]}", 0, "byte 5 of its header: an object is expected");
     says("{\"a\":{}}", 0, "`a` has no `data_offsets`; it needs dtype, shape and data_offsets");
     says(

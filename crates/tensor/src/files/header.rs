@@ -7,12 +7,15 @@
 //! Always: in a header that was read, every tensor lies inside the file, none overlap, nothing between them is unclaimed,
 //! and where its type is known its shape fills its place.
 //!
-//! Own code, and not the `safetensors` crate (0.8.0), which tests compare it with: that takes a name twice without a
-//! word, calls an unknown type bad JSON, and adds offsets of a hostile header up until they wrap.
+//! The text is read by `serde_json` and not by the `safetensors` crate (0.8.0), which the tests compare this with: that
+//! accepts a name twice, calls an unknown type bad JSON, and adds the offsets of a hostile header until they wrap.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use super::json::{Reader, Unexpected, push_string};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use super::kinds::bits;
 
 /// Bytes that say how long the header is.
@@ -57,13 +60,13 @@ pub enum HeaderError {
         /// Where that shows.
         at: usize,
     },
-    /// The header is not what it should be.
-    #[error("byte {at} of its header: {wanted} is expected")]
+    /// The header is not the JSON of a safetensors file.
+    #[error("byte {at} of its header: {problem}")]
     NotJson {
-        /// How many bytes into the header.
+        /// Offset into the header.
         at: usize,
-        /// What should be there.
-        wanted: &'static str,
+        /// What the JSON reader reports.
+        problem: String,
     },
     /// A field is missing.
     #[error("`{name}` has no `{field}`; it needs dtype, shape and data_offsets")]
@@ -149,12 +152,6 @@ pub enum HeaderError {
     },
 }
 
-impl From<Unexpected> for HeaderError {
-    fn from(Unexpected { at, wanted }: Unexpected) -> HeaderError {
-        HeaderError::NotJson { at, wanted }
-    }
-}
-
 /// What lies where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Header {
@@ -202,32 +199,11 @@ impl Header {
 
     /// The header as it stands in a file, its length before it. Filled up so that values start at a multiple of 8.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut text = String::from("{");
-        for (at, (key, value)) in self.metadata.iter().enumerate() {
-            text.push_str(if at == 0 { "\"__metadata__\":{" } else { "," });
-            push_string(&mut text, key);
-            text.push(':');
-            push_string(&mut text, value);
-        }
-        if !self.metadata.is_empty() {
-            text.push('}');
-        }
-        for (name, Span { kind, shape, start, end }) in &self.spans {
-            if text.len() > 1 {
-                text.push(',');
-            }
-            push_string(&mut text, name);
-            text.push_str(":{\"dtype\":");
-            push_string(&mut text, kind);
-            let shape = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-            let rest = format!(",\"shape\":[{shape}],\"data_offsets\":[{start},{end}]}}");
-            text.push_str(&rest);
-        }
-        text.push('}');
+        let text = serde_json::to_vec(self).expect("maps of strings and numbers are JSON");
         let length = text.len().next_multiple_of(LENGTH_BYTES);
         let mut bytes = Vec::with_capacity(LENGTH_BYTES + length);
         bytes.extend((length as u64).to_le_bytes());
-        bytes.extend(text.bytes());
+        bytes.extend(text);
         bytes.resize(LENGTH_BYTES + length, b' ');
         bytes
     }
@@ -270,88 +246,186 @@ impl Span {
     }
 }
 
+impl Serialize for Header {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        if !self.metadata.is_empty() {
+            map.serialize_entry(METADATA, &self.metadata)?;
+        }
+        for (name, span) in &self.spans {
+            map.serialize_entry(name, span)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(3))?;
+        map.serialize_entry("dtype", &self.kind)?;
+        map.serialize_entry("shape", &self.shape)?;
+        map.serialize_entry("data_offsets", &[self.start, self.end])?;
+        map.end()
+    }
+}
+
 fn read_object(text: &str) -> Result<Header, HeaderError> {
-    let mut header = Header::default();
-    let mut reader = Reader::new(text);
     if !text.starts_with('{') {
-        return Err(reader.unexpected("`{`, as in every safetensors file,").into());
+        let problem = "expected `{`, as in every safetensors file".to_owned();
+        return Err(HeaderError::NotJson { at: 0, problem });
     }
-    let mut metadata_seen = false;
-    members(&mut reader, |reader, name| {
-        let twice = if name == METADATA {
-            read_metadata(reader, &mut header.metadata)?;
-            std::mem::replace(&mut metadata_seen, true)
-        } else {
-            let span = read_span(reader, &name)?;
-            header.spans.insert(name.clone(), span).is_some()
-        };
-        if twice { Err(HeaderError::Twice { name }) } else { Ok(()) }
-    })?;
-    if reader.at_end() { Ok(header) } else { Err(reader.unexpected("the end").into()) }
+    let mut refused = None;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let header = HeaderSeed { refused: &mut refused }.deserialize(&mut json);
+    let header = header.and_then(|header| json.end().map(|()| header));
+    header.map_err(|error| refused.unwrap_or_else(|| not_json(text, &error)))
 }
 
-fn read_metadata(reader: &mut Reader<'_>, into: &mut BTreeMap<String, String>) -> Result<(), HeaderError> {
-    members(reader, |reader, key| {
-        let value = reader.string()?;
-        if into.insert(key.clone(), value).is_some() { Err(HeaderError::Twice { name: key }) } else { Ok(()) }
-    })
+/// What serde_json reports, with its line and column as an offset into the header.
+fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    let problem = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    HeaderError::NotJson { at, problem: problem.strip_suffix(&place).unwrap_or(&problem).to_owned() }
 }
 
-fn read_span(reader: &mut Reader<'_>, name: &str) -> Result<Span, HeaderError> {
-    let (mut kind, mut shape, mut offsets) = (None, None, None);
-    members(reader, |reader, field| {
-        let twice = match field.as_str() {
-            "dtype" => kind.replace(reader.string()?).is_some(),
-            "shape" => shape.replace(read_list(reader, name)?).is_some(),
-            "data_offsets" => {
-                let at = reader.unexpected("a list of two numbers");
-                let list = read_list(reader, name)?;
-                let pair: [u64; 2] = list.try_into().map_err(|_| at)?;
-                offsets.replace(pair).is_some()
+// The seeds below read the header's three kinds of objects. serde's errors are text, so what has a case of its own goes
+// into `refused`.
+
+struct HeaderSeed<'a> {
+    refused: &'a mut Option<HeaderError>,
+}
+
+struct MetadataSeed<'a> {
+    refused: &'a mut Option<HeaderError>,
+}
+
+struct SpanSeed<'a> {
+    name: &'a str,
+    refused: &'a mut Option<HeaderError>,
+}
+
+struct AxesSeed<'a> {
+    name: &'a str,
+    refused: &'a mut Option<HeaderError>,
+}
+
+macro_rules! seed {
+    ($seed:ident, $value:ty, $deserialize:ident) => {
+        impl<'de> DeserializeSeed<'de> for $seed<'_> {
+            type Value = $value;
+
+            fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<$value, D::Error> {
+                from.$deserialize(self)
             }
-            _ => true,
+        }
+    };
+}
+
+seed!(HeaderSeed, Header, deserialize_map);
+seed!(MetadataSeed, BTreeMap<String, String>, deserialize_map);
+seed!(SpanSeed, Span, deserialize_map);
+seed!(AxesSeed, Vec<u64>, deserialize_seq);
+
+/// Keeps the typed error; the text that serde passes on is not shown.
+fn refuse<T, E: serde::de::Error>(refused: &mut Option<HeaderError>, problem: HeaderError) -> Result<T, E> {
+    let error = E::custom(&problem);
+    *refused = Some(problem);
+    Err(error)
+}
+
+impl<'de> Visitor<'de> for HeaderSeed<'_> {
+    type Value = Header;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+        let mut header = Header::default();
+        let mut metadata_seen = false;
+        while let Some(name) = map.next_key::<String>()? {
+            let refused = &mut *self.refused;
+            let twice = if name == METADATA {
+                header.metadata = map.next_value_seed(MetadataSeed { refused })?;
+                std::mem::replace(&mut metadata_seen, true)
+            } else {
+                let span = map.next_value_seed(SpanSeed { name: &name, refused })?;
+                header.spans.insert(name.clone(), span).is_some()
+            };
+            if twice {
+                return refuse(self.refused, HeaderError::Twice { name });
+            }
+        }
+        Ok(header)
+    }
+}
+
+impl<'de> Visitor<'de> for MetadataSeed<'_> {
+    type Value = BTreeMap<String, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of strings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut metadata = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, String>()? {
+            if metadata.insert(name.clone(), value).is_some() {
+                return refuse(self.refused, HeaderError::Twice { name });
+            }
+        }
+        Ok(metadata)
+    }
+}
+
+impl<'de> Visitor<'de> for SpanSeed<'_> {
+    type Value = Span;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with dtype, shape and data_offsets")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Span, A::Error> {
+        let SpanSeed { name, refused } = self;
+        let (mut kind, mut shape, mut offsets) = (None, None, None);
+        while let Some(field) = map.next_key::<String>()? {
+            let twice = match field.as_str() {
+                "dtype" => kind.replace(map.next_value::<String>()?).is_some(),
+                "shape" => shape.replace(map.next_value_seed(AxesSeed { name, refused: &mut *refused })?).is_some(),
+                "data_offsets" => offsets.replace(map.next_value::<[u64; 2]>()?).is_some(),
+                _ => true,
+            };
+            if twice {
+                return refuse(refused, HeaderError::Superfluous { name: name.to_owned(), field });
+            }
+        }
+        let field = match (kind, shape, offsets) {
+            (Some(kind), Some(shape), Some([start, end])) => return Ok(Span { kind, shape, start, end }),
+            (_, _, None) => "data_offsets",
+            (None, _, _) => "dtype",
+            (_, None, _) => "shape",
         };
-        if twice { Err(HeaderError::Superfluous { name: name.to_owned(), field }) } else { Ok(()) }
-    })?;
-    let missing = |field| HeaderError::Missing { name: name.to_owned(), field };
-    let [start, end] = offsets.ok_or_else(|| missing("data_offsets"))?;
-    Ok(Span { kind: kind.ok_or_else(|| missing("dtype"))?, shape: shape.ok_or_else(|| missing("shape"))?, start, end })
-}
-
-fn read_list(reader: &mut Reader<'_>, name: &str) -> Result<Vec<u64>, HeaderError> {
-    let mut list = Vec::new();
-    reader.expect(b'[', "a list")?;
-    if reader.eat(b']') {
-        return Ok(list);
-    }
-    loop {
-        if list.len() == MAX_AXES {
-            return Err(HeaderError::TooManyAxes { name: name.to_owned(), most: MAX_AXES });
-        }
-        list.push(reader.number()?);
-        if !reader.eat(b',') {
-            reader.expect(b']', "`,` or `]`")?;
-            return Ok(list);
-        }
+        refuse(refused, HeaderError::Missing { name: name.to_owned(), field })
     }
 }
 
-/// Goes through an object, which hands each name over with the reader before its value.
-fn members<'a>(
-    reader: &mut Reader<'a>,
-    mut member: impl FnMut(&mut Reader<'a>, String) -> Result<(), HeaderError>,
-) -> Result<(), HeaderError> {
-    reader.expect(b'{', "an object")?;
-    if reader.eat(b'}') {
-        return Ok(());
+impl<'de> Visitor<'de> for AxesSeed<'_> {
+    type Value = Vec<u64>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of lengths")
     }
-    loop {
-        let name = reader.string()?;
-        reader.expect(b':', "`:`")?;
-        member(reader, name)?;
-        if !reader.eat(b',') {
-            reader.expect(b'}', "`,` or `}`")?;
-            return Ok(());
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u64>, A::Error> {
+        let mut axes = Vec::new();
+        while let Some(length) = list.next_element()? {
+            if axes.len() == MAX_AXES {
+                return refuse(self.refused, HeaderError::TooManyAxes { name: self.name.to_owned(), most: MAX_AXES });
+            }
+            axes.push(length);
         }
+        Ok(axes)
     }
 }

@@ -13,7 +13,6 @@ mod file;
 mod file_name;
 mod folder;
 mod header;
-mod json;
 mod kinds;
 mod mapping;
 mod positioned;

@@ -27,6 +27,7 @@ mod own;
 #[cfg(not(target_arch = "wasm32"))]
 mod profile;
 mod program;
+mod reduction;
 mod shape;
 mod storage;
 mod store;
@@ -36,7 +37,7 @@ mod texture;
 pub use context::{Context, ContextBuilder, Escape, Moved, Scope, Transfers};
 pub use dtype::{DType, Element};
 pub use error::{ErrorKind, TensorError};
-pub use expr::{Expr, Operand, Reduction};
+pub use expr::{Expr, Operand};
 #[cfg(not(target_arch = "wasm32"))]
 pub use expr::{Trial, Tuning};
 #[cfg(not(target_arch = "wasm32"))]
@@ -49,6 +50,7 @@ pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
 #[cfg(not(target_arch = "wasm32"))]
 pub use profile::{Profile, ProfiledOp, RanOn};
 pub use program::{Binary, Unary};
+pub use reduction::Reduction;
 pub use shape::{Around, MAX_RANK, Shape};
 pub use storage::Location;
 #[cfg(not(target_arch = "wasm32"))]

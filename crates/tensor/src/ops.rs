@@ -5,9 +5,10 @@
 
 use crate::dtype::DType;
 use crate::error::TensorError;
-use crate::expr::{Expr, Operand, Reduction};
+use crate::expr::{Expr, Operand};
 use crate::image::Picture;
 use crate::program::{Binary, Unary, named_unary};
+use crate::reduction::Reduction;
 use crate::tensor::Tensor;
 
 macro_rules! ops {

@@ -14,7 +14,8 @@ use super::sink::Sink;
 use crate::context::{Context, leave_scopes};
 use crate::dtype::DType;
 use crate::error::TensorError;
-use crate::expr::{Expr, Reduction};
+use crate::expr::Expr;
+use crate::reduction::Reduction;
 use crate::tensor::{Handle, Tensor};
 
 /// Tensors of a batch that are computed together unless told.

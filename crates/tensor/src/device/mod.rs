@@ -41,11 +41,12 @@ mod tests {
     use super::image::{Filter, FromPixels, Order};
     use super::matmul::{Along, Operand, Product, Tile};
     use super::norm::Norm;
-    use super::reduce::{Fold, Reduce, Step};
+    use super::reduce::{Reduce, Step};
     use super::softmax::Softmax;
     use super::transpose::Transpose;
     use super::{Hook, Lanes};
     use crate::dtype::DType;
+    use crate::reduction::Reduction;
     use crate::shape::Around;
 
     /// The largest of each kind.
@@ -57,7 +58,7 @@ mod tests {
         let channels = [0, 1, 2].as_slice().into();
         let picture = FromPixels { filter: Filter::Bilinear, order: Order::Planes, channels };
         let mut all = vec![
-            Reduce::new(Fold::ArgMax, &value, &steps, 0).shader(),
+            Reduce::new(Reduction::ArgMax, &value, &steps, 0).shader(),
             Softmax { log: true, lanes, value: value.clone() }.shader(),
             Norm { gamma: Some(DType::F32), beta: Some(DType::F16), lanes, value }.shader(),
             Copy { dtype: DType::U8 }.shader(),

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use vramp_plan::Shader;
 
 use crate::dtype::DType;
+use crate::reduction::Reduction;
 use crate::shape::Around;
 
 use super::hook::Hook;
@@ -24,52 +25,11 @@ const MOST_PER_INVOCATION: usize = 4096;
 /// Values that one workgroup goes through where a row has more: enough work for other workgroups.
 const PER_GROUP: usize = 256 * GROUP;
 
-/// What is made of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Fold {
-    /// The sum.
-    Sum,
-    /// The sum, divided by the length.
-    Mean,
-    /// The sum of squares, divided by the length.
-    MeanSquare,
-    /// The greatest.
-    Max,
-    /// The least.
-    Min,
-    /// Where the greatest is.
-    ArgMax,
-    /// Where the least is.
-    ArgMin,
-}
-
-impl Fold {
-    fn is_place(self) -> bool {
-        matches!(self, Fold::ArgMax | Fold::ArgMin)
-    }
-
-    fn is_sum(self) -> bool {
-        matches!(self, Fold::Sum | Fold::Mean | Fold::MeanSquare)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Fold::Sum => "sum",
-            Fold::Mean => "mean",
-            Fold::MeanSquare => "mean of squares",
-            Fold::Max => "max",
-            Fold::Min => "min",
-            Fold::ArgMax => "argmax",
-            Fold::ArgMin => "argmin",
-        }
-    }
-}
-
 /// A kind of reduction kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reduce {
     /// What is made.
-    pub fold: Fold,
+    pub fold: Reduction,
     /// Who works on a row.
     pub lanes: Lanes,
     /// Whether it reads values, rather than results of an earlier pass.
@@ -114,8 +74,8 @@ impl Step {
     }
 
     /// Bytes that the pass writes.
-    pub(crate) fn out_bytes(&self, fold: Fold) -> usize {
-        let words = if self.parts > 1 && fold.is_place() { 2 } else { 1 };
+    pub(crate) fn out_bytes(&self, fold: Reduction) -> usize {
+        let words = if self.parts > 1 && fold.is_position() { 2 } else { 1 };
         self.around.outer * self.around.inner * self.parts * words * 4
     }
 }
@@ -124,7 +84,7 @@ const FIELDS: [&str; 7] = ["offset", "rows", "length", "inner", "parts", "part_l
 
 impl Reduce {
     /// The kernel of a pass. `value` is how the whole reduction reads: the first pass does, others read its parts.
-    pub(crate) fn new(fold: Fold, value: &Hook, steps: &[Step], pass: usize) -> Reduce {
+    pub(crate) fn new(fold: Reduction, value: &Hook, steps: &[Step], pass: usize) -> Reduce {
         let (first, last) = (pass == 0, pass + 1 == steps.len());
         let value = if first { value.clone() } else { Hook::plain(DType::F32) };
         Reduce { fold, lanes: steps[pass].lanes, first, last, value, of: DType::F32 }
@@ -133,7 +93,10 @@ impl Reduce {
     /// The same for whole numbers, of which there are sums and the greatest and the least.
     #[must_use]
     pub(crate) fn of_whole(self, of: DType) -> Reduce {
-        debug_assert!(matches!(self.fold, Fold::Sum | Fold::Max | Fold::Min), "means and places are of floats");
+        debug_assert!(
+            matches!(self.fold, Reduction::Sum | Reduction::Max | Reduction::Min),
+            "means and places are of floats"
+        );
         Reduce { of, ..self }
     }
 
@@ -142,7 +105,7 @@ impl Reduce {
         let mut text = Text::new();
         text.reading(&self.value, &FIELDS);
         text.push(MATH);
-        let of = if self.fold.is_place() { "vec2<u32>" } else { self.of.name() };
+        let of = if self.fold.is_position() { "vec2<u32>" } else { self.of.name() };
         text.push(&self.wgsl());
         text.push(&self.lanes.wgsl(&[("join", of)]));
         text.push(include_str!("reduce.wgsl"));
@@ -160,7 +123,7 @@ impl Reduce {
 
     fn wgsl(&self) -> String {
         match self.of {
-            _ if self.fold.is_place() => self.places(),
+            _ if self.fold.is_position() => self.places(),
             DType::I32 => self.whole("i32", ["bitcast<i32>(0x80000000u)", "0x7fffffff"]),
             DType::U32 => self.whole("u32", ["0u", "0xffffffffu"]),
             _ => self.values(),
@@ -170,8 +133,8 @@ impl Reduce {
     /// Texts of `begin`, `take`, `join` and `give` for whole numbers, from the least to the greatest that there are.
     fn whole(&self, of: &str, [least, greatest]: [&str; 2]) -> String {
         let (begin, join) = match self.fold {
-            Fold::Max => (least, "max(a, b)"),
-            Fold::Min => (greatest, "min(a, b)"),
+            Reduction::Max => (least, "max(a, b)"),
+            Reduction::Min => (greatest, "min(a, b)"),
             _ => ("0", "a + b"),
         };
         format!(
@@ -185,21 +148,21 @@ fn give(v: {of}, number: u32) {{ out[number] = bitcast<u32>(v); }}"
     /// Texts of `begin`, `take`, `join` and `give` for one value a row.
     fn values(&self) -> String {
         let begin = match self.fold {
-            Fold::Max => "-infinity()",
-            Fold::Min => "infinity()",
+            Reduction::Max => "-infinity()",
+            Reduction::Min => "infinity()",
             _ => "0.0",
         };
         let join = match self.fold {
-            Fold::Max => "select(a, b, b > a || is_nan(b))",
-            Fold::Min => "select(a, b, b < a || is_nan(b))",
+            Reduction::Max => "select(a, b, b > a || is_nan(b))",
+            Reduction::Min => "select(a, b, b < a || is_nan(b))",
             _ => "a + b",
         };
         let take = match self.fold {
-            Fold::MeanSquare if self.first => "let v = value(at); return fma(v, v, so_far);",
+            Reduction::MeanOfSquares if self.first => "let v = value(at); return fma(v, v, so_far);",
             _ => "return join(so_far, value(at));",
         };
         let result = match self.fold {
-            Fold::Mean | Fold::MeanSquare if self.last => "v / f32(p.count)",
+            Reduction::Mean | Reduction::MeanOfSquares if self.last => "v / f32(p.count)",
             _ => "v",
         };
         debug_assert!(self.fold.is_sum() || begin != "0.0", "sums begin with nothing");
@@ -213,7 +176,7 @@ fn give(v: f32, number: u32) {{ out[number] = bitcast<u32>({result}); }}"
 
     /// Likewise for a value and its place: the bits of the one, and the other.
     fn places(&self) -> String {
-        let better = if self.fold == Fold::ArgMax { ">" } else { "<" };
+        let better = if self.fold == Reduction::ArgMax { ">" } else { "<" };
         let take = if self.first {
             "return join(so_far, vec2<u32>(bitcast<u32>(value(at)), i));"
         } else {
@@ -244,14 +207,29 @@ mod tests {
     use super::super::trial::{MOST, bytes_of, noise, run};
     use super::*;
 
-    const ALL: [Fold; 7] = [Fold::Sum, Fold::Mean, Fold::MeanSquare, Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin];
+    const ALL: [Reduction; 7] = [
+        Reduction::Sum,
+        Reduction::Mean,
+        Reduction::MeanOfSquares,
+        Reduction::Max,
+        Reduction::Min,
+        Reduction::ArgMax,
+        Reduction::ArgMin,
+    ];
 
     /// All passes, with values that begin behind `offset` others.
-    fn reduce(fold: Fold, value: &Hook, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
+    fn reduce(fold: Reduction, value: &Hook, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
         reduce_on(false, fold, value, around, offset, bytes)
     }
 
-    fn reduce_on(software: bool, fold: Fold, value: &Hook, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
+    fn reduce_on(
+        software: bool,
+        fold: Reduction,
+        value: &Hook,
+        around: Around,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Vec<u32> {
         let steps = Step::plan(around, software);
         let mut from = bytes.to_vec();
         for (pass, step) in steps.iter().enumerate() {
@@ -262,20 +240,20 @@ mod tests {
         bytemuck::pod_collect_to_vec(&from)
     }
 
-    fn wanted(fold: Fold, row: &[f32]) -> f64 {
+    fn wanted(fold: Reduction, row: &[f32]) -> f64 {
         let values = || row.iter().map(|v| f64::from(*v));
         let place = |is_max: bool| {
             let better = |a: f32, b: f32| if is_max { b > a } else { b < a };
             (1..row.len()).fold(0, |best, at| if better(row[best], row[at]) { at } else { best }) as f64
         };
         match fold {
-            Fold::Sum => values().sum(),
-            Fold::Mean => values().sum::<f64>() / row.len() as f64,
-            Fold::MeanSquare => values().map(|v| v * v).sum::<f64>() / row.len() as f64,
-            Fold::Max => values().fold(f64::NEG_INFINITY, f64::max),
-            Fold::Min => values().fold(f64::INFINITY, f64::min),
-            Fold::ArgMax => place(true),
-            Fold::ArgMin => place(false),
+            Reduction::Sum => values().sum(),
+            Reduction::Mean => values().sum::<f64>() / row.len() as f64,
+            Reduction::MeanOfSquares => values().map(|v| v * v).sum::<f64>() / row.len() as f64,
+            Reduction::Max => values().fold(f64::NEG_INFINITY, f64::max),
+            Reduction::Min => values().fold(f64::INFINITY, f64::min),
+            Reduction::ArgMax => place(true),
+            Reduction::ArgMin => place(false),
         }
     }
 
@@ -303,7 +281,7 @@ mod tests {
                 for (at, bits) in got.iter().enumerate() {
                     let base = 3 + at / inner * length * inner + at % inner;
                     let row: Vec<f32> = (0..length).map(|i| values[base + i * inner]).collect();
-                    let got = if fold.is_place() { f64::from(*bits) } else { f64::from(f32::from_bits(*bits)) };
+                    let got = if fold.is_position() { f64::from(*bits) } else { f64::from(f32::from_bits(*bits)) };
                     let magnitudes = wanted(fold, &row.iter().map(|v| v.abs()).collect::<Vec<_>>());
                     let tolerance = if fold.is_sum() { magnitudes * 1030.0 * 2.0 / 16_777_216.0 } else { 0.0 };
                     let wanted = wanted(fold, &row);
@@ -319,7 +297,7 @@ mod tests {
         (values[123], values[20_000], values[39_999]) = (f32::INFINITY, f32::NAN, -f32::NAN);
         for length in [20_000, 40_000] {
             let around = Around { outer: 40_000 / length, length, inner: 1 };
-            for (fold, place) in [(Fold::Max, Fold::ArgMax), (Fold::Min, Fold::ArgMin)] {
+            for (fold, place) in [(Reduction::Max, Reduction::ArgMax), (Reduction::Min, Reduction::ArgMin)] {
                 let last = *reduce(fold, &Hook::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
                 assert!(f32::from_bits(last).is_nan(), "{fold:?}");
                 let at = *reduce(place, &Hook::plain(DType::F32), around, 0, bytes_of(&values)).last().unwrap();
@@ -332,8 +310,8 @@ mod tests {
     fn rows_of_nothing_but_the_least_number_have_a_first_place() {
         let values = [f32::NEG_INFINITY; 100];
         let around = Around { outer: 1, length: 100, inner: 1 };
-        assert_eq!(reduce(Fold::ArgMax, &Hook::plain(DType::F32), around, 0, bytes_of(&values)), [0]);
-        let max = reduce(Fold::Max, &Hook::plain(DType::F32), around, 0, bytes_of(&values));
+        assert_eq!(reduce(Reduction::ArgMax, &Hook::plain(DType::F32), around, 0, bytes_of(&values)), [0]);
+        let max = reduce(Reduction::Max, &Hook::plain(DType::F32), around, 0, bytes_of(&values));
         assert_eq!(max, [f32::NEG_INFINITY.to_bits()]);
     }
 
@@ -350,10 +328,10 @@ mod tests {
             let steps = Step::plan(around, true);
             let mut from = bytes_of(&vec![1.0_f32; length]).to_vec();
             for (pass, step) in steps.iter().enumerate() {
-                let reduce = Reduce::new(Fold::Sum, &value, &steps, pass);
+                let reduce = Reduce::new(Reduction::Sum, &value, &steps, pass);
                 let launch = reduce.launch(step, length, 0, MOST);
                 let launch = if pass == 0 { launch.with_hook(&[1]) } else { launch };
-                from = run(&reduce.shader(), &launch, &[&from], step.out_bytes(Fold::Sum));
+                from = run(&reduce.shader(), &launch, &[&from], step.out_bytes(Reduction::Sum));
             }
             assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&from), [3.0 * length as f32]);
         }
@@ -363,7 +341,7 @@ mod tests {
     fn bytes_are_summed_as_they_lie() {
         let bytes: Vec<u8> = (0..=255).collect();
         let around = Around { outer: 5, length: 50, inner: 1 };
-        let got = reduce(Fold::Sum, &Hook::plain(DType::U8), around, 3, &bytes);
+        let got = reduce(Reduction::Sum, &Hook::plain(DType::U8), around, 3, &bytes);
         let first: u32 = (3..53).sum();
         assert_eq!(got[0], (first as f32).to_bits());
     }

@@ -8,11 +8,12 @@
 use half::f16;
 
 use super::node::{Kind, Matmul, Node, Shared};
-use super::{Expr, Operand, Part, Reduction};
+use super::{Expr, Operand, Part};
 use crate::dtype::DType;
 use crate::error::TensorError;
 use crate::image::{Layout, Picture};
 use crate::program::{Binary, Unary, named_unary};
+use crate::reduction::Reduction;
 use crate::shape::Shape;
 
 /// The most products of two i8 whose sum fits 32 bits, whatever they are.

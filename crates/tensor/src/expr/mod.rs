@@ -15,7 +15,6 @@ mod node;
 mod plan;
 mod run;
 
-pub use node::Reduction;
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::{Trial, Tuning};
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::dtype::DType;
 use crate::image::Picture;
 use crate::program::{Binary, Unary};
+use crate::reduction::Reduction;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -83,40 +84,6 @@ pub(crate) struct Matmul {
     pub(crate) b: Shared,
     pub(crate) transpose_a: bool,
     pub(crate) transpose_b: bool,
-}
-
-/// How values along an axis become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reduction {
-    /// Their sum; 0 of none.
-    Sum,
-    /// Their mean; NaN of none.
-    Mean,
-    /// The largest; NaN if any is.
-    Max,
-    /// The smallest; NaN if any is.
-    Min,
-    /// The mean of their squares; NaN of none.
-    MeanOfSquares,
-    /// Where the largest is, the first of equals; where the first NaN is, if any is.
-    ArgMax,
-    /// Where the smallest is, likewise.
-    ArgMin,
-}
-
-impl Reduction {
-    /// Its name, as the method is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reduction::Sum => "sum",
-            Reduction::Mean => "mean",
-            Reduction::Max => "max",
-            Reduction::Min => "min",
-            Reduction::MeanOfSquares => "mean_of_squares",
-            Reduction::ArgMax => "argmax",
-            Reduction::ArgMin => "argmin",
-        }
-    }
 }
 
 impl Node {

@@ -11,23 +11,9 @@
 use crate::host::lanes;
 use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
-use crate::host::vector::vectorised;
+use crate::reduction::Reduction;
 use crate::shape::Around;
-
-/// What becomes of the values along an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Reduction {
-    /// Their sum.
-    Sum,
-    /// Their sum, divided by how many there are.
-    Mean,
-    /// The largest, or NaN.
-    Max,
-    /// The smallest, or NaN.
-    Min,
-    /// The sum of their squares, divided by how many there are.
-    MeanOfSquares,
-}
+use crate::host::vector::vectorised;
 
 /// Reduces values along an axis into `out`, which has `outer * inner` values.
 pub(crate) fn reduce<R: Rows>(input: &R, around: Around, how: Reduction, out: &mut [f32], threads: usize) {
@@ -37,6 +23,7 @@ pub(crate) fn reduce<R: Rows>(input: &R, around: Around, how: Reduction, out: &m
         Reduction::MeanOfSquares => fold::<R, PlusSquare>(input, around, out, threads),
         Reduction::Max => fold::<R, Larger>(input, around, out, threads),
         Reduction::Min => fold::<R, Smaller>(input, around, out, threads),
+        Reduction::ArgMax | Reduction::ArgMin => unreachable!("positions are found by `arg`"),
     }
     if matches!(how, Reduction::Mean | Reduction::MeanOfSquares) {
         let count = around.length as f64;
@@ -298,6 +285,7 @@ mod tests {
                     Reduction::Max => column.fold(f64::NEG_INFINITY, f64::max),
                     Reduction::Min => column.fold(f64::INFINITY, f64::min),
                     Reduction::MeanOfSquares => column.map(|x| x * x).sum::<f64>() / length as f64,
+                    Reduction::ArgMax | Reduction::ArgMin => unreachable!("positions are tested in `arg`"),
                 });
             }
         }

@@ -6,19 +6,9 @@
 //! Always: sums wrap around at 32 bits, as the device's do.
 
 use crate::host::spread::spread;
-use crate::host::vector::vectorised;
+use crate::reduction::Reduction;
 use crate::shape::Around;
-
-/// What becomes of whole numbers along an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum WholeReduction {
-    /// Their sum, wrapping.
-    Sum,
-    /// The largest.
-    Max,
-    /// The smallest.
-    Min,
-}
+use crate::host::vector::vectorised;
 
 /// A whole number of 32 bits.
 pub(crate) trait Whole: Copy + Ord + Send + Sync {
@@ -46,49 +36,40 @@ macro_rules! whole {
 whole!(i32, u32);
 
 /// Reduces whole numbers along an axis into `out` of `outer * inner`. Along an axis of no length a sum is 0, and there is no
-/// largest one: the type's least is given, and whoever calls makes an error of that.
-pub(crate) fn reduce_whole<T: Whole>(input: &[T], around: Around, how: WholeReduction, out: &mut [T], threads: usize) {
+/// largest one: the type's least is given, and the caller makes an error of that. Means and positions are refused when the
+/// expression is built.
+pub(crate) fn reduce_whole<T: Whole>(input: &[T], around: Around, how: Reduction, out: &mut [T], threads: usize) {
     let Around { outer, length, inner } = around;
     assert_eq!(input.len(), outer * length * inner, "values around {around:?}");
     assert_eq!(out.len(), outer * inner, "results around {around:?}");
     spread(out, inner, input.len(), threads, |first, out| {
         let input = &input[first * length * inner..][..out.len() * length];
-        // The reduction is known in each call, so each loop has but one of the three in it.
+        // Each loop is compiled for one reduction.
         match how {
-            WholeReduction::Sum => vectorised!(fold(input, length, inner, T::NONE, WholeReduction::Sum, out)),
-            WholeReduction::Max => vectorised!(fold(input, length, inner, T::ENDS.0, WholeReduction::Max, out)),
-            WholeReduction::Min => vectorised!(fold(input, length, inner, T::ENDS.1, WholeReduction::Min, out)),
+            Reduction::Sum => vectorised!(fold(input, length, inner, T::NONE, T::plus, out)),
+            Reduction::Max => vectorised!(fold(input, length, inner, T::ENDS.0, T::max, out)),
+            Reduction::Min => vectorised!(fold(input, length, inner, T::ENDS.1, T::min, out)),
+            _ => unreachable!("{how:?} is of floats"),
         }
     });
 }
 
-impl WholeReduction {
-    #[inline(always)]
-    fn join<T: Whole>(self, one: T, two: T) -> T {
-        match self {
-            WholeReduction::Sum => one.plus(two),
-            WholeReduction::Max => one.max(two),
-            WholeReduction::Min => one.min(two),
-        }
-    }
-}
-
 #[inline(always)]
-fn fold<T: Whole>(input: &[T], length: usize, inner: usize, start: T, how: WholeReduction, out: &mut [T]) {
+fn fold<T: Whole>(input: &[T], length: usize, inner: usize, start: T, join: impl Fn(T, T) -> T, out: &mut [T]) {
     out.fill(start);
     if length == 0 {
         return;
     }
     if inner == 1 {
         for (out, row) in out.iter_mut().zip(input.chunks_exact(length)) {
-            *out = row.iter().fold(start, |one, two| how.join(one, *two));
+            *out = row.iter().fold(start, |one, two| join(one, *two));
         }
         return;
     }
     for (out, slab) in out.chunks_exact_mut(inner).zip(input.chunks_exact(length * inner)) {
         for line in slab.chunks_exact(inner) {
             for (out, value) in out.iter_mut().zip(line) {
-                *out = how.join(*out, *value);
+                *out = join(*out, *value);
             }
         }
     }
@@ -103,12 +84,12 @@ mod tests {
         let input = [3, -1, 7, 2, 5, -9];
         let mut out = [0; 2];
         let rows = Around { outer: 2, length: 3, inner: 1 };
-        reduce_whole(&input, rows, WholeReduction::Sum, &mut out, 1);
+        reduce_whole(&input, rows, Reduction::Sum, &mut out, 1);
         assert_eq!(out, [9, -2]);
-        reduce_whole(&input, rows, WholeReduction::Max, &mut out, 1);
+        reduce_whole(&input, rows, Reduction::Max, &mut out, 1);
         assert_eq!(out, [7, 5]);
         let mut out = [0; 3];
-        reduce_whole(&input, Around { outer: 1, length: 2, inner: 3 }, WholeReduction::Min, &mut out, 1);
+        reduce_whole(&input, Around { outer: 1, length: 2, inner: 3 }, Reduction::Min, &mut out, 1);
         assert_eq!(out, [2, -1, -9]);
     }
 
@@ -116,9 +97,9 @@ mod tests {
     fn sums_wrap_and_nothing_sums_to_zero() {
         let mut out = [0_u32];
         let two = Around { outer: 1, length: 2, inner: 1 };
-        reduce_whole(&[u32::MAX, 3], two, WholeReduction::Sum, &mut out, 1);
+        reduce_whole(&[u32::MAX, 3], two, Reduction::Sum, &mut out, 1);
         assert_eq!(out, [2]);
-        reduce_whole(&[], Around { length: 0, ..two }, WholeReduction::Sum, &mut out, 1);
+        reduce_whole(&[], Around { length: 0, ..two }, Reduction::Sum, &mut out, 1);
         assert_eq!(out, [0]);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use vramp_gpu::Buffer;
 use vramp_plan::Shader;
 
-use super::super::node::{Kind, Matmul, Node, Reduction, Shared};
+use super::super::node::{Kind, Matmul, Node, Shared};
 use super::super::plan::{Cluster, Stage};
 use super::program::{Written, of_cluster, of_strides, of_tensor};
 use super::{Factors, Lying, Made, factors, host};
@@ -20,7 +20,7 @@ use crate::device::gather::Gather;
 use crate::device::image::{Filter, FromPixels, Order, ToPixels};
 use crate::device::matmul::{Operand, Product, Sizes, Strides};
 use crate::device::norm::{self, Norm};
-use crate::device::reduce::{Fold, Reduce, Step};
+use crate::device::reduce::{Reduce, Step};
 use crate::device::softmax::{self, Softmax};
 use crate::device::transpose::Transpose;
 use crate::device::{Hook, Lanes as RowLanes, Launch, Place, image};
@@ -28,6 +28,7 @@ use crate::dtype::DType;
 use crate::error::{Of, TensorError};
 use crate::image::{Layout, Picture, Resize};
 use crate::program::{AT_ONCE, Lanes, Program, Walk};
+use crate::reduction::Reduction;
 use crate::shape::{Around, Shape};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
@@ -118,24 +119,15 @@ impl Making<'_> {
         cluster: Option<&Cluster>,
         made: &Made,
     ) -> Result<Buffer, TensorError> {
-        let fold = match how {
-            Reduction::Sum => Fold::Sum,
-            Reduction::Mean => Fold::Mean,
-            Reduction::Max => Fold::Max,
-            Reduction::Min => Fold::Min,
-            Reduction::MeanOfSquares => Fold::MeanSquare,
-            Reduction::ArgMax => Fold::ArgMax,
-            Reduction::ArgMin => Fold::ArgMin,
-        };
         let reading = self.reading(of, cluster, made)?;
         let steps = Step::plan(around, self.side.is_software());
         let (mut inputs, mut words) = (reading.buffers.clone(), reading.words.as_slice());
         let mut offset = reading.offset;
         for (pass, step) in steps.iter().enumerate() {
-            let kernel = Reduce::new(fold, &reading.value, &steps, pass);
+            let kernel = Reduce::new(how, &reading.value, &steps, pass);
             let kernel = if of.dtype.is_float() { kernel } else { kernel.of_whole(of.dtype) };
-            let key = format!("{fold:?} {:?} {}{} {}", step.lanes, kernel.first, kernel.last, reading.signature);
-            let out = self.side.lend(self.op, step.out_bytes(fold))?;
+            let key = format!("{how:?} {:?} {}{} {}", step.lanes, kernel.first, kernel.last, reading.signature);
+            let out = self.side.lend(self.op, step.out_bytes(how))?;
             let launch = kernel.launch(step, around.length, offset, self.most()).with_hook(words);
             inputs.push(out.clone());
             self.dispatch(&key, || kernel.shader(), &inputs, &launch)?;

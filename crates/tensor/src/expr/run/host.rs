@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
 
-use super::super::node::{Kind, Matmul, Node, Reduction, Shared};
+use super::super::node::{Kind, Matmul, Node, Shared};
 use super::super::plan::{Cluster, Stage};
 use super::program::{Written, of_cluster, of_tensor};
 use super::{Made, factors};
@@ -23,11 +23,12 @@ use crate::host::matmul8;
 use crate::host::rows::Rows;
 use crate::host::spread::spread;
 use crate::host::strided::{Strided, copy_strided};
-use crate::host::whole::{self, WholeReduction};
+use crate::host::whole;
 use crate::host::{arg, convert, gather, norm, reduce, softmax};
 use crate::image::{Layout, Picture};
 use crate::memory::Block;
 use crate::program::{Program, Running, Walk};
+use crate::reduction::Reduction;
 use crate::shape::{Around, Shape};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
@@ -153,23 +154,12 @@ impl Making<'_> {
         made: &Made,
     ) -> Result<(), TensorError> {
         let around = of.shape.around(axis);
-        let floats = match how {
-            Reduction::Sum => reduce::Reduction::Sum,
-            Reduction::Mean => reduce::Reduction::Mean,
-            Reduction::Max => reduce::Reduction::Max,
-            Reduction::Min => reduce::Reduction::Min,
-            Reduction::MeanOfSquares => reduce::Reduction::MeanOfSquares,
-            Reduction::ArgMax | Reduction::ArgMin => return self.places(how, of, around, cluster, made),
-        };
-        if of.dtype.is_float() {
-            return self
-                .rows(of, cluster, made, |rows, out, threads| reduce::reduce(rows, around, floats, out, threads));
+        if how.is_position() {
+            return self.places(how, of, around, cluster, made);
         }
-        let how = match how {
-            Reduction::Max => WholeReduction::Max,
-            Reduction::Min => WholeReduction::Min,
-            _ => WholeReduction::Sum,
-        };
+        if of.dtype.is_float() {
+            return self.rows(of, cluster, made, |rows, out, threads| reduce::reduce(rows, around, how, out, threads));
+        }
         let (input, threads) = (values(self.op, made.of(of))?, self.threads);
         match of.dtype {
             DType::I32 => {

@@ -8,8 +8,8 @@
 use crate::host::lanes;
 use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
-use crate::host::vector::vectorised;
 use crate::shape::Around;
+use vramp_kernels::vectorised;
 
 /// Positions of the largest values along an axis, which is not empty, into `out` of `outer * inner`.
 pub(crate) fn argmax<R: Rows>(input: &R, around: Around, out: &mut [u32], threads: usize) {

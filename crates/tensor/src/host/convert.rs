@@ -8,7 +8,7 @@
 
 use half::f16;
 
-use crate::host::vector::vectorised;
+use vramp_kernels::vectorised;
 
 /// Lanes of the widest vectors.
 #[cfg(target_arch = "x86_64")]

@@ -8,8 +8,8 @@
 
 use crate::host::math::ROUNDING;
 use crate::host::spread::spread;
-use crate::host::vector::vectorised;
 use crate::image::{Layout, Resize};
+use vramp_kernels::vectorised;
 
 /// Channels of a tensor, and how their values relate to 0..1.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@
 
 use crate::host::matmul::MatmulSize;
 use crate::host::spread::spread;
-use crate::host::vector::vectorised;
+use vramp_kernels::vectorised;
 
 /// The most products of -128 by -128 whose sum is an i32.
 pub(crate) const MOST_K: usize = (i32::MAX / (128 * 128)) as usize;

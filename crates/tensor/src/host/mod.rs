@@ -22,5 +22,4 @@ pub(crate) mod rows;
 pub(crate) mod softmax;
 pub(crate) mod spread;
 pub(crate) mod strided;
-pub(crate) mod vector;
 pub(crate) mod whole;

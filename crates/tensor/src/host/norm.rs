@@ -8,7 +8,7 @@
 use crate::host::lanes;
 use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
-use crate::host::vector::vectorised;
+use vramp_kernels::vectorised;
 
 /// (x - mean) / sqrt(variance + eps) * gamma + beta over each row of `length` values, into `out` of as many rows.
 /// Without `gamma` it is 1, without `beta` it is 0.

@@ -13,7 +13,7 @@ use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
 use crate::reduction::Reduction;
 use crate::shape::Around;
-use crate::host::vector::vectorised;
+use vramp_kernels::vectorised;
 
 /// Reduces values along an axis into `out`, which has `outer * inner` values.
 pub(crate) fn reduce<R: Rows>(input: &R, around: Around, how: Reduction, out: &mut [f32], threads: usize) {

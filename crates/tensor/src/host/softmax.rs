@@ -10,8 +10,8 @@ use crate::host::lanes;
 use crate::host::math;
 use crate::host::rows::{PART, Room, Rows};
 use crate::host::spread::spread;
-use crate::host::vector::vectorised;
 use crate::shape::Around;
+use vramp_kernels::vectorised;
 
 /// e^x / sum of e^x along an axis, into `out` of as many values.
 pub(crate) fn softmax<R: Rows>(input: &R, around: Around, out: &mut [f32], threads: usize) {

@@ -8,8 +8,8 @@
 
 use smallvec::SmallVec;
 
-use crate::host::vector::vectorised;
 use crate::shape::MAX_RANK;
+use vramp_kernels::vectorised;
 
 /// Which values: `shape` of them from `offset` on, `strides` values apart along each axis (0 repeats).
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@
 use crate::host::spread::spread;
 use crate::reduction::Reduction;
 use crate::shape::Around;
-use crate::host::vector::vectorised;
+use vramp_kernels::vectorised;
 
 /// A whole number of 32 bits.
 pub(crate) trait Whole: Copy + Ord + Send + Sync {

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::super::{Input, Walk};
 use crate::dtype::DType;
 use crate::host::convert::floats_of_halves;
-use crate::host::vector::vectorised;
+use vramp_kernels::vectorised;
 
 /// One value as a register holds it: a float's bits, or a whole number with its sign.
 pub(super) fn load_one(dtype: DType, memory: &[u8], at: usize) -> u32 {

@@ -13,7 +13,7 @@ use super::BLOCK;
 use crate::dtype::DType;
 use crate::host::convert;
 use crate::host::math::{self, ROUNDING};
-use crate::host::vector::vectorised;
+use vramp_kernels::vectorised;
 
 /// The values that a step is given: words that are floats or whole numbers.
 #[derive(Clone, Copy)]

@@ -202,15 +202,23 @@ fn headers_that_are_no_headers_are_refused() {
     says(" {}", 0, "byte 0 of its header: expected `{`, as in every safetensors file");
     says("{} x", 0, "byte 3 of its header: trailing characters");
     says("{\"a\" 1}", 0, "byte 5 of its header: expected `:`");
-    says("{\"a\":[]}", 0, "byte 5 of its header: an object is expected");
+    says(
+        "{\"a\":[]}",
+        0,
+        "byte 5 of its header: invalid type: sequence, expected an object with dtype, shape and data_offsets",
+    );
     says("{\"a\":{}}", 0, "`a` has no `data_offsets`; it needs dtype, shape and data_offsets");
     says(
         "{\"a\":{\"dtype\":\"U8\",\"x\":0}}",
         0,
         "`a` has a field `x` too many; it needs dtype, shape and data_offsets, each once",
     );
-    says("{\"a\":{\"dtype\":\"U8\",\"shape\":[1.5]}}", 0, "byte 28 of its header: a whole number is expected");
-    says("{\"a\":{\"data_offsets\":[1]}}", 0, "byte 21 of its header: a list of two numbers is expected");
+    says(
+        "{\"a\":{\"dtype\":\"U8\",\"shape\":[1.5]}}",
+        0,
+        "byte 31 of its header: invalid type: floating point `1.5`, expected u64",
+    );
+    says("{\"a\":{\"data_offsets\":[1]}}", 0, "byte 24 of its header: invalid length 1, expected an array of length 2");
     let deep = "{\"a\":".repeat(50_000);
     assert!(matches!(problem(file(&deep, &[])), HeaderError::Superfluous { .. } | HeaderError::NotJson { .. }));
     let axes = format!("{{\"a\":{{\"shape\":[{}1]", "1,".repeat(100_000));

@@ -281,10 +281,12 @@ fn read_object(text: &str) -> Result<Header, HeaderError> {
     header.map_err(|error| refused.unwrap_or_else(|| not_json(text, &error)))
 }
 
-/// What serde_json reports, with its line and column as an offset into the header.
+/// What `serde_json` reports, with its line and column as an offset into the header: that of the byte it does not expect,
+/// or of what follows a value of the wrong type.
 fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
+    let unread = usize::from(error.is_syntax() && error.column() > 0);
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
-    let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    let at = lines.map(str::len).sum::<usize>() + error.column() - unread;
     let problem = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     HeaderError::NotJson { at, problem: problem.strip_suffix(&place).unwrap_or(&problem).to_owned() }

@@ -4,9 +4,9 @@
 #![no_main]
 #![allow(dead_code, reason = "the rooms of the reader are compiled here by themselves, without tensors and devices")]
 
-#[path = "../../crates/tensor/src/files/header.rs"]
+#[path = "../../crates/tensor/src/store/files/header.rs"]
 mod header;
-#[path = "../../crates/tensor/src/files/kinds.rs"]
+#[path = "../../crates/tensor/src/store/files/kinds.rs"]
 mod kinds;
 
 use header::{Header, HeaderError};

@@ -14,8 +14,8 @@ use vramp_gpu::{AdapterKind, Choice, Device};
 use super::flags::{FlagError, Flags};
 use super::sink::Sink;
 use super::usage::MemoryUsage;
-use crate::context::{Context, Moved};
-use crate::error::TensorError;
+use crate::ops::context::{Context, Moved};
+use crate::ops::error::TensorError;
 
 /// What a device should be like. The CPU unless told.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -17,7 +17,7 @@ use super::metrics::{self, Metric};
 use super::sink::Sink;
 use super::timings::{Measured, OperationStatistics, Timings};
 use super::{MemoryUsage, available_bytes};
-use crate::context::Context;
+use crate::ops::context::Context;
 
 type Reader = dyn Fn(&Adapter) -> Reading + Send + Sync;
 

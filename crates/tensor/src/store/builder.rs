@@ -13,9 +13,9 @@ use super::background::Background;
 use super::error::StoreError;
 use super::ledger::Ledger;
 use super::shared::{Books, Inner, Store};
-use crate::context::{Context, Debug};
+use crate::ops::context::{Context, Debug};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::files::Folder;
+use crate::store::files::Folder;
 
 /// How often a store that optimises in the background does, unless told.
 #[cfg(not(target_arch = "wasm32"))]

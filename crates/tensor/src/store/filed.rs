@@ -8,8 +8,8 @@
 //! file has overtaken, makes them older.
 
 use super::shared::Store;
-use crate::files::{TensorFile, mark_of};
-use crate::tensor::Tensor;
+use crate::ops::tensor::Tensor;
+use crate::store::files::{TensorFile, mark_of};
 
 /// Which values of a tensor are in which file.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use super::error::StoreError;
 use super::held::Lease;
 use super::names::{check_there, free_if_due};
 use super::shared::{Somewhere, Store};
-use crate::tensor::Tensor;
+use crate::ops::tensor::Tensor;
 
 /// The use of a named tensor, until it is dropped.
 pub struct TensorLease {

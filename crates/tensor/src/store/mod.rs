@@ -15,6 +15,8 @@ mod entry;
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod filed;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod files;
 mod held;
 #[cfg(not(target_arch = "wasm32"))]
 mod layers;

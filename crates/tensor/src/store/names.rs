@@ -14,9 +14,9 @@ use super::held::Held;
 use super::ledger::{Ledger, ModelReleased};
 use super::refusal::{LedgerError, check_tensor_name};
 use super::shared::{Store, peek};
-use crate::dtype::Element;
-use crate::error::TensorError;
-use crate::tensor::Tensor;
+use crate::ops::dtype::Element;
+use crate::ops::error::TensorError;
+use crate::ops::tensor::Tensor;
 
 /// A tensor's name, and the model on whose behalf it is named.
 pub type Named<'a> = (&'a str, &'a str);

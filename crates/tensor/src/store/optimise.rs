@@ -16,9 +16,9 @@ use super::error::StoreError;
 use super::held::Held;
 use super::names::take_due;
 use super::shared::{Books, Store, peek};
-use crate::context::Context;
-use crate::error::TensorError;
-use crate::tensor::Tensor;
+use crate::ops::context::Context;
+use crate::ops::error::TensorError;
+use crate::ops::tensor::Tensor;
 
 /// What `optimise` did, in numbers.
 #[derive(Debug, Clone, PartialEq, Default)]

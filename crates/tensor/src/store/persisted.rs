@@ -13,11 +13,11 @@ use std::time::Duration;
 use super::error::StoreError;
 use super::refusal::LedgerError;
 use super::shared::{Store, peek};
-use crate::context::{Context, Side};
-use crate::files::{Found, Put, Stored, TensorFile, mark_of};
-use crate::memory::Block;
-use crate::storage::Storage;
-use crate::tensor::Tensor;
+use crate::ops::context::{Context, Side};
+use crate::ops::memory::Block;
+use crate::ops::storage::Storage;
+use crate::ops::tensor::Tensor;
+use crate::store::files::{Found, Put, Stored, TensorFile, mark_of};
 
 /// The most bytes that are read before they go up. Of 1, 4 and 32 MB at a time, 256 MB took 30, 30 and 69 ms of CPU time
 /// from the file to staging: no cache holds 32. Each part is a submission, so that the fewer the better.
@@ -183,8 +183,9 @@ pub(super) fn read_part(context: &Context, found: &Found<'_>, start: usize, byte
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::FileError;
-    use crate::{DType, Shape};
+    use crate::ops::dtype::DType;
+    use crate::ops::shape::Shape;
+    use crate::store::files::FileError;
 
     #[test]
     fn a_file_that_is_cut_short_on_its_way_up_is_an_error_and_holds_nothing() {

@@ -16,9 +16,9 @@ use super::layers::{Layers, age};
 use super::names::{check_there, entry};
 use super::persisted::{read_part, tensor_of};
 use super::shared::{Store, peek};
-use crate::files::{TensorFile, mark_of};
-use crate::memory::Block;
-use crate::tensor::Tensor;
+use crate::ops::memory::Block;
+use crate::ops::tensor::Tensor;
+use crate::store::files::{TensorFile, mark_of};
 
 /// What became of a store's tensors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

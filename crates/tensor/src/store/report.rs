@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::StoreError;
 use super::shared::{Store, peek};
 use super::sums::Saving;
-use crate::dtype::DType;
-use crate::shape::Shape;
-use crate::storage::Location;
-use crate::tensor::Tensor;
+use crate::ops::dtype::DType;
+use crate::ops::shape::Shape;
+use crate::ops::storage::Location;
+use crate::ops::tensor::Tensor;
 
 /// Bytes on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

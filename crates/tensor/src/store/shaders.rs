@@ -11,9 +11,9 @@ use std::collections::btree_map::Entry;
 use super::error::StoreError;
 use super::names::Named;
 use super::shared::Store;
-use crate::dtype::DType;
-use crate::error::TensorError;
-use crate::own::{ParamValue, Shader};
+use crate::ops::dtype::DType;
+use crate::ops::error::TensorError;
+use crate::ops::own::{ParamValue, Shader};
 
 /// One run of a registered shader.
 #[derive(Debug, Clone, Copy, Default)]

@@ -19,12 +19,12 @@ use super::error::StoreError;
 use super::filed::Filed;
 use super::held::{Closed, Held};
 use super::ledger::Ledger;
-use crate::context::Context;
+use crate::ops::context::Context;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::files::Folder;
+use crate::ops::own::Shader;
+use crate::ops::tensor::Tensor;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::own::Shader;
-use crate::tensor::Tensor;
+use crate::store::files::Folder;
 
 /// Named tensors that models own and share. Clones are the same store.
 ///

@@ -8,9 +8,9 @@
 use super::error::StoreError;
 use super::shared::Store;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::error::TensorError;
+use crate::ops::error::TensorError;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::tensor::Tensor;
+use crate::ops::tensor::Tensor;
 
 /// Which side is to have the newest values afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -19,19 +19,19 @@ pub mod classic;
 mod ops;
 mod store;
 
-pub use ops::context::{Context, ContextBuilder, Escape, Moved, Scope, Transfers};
+pub use ops::context::{Context, ContextBuilder, Escape, Moved, TensorScope, Transfers};
 pub use ops::dtype::{DType, Element};
 pub use ops::error::{ErrorKind, TensorError};
-pub use ops::expr::{Expr, Operand};
 #[cfg(not(target_arch = "wasm32"))]
-pub use ops::expr::{Trial, Tuning};
-pub use ops::image::{Layout, Picture, Resize};
+pub use ops::expr::{DeviceTuning, TuningTrial};
+pub use ops::expr::{Expr, Operand};
+pub use ops::image::{ChannelLayout, ImageSpec, ResizeMode};
 pub use ops::memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
 #[cfg(not(target_arch = "wasm32"))]
-pub use ops::own::Shader;
-pub use ops::own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
+pub use ops::own::CompiledShader;
+pub use ops::own::{BoundTensor, OwnShader, ParamValue, ShaderError, ShaderPosition};
 #[cfg(not(target_arch = "wasm32"))]
-pub use ops::profile::{Profile, ProfiledOp, RanOn};
+pub use ops::profile::{OpProfile, ProfiledOp, RanOn};
 pub use ops::program::{Binary, Unary};
 pub use ops::reduction::Reduction;
 pub use ops::shape::{Around, MAX_RANK, Shape};
@@ -44,12 +44,13 @@ pub use ops::texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values
 pub use store::ShaderRun;
 #[cfg(not(target_arch = "wasm32"))]
 pub use store::files::{
-    Corrupt, FileError, Folder, Found, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile,
+    CorruptFile, FileError, FileTensor, FolderTensor, HeaderError, Heading, Listing, PutOutcome, TensorBytes,
+    TensorFile, TensorFolder,
 };
 pub use store::{
-    BothSides, Closed, Direction, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory,
-    ModelReleased, Named, Opportunity, Optimised, Priority, Saving, Search, Store, StoreBuilder, StoreError,
-    StoreReport, Synced, TensorLease, TensorReport,
+    BothSides, Closed, Due, Freed, Lease, LeaseOwner, Ledger, LedgerError, MAX_NAME_BYTES, MemorySaving, MemoryTag,
+    ModelReleased, Named, Opportunity, Optimised, Priority, Search, Store, StoreBuilder, StoreError, StoreReport,
+    SyncDirection, Synced, TensorEntry, TensorLease, TensorReport,
 };
 #[cfg(not(target_arch = "wasm32"))]
-pub use store::{Persisted, Recovered, Recovery, Restored};
+pub use store::{Persisted, Restored, StoreRecovery, TensorRecovery};

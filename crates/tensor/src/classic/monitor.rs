@@ -19,12 +19,12 @@ use super::timings::{Measured, OperationStatistics, Timings};
 use super::{MemoryUsage, available_bytes};
 use crate::ops::context::Context;
 
-type Reader = dyn Fn(&Adapter) -> Reading + Send + Sync;
+type ReadingSource = dyn Fn(&Adapter) -> Reading + Send + Sync;
 
 /// Measures operations in one context.
 pub struct Monitor {
     context: Context,
-    reader: Option<Arc<Reader>>,
+    reader: Option<Arc<ReadingSource>>,
     sink: Sink,
     timings: Mutex<BTreeMap<(String, Measured), Timings>>,
 }

@@ -231,11 +231,11 @@ impl TensorError {
 }
 
 /// Turns what the device says into what an op says.
-pub(crate) trait Of<T> {
+pub(crate) trait DeviceResult<T> {
     fn of(self, op: &'static str) -> Result<T, TensorError>;
 }
 
-impl<T> Of<T> for Result<T, LendError<BufferError>> {
+impl<T> DeviceResult<T> for Result<T, LendError<BufferError>> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
             LendError::NotMade { needed_bytes, problem: BufferError::TooBig { most_bytes }, .. } => {
@@ -255,7 +255,7 @@ impl<T> Of<T> for Result<T, LendError<BufferError>> {
     }
 }
 
-impl<T> Of<T> for Result<T, PlayError> {
+impl<T> DeviceResult<T> for Result<T, PlayError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
             PlayError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
@@ -266,7 +266,7 @@ impl<T> Of<T> for Result<T, PlayError> {
     }
 }
 
-impl<T> Of<T> for Result<T, PrepareError> {
+impl<T> DeviceResult<T> for Result<T, PrepareError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
             PrepareError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
@@ -276,7 +276,7 @@ impl<T> Of<T> for Result<T, PrepareError> {
     }
 }
 
-impl<T> Of<T> for Result<T, ReadError> {
+impl<T> DeviceResult<T> for Result<T, ReadError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| match error {
             ReadError::Lost(lost) => TensorError::Lost { op, reason: lost.reason },
@@ -285,7 +285,7 @@ impl<T> Of<T> for Result<T, ReadError> {
     }
 }
 
-impl<T> Of<T> for Result<T, RecordError> {
+impl<T> DeviceResult<T> for Result<T, RecordError> {
     fn of(self, op: &'static str) -> Result<T, TensorError> {
         self.map_err(|error| TensorError::Device { op, problem: error.to_string() })
     }

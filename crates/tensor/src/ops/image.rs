@@ -7,7 +7,7 @@ use crate::ops::error::TensorError;
 
 /// Where channels are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Layout {
+pub enum ChannelLayout {
     /// A plane per channel: [1, channels, height, width].
     #[default]
     Nchw,
@@ -17,7 +17,7 @@ pub enum Layout {
 
 /// How pixels are chosen where sizes differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Resize {
+pub enum ResizeMode {
     /// The pixel that the centre falls into.
     Nearest,
     /// Between the four around the centre, with centres at halves and edges repeated.
@@ -27,7 +27,7 @@ pub enum Resize {
 
 /// How a picture's bytes and a tensor's values correspond.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Picture {
+pub struct ImageSpec {
     /// Height and width of the tensor; those of the picture where none is said.
     pub size: Option<(usize, usize)>,
     /// Which of `r`, `g`, `b`, `a` each channel is, in order, such as `rgb` or `bgr`. One channel of a tensor that becomes
@@ -38,25 +38,25 @@ pub struct Picture {
     /// What is left is divided by this, per channel.
     pub std: [f32; 4],
     /// Where channels are.
-    pub layout: Layout,
+    pub layout: ChannelLayout,
     /// How pixels are chosen.
-    pub resize: Resize,
+    pub resize: ResizeMode,
 }
 
-impl Default for Picture {
+impl Default for ImageSpec {
     fn default() -> Self {
-        Picture {
+        ImageSpec {
             size: None,
             channels: "rgb".to_owned(),
             mean: [0.0; 4],
             std: [1.0; 4],
-            layout: Layout::default(),
-            resize: Resize::default(),
+            layout: ChannelLayout::default(),
+            resize: ResizeMode::default(),
         }
     }
 }
 
-impl Picture {
+impl ImageSpec {
     /// Its channels by number, checked.
     pub(crate) fn numbers(&self, op: &'static str) -> Result<Vec<usize>, TensorError> {
         let number = |letter: char| "rgba".find(letter);
@@ -79,8 +79,8 @@ impl Picture {
     /// The lengths of a tensor of so many channels.
     pub(crate) fn lengths(&self, channels: usize, height: usize, width: usize) -> [usize; 4] {
         match self.layout {
-            Layout::Nchw => [1, channels, height, width],
-            Layout::Nhwc => [1, height, width, channels],
+            ChannelLayout::Nchw => [1, channels, height, width],
+            ChannelLayout::Nhwc => [1, height, width, channels],
         }
     }
 }

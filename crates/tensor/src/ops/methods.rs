@@ -6,7 +6,7 @@
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::expr::{Expr, Operand};
-use crate::ops::image::Picture;
+use crate::ops::image::ImageSpec;
 use crate::ops::program::{Binary, Unary, named_unary};
 use crate::ops::reduction::Reduction;
 use crate::ops::tensor::Tensor;
@@ -96,9 +96,9 @@ impl Tensor {
         /// Values along an axis by their numbers (i32 or u32).
         gather(indices: impl Into<Operand>, axis: isize),
         /// A picture [height, width, 4] of u8 as a tensor of f32: resized, normalised and ordered in one kernel.
-        image_to_tensor(picture: &Picture),
+        image_to_tensor(picture: &ImageSpec),
         /// A tensor of f32 as a picture [height, width, 4] of u8.
-        tensor_to_image(picture: &Picture),
+        tensor_to_image(picture: &ImageSpec),
         /// Values of i8 times their scale, which broadcasts.
         dequantize(scale: impl Into<Operand>),
     }

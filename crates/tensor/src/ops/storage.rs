@@ -16,7 +16,7 @@ use vramp_gpu::Buffer;
 
 use crate::ops::context::Context;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::ops::context::{Asked, Side};
+use crate::ops::context::{DeviceSide, PendingDownload};
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::memory::Block;
@@ -35,42 +35,42 @@ pub(crate) struct Storage {
     /// Whether the memory on the device is also somebody else's: it stays where it is, and what lies around the values is
     /// not touched.
     is_shared: bool,
-    state: Mutex<State>,
+    state: Mutex<StorageState>,
 }
 
 /// Where there is no reason why they are gone, one of the two sides has the newest values: every `expect` here is about
 /// that. A side gives its copy up only where the other one's is as new, or together with the reason.
 #[derive(Default)]
-struct State {
-    host: Option<Copy<Arc<Block>>>,
+struct StorageState {
+    host: Option<VersionedCopy<Arc<Block>>>,
     #[cfg(not(target_arch = "wasm32"))]
-    device: Option<Copy<OnDevice>>,
+    device: Option<VersionedCopy<DeviceCopy>>,
     /// Writes so far.
     writes: u64,
-    gone: Option<Gone>,
+    gone: Option<LossReason>,
 }
 
 /// A copy, and up to which write it is.
-struct Copy<T> {
+struct VersionedCopy<T> {
     of: T,
     write: u64,
 }
 
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Clone)]
-struct OnDevice(Arc<dyn There>);
+struct DeviceCopy(Arc<dyn DeviceResident>);
 
 /// Values on a device. A trait, so that nobody who asks whether a tensor may be sent to a thread is led through all types
 /// of wgpu, which is deeper than compilers go unless told.
 #[cfg(not(target_arch = "wasm32"))]
-trait There: Send + Sync {
-    fn side(&self) -> &Arc<Side>;
+trait DeviceResident: Send + Sync {
+    fn side(&self) -> &Arc<DeviceSide>;
     fn buffer(&self) -> &Buffer;
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-impl There for (Arc<Side>, Buffer) {
-    fn side(&self) -> &Arc<Side> {
+impl DeviceResident for (Arc<DeviceSide>, Buffer) {
+    fn side(&self) -> &Arc<DeviceSide> {
         &self.0
     }
 
@@ -80,23 +80,23 @@ impl There for (Arc<Side>, Buffer) {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-impl OnDevice {
-    fn new(side: &Arc<Side>, buffer: Buffer) -> OnDevice {
-        OnDevice(Arc::new((Arc::clone(side), buffer)))
+impl DeviceCopy {
+    fn new(side: &Arc<DeviceSide>, buffer: Buffer) -> DeviceCopy {
+        DeviceCopy(Arc::new((Arc::clone(side), buffer)))
     }
 }
 
 /// Words of a buffer: from where, and how many bytes.
 #[cfg(not(target_arch = "wasm32"))]
-type PartOnDevice = (Arc<Side>, (Buffer, u64, u64));
+type PartOnDevice = (Arc<DeviceSide>, (Buffer, u64, u64));
 
 /// Values that are on their way to the host.
 #[cfg(not(target_arch = "wasm32"))]
-type Reading<T> = Pin<Box<dyn Future<Output = Result<T, TensorError>> + Send>>;
+type PendingRead<T> = Pin<Box<dyn Future<Output = Result<T, TensorError>> + Send>>;
 
 /// Why there are no values.
 #[derive(Debug, Clone)]
-enum Gone {
+enum LossReason {
     Disposed,
     Lost(String),
 }
@@ -112,18 +112,18 @@ pub struct Location {
 
 /// Who asks, for errors: an op and what it asks about.
 #[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct OpRequest<'a> {
     pub(crate) op: &'static str,
     pub(crate) shape: &'a Shape,
     pub(crate) dtype: DType,
 }
 
-impl Asking<'static> {
+impl OpRequest<'static> {
     /// Nobody in particular.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn nobody(op: &'static str) -> Self {
+    pub(crate) fn anonymous(op: &'static str) -> Self {
         static NO_SHAPE: OnceLock<Shape> = OnceLock::new();
-        Asking { op, shape: NO_SHAPE.get_or_init(Shape::scalar), dtype: DType::U8 }
+        OpRequest { op, shape: NO_SHAPE.get_or_init(Shape::scalar), dtype: DType::U8 }
     }
 }
 
@@ -132,27 +132,27 @@ impl Storage {
     pub(crate) fn on_host(context: &Context, block: Block) -> Arc<Storage> {
         let bytes = block.bytes().len();
         context.counts().add_host(bytes as u64);
-        let host = Some(Copy { of: Arc::new(block), write: 0 });
-        Self::with(context, bytes, false, State { host, ..State::default() })
+        let host = Some(VersionedCopy { of: Arc::new(block), write: 0 });
+        Self::with(context, bytes, false, StorageState { host, ..StorageState::default() })
     }
 
     /// Values that are on a device, or will be when what is recorded was played.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn on_device(context: &Context, side: &Arc<Side>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
+    pub(crate) fn on_device(context: &Context, side: &Arc<DeviceSide>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
         context.counts().add_device(bytes as u64);
-        let device = Some(Copy { of: OnDevice::new(side, buffer), write: 0 });
-        Self::with(context, bytes, false, State { device, ..State::default() })
+        let device = Some(VersionedCopy { of: DeviceCopy::new(side, buffer), write: 0 });
+        Self::with(context, bytes, false, StorageState { device, ..StorageState::default() })
     }
 
     /// Values in memory on a device that is also somebody else's.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn shared(context: &Context, side: &Arc<Side>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
+    pub(crate) fn shared(context: &Context, side: &Arc<DeviceSide>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
         context.counts().add_device(bytes as u64);
-        let device = Some(Copy { of: OnDevice::new(side, buffer), write: 0 });
-        Self::with(context, bytes, true, State { device, ..State::default() })
+        let device = Some(VersionedCopy { of: DeviceCopy::new(side, buffer), write: 0 });
+        Self::with(context, bytes, true, StorageState { device, ..StorageState::default() })
     }
 
-    fn with(context: &Context, bytes: usize, is_shared: bool, state: State) -> Arc<Storage> {
+    fn with(context: &Context, bytes: usize, is_shared: bool, state: StorageState) -> Arc<Storage> {
         let id = LAST_STORAGE.fetch_add(1, Ordering::Relaxed) + 1;
         context.counts().buffers.fetch_add(1, Ordering::Relaxed);
         let (users, state) = (AtomicUsize::new(0), Mutex::new(state));
@@ -199,7 +199,7 @@ impl Storage {
     /// One fewer does; the last one takes the values along.
     pub(crate) fn leave(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.clear(Gone::Disposed);
+            self.clear(LossReason::Disposed);
         }
     }
 
@@ -230,7 +230,7 @@ impl Storage {
     }
 
     /// The newest values on the host, brought down where they have to be.
-    pub(crate) fn host(&self, asking: Asking<'_>) -> Result<Arc<Block>, TensorError> {
+    pub(crate) fn host(&self, asking: OpRequest<'_>) -> Result<Arc<Block>, TensorError> {
         let mut state = self.state();
         self.bring_down(&mut state, asking)?;
         let host = state.host.as_ref().expect("they were brought down");
@@ -239,7 +239,7 @@ impl Storage {
 
     /// Has the newest values on the host too; says how many bytes were brought down for it.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn to_host(&self, asking: Asking<'_>) -> Result<usize, TensorError> {
+    pub(crate) fn to_host(&self, asking: OpRequest<'_>) -> Result<usize, TensorError> {
         let mut state = self.state();
         let is_there = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
         self.bring_down(&mut state, asking)?;
@@ -247,21 +247,25 @@ impl Storage {
     }
 
     /// An error where there are no values.
-    pub(crate) fn check(&self, asking: Asking<'_>) -> Result<(), TensorError> {
+    pub(crate) fn check(&self, asking: OpRequest<'_>) -> Result<(), TensorError> {
         self.state().check(asking)
     }
 
     /// The newest values on a device, sent up where they have to be.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn device(&self, asking: Asking<'_>, side: &Arc<Side>) -> Result<Buffer, TensorError> {
+    pub(crate) fn device(&self, asking: OpRequest<'_>, side: &Arc<DeviceSide>) -> Result<Buffer, TensorError> {
         Ok(self.to_device(asking, side)?.0)
     }
 
     /// The same, and how many bytes were sent up for it.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn to_device(&self, asking: Asking<'_>, side: &Arc<Side>) -> Result<(Buffer, usize), TensorError> {
+    pub(crate) fn to_device(
+        &self,
+        asking: OpRequest<'_>,
+        side: &Arc<DeviceSide>,
+    ) -> Result<(Buffer, usize), TensorError> {
         let mut state = self.state();
-        if let Some(Copy { of, write }) = &state.device {
+        if let Some(VersionedCopy { of, write }) = &state.device {
             if *write == state.writes && Arc::ptr_eq(of.0.side(), side) {
                 return Ok((of.0.buffer().clone(), 0));
             }
@@ -285,15 +289,15 @@ impl Storage {
         if state.device.is_none() {
             self.context.counts().add_device(self.bytes as u64);
         }
-        let of = OnDevice::new(side, buffer.clone());
-        state.device = Some(Copy { of, write: state.writes });
+        let of = DeviceCopy::new(side, buffer.clone());
+        state.device = Some(VersionedCopy { of, write: state.writes });
         Ok((buffer, self.bytes))
     }
 
     /// Shows a part of the newest values, wherever they are, without keeping a copy.
     pub(crate) fn read<T>(
         &self,
-        asking: Asking<'_>,
+        asking: OpRequest<'_>,
         range: (usize, usize),
         show: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, TensorError> {
@@ -303,7 +307,7 @@ impl Storage {
     /// The same, and up to which write they were.
     pub(crate) fn read_up_to<T>(
         &self,
-        asking: Asking<'_>,
+        asking: OpRequest<'_>,
         (start, end): (usize, usize),
         show: impl FnOnce(&[u8]) -> T,
     ) -> Result<(T, u64), TensorError> {
@@ -334,7 +338,7 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn only_on_device(
         &self,
-        asking: Asking<'_>,
+        asking: OpRequest<'_>,
         (start, end): (usize, usize),
     ) -> Result<Option<PartOnDevice>, TensorError> {
         let state = self.state();
@@ -342,7 +346,7 @@ impl Storage {
         let on_host = state.host.as_ref().is_some_and(|copy| copy.write == state.writes);
         let only = state.device.as_ref().filter(|_| !on_host && start < end);
         let first = start / 4 * 4;
-        Ok(only.map(|Copy { of, .. }| {
+        Ok(only.map(|VersionedCopy { of, .. }| {
             (Arc::clone(of.0.side()), (of.0.buffer().clone(), first as u64, (end - first) as u64))
         }))
     }
@@ -351,10 +355,10 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn read_later<T: Send + 'static>(
         &self,
-        asking: Asking<'_>,
+        asking: OpRequest<'_>,
         (start, end): (usize, usize),
         show: impl FnOnce(&[u8]) -> T + Send + Unpin + 'static,
-    ) -> Result<Reading<T>, TensorError> {
+    ) -> Result<PendingRead<T>, TensorError> {
         let state = self.state();
         state.check(asking)?;
         self.context.counts().async_reads.fetch_add(1, Ordering::Relaxed);
@@ -370,7 +374,7 @@ impl Storage {
     }
 
     /// Writes a part. The side that has the newest values is written; the other has old ones until somebody asks.
-    pub(crate) fn write(&self, asking: Asking<'_>, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
+    pub(crate) fn write(&self, asking: OpRequest<'_>, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
         let mut state = self.state();
         state.check(asking)?;
         if bytes.is_empty() {
@@ -380,7 +384,7 @@ impl Storage {
         {
             let end = start + bytes.len();
             let whole_words = start.is_multiple_of(4) && (end.is_multiple_of(4) || end == self.bytes);
-            let State { device, writes, .. } = &mut *state;
+            let StorageState { device, writes, .. } = &mut *state;
             if let Some(copy) = device.as_mut().filter(|copy| copy.write == *writes && whole_words) {
                 copy.of.0.side().write(asking.op, copy.of.0.buffer(), start, bytes)?;
                 self.context.counts().uploads.fetch_add(1, Ordering::Relaxed);
@@ -390,7 +394,7 @@ impl Storage {
             }
         }
         self.bring_down(&mut state, asking)?;
-        let State { host, writes, .. } = &mut *state;
+        let StorageState { host, writes, .. } = &mut *state;
         let host = host.as_mut().expect("they were brought down");
         match Arc::get_mut(&mut host.of) {
             Some(block) => block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes),
@@ -422,13 +426,17 @@ impl Storage {
 
     /// Moves the values to the host and gives up the device's memory; says how many bytes that freed.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn leave_device(&self, asking: Asking<'_>) -> Result<usize, TensorError> {
+    pub(crate) fn leave_device(&self, asking: OpRequest<'_>) -> Result<usize, TensorError> {
         self.leave_device_if(asking, || true)
     }
 
     /// The same if it may, which is asked when nobody else can move them any more.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn leave_device_if(&self, asking: Asking<'_>, may: impl FnOnce() -> bool) -> Result<usize, TensorError> {
+    pub(crate) fn leave_device_if(
+        &self,
+        asking: OpRequest<'_>,
+        may: impl FnOnce() -> bool,
+    ) -> Result<usize, TensorError> {
         let mut state = self.state();
         if state.device.is_none() || self.is_shared || !may() {
             return Ok(0);
@@ -452,7 +460,7 @@ impl Storage {
 
     /// The device is gone: what was only there is, too. Says whether values are left.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn lose(&self, side: &Arc<Side>, reason: &str) -> bool {
+    pub(crate) fn lose(&self, side: &Arc<DeviceSide>, reason: &str) -> bool {
         let mut state = self.state();
         if !state.device.as_ref().is_some_and(|copy| Arc::ptr_eq(copy.of.0.side(), side)) {
             return state.gone.is_none();
@@ -461,7 +469,7 @@ impl Storage {
         self.drop_device(&mut state);
         if !is_newest {
             self.drop_host(&mut state);
-            state.gone = Some(Gone::Lost(reason.to_owned()));
+            state.gone = Some(LossReason::Lost(reason.to_owned()));
         }
         is_newest
     }
@@ -471,18 +479,18 @@ impl Storage {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn restore(&self, block: Block) -> bool {
         let mut state = self.state();
-        if !matches!(state.gone, Some(Gone::Lost(_))) {
+        if !matches!(state.gone, Some(LossReason::Lost(_))) {
             return false;
         }
         self.drop_host(&mut state);
         self.context.counts().add_host(self.bytes as u64);
         state.gone = None;
         state.writes += 1;
-        state.host = Some(Copy { of: Arc::new(block), write: state.writes });
+        state.host = Some(VersionedCopy { of: Arc::new(block), write: state.writes });
         true
     }
 
-    fn bring_down(&self, state: &mut State, asking: Asking<'_>) -> Result<(), TensorError> {
+    fn bring_down(&self, state: &mut StorageState, asking: OpRequest<'_>) -> Result<(), TensorError> {
         state.check(asking)?;
         if state.host.as_ref().is_some_and(|copy| copy.write == state.writes) {
             return Ok(());
@@ -498,17 +506,17 @@ impl Storage {
             if state.host.is_none() {
                 self.context.counts().add_host(self.bytes as u64);
             }
-            state.host = Some(Copy { of: Arc::new(block), write: state.writes });
+            state.host = Some(VersionedCopy { of: Arc::new(block), write: state.writes });
         }
         Ok(())
     }
 
-    fn clear(&self, gone: Gone) {
+    fn clear(&self, gone: LossReason) {
         let mut state = self.state();
         #[cfg(not(target_arch = "wasm32"))]
         self.drop_device(&mut state);
         self.drop_host(&mut state);
-        if !matches!(state.gone, Some(Gone::Disposed)) {
+        if !matches!(state.gone, Some(LossReason::Disposed)) {
             self.context.counts().buffers.fetch_sub(1, Ordering::Relaxed);
         }
         state.gone = Some(gone);
@@ -517,47 +525,49 @@ impl Storage {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn drop_device(&self, state: &mut State) {
+    fn drop_device(&self, state: &mut StorageState) {
         if state.device.take().is_some() {
             self.context.counts().sub_device(self.bytes as u64);
         }
     }
 
-    fn drop_host(&self, state: &mut State) {
+    fn drop_host(&self, state: &mut StorageState) {
         if state.host.take().is_some() {
             self.context.counts().sub_host(self.bytes as u64);
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StorageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        let is_disposed = matches!(self.state().gone, Some(Gone::Disposed));
+        let is_disposed = matches!(self.state().gone, Some(LossReason::Disposed));
         if !is_disposed {
-            self.clear(Gone::Disposed);
+            self.clear(LossReason::Disposed);
         }
     }
 }
 
-impl State {
+impl StorageState {
     /// Asks the device for a part, from the word in which it begins.
     #[cfg(not(target_arch = "wasm32"))]
-    fn ask(&self, op: &'static str, (start, end): (usize, usize)) -> Result<Asked, TensorError> {
+    fn ask(&self, op: &'static str, (start, end): (usize, usize)) -> Result<PendingDownload, TensorError> {
         let there = &self.device.as_ref().expect("values are on one of two sides").of.0;
         let first = start / 4 * 4;
         there.side().ask(op, there.buffer(), first as u64, (end - first) as u64)
     }
 
-    fn check(&self, asking: Asking<'_>) -> Result<(), TensorError> {
-        let Asking { op, shape, dtype } = asking;
+    fn check(&self, asking: OpRequest<'_>) -> Result<(), TensorError> {
+        let OpRequest { op, shape, dtype } = asking;
         match &self.gone {
             None => Ok(()),
-            Some(Gone::Disposed) => Err(TensorError::Disposed { op, shape: shape.clone(), dtype }),
-            Some(Gone::Lost(reason)) => Err(TensorError::Gone { op, shape: shape.clone(), reason: reason.clone() }),
+            Some(LossReason::Disposed) => Err(TensorError::Disposed { op, shape: shape.clone(), dtype }),
+            Some(LossReason::Lost(reason)) => {
+                Err(TensorError::Gone { op, shape: shape.clone(), reason: reason.clone() })
+            }
         }
     }
 }
@@ -573,7 +583,7 @@ mod tests {
         let storage = Arc::clone(tensor.storage());
         tensor.dispose();
         assert!(!storage.restore(context.pool().lend("test", 4).unwrap()));
-        assert!(storage.check(Asking::nobody("test")).is_err());
+        assert!(storage.check(OpRequest::anonymous("test")).is_err());
         drop((tensor, storage));
         let memory = context.memory();
         assert_eq!((memory.tensors, memory.buffers, memory.bytes()), (0, 0, 0));

@@ -11,7 +11,7 @@ use std::ops::Deref;
 use super::error::StoreError;
 use super::held::Lease;
 use super::names::{check_there, free_if_due};
-use super::shared::{Somewhere, Store};
+use super::shared::{Store, WeakStore};
 use crate::ops::tensor::Tensor;
 
 /// The use of a named tensor, until it is dropped.
@@ -19,7 +19,7 @@ pub struct TensorLease {
     /// Gone only while it ends.
     lease: Option<Lease<Tensor>>,
     name: String,
-    store: Somewhere,
+    store: WeakStore,
 }
 
 impl Store {

@@ -12,27 +12,27 @@ use std::time::Duration;
 
 use vramp_gpu::{Arrived, ReadError};
 
-use crate::ops::error::{Of, TensorError};
+use crate::ops::error::{DeviceResult, TensorError};
 
 /// How long one waits for a thread that has taken a download and is about to deliver it.
 const MOMENT: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 pub(super) struct Arrivals {
-    state: Mutex<State>,
+    state: Mutex<ArrivalState>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    there: BTreeMap<u64, Arrival>,
+struct ArrivalState {
+    there: BTreeMap<u64, ArrivedDownload>,
     wakers: BTreeMap<u64, Waker>,
     /// Under way, and nobody wants them.
     ignored: BTreeSet<u64>,
 }
 
 /// A download that has arrived.
-pub(super) enum Arrival {
+pub(super) enum ArrivedDownload {
     /// Where the device has put it, which takes one of few places.
     Mapped(Arrived),
     /// Copied, to make room: its parts.
@@ -41,18 +41,18 @@ pub(super) enum Arrival {
     Failed(TensorError),
 }
 
-impl Arrival {
+impl ArrivedDownload {
     /// One of its parts.
     pub(super) fn bytes(&self, part: usize) -> &[u8] {
         match self {
-            Arrival::Failed(_) => &[],
-            Arrival::Mapped(arrived) => arrived.bytes(part),
-            Arrival::Copied(parts) => &parts[part],
+            ArrivedDownload::Failed(_) => &[],
+            ArrivedDownload::Mapped(arrived) => arrived.bytes(part),
+            ArrivedDownload::Copied(parts) => &parts[part],
         }
     }
 
-    fn copied(arrived: &Arrived) -> Arrival {
-        Arrival::Copied((0..arrived.len()).map(|part| arrived.bytes(part).to_vec()).collect())
+    fn copied(arrived: &Arrived) -> ArrivedDownload {
+        ArrivedDownload::Copied((0..arrived.len()).map(|part| arrived.bytes(part).to_vec()).collect())
     }
 }
 
@@ -71,7 +71,10 @@ impl Arrivals {
                 Ok(true)
             }
             Err(ReadError::NotMapped { ticket, .. }) => {
-                self.keep(ticket, Arrival::Failed(received.of(op).err().unwrap_or(TensorError::Foreign { op })));
+                self.keep(
+                    ticket,
+                    ArrivedDownload::Failed(received.of(op).err().unwrap_or(TensorError::Foreign { op })),
+                );
                 Ok(true)
             }
             Err(_) => received.of(op).map(|_| true),
@@ -81,11 +84,11 @@ impl Arrivals {
     /// Keeps a download for whoever asked for it.
     pub(super) fn deliver(&self, arrived: Arrived, copy: bool) {
         let ticket = arrived.ticket();
-        let arrival = if copy { Arrival::copied(&arrived) } else { Arrival::Mapped(arrived) };
+        let arrival = if copy { ArrivedDownload::copied(&arrived) } else { ArrivedDownload::Mapped(arrived) };
         self.keep(ticket, arrival);
     }
 
-    fn keep(&self, ticket: u64, arrival: Arrival) {
+    fn keep(&self, ticket: u64, arrival: ArrivedDownload) {
         let mut state = self.state();
         if state.ignored.remove(&ticket) {
             return;
@@ -103,12 +106,12 @@ impl Arrivals {
         self.state().there.contains_key(&ticket)
     }
 
-    pub(super) fn take(&self, ticket: u64) -> Option<Arrival> {
+    pub(super) fn take(&self, ticket: u64) -> Option<ArrivedDownload> {
         self.state().there.remove(&ticket)
     }
 
     /// Takes it, or leaves word whom to wake.
-    pub(super) fn take_or_wake(&self, ticket: u64, waker: &Waker) -> Option<Arrival> {
+    pub(super) fn take_or_wake(&self, ticket: u64, waker: &Waker) -> Option<ArrivedDownload> {
         let mut state = self.state();
         let arrival = state.there.remove(&ticket);
         if arrival.is_none() {
@@ -139,8 +142,8 @@ impl Arrivals {
     /// Copies what lies in places of the device, so that others can come down.
     pub(super) fn make_room(&self) {
         for arrival in self.state().there.values_mut() {
-            if let Arrival::Mapped(arrived) = arrival {
-                *arrival = Arrival::copied(arrived);
+            if let ArrivedDownload::Mapped(arrived) = arrival {
+                *arrival = ArrivedDownload::copied(arrived);
             }
         }
     }
@@ -150,7 +153,7 @@ impl Arrivals {
         drop(self.news.wait_timeout(state, MOMENT));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ArrivalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

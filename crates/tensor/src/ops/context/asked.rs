@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use vramp_gpu::Readbacks;
 
-use super::arrivals::{Arrival, Arrivals};
+use super::arrivals::{Arrivals, ArrivedDownload};
 use crate::ops::error::TensorError;
 
 /// A download that was asked for.
-pub(crate) struct Asked {
+pub(crate) struct PendingDownload {
     op: &'static str,
     ticket: u64,
     limit: Duration,
@@ -28,15 +28,15 @@ pub(crate) struct Asked {
     is_over: Arc<AtomicBool>,
 }
 
-impl Asked {
+impl PendingDownload {
     pub(super) fn now(
         op: &'static str,
         ticket: u64,
         limit: Duration,
         readbacks: Readbacks,
         arrivals: Arc<Arrivals>,
-    ) -> Asked {
-        Asked { op, ticket, limit, since: Instant::now(), readbacks, arrivals, is_over: Arc::default() }
+    ) -> PendingDownload {
+        PendingDownload { op, ticket, limit, since: Instant::now(), readbacks, arrivals, is_over: Arc::default() }
     }
 
     /// Waits for it and shows its bytes.
@@ -45,10 +45,10 @@ impl Asked {
     }
 
     /// Waits for it and shows the bytes of its parts, by their number.
-    pub(crate) fn wait_for_parts<T>(self, show: impl FnOnce(&Parts<'_>) -> T) -> Result<T, TensorError> {
+    pub(crate) fn wait_for_parts<T>(self, show: impl FnOnce(&DownloadedParts<'_>) -> T) -> Result<T, TensorError> {
         loop {
             if let Some(arrival) = self.arrivals.take(self.ticket) {
-                return self.came(&arrival).map(|()| show(&Parts(&arrival)));
+                return self.came(&arrival).map(|()| show(&DownloadedParts(&arrival)));
             }
             let left = self.left()?;
             if !self.arrivals.receive(self.op, self.readbacks.wait(left), false)? {
@@ -72,11 +72,11 @@ impl Asked {
     }
 
     /// It was taken; an error where it is one.
-    fn came(&self, arrival: &Arrival) -> Result<(), TensorError> {
+    fn came(&self, arrival: &ArrivedDownload) -> Result<(), TensorError> {
         self.is_over.store(true, Ordering::Release);
         match arrival {
-            Arrival::Failed(error) => Err(error.clone()),
-            Arrival::Mapped(_) | Arrival::Copied(_) => Ok(()),
+            ArrivedDownload::Failed(error) => Err(error.clone()),
+            ArrivedDownload::Mapped(_) | ArrivedDownload::Copied(_) => Ok(()),
         }
     }
 
@@ -94,37 +94,37 @@ impl Asked {
         self,
         show: impl FnOnce(&[u8]) -> T + Unpin,
     ) -> impl Future<Output = Result<T, TensorError>> {
-        Later { asked: self, show: Some(show), helped: false }
+        DownloadFuture { asked: self, show: Some(show), helped: false }
     }
 }
 
 /// What has come down, by parts.
-pub(crate) struct Parts<'a>(&'a Arrival);
+pub(crate) struct DownloadedParts<'a>(&'a ArrivedDownload);
 
-impl Parts<'_> {
+impl DownloadedParts<'_> {
     pub(crate) fn bytes(&self, part: usize) -> &[u8] {
         self.0.bytes(part)
     }
 }
 
-impl Drop for Asked {
+impl Drop for PendingDownload {
     fn drop(&mut self) {
         let has_come = self.is_over.swap(true, Ordering::AcqRel);
         self.arrivals.ignore(self.ticket, has_come);
     }
 }
 
-struct Later<F> {
-    asked: Asked,
+struct DownloadFuture<F> {
+    asked: PendingDownload,
     show: Option<F>,
     helped: bool,
 }
 
-impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for Later<F> {
+impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for DownloadFuture<F> {
     type Output = Result<T, TensorError>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut std::task::Context<'_>) -> Poll<Self::Output> {
-        let Later { asked, show, helped } = &mut *self;
+        let DownloadFuture { asked, show, helped } = &mut *self;
         let Some(made) = show.take() else {
             let problem = "it was awaited twice".to_owned();
             return Poll::Ready(Err(TensorError::Setting { op: asked.op, problem }));
@@ -147,7 +147,7 @@ impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for Later<F> {
 }
 
 /// Waits on a thread until this download has arrived or cannot any more; whoever awaits it is woken either way.
-fn wait_elsewhere(asked: &Asked) {
+fn wait_elsewhere(asked: &PendingDownload) {
     let (readbacks, arrivals, is_over) =
         (asked.readbacks.clone(), Arc::clone(&asked.arrivals), Arc::clone(&asked.is_over));
     let (op, ticket, limit) = (asked.op, asked.ticket, asked.limit);

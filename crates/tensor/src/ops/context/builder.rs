@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use vramp_gpu::Device;
 
 #[cfg(not(target_arch = "wasm32"))]
-use super::Side;
-use super::{Context, Debug, Inner};
+use super::DeviceSide;
+use super::{Context, ContextInner, Debug};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::error::TensorError;
-use crate::ops::memory::{Counts, HostPool, HostPoolRules};
+use crate::ops::memory::{BlockPool, HostPoolRules, MemoryCounts};
 
 /// The wishes for a context; [`ContextBuilder::on`], [`ContextBuilder::on_host`] or [`ContextBuilder::open`] ends them.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl ContextBuilder {
     /// Tensors on a device.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn on(self, device: &Device) -> Result<Context, TensorError> {
-        let side = Side::on(device)?;
+        let side = DeviceSide::on(device)?;
         let context = self.made(Some(Arc::new(side)));
         context.say(|| format!("device: {}, {}", device.adapter().name, device.why()));
         Ok(context)
@@ -72,7 +72,7 @@ impl ContextBuilder {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(self) -> (Context, String) {
         match Device::choose().open() {
-            Ok(device) => match Side::on(&device) {
+            Ok(device) => match DeviceSide::on(&device) {
                 Ok(side) => {
                     let context = self.made(Some(Arc::new(side)));
                     context.say(|| format!("device: {}, {}", device.adapter().name, device.why()));
@@ -88,20 +88,20 @@ impl ContextBuilder {
         }
     }
 
-    fn made(self, #[cfg(not(target_arch = "wasm32"))] side: Option<Arc<Side>>) -> Context {
+    fn made(self, #[cfg(not(target_arch = "wasm32"))] side: Option<Arc<DeviceSide>>) -> Context {
         #[cfg(not(target_arch = "wasm32"))]
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         #[cfg(target_arch = "wasm32")]
         let processors = 1;
-        let inner = Inner {
+        let inner = ContextInner {
             #[cfg(not(target_arch = "wasm32"))]
             side: Mutex::new(side),
             threads: self.threads.unwrap_or(processors),
-            pool: HostPool::new(self.host_pool),
-            counts: Counts::default(),
+            pool: BlockPool::new(self.host_pool),
+            counts: MemoryCounts::default(),
             living: Mutex::default(),
             #[cfg(not(target_arch = "wasm32"))]
-            outside: super::outside::Outside::default(),
+            outside: super::outside::ExternalMemory::default(),
             #[cfg(not(target_arch = "wasm32"))]
             profiler: crate::ops::profile::Profiler::default(),
             debug: self.debug,

@@ -18,15 +18,15 @@ mod scope;
 mod side;
 
 pub use builder::ContextBuilder;
-pub use scope::{Escape, Scope};
+pub use scope::{Escape, TensorScope};
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use asked::Asked;
+pub(crate) use asked::PendingDownload;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use scope::leave_scopes;
 pub(crate) use scope::note_made;
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use side::{OWNER, Side};
+pub(crate) use side::{DeviceSide, OWNER};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,36 +38,36 @@ use vramp_gpu::Device;
 
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::error::TensorError;
-use crate::ops::memory::{Counts, HostPool, HostPoolStatistics, MemoryReport};
+use crate::ops::memory::{BlockPool, HostPoolStatistics, MemoryCounts, MemoryReport};
 use crate::ops::storage::Storage;
 
 /// Where tensors live. Clones are the same context.
 #[derive(Clone)]
 pub struct Context {
-    inner: Arc<dyn Parts>,
+    inner: Arc<dyn ContextParts>,
 }
 
 /// What a context has. A trait, so that nobody who asks whether a context may be sent to a thread is led through all types
 /// of wgpu, which is deeper than compilers go unless told.
-trait Parts: Send + Sync {
-    fn all(&self) -> &Inner;
+trait ContextParts: Send + Sync {
+    fn all(&self) -> &ContextInner;
 }
 
-impl Parts for Inner {
-    fn all(&self) -> &Inner {
+impl ContextParts for ContextInner {
+    fn all(&self) -> &ContextInner {
         self
     }
 }
 
-struct Inner {
+struct ContextInner {
     #[cfg(not(target_arch = "wasm32"))]
-    side: Mutex<Option<Arc<Side>>>,
+    side: Mutex<Option<Arc<DeviceSide>>>,
     threads: usize,
-    pool: HostPool,
-    counts: Counts,
+    pool: BlockPool,
+    counts: MemoryCounts,
     living: Mutex<BTreeMap<u64, Weak<Storage>>>,
     #[cfg(not(target_arch = "wasm32"))]
-    outside: outside::Outside,
+    outside: outside::ExternalMemory,
     #[cfg(not(target_arch = "wasm32"))]
     profiler: crate::ops::profile::Profiler,
     /// Told what is done, in words, where somebody wants to know.
@@ -159,7 +159,7 @@ impl Context {
 
     /// What was moved so far.
     pub fn transfers(&self) -> Transfers {
-        let Counts { host_reads, async_reads, uploads, copies, .. } = &self.inner().counts;
+        let MemoryCounts { host_reads, async_reads, uploads, copies, .. } = &self.inner().counts;
         let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         Transfers {
             host_reads: read(host_reads),
@@ -210,7 +210,7 @@ impl Context {
     /// of them.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn move_to(&self, device: Option<&Device>) -> Result<Moved, TensorError> {
-        let new = device.map(Side::on).transpose()?.map(Arc::new);
+        let new = device.map(DeviceSide::on).transpose()?.map(Arc::new);
         let old = self.side();
         let mut moved = Moved::default();
         if let Some(old) = &old {
@@ -220,7 +220,7 @@ impl Context {
                     Some(reason) if storage.lose(old, reason) => moved.kept += 1,
                     Some(_) => moved.gone += 1,
                     None => {
-                        storage.leave_device(crate::ops::storage::Asking::nobody("move_to"))?;
+                        storage.leave_device(crate::ops::storage::OpRequest::anonymous("move_to"))?;
                         moved.kept += 1;
                     }
                 }
@@ -234,13 +234,13 @@ impl Context {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn side(&self) -> Option<Arc<Side>> {
+    pub(crate) fn side(&self) -> Option<Arc<DeviceSide>> {
         lock(&self.inner().side).clone()
     }
 
     // ---- for tensors
 
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &MemoryCounts {
         &self.inner().counts
     }
 
@@ -249,11 +249,11 @@ impl Context {
         &self.inner().profiler
     }
 
-    pub(crate) fn pool(&self) -> &HostPool {
+    pub(crate) fn pool(&self) -> &BlockPool {
         &self.inner().pool
     }
 
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> &ContextInner {
         self.inner.all()
     }
 

@@ -14,7 +14,7 @@ use super::{Context, lock};
 use crate::ops::storage::Storage;
 
 #[derive(Default)]
-pub(super) struct Outside {
+pub(super) struct ExternalMemory {
     /// Few: frames of a pipeline, and what GPU code of somebody's own works on.
     known: Mutex<Vec<Weak<Storage>>>,
 }

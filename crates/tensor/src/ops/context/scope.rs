@@ -20,14 +20,14 @@ thread_local! {
 
 /// An open scope.
 #[derive(Debug)]
-pub struct Scope {
+pub struct TensorScope {
     /// Where it stands among the open ones of its thread.
     depth: usize,
     /// It is its thread's, and cannot be sent to another.
     of_thread: PhantomData<*const ()>,
 }
 
-impl Scope {
+impl TensorScope {
     /// Keeps a tensor beyond the end of the scope; it belongs to the scope around it.
     pub fn keep(&self, tensor: &Tensor) {
         let kept = tensor.handle();
@@ -47,7 +47,7 @@ impl Scope {
     }
 }
 
-impl Drop for Scope {
+impl Drop for TensorScope {
     fn drop(&mut self) {
         let made = OPEN.with_borrow_mut(|open| open.drain(self.depth..).flatten().collect::<Vec<_>>());
         for handle in made.iter().filter_map(Weak::upgrade) {
@@ -59,12 +59,12 @@ impl Drop for Scope {
 impl Context {
     /// Runs something in a scope: tensors that it makes on this thread are disposed of when it ends, on error too, but for
     /// those that it returns or keeps.
-    pub fn scope<T: Escape, E>(&self, act: impl FnOnce(&Scope) -> Result<T, E>) -> Result<T, E> {
+    pub fn scope<T: Escape, E>(&self, act: impl FnOnce(&TensorScope) -> Result<T, E>) -> Result<T, E> {
         let depth = OPEN.with_borrow_mut(|open| {
             open.push(Vec::new());
             open.len() - 1
         });
-        let scope = Scope { depth, of_thread: PhantomData };
+        let scope = TensorScope { depth, of_thread: PhantomData };
         let answer = act(&scope)?;
         answer.escape(&mut |tensor| scope.keep(tensor));
         Ok(answer)

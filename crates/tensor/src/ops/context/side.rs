@@ -14,11 +14,11 @@ use vramp_gpu::{AdapterKind, Buffer, Device, HostBytes, Kernel, PlayError, Playe
 use vramp_plan::Shader;
 
 use super::arrivals::Arrivals;
-use super::asked::Asked;
+use super::asked::PendingDownload;
 use crate::ops::device::matmul::Tile;
-use crate::ops::error::{Of, TensorError};
+use crate::ops::error::{DeviceResult, TensorError};
 use crate::ops::memory::Block;
-use crate::ops::profile::{Acts, Collector};
+use crate::ops::profile::{ActOwners, Collector};
 use crate::ops::texture::copy::TextureCopies;
 
 /// Who memory of the device is lent to, in its pool's ledger.
@@ -53,16 +53,16 @@ impl AsRef<[u8]> for BlockPart {
 }
 
 /// A device as a context uses it.
-pub(crate) struct Side {
+pub(crate) struct DeviceSide {
     device: Device,
     owner: Arc<str>,
-    lane: Mutex<Lane>,
+    lane: Mutex<RecordingLane>,
     kernels: Mutex<BTreeMap<String, Kernel>>,
     tile: Mutex<Option<Tile>>,
     textures: Mutex<Option<TextureCopies>>,
 }
 
-struct Lane {
+struct RecordingLane {
     player: Player,
     /// What that player brings down; another one counts its downloads anew.
     arrivals: Arc<Arrivals>,
@@ -79,15 +79,15 @@ struct Lane {
 
 /// What a lane has while it is profiled.
 struct Profiled {
-    acts: Acts,
+    acts: ActOwners,
     /// The player of before, which times nothing.
     usual: (Player, Arc<Arrivals>),
 }
 
-impl Side {
-    pub(crate) fn on(device: &Device) -> Result<Side, TensorError> {
+impl DeviceSide {
+    pub(crate) fn on(device: &Device) -> Result<DeviceSide, TensorError> {
         let player = Player::on(device).readback_slots(READBACK_SLOTS).build().of("open")?;
-        let lane = Lane {
+        let lane = RecordingLane {
             player,
             arrivals: Arc::default(),
             recording: Recording::new(),
@@ -96,7 +96,7 @@ impl Side {
             broken: None,
             profile: None,
         };
-        Ok(Side {
+        Ok(DeviceSide {
             device: device.clone(),
             owner: OWNER.into(),
             lane: Mutex::new(lane),
@@ -269,12 +269,22 @@ impl Side {
     }
 
     /// Asks for a part of a buffer behind all that is recorded, which is played.
-    pub(crate) fn ask(&self, op: &'static str, from: &Buffer, offset: u64, bytes: u64) -> Result<Asked, TensorError> {
+    pub(crate) fn ask(
+        &self,
+        op: &'static str,
+        from: &Buffer,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<PendingDownload, TensorError> {
         self.ask_for(op, &[(from.clone(), offset, bytes)])
     }
 
     /// Asks for several parts, which come down together.
-    pub(crate) fn ask_for(&self, op: &'static str, parts: &[(Buffer, u64, u64)]) -> Result<Asked, TensorError> {
+    pub(crate) fn ask_for(
+        &self,
+        op: &'static str,
+        parts: &[(Buffer, u64, u64)],
+    ) -> Result<PendingDownload, TensorError> {
         let mut lane = self.lane();
         lane.check_own(op)?;
         // What fails leaves no download behind, which the next to ask would take for his own.
@@ -289,7 +299,7 @@ impl Side {
         let (readbacks, arrivals) = (lane.player.readbacks().clone(), Arc::clone(&lane.arrivals));
         drop(lane);
         let limit = self.device.time_limit();
-        Ok(Asked::now(op, ticket, limit, readbacks, arrivals))
+        Ok(PendingDownload::now(op, ticket, limit, readbacks, arrivals))
     }
 
     /// From now on every act is timed, by another player: whether one times is decided when it is made.
@@ -300,7 +310,7 @@ impl Side {
         let mut lane = self.lane();
         std::mem::swap(&mut lane.player, &mut timed);
         let usual = (timed, std::mem::take(&mut lane.arrivals));
-        lane.profile = Some(Profiled { acts: Acts::of(collector), usual });
+        lane.profile = Some(Profiled { acts: ActOwners::of(collector), usual });
         Ok(())
     }
 
@@ -325,7 +335,7 @@ impl Side {
         self.device.check().err().map(|lost| lost.reason).or_else(|| self.lane().broken.clone())
     }
 
-    fn lane(&self) -> MutexGuard<'_, Lane> {
+    fn lane(&self) -> MutexGuard<'_, RecordingLane> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -334,7 +344,7 @@ impl Side {
     }
 }
 
-impl Lane {
+impl RecordingLane {
     /// Has something written into the recording, and notes whose it is where somebody wants to know.
     fn write<T>(&mut self, write: impl FnOnce(&mut Recording) -> Result<T, TensorError>) -> Result<T, TensorError> {
         let Some(Profiled { acts, .. }) = &mut self.profile else { return write(&mut self.recording) };
@@ -426,7 +436,7 @@ impl Lane {
 
 /// Puts a recording back where it belongs, whatever happened meanwhile.
 struct SwapBack<'a> {
-    side: &'a Side,
+    side: &'a DeviceSide,
     recording: &'a mut Recording,
 }
 
@@ -444,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_read_that_fails_leaves_no_part_for_the_next_to_take_for_his_own() {
-        let side = Side::on(&Device::choose().open().unwrap()).unwrap();
+        let side = DeviceSide::on(&Device::choose().open().unwrap()).unwrap();
         let (one, two) = (side.lend("test", 16).unwrap(), side.lend("test", 16).unwrap());
         side.write("test", &one, 0, &[1; 16]).unwrap();
         side.write("test", &two, 0, &[2; 16]).unwrap();

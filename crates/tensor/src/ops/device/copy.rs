@@ -9,17 +9,17 @@ use vramp_plan::Shader;
 
 use crate::ops::dtype::DType;
 
-use super::text::{Launch, MATH, Text, load_bits};
-use super::words::{self, Place};
+use super::text::{KernelText, Launch, MATH, load_bits};
+use super::words::{self, OutputRuns};
 
 /// A kind of copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Copy {
+pub(crate) struct CopyKernel {
     /// Of what. Only its size matters: f32, i32 and u32 have the same kernel.
     pub dtype: DType,
 }
 
-impl Copy {
+impl CopyKernel {
     /// What its text depends on.
     pub(crate) fn key(self) -> String {
         format!("copy {}", self.dtype.bytes())
@@ -27,7 +27,7 @@ impl Copy {
 
     /// The kernel. Buffers: the source, the results.
     pub(crate) fn shader(self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.read("in0", "u32");
         text.write("out", "u32");
         let fields: Vec<&str> = ["offset"].into_iter().chain(words::FIELDS).collect();
@@ -40,7 +40,7 @@ impl Copy {
     }
 
     /// Its parameters and grid: from `offset` on, to a place.
-    pub(crate) fn launch(self, offset: usize, place: &Place, most: u32) -> Launch {
+    pub(crate) fn launch(self, offset: usize, place: &OutputRuns, most: u32) -> Launch {
         place.launch(self.dtype, &[offset as u32], most)
     }
 }
@@ -57,9 +57,9 @@ mod tests {
             for (width, offset, pitch, from) in [(3, 1, 7, 0), (1, 2, 3, 1), (2, 0, 2, 3), (5, 3, 11, 2)] {
                 // Numbers that stand for themselves; what is not copied onto stays 250 (of each byte).
                 let source: Vec<u8> = (0..from + 4 * width).flat_map(|at| vec![at as u8; size]).collect();
-                let place = Place { offset, count: 4 * width, run: width, pitch };
+                let place = OutputRuns { offset, count: 4 * width, run: width, pitch };
                 let onto = offset + 4 * pitch + 3;
-                let copy = Copy { dtype };
+                let copy = CopyKernel { dtype };
                 let launch = copy.launch(from, &place, MOST);
                 let got = run_onto(&copy.shader(), &launch, &[&source], &vec![250; onto * size]);
                 let mut wanted = vec![250; onto];

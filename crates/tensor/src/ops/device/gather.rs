@@ -10,8 +10,8 @@ use vramp_plan::Shader;
 use crate::ops::dtype::DType;
 use crate::ops::shape::Around;
 
-use super::text::{Launch, MATH, Text, load_bits};
-use super::words::{self, Place};
+use super::text::{KernelText, Launch, MATH, load_bits};
+use super::words::{self, OutputRuns};
 
 /// A kind of gathering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ const FIELDS: [&str; 5] = ["offset", "length", "inner", "index_offset", "indices
 impl Gather {
     /// The kernel. Buffers: the values, the numbers (i32 or u32), the results.
     pub(crate) fn shader(self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.read("in0", "u32");
         text.read("index", "u32");
         text.write("out", "u32");
@@ -65,7 +65,7 @@ impl Gather {
     ) -> Launch {
         let Around { outer, length, inner } = around;
         let own = [offset, length, inner, index_offset, indices].map(|number| number as u32);
-        Place::whole(0, outer * indices * inner).launch(self.dtype, &own, most)
+        OutputRuns::whole(0, outer * indices * inner).launch(self.dtype, &own, most)
     }
 }
 

@@ -13,12 +13,12 @@ use vramp_plan::Shader;
 use crate::ops::dtype::DType;
 
 use super::hook::Hook;
-use super::text::{Launch, MATH, Text};
-use super::words::{self, Place};
+use super::text::{KernelText, Launch, MATH};
+use super::words::{self, OutputRuns};
 
 /// How a picture is resized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Filter {
+pub(crate) enum ResizeFilter {
     /// Between the nearest four.
     Bilinear,
     /// The nearest one.
@@ -27,7 +27,7 @@ pub(crate) enum Filter {
 
 /// In which order values of pixels lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Order {
+pub(crate) enum PixelOrder {
     /// Channel by channel.
     Planes,
     /// Pixel by pixel.
@@ -38,16 +38,16 @@ pub(crate) enum Order {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FromPixels {
     /// How it is resized.
-    pub filter: Filter,
+    pub filter: ResizeFilter,
     /// The order of the results.
-    pub order: Order,
+    pub order: PixelOrder,
     /// Which channels, in the wanted order: 0 to 3, one to four of them.
     pub channels: SmallVec<[u8; 4]>,
 }
 
 /// One start of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Picture {
+pub(crate) struct ImageLaunch {
     /// Width and height of the pixels.
     pub from: [usize; 2],
     /// Where they begin, in pixels.
@@ -81,7 +81,7 @@ const NEAREST: &str = "    let near_x = quotient((2u * x + 1u) * p.in_w, 2u * p.
 impl FromPixels {
     /// The kernel. Buffers: the pixels, the results.
     pub(crate) fn shader(&self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.read("in0", "u32");
         text.write("out", "u32");
         let fields: Vec<&str> = FIELDS.iter().copied().chain(words::FIELDS).collect();
@@ -90,12 +90,12 @@ impl FromPixels {
         let count = self.channels.len();
         let picks: String = (0..4).map(|at| ['x', 'y', 'z', 'w'][usize::from(self.channels[at % count] % 4)]).collect();
         let wgsl = include_str!("image.wgsl")
-            .replace("$SAMPLE", if self.filter == Filter::Bilinear { BILINEAR } else { NEAREST })
+            .replace("$SAMPLE", if self.filter == ResizeFilter::Bilinear { BILINEAR } else { NEAREST })
             .replace("$PICKS", &picks);
         text.push(&wgsl);
         let place = |c: usize| match self.order {
-            Order::Planes => format!("{c}u * p.pixels + i"),
-            Order::Pixels => format!("i * {count}u + {c}u"),
+            PixelOrder::Planes => format!("{c}u * p.pixels + i"),
+            PixelOrder::Pixels => format!("i * {count}u + {c}u"),
         };
         let stores = (0..count).map(|c| {
             let part = ['x', 'y', 'z', 'w'][c];
@@ -107,13 +107,13 @@ impl FromPixels {
     }
 
     /// Its parameters and grid.
-    pub(crate) fn launch(picture: &Picture, most: u32) -> Launch {
-        let Picture { from, to, .. } = *picture;
+    pub(crate) fn launch(picture: &ImageLaunch, most: u32) -> Launch {
+        let ImageLaunch { from, to, .. } = *picture;
         let pixels = to[0] * to[1];
         let own = [picture.offset, from[0], from[1], to[0], to[1], pixels].map(|number| number as u32);
         let vectors = picture.mean.map(f32::to_bits).into_iter().chain(picture.std.map(|std| (1.0 / std).to_bits()));
         let vectors: SmallVec<[u32; 8]> = vectors.collect();
-        Place::whole(0, pixels).launch(DType::F32, &own, most).with_hook(&vectors)
+        OutputRuns::whole(0, pixels).launch(DType::F32, &own, most).with_hook(&vectors)
     }
 }
 
@@ -121,7 +121,7 @@ impl FromPixels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ToPixels {
     /// The order of the values.
-    pub order: Order,
+    pub order: PixelOrder,
     /// Which of r, g, b, a (0 to 3) each channel is, in order. One alone is gray; without a fourth alpha is 255.
     pub channels: Vec<u8>,
 }
@@ -129,7 +129,7 @@ pub(crate) struct ToPixels {
 impl ToPixels {
     /// The kernel. Buffers: the values, of f32, and the pixels.
     pub(crate) fn shader(&self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.read("in0", "u32");
         text.write("out", "u32");
         let fields: Vec<&str> = ["offset"].into_iter().chain(words::FIELDS).collect();
@@ -143,8 +143,8 @@ impl ToPixels {
 }",
         );
         let at = |c: usize| match self.order {
-            Order::Planes => format!("byte(value(i + {c}u * p.count), {c}u)"),
-            Order::Pixels => format!("byte(value(i * {}u + {c}u), {c}u)", self.channels.len()),
+            PixelOrder::Planes => format!("byte(value(i + {c}u * p.count), {c}u)"),
+            PixelOrder::Pixels => format!("byte(value(i * {}u + {c}u), {c}u)", self.channels.len()),
         };
         let place = |colour: u8| self.channels.iter().position(|channel| *channel == colour);
         let colour = |colour: u8| place(colour).map_or_else(|| "0u".to_owned(), at);
@@ -162,7 +162,7 @@ impl ToPixels {
     /// Its parameters and grid: values become `v * scale + bias`, then bytes.
     pub(crate) fn launch(pixels: usize, offset: usize, scale: [f32; 4], bias: [f32; 4], most: u32) -> Launch {
         let vectors: Vec<u32> = scale.into_iter().chain(bias).map(f32::to_bits).collect();
-        Place::whole(0, pixels).launch(DType::U32, &[offset as u32], most).with_hook(&vectors)
+        OutputRuns::whole(0, pixels).launch(DType::U32, &[offset as u32], most).with_hook(&vectors)
     }
 }
 
@@ -175,9 +175,16 @@ mod tests {
         noise(count * 4, 11).iter().map(|v| (v.abs() * 255.9) as u8).collect()
     }
 
-    fn sample(filter: Filter, pixels: &[u8], from: [usize; 2], to: [usize; 2], at: [usize; 2], channel: u8) -> f64 {
+    fn sample(
+        filter: ResizeFilter,
+        pixels: &[u8],
+        from: [usize; 2],
+        to: [usize; 2],
+        at: [usize; 2],
+        channel: u8,
+    ) -> f64 {
         let pixel = |x: usize, y: usize| f64::from(pixels[(y * from[0] + x) * 4 + usize::from(channel)]);
-        if filter == Filter::Nearest {
+        if filter == ResizeFilter::Nearest {
             return pixel((2 * at[0] + 1) * from[0] / (2 * to[0]), (2 * at[1] + 1) * from[1] / (2 * to[1]));
         }
         let place = |axis: usize| {
@@ -199,16 +206,16 @@ mod tests {
         for (to, channels) in
             [([7, 5], &[0_u8, 1, 2][..]), ([3, 3], &[2, 1, 0]), ([15, 11], &[1]), ([9, 4], &[3, 0, 1, 2])]
         {
-            for filter in [Filter::Bilinear, Filter::Nearest] {
-                for order in [Order::Planes, Order::Pixels] {
+            for filter in [ResizeFilter::Bilinear, ResizeFilter::Nearest] {
+                for order in [PixelOrder::Planes, PixelOrder::Pixels] {
                     let kind = FromPixels { filter, order, channels: SmallVec::from_slice(channels) };
-                    let picture = Picture { from, offset: 1, to, mean, std };
+                    let picture = ImageLaunch { from, offset: 1, to, mean, std };
                     let count = to[0] * to[1] * channels.len();
                     let got = run_f32(&kind.shader(), &FromPixels::launch(&picture, MOST), &[&all], count);
                     for (at, got) in got.into_iter().enumerate() {
                         let (c, pixel) = match order {
-                            Order::Planes => (at / (to[0] * to[1]), at % (to[0] * to[1])),
-                            Order::Pixels => (at % channels.len(), at / channels.len()),
+                            PixelOrder::Planes => (at / (to[0] * to[1]), at % (to[0] * to[1])),
+                            PixelOrder::Pixels => (at % channels.len(), at / channels.len()),
                         };
                         let here = [pixel % to[0], pixel / to[0]];
                         let v = sample(filter, &all[4..], from, to, here, channels[c]) / 255.0;
@@ -224,15 +231,17 @@ mod tests {
     fn values_become_pixels_rounded_and_held_to_what_a_byte_has() {
         let values = [0.0, 1.0, 0.5, -3.0, 7.0, f32::NAN, 1.4999 / 255.0, 1.5 / 255.0, f32::INFINITY, 0.2, 0.4, 0.6];
         let bytes = [0, 255, 128, 0, 255, 0, 1, 2, 255, 51, 102, 153];
-        for (channels, order) in [(1, Order::Planes), (3, Order::Pixels), (3, Order::Planes), (4, Order::Pixels)] {
+        for (channels, order) in
+            [(1, PixelOrder::Planes), (3, PixelOrder::Pixels), (3, PixelOrder::Planes), (4, PixelOrder::Pixels)]
+        {
             let kind = ToPixels { order, channels: (0..channels as u8).collect() };
             let count = 12 / channels;
             let launch = ToPixels::launch(count, 0, [255.0; 4], [0.0; 4], MOST);
             let got = run(&kind.shader(), &launch, &[bytes_of(&values)], count * 4);
             for (at, pixel) in got.chunks(4).enumerate() {
                 let byte = |c: usize| match order {
-                    Order::Planes => bytes[c * count + at],
-                    Order::Pixels => bytes[at * channels + c],
+                    PixelOrder::Planes => bytes[c * count + at],
+                    PixelOrder::Pixels => bytes[at * channels + c],
                 };
                 let wanted = match channels {
                     1 => [byte(0), byte(0), byte(0), 255],

@@ -24,9 +24,9 @@ mod trial;
 mod words;
 
 pub(crate) use hook::Hook;
-pub(crate) use rows::Lanes;
+pub(crate) use rows::RowLanes;
 pub(crate) use text::Launch;
-pub(crate) use words::Place;
+pub(crate) use words::OutputRuns;
 
 /// The most rounds of one loop in one invocation: Mesa 22 ends an invocation silently at 65,535.
 pub(crate) const MOST_ROUNDS: usize = 32_768;
@@ -36,32 +36,32 @@ mod tests {
     use vramp_gpu::{Device, LimitSet};
     use vramp_plan::Shader;
 
-    use super::copy::Copy;
+    use super::copy::CopyKernel;
     use super::gather::Gather;
-    use super::image::{Filter, FromPixels, Order};
+    use super::image::{FromPixels, PixelOrder, ResizeFilter};
     use super::matmul::{Along, Operand, Product, Tile};
     use super::norm::Norm;
-    use super::reduce::{Reduce, Step};
+    use super::reduce::{Reduce, ReducePass};
     use super::softmax::Softmax;
     use super::transpose::Transpose;
-    use super::{Hook, Lanes};
+    use super::{Hook, RowLanes};
     use crate::ops::dtype::DType;
     use crate::ops::reduction::Reduction;
     use crate::ops::shape::Around;
 
     /// The largest of each kind.
     fn shaders() -> Vec<Shader> {
-        let (value, lanes) = (Hook::plain(DType::F16), Lanes::Group);
-        let steps = Step::plan(Around { outer: 1, length: 1 << 20, inner: 1 }, false);
+        let (value, lanes) = (Hook::plain(DType::F16), RowLanes::Group);
+        let steps = ReducePass::plan(Around { outer: 1, length: 1 << 20, inner: 1 }, false);
         let operand = Operand { dtype: DType::I8, along: Along::Any };
         let product = |tile| Product { a: operand, b: operand, wide: false, tile, finish: Hook::pass() };
         let channels = [0, 1, 2].as_slice().into();
-        let picture = FromPixels { filter: Filter::Bilinear, order: Order::Planes, channels };
+        let picture = FromPixels { filter: ResizeFilter::Bilinear, order: PixelOrder::Planes, channels };
         let mut all = vec![
             Reduce::new(Reduction::ArgMax, &value, &steps, 0).shader(),
             Softmax { log: true, lanes, value: value.clone() }.shader(),
             Norm { gamma: Some(DType::F32), beta: Some(DType::F16), lanes, value }.shader(),
-            Copy { dtype: DType::U8 }.shader(),
+            CopyKernel { dtype: DType::U8 }.shader(),
             Gather { dtype: DType::F16 }.shader(),
             Transpose::shader(),
             picture.shader(),

@@ -10,8 +10,8 @@ use vramp_plan::Shader;
 use crate::ops::dtype::DType;
 
 use super::hook::Hook;
-use super::rows::Lanes;
-use super::text::{Launch, Text, load};
+use super::rows::RowLanes;
+use super::text::{KernelText, Launch, load};
 
 /// A kind of layer norm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,14 +21,14 @@ pub(crate) struct Norm {
     /// The type of the offsets, likewise.
     pub beta: Option<DType>,
     /// Who works on a row.
-    pub lanes: Lanes,
+    pub lanes: RowLanes,
     /// How it reads.
     pub value: Hook,
 }
 
 /// One start of a layer norm.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rows {
+pub(crate) struct NormLaunch {
     /// How many.
     pub count: usize,
     /// How long.
@@ -48,7 +48,7 @@ const FIELDS: [&str; 6] = ["offset", "rows", "length", "gamma_offset", "beta_off
 impl Norm {
     /// The kernel. Buffers: what `value` reads, gamma, beta (where there are such), the results.
     pub(crate) fn shader(&self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.inputs(&self.value, "in");
         for (name, dtype) in [("gamma", self.gamma), ("beta", self.beta)] {
             if dtype.is_some() {
@@ -69,7 +69,7 @@ impl Norm {
     }
 
     /// Its parameters and grid.
-    pub(crate) fn launch(&self, at: &Rows, most: u32) -> Launch {
+    pub(crate) fn launch(&self, at: &NormLaunch, most: u32) -> Launch {
         let words = [at.offset, at.count, at.length, at.gamma_offset, at.beta_offset];
         let words: Vec<u32> = words.into_iter().map(|number| number as u32).chain([at.epsilon.to_bits()]).collect();
         Launch::new(&words, self.lanes.groups(at.count), most)
@@ -87,14 +87,14 @@ mod tests {
             let values: Vec<f32> = noise(2 + rows * length, 8).iter().map(|v| v + 50.0).collect();
             let (gamma, beta) = (noise(length + 1, 9), noise(length + 3, 10));
             for (lanes, with) in [
-                (Lanes::One, [true, true]),
-                (Lanes::Group, [false, true]),
-                (Lanes::Group, [true, false]),
-                (Lanes::One, [false, false]),
+                (RowLanes::One, [true, true]),
+                (RowLanes::Group, [false, true]),
+                (RowLanes::Group, [true, false]),
+                (RowLanes::One, [false, false]),
             ] {
                 let [gamma_type, beta_type] = with.map(|with| with.then_some(DType::F32));
                 let norm = Norm { gamma: gamma_type, beta: beta_type, lanes, value: Hook::plain(DType::F32) };
-                let at = Rows { count: rows, length, offset: 2, gamma_offset: 1, beta_offset: 3, epsilon: 1e-5 };
+                let at = NormLaunch { count: rows, length, offset: 2, gamma_offset: 1, beta_offset: 3, epsilon: 1e-5 };
                 let mut inputs = vec![bytes_of(&values)];
                 inputs.extend(with[0].then_some(bytes_of(&gamma)));
                 inputs.extend(with[1].then_some(bytes_of(&beta)));

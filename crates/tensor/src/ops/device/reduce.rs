@@ -1,7 +1,7 @@
 //! One result per row: sums, means, the greatest, the least, and where those are.
 //!
 //! Owns the kernels and into how many parts and passes long rows are cut.
-//! Does not lend the memory between passes: [`Step::out_bytes`] says how much there must be.
+//! Does not lend the memory between passes: [`ReducePass::out_bytes`] says how much there must be.
 //!
 //! Always: a pass adds to a sum at most 1,030 * 2^-24 of the sum of magnitudes (100 * 2^-24 where workgroups go through
 //! rows): an invocation adds 1,024 (64) values to each of its four sums, and those are joined as a tree. Rows of up to
@@ -16,8 +16,8 @@ use crate::ops::reduction::Reduction;
 use crate::ops::shape::Around;
 
 use super::hook::Hook;
-use super::rows::{GROUP, Lanes};
-use super::text::{Launch, MATH, Text};
+use super::rows::{GROUP, RowLanes};
+use super::text::{KernelText, Launch, MATH};
 
 /// The most values that one invocation goes through.
 const MOST_PER_INVOCATION: usize = 4096;
@@ -31,7 +31,7 @@ pub(crate) struct Reduce {
     /// What is made.
     pub fold: Reduction,
     /// Who works on a row.
-    pub lanes: Lanes,
+    pub lanes: RowLanes,
     /// Whether it reads values, rather than results of an earlier pass.
     pub first: bool,
     /// Whether it gives results, rather than parts for a later pass.
@@ -44,28 +44,28 @@ pub(crate) struct Reduce {
 
 /// One pass over a row that is cut into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct ReducePass {
     /// What it goes along.
     pub around: Around,
     /// Into how many parts a row is cut; the last pass has one.
     pub parts: usize,
     /// Who works on a part.
-    pub lanes: Lanes,
+    pub lanes: RowLanes,
 }
 
-impl Step {
+impl ReducePass {
     /// The passes of a reduction, on a software driver or another. Each reads what the one before it has written.
-    pub(crate) fn plan(around: Around, software: bool) -> SmallVec<[Step; 3]> {
+    pub(crate) fn plan(around: Around, software: bool) -> SmallVec<[ReducePass; 3]> {
         let mut steps = SmallVec::new();
         let mut around = around;
         loop {
-            let lanes = Lanes::for_shape(around, software);
+            let lanes = RowLanes::for_shape(around, software);
             let most = match lanes {
-                Lanes::One => MOST_PER_INVOCATION,
-                Lanes::Group => PER_GROUP,
+                RowLanes::One => MOST_PER_INVOCATION,
+                RowLanes::Group => PER_GROUP,
             };
             let parts = around.length.div_ceil(most).max(1);
-            steps.push(Step { around, parts, lanes });
+            steps.push(ReducePass { around, parts, lanes });
             if parts == 1 {
                 return steps;
             }
@@ -84,7 +84,7 @@ const FIELDS: [&str; 7] = ["offset", "rows", "length", "inner", "parts", "part_l
 
 impl Reduce {
     /// The kernel of a pass. `value` is how the whole reduction reads: the first pass does, others read its parts.
-    pub(crate) fn new(fold: Reduction, value: &Hook, steps: &[Step], pass: usize) -> Reduce {
+    pub(crate) fn new(fold: Reduction, value: &Hook, steps: &[ReducePass], pass: usize) -> Reduce {
         let (first, last) = (pass == 0, pass + 1 == steps.len());
         let value = if first { value.clone() } else { Hook::plain(DType::F32) };
         Reduce { fold, lanes: steps[pass].lanes, first, last, value, of: DType::F32 }
@@ -102,7 +102,7 @@ impl Reduce {
 
     /// The kernel. Buffers: what `value` reads, the results: f32, or u32 for places.
     pub(crate) fn shader(&self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.reading(&self.value, &FIELDS);
         text.push(MATH);
         let of = if self.fold.is_position() { "vec2<u32>" } else { self.of.name() };
@@ -113,7 +113,7 @@ impl Reduce {
     }
 
     /// Its parameters and grid; `count` is the whole row's length. `offset` is of the values, 0 for later passes.
-    pub(crate) fn launch(&self, step: &Step, count: usize, offset: usize, most: u32) -> Launch {
+    pub(crate) fn launch(&self, step: &ReducePass, count: usize, offset: usize, most: u32) -> Launch {
         let Around { outer, length, inner } = step.around;
         let rows = outer * inner;
         let part_length = length.div_ceil(step.parts);
@@ -230,7 +230,7 @@ mod tests {
         offset: usize,
         bytes: &[u8],
     ) -> Vec<u32> {
-        let steps = Step::plan(around, software);
+        let steps = ReducePass::plan(around, software);
         let mut from = bytes.to_vec();
         for (pass, step) in steps.iter().enumerate() {
             let reduce = Reduce::new(fold, value, &steps, pass);
@@ -325,7 +325,7 @@ mod tests {
         };
         for length in [10, 1000, 40_000] {
             let around = Around { outer: 1, length, inner: 1 };
-            let steps = Step::plan(around, true);
+            let steps = ReducePass::plan(around, true);
             let mut from = bytes_of(&vec![1.0_f32; length]).to_vec();
             for (pass, step) in steps.iter().enumerate() {
                 let reduce = Reduce::new(Reduction::Sum, &value, &steps, pass);
@@ -350,7 +350,7 @@ mod tests {
     fn no_pass_goes_through_too_many_values() {
         let shapes = [(1, 1 << 28, 1), (1, 1 << 20, 64), (1 << 20, 64, 1), (1, 40_000, 5000), (5000, 40_000, 1)];
         for ((outer, length, inner), software) in shapes.into_iter().flat_map(|shape| [(shape, false), (shape, true)]) {
-            let steps = Step::plan(Around { outer, length, inner }, software);
+            let steps = ReducePass::plan(Around { outer, length, inner }, software);
             assert_eq!(steps.last().unwrap().parts, 1);
             for step in &steps {
                 let each = step.around.length.div_ceil(step.parts).div_ceil(step.lanes.count());

@@ -19,28 +19,28 @@ const MOST_ALONE: usize = super::MOST_ROUNDS / 4;
 
 /// Who works on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Lanes {
+pub(crate) enum RowLanes {
     /// One invocation.
     One,
     /// A workgroup.
     Group,
 }
 
-impl Lanes {
+impl RowLanes {
     /// What suits the shape. Short rows, and rows of which there are plenty side by side, take one invocation each. So do
     /// plenty of any rows on a software driver, where lanes that read side by side gain nothing and barriers cost: of
     /// 1024 rows of 1024 values, softmax took 7.5 ms of CPU time instead of 14 on llvmpipe (Mesa 25).
-    pub(crate) fn for_shape(around: Around, software: bool) -> Lanes {
+    pub(crate) fn for_shape(around: Around, software: bool) -> RowLanes {
         let Around { outer, length, inner } = around;
         let plenty = outer * inner >= 16 * GROUP || (software && outer * inner >= 4 * GROUP);
         let fits = length <= MOST_ALONE && plenty && (inner >= GROUP || software);
-        if length <= 32 || fits { Lanes::One } else { Lanes::Group }
+        if length <= 32 || fits { RowLanes::One } else { RowLanes::Group }
     }
 
     pub(super) fn count(self) -> usize {
         match self {
-            Lanes::One => 1,
-            Lanes::Group => GROUP,
+            RowLanes::One => 1,
+            RowLanes::Group => GROUP,
         }
     }
 
@@ -51,8 +51,8 @@ impl Lanes {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Lanes::One => "a row per invocation",
-            Lanes::Group => "a row per workgroup",
+            RowLanes::One => "a row per invocation",
+            RowLanes::Group => "a row per workgroup",
         }
     }
 
@@ -63,10 +63,10 @@ impl Lanes {
         let mut text = format!("const LANES: u32 = {lanes}u;\nconst ROWS: u32 = {}u;\n", GROUP / lanes);
         for (name, of) in joins {
             match self {
-                Lanes::One => {
+                RowLanes::One => {
                     let _ = writeln!(text, "fn all_{name}(v: {of}, lane: u32) -> {of} {{ return v; }}");
                 }
-                Lanes::Group => {
+                RowLanes::Group => {
                     let shared = format!("shared_{of}").replace(['<', '>'], "_");
                     let declared = format!("var<workgroup> {shared}: array<{of}, {GROUP}>;\n");
                     if !text.contains(&declared) {

@@ -11,8 +11,8 @@ use vramp_plan::Shader;
 use crate::ops::shape::Around;
 
 use super::hook::Hook;
-use super::rows::Lanes;
-use super::text::{Launch, MATH, Text};
+use super::rows::RowLanes;
+use super::text::{KernelText, Launch, MATH};
 
 /// The longest row: rounds of a workgroup, which goes through it up to four times.
 pub(crate) const MOST_LENGTH: usize = super::MOST_ROUNDS / 4 * super::rows::GROUP;
@@ -23,7 +23,7 @@ pub(crate) struct Softmax {
     /// Its logarithm instead.
     pub log: bool,
     /// Who works on a row.
-    pub lanes: Lanes,
+    pub lanes: RowLanes,
     /// How it reads.
     pub value: Hook,
 }
@@ -52,7 +52,7 @@ fn again(at: u32, greatest: f32, share: f32, log_sum: f32) -> f32 {
 impl Softmax {
     /// The kernel. Buffers: what `value` reads, the results in f32.
     pub(crate) fn shader(&self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.reading(&self.value, &FIELDS);
         text.push(MATH);
         text.push(&self.lanes.wgsl(&[("greater", "f32"), ("add", "f32")]));
@@ -75,9 +75,9 @@ impl Softmax {
 mod tests {
     use super::super::trial::{MOST, bytes_of, noise, run_f32};
     use super::*;
-    use crate::DType;
+    use crate::ops::dtype::DType;
 
-    fn softmax(log: bool, lanes: Lanes, around: Around, offset: usize, values: &[f32]) -> Vec<f32> {
+    fn softmax(log: bool, lanes: RowLanes, around: Around, offset: usize, values: &[f32]) -> Vec<f32> {
         let softmax = Softmax { log, lanes, value: Hook::plain(DType::F32) };
         let launch = softmax.launch(around, offset, MOST);
         run_f32(&softmax.shader(), &launch, &[bytes_of(values)], values.len() - offset)
@@ -88,7 +88,7 @@ mod tests {
         for (outer, length, inner) in [(1, 1, 1), (70, 33, 1), (3, 1000, 1), (2, 50, 70), (2, 3000, 3)] {
             let around = Around { outer, length, inner };
             let values: Vec<f32> = noise(1 + outer * length * inner, 4).iter().map(|v| v * 40.0 + 100.0).collect();
-            for lanes in [Lanes::One, Lanes::Group] {
+            for lanes in [RowLanes::One, RowLanes::Group] {
                 let (plain, log) =
                     (softmax(false, lanes, around, 1, &values), softmax(true, lanes, around, 1, &values));
                 for row in 0..outer * inner {
@@ -117,7 +117,7 @@ mod tests {
         let rows =
             [[0.0, -inf, 0.0, -1e9], [1.0, nan, 2.0, 3.0], [1.0, inf, 2.0, 3.0], [-inf; 4], [3e38, -3e38, 0.0, 0.0]];
         let around = Around { outer: 5, length: 4, inner: 1 };
-        for lanes in [Lanes::One, Lanes::Group] {
+        for lanes in [RowLanes::One, RowLanes::Group] {
             let got = softmax(false, lanes, around, 0, rows.as_flattened());
             assert_eq!(got[..4], [0.5, 0.0, 0.5, 0.0]);
             assert!(got[4..16].iter().all(|v| v.is_nan()), "{got:?}");

@@ -60,14 +60,14 @@ fn fold(groups: u64, most: u32) -> [u32; 3] {
 }
 
 /// A text that is being put together.
-pub(super) struct Text {
+pub(super) struct KernelText {
     wgsl: String,
     bindings: Vec<Binding>,
 }
 
-impl Text {
-    pub(super) fn new() -> Text {
-        Text { wgsl: String::new(), bindings: Vec::new() }
+impl KernelText {
+    pub(super) fn new() -> KernelText {
+        KernelText { wgsl: String::new(), bindings: Vec::new() }
     }
 
     /// Declares a buffer that is read, as an array of `item`.
@@ -160,7 +160,7 @@ mod tests {
     use half::f16;
 
     use super::super::trial::{MOST, bytes_of, noise, run};
-    use super::super::words::{self, Place};
+    use super::super::words::{self, OutputRuns};
     use super::*;
 
     #[test]
@@ -179,14 +179,14 @@ mod tests {
 
     /// What an expression over `v` gives for each of these.
     fn evaluate(expression: &str, values: &[f32]) -> Vec<u32> {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.read("in0", "u32");
         text.write("out", "u32");
         text.params(&words::FIELDS, 0);
         text.push(MATH);
         text.push(&format!("fn element(i: u32) -> u32 {{ let v = bitcast<f32>(in0[i]); return {expression}; }}"));
         words::push_main(&mut text, DType::U32);
-        let launch = Place::whole(0, values.len()).launch(DType::U32, &[], MOST);
+        let launch = OutputRuns::whole(0, values.len()).launch(DType::U32, &[], MOST);
         let bytes = run(&text.shader(expression.into(), 64), &launch, &[bytes_of(values)], values.len() * 4);
         bytemuck::pod_collect_to_vec(&bytes)
     }

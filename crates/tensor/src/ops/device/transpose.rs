@@ -10,7 +10,7 @@ use vramp_plan::Shader;
 
 use crate::ops::shape::merged;
 
-use super::text::{Launch, MATH, Text};
+use super::text::{KernelText, Launch, MATH};
 
 /// Values of one column of the result that an invocation copies.
 const STRIP: usize = 8;
@@ -45,7 +45,7 @@ impl Transpose {
 
     /// The kernel. Buffers: the source, the results.
     pub(crate) fn shader() -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.read("in0", "u32");
         text.write("out", "u32");
         text.params(&FIELDS, 0);

@@ -12,17 +12,17 @@ use super::text::Launch;
 
 pub(super) const MOST: u32 = 65_535;
 
-struct Trial {
+struct TestDevice {
     device: Device,
     player: Mutex<Player>,
 }
 
-fn trial() -> &'static Trial {
-    static TRIAL: OnceLock<Trial> = OnceLock::new();
+fn trial() -> &'static TestDevice {
+    static TRIAL: OnceLock<TestDevice> = OnceLock::new();
     TRIAL.get_or_init(|| {
         let device = Device::choose().open().unwrap_or_else(|error| panic!("these tests need an adapter: {error}"));
         let player = Mutex::new(Player::on(&device).build().expect("a trial runs"));
-        Trial { device, player }
+        TestDevice { device, player }
     })
 }
 
@@ -35,7 +35,7 @@ pub(super) fn run(shader: &Shader, launch: &Launch, inputs: &[&[u8]], out_bytes:
 /// Likewise, onto bytes that are there already.
 #[track_caller]
 pub(super) fn run_onto(shader: &Shader, launch: &Launch, inputs: &[&[u8]], onto: &[u8]) -> Vec<u8> {
-    let Trial { device, player } = trial();
+    let TestDevice { device, player } = trial();
     let owner: Arc<str> = "trial".into();
     let kernel = device.prepare(shader).unwrap_or_else(|error| panic!("{error}\n{}", shader.wgsl));
     let mut recording = Recording::new();

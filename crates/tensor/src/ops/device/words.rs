@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use crate::ops::dtype::DType;
 
-use super::text::{Launch, Text};
+use super::text::{KernelText, Launch};
 
 /// Invocations of a workgroup.
 const GROUP: usize = 64;
@@ -20,7 +20,7 @@ pub(super) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "ow
 
 /// Where results go: runs of `run` values, `pitch` apart, `count` values altogether.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct OutputRuns {
     /// The first one.
     pub offset: usize,
     /// How many there are.
@@ -31,10 +31,10 @@ pub(crate) struct Place {
     pub pitch: usize,
 }
 
-impl Place {
+impl OutputRuns {
     /// All of them side by side.
-    pub(crate) fn whole(offset: usize, count: usize) -> Place {
-        Place { offset, count, run: count.max(1), pitch: count.max(1) }
+    pub(crate) fn whole(offset: usize, count: usize) -> OutputRuns {
+        OutputRuns { offset, count, run: count.max(1), pitch: count.max(1) }
     }
 
     /// The parameters, and the workgroups they take.
@@ -60,7 +60,7 @@ impl Place {
 }
 
 /// The entry of a kernel whose results are of this type. The text has the functions of [`MATH`](super::MATH) already.
-pub(super) fn push_main(text: &mut Text, dtype: DType) {
+pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
     let per = dtype.per_word();
     let store = if per == 1 {
         "    let run = quotient(number, p.run);
@@ -101,6 +101,6 @@ pub(super) fn push_main(text: &mut Text, dtype: DType) {
 }
 
 /// The entry of a kernel that stores as it likes, once per `number` of those that it owns.
-pub(super) fn push_entry(text: &mut Text, store: &str) {
+pub(super) fn push_entry(text: &mut KernelText, store: &str) {
     text.push(&include_str!("words.wgsl").replace("$STORE", store));
 }

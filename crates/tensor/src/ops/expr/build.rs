@@ -7,11 +7,11 @@
 
 use half::f16;
 
-use super::node::{Kind, Matmul, Node, Shared};
-use super::{Expr, Operand, Part};
+use super::node::{ExprNode, Matmul, OpKind, SharedNode};
+use super::{Expr, Operand, OperandValue};
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
-use crate::ops::image::{Layout, Picture};
+use crate::ops::image::{ChannelLayout, ImageSpec};
 use crate::ops::program::{Binary, Unary, named_unary};
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::Shape;
@@ -89,7 +89,7 @@ impl Expr {
             if let Some(wants) = op.refuses(node.dtype) {
                 return Err(TensorError::WrongType { op: op.name(), has: node.dtype, wants });
             }
-            Ok((Kind::Unary(op, node.clone()), node.shape.clone(), node.dtype))
+            Ok((OpKind::Unary(op, node.clone()), node.shape.clone(), node.dtype))
         })
     }
 
@@ -101,7 +101,7 @@ impl Expr {
                 return Err(TensorError::WrongType { op: op.name(), has: a.dtype, wants });
             }
             let shape = a.shape.broadcast(&b.shape, op.name())?;
-            Ok((Kind::Binary(op, a.clone(), b.clone()), shape, a.dtype))
+            Ok((OpKind::Binary(op, a.clone(), b.clone()), shape, a.dtype))
         })
     }
 
@@ -121,14 +121,14 @@ impl Expr {
         let op = "select";
         let (yes, no) = (yes.into(), no.into());
         let like = match (&yes.0, &no.0) {
-            (Part::Expr(expr), _) | (_, Part::Expr(expr)) => expr.clone(),
+            (OperandValue::Expr(expr), _) | (_, OperandValue::Expr(expr)) => expr.clone(),
             _ => self.clone(),
         };
         let picked = || -> Result<Expr, TensorError> {
             let (mask, like) = (self.node.clone()?, like.node.clone()?);
             let (yes, no) = (operand(op, &like, yes)?, operand(op, &like, no)?);
             let shape = mask.shape.broadcast(&yes.shape, op)?.broadcast(&no.shape, op)?;
-            Ok(Expr::made(Kind::Select(mask, yes, no), shape, like.dtype))
+            Ok(Expr::made(OpKind::Select(mask, yes, no), shape, like.dtype))
         };
         picked().unwrap_or_else(Expr::failed)
     }
@@ -137,7 +137,7 @@ impl Expr {
     /// numbers wrap.
     #[must_use]
     pub fn cast(&self, dtype: DType) -> Expr {
-        self.then(|node| Ok((Kind::Cast(node.clone()), node.shape.clone(), dtype)))
+        self.then(|node| Ok((OpKind::Cast(node.clone()), node.shape.clone(), dtype)))
     }
 
     /// Values along an axis as one; the axis is left out of the shape, or kept with a length of 1.
@@ -164,7 +164,7 @@ impl Expr {
                 return Err(TensorError::Mismatch { op, problem });
             }
             let dtype = if places { DType::U32 } else { node.dtype };
-            Ok((Kind::Reduce { how, of: node.clone(), axis }, node.shape.reduced(axis, keep), dtype))
+            Ok((OpKind::Reduce { how, of: node.clone(), axis }, node.shape.reduced(axis, keep), dtype))
         })
     }
 
@@ -173,7 +173,7 @@ impl Expr {
     pub fn reduce_all(&self, how: Reduction) -> Expr {
         self.then(|node| {
             let row = Shape::new(&[node.shape.count()])?;
-            Ok((Kind::Reshape(node.clone()), row, node.dtype))
+            Ok((OpKind::Reshape(node.clone()), row, node.dtype))
         })
         .reduce(how, 0, false)
     }
@@ -199,7 +199,7 @@ impl Expr {
             float(op, node)?;
             let axis = node.shape.axis(op, -1)?;
             let length = node.shape[axis];
-            let row = |given: Option<Operand>| -> Result<Option<Shared>, TensorError> {
+            let row = |given: Option<Operand>| -> Result<Option<SharedNode>, TensorError> {
                 let Some(given) = given else { return Ok(None) };
                 let given = operand(op, node, given)?;
                 if given.shape.lengths() != [length] {
@@ -209,7 +209,7 @@ impl Expr {
                 Ok(Some(given))
             };
             let (gamma, beta) = (row(gamma)?, row(beta)?);
-            Ok((Kind::LayerNorm { of: node.clone(), gamma, beta, epsilon }, node.shape.clone(), node.dtype))
+            Ok((OpKind::LayerNorm { of: node.clone(), gamma, beta, epsilon }, node.shape.clone(), node.dtype))
         })
     }
 
@@ -227,7 +227,7 @@ impl Expr {
             float("matmul", a)?;
             let shape = product_shape(a, b, transpose_a, transpose_b)?;
             let product = Matmul { a: a.clone(), b: b.clone(), transpose_a, transpose_b };
-            Ok((Kind::Matmul(product), shape, DType::F32))
+            Ok((OpKind::Matmul(product), shape, DType::F32))
         })
     }
 
@@ -265,7 +265,7 @@ impl Expr {
                 return Err(TensorError::Mismatch { op, problem });
             }
             let product = Matmul { a: a.clone(), b, transpose_a, transpose_b };
-            Ok((Kind::Matmul(product), shape, DType::F32))
+            Ok((OpKind::Matmul(product), shape, DType::F32))
         });
         let row = |scale: &Expr| scale.reshape(&[scale.shape().map_or(0, Shape::count)]);
         sums.mul(row(scale)).mul(row(other_scale))
@@ -273,7 +273,7 @@ impl Expr {
 
     /// A picture [height, width, 4] of u8 as a tensor of f32: resized, normalised and ordered in one kernel.
     #[must_use]
-    pub fn image_to_tensor(&self, picture: &Picture) -> Expr {
+    pub fn image_to_tensor(&self, picture: &ImageSpec) -> Expr {
         let op = "image_to_tensor";
         self.then(|node| {
             if node.dtype != DType::U8 {
@@ -289,13 +289,13 @@ impl Expr {
             };
             let (height, width) = picture.size.unwrap_or((height, width));
             let shape = Shape::new(&picture.lengths(channels, height, width))?;
-            Ok((Kind::FromImage { of: node.clone(), picture: picture.clone() }, shape, DType::F32))
+            Ok((OpKind::FromImage { of: node.clone(), picture: picture.clone() }, shape, DType::F32))
         })
     }
 
     /// A tensor of f32 as a picture [height, width, 4] of u8: `image_to_tensor` backwards, without resizing.
     #[must_use]
-    pub fn tensor_to_image(&self, picture: &Picture) -> Expr {
+    pub fn tensor_to_image(&self, picture: &ImageSpec) -> Expr {
         let op = "tensor_to_image";
         self.then(|node| {
             if node.dtype != DType::F32 {
@@ -304,7 +304,9 @@ impl Expr {
             picture.numbers(op)?;
             let lengths = node.shape.lengths();
             let (channels, height, width) = match (picture.layout, lengths) {
-                (Layout::Nchw, [1, c, h, w] | [c, h, w]) | (Layout::Nhwc, [1, h, w, c] | [h, w, c]) => (*c, *h, *w),
+                (ChannelLayout::Nchw, [1, c, h, w] | [c, h, w]) | (ChannelLayout::Nhwc, [1, h, w, c] | [h, w, c]) => {
+                    (*c, *h, *w)
+                }
                 _ => (0, 0, 0),
             };
             if channels == 0
@@ -319,7 +321,7 @@ impl Expr {
                 return Err(TensorError::Mismatch { op, problem });
             }
             let shape = Shape::new(&[height, width, 4])?;
-            Ok((Kind::ToImage { of: node.clone(), picture: picture.clone() }, shape, DType::U8))
+            Ok((OpKind::ToImage { of: node.clone(), picture: picture.clone() }, shape, DType::U8))
         })
     }
 
@@ -332,7 +334,7 @@ impl Expr {
             if node.dtype != DType::F32 {
                 return Err(TensorError::WrongType { op, has: node.dtype, wants: "f32" });
             }
-            Ok((Kind::Unary(Unary::FiniteSize, node.clone()), node.shape.clone(), node.dtype))
+            Ok((OpKind::Unary(Unary::FiniteSize, node.clone()), node.shape.clone(), node.dtype))
         });
         let largest = match (axis, self.shape()) {
             (_, Err(error)) => Expr::failed(error),
@@ -361,11 +363,11 @@ impl Expr {
         self.then(|node| {
             float(op, node)?;
             let axis = node.shape.axis(op, axis)?;
-            Ok((Kind::Softmax { of: node.clone(), axis, log }, node.shape.clone(), node.dtype))
+            Ok((OpKind::Softmax { of: node.clone(), axis, log }, node.shape.clone(), node.dtype))
         })
     }
 
-    pub(super) fn then(&self, next: impl FnOnce(&Shared) -> Result<(Kind, Shape, DType), TensorError>) -> Expr {
+    pub(super) fn then(&self, next: impl FnOnce(&SharedNode) -> Result<(OpKind, Shape, DType), TensorError>) -> Expr {
         let made = self.node.clone().and_then(|node| next(&node));
         match made {
             Ok((kind, shape, dtype)) => Expr::made(kind, shape, dtype),
@@ -377,7 +379,7 @@ impl Expr {
         &self,
         op: &'static str,
         other: impl Into<Operand>,
-        next: impl FnOnce(&Shared, &Shared) -> Result<(Kind, Shape, DType), TensorError>,
+        next: impl FnOnce(&SharedNode, &SharedNode) -> Result<(OpKind, Shape, DType), TensorError>,
     ) -> Expr {
         let other = other.into();
         self.then(|node| next(node, &operand(op, node, other)?))
@@ -385,17 +387,17 @@ impl Expr {
 }
 
 /// What stands beside a node, of its type.
-fn operand(op: &'static str, beside: &Shared, operand: Operand) -> Result<Shared, TensorError> {
+fn operand(op: &'static str, beside: &SharedNode, operand: Operand) -> Result<SharedNode, TensorError> {
     let dtype = beside.dtype;
     match operand.0 {
-        Part::Expr(expr) => {
+        OperandValue::Expr(expr) => {
             let node = expr.node?;
             if node.dtype != dtype {
                 return Err(TensorError::WrongType { op, has: node.dtype, wants: dtype.name() });
             }
             Ok(node)
         }
-        Part::Number(number) => {
+        OperandValue::Number(number) => {
             if !fits(number, dtype) {
                 let problem = format!("{number} is no {dtype}; `cast` the tensor first, or use another number");
                 return Err(TensorError::Setting { op, problem });
@@ -408,7 +410,7 @@ fn operand(op: &'static str, beside: &Shared, operand: Operand) -> Result<Shared
                 DType::U8 => u32::from(number as u8),
                 DType::I8 => i32::from(number as i8).cast_unsigned(),
             };
-            Ok(Shared::new(Node { kind: Kind::Constant(bits), shape: Shape::scalar(), dtype }))
+            Ok(SharedNode::new(ExprNode { kind: OpKind::Constant(bits), shape: Shape::scalar(), dtype }))
         }
     }
 }
@@ -425,7 +427,7 @@ fn fits(number: f64, dtype: DType) -> bool {
     number.fract() == 0.0 && (least..=greatest).contains(&number)
 }
 
-fn float(op: &'static str, node: &Node) -> Result<(), TensorError> {
+fn float(op: &'static str, node: &ExprNode) -> Result<(), TensorError> {
     if node.dtype.is_float() {
         return Ok(());
     }
@@ -433,7 +435,7 @@ fn float(op: &'static str, node: &Node) -> Result<(), TensorError> {
 }
 
 /// The shape of a product, checked.
-fn product_shape(a: &Node, b: &Node, transpose_a: bool, transpose_b: bool) -> Result<Shape, TensorError> {
+fn product_shape(a: &ExprNode, b: &ExprNode, transpose_a: bool, transpose_b: bool) -> Result<Shape, TensorError> {
     let op = "matmul";
     let (left, right) = (&a.shape, &b.shape);
     let turned = |shape: &Shape, turn: bool| match *shape.lengths() {

@@ -10,8 +10,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::node::{Kind, Shared};
-use super::plan::{Cluster, Key, Stage, key};
+use super::node::{OpKind, SharedNode};
+use super::plan::{Cluster, NodeAddress, PlanStage, key};
 use crate::ops::dtype::DType;
 use crate::ops::shape::Shape;
 
@@ -24,12 +24,12 @@ const MOST_STEPS_IN_ROWS: usize = 32;
 const MOST_STEPS_OF_ENDS: usize = 16;
 
 /// Nodes that had better be made by themselves, where the stage's kernel would be too long or bind more than `most`.
-pub(super) fn cuts(stage: &Stage, most: usize) -> Vec<Key> {
+pub(super) fn cuts(stage: &PlanStage, most: usize) -> Vec<NodeAddress> {
     let Some(cluster) = &stage.cluster else { return Vec::new() };
     let steps = cluster.nodes.len();
     // What the kernel around the program binds: the result, and operands that the program does not read.
     let others = match &stage.node.kind {
-        Kind::LayerNorm { gamma, beta, .. } => 1 + usize::from(gamma.is_some()) + usize::from(beta.is_some()),
+        OpKind::LayerNorm { gamma, beta, .. } => 1 + usize::from(gamma.is_some()) + usize::from(beta.is_some()),
         _ => 1 + 2 * usize::from(cluster.ends.is_some()),
     };
     let most_reads = most.saturating_sub(others);
@@ -50,49 +50,49 @@ pub(super) fn cuts(stage: &Stage, most: usize) -> Vec<Key> {
 
 /// How many tensors a cluster reads.
 fn reads(cluster: &Cluster) -> usize {
-    let inside: BTreeSet<Key> = cluster.nodes.iter().chain(&cluster.ends).map(key).collect();
+    let inside: BTreeSet<NodeAddress> = cluster.nodes.iter().chain(&cluster.ends).map(key).collect();
     let operands = cluster.nodes.iter().flat_map(|node| node.operands());
-    operands.filter(|operand| !inside.contains(&key(operand))).map(read).collect::<BTreeSet<Read>>().len()
+    operands.filter(|operand| !inside.contains(&key(operand))).map(read).collect::<BTreeSet<OutsideRead>>().len()
 }
 
 /// What is read from outside. A tensor is one, however often it was written down; what is gone through in another way is
 /// another, as it is to the program that will read it.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Read {
+enum OutsideRead {
     Tensor { memory: u64, offset: usize, dtype: DType, shape: Shape },
-    Made(Key),
+    Made(NodeAddress),
 }
 
-fn read(node: &Shared) -> Read {
+fn read(node: &SharedNode) -> OutsideRead {
     match &node.kind {
-        Kind::Leaf(tensor) => Read::Tensor {
+        OpKind::Leaf(tensor) => OutsideRead::Tensor {
             memory: tensor.memory_id(),
             offset: tensor.offset(),
             dtype: node.dtype,
             shape: node.shape.clone(),
         },
-        _ => Read::Made(key(node)),
+        _ => OutsideRead::Made(key(node)),
     }
 }
 
 /// Goes through a cluster, operands first. Where a node would need too much, the operand whose leaving helps most is made
 /// by itself, and then the next.
-fn cut(cluster: &Cluster, most_reads: usize) -> Vec<Key> {
-    let mut numbers: BTreeMap<Read, u32> = BTreeMap::new();
-    let mut number = |node: &Shared| {
+fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
+    let mut numbers: BTreeMap<OutsideRead, u32> = BTreeMap::new();
+    let mut number = |node: &SharedNode| {
         let next = numbers.len() as u32;
         *numbers.entry(read(node)).or_insert(next)
     };
     // How often each node of the cluster will still be asked for what it needs.
-    let mut asking: BTreeMap<Key, usize> = cluster.nodes.iter().map(|node| (key(node), 0)).collect();
+    let mut asking: BTreeMap<NodeAddress, usize> = cluster.nodes.iter().map(|node| (key(node), 0)).collect();
     for operand in cluster.nodes.iter().flat_map(|node| node.operands()) {
         asking.entry(key(operand)).and_modify(|asking| *asking += 1);
     }
-    let mut needs: BTreeMap<Key, Need> = BTreeMap::new();
+    let mut needs: BTreeMap<NodeAddress, KernelNeeds> = BTreeMap::new();
     let mut cuts = Vec::new();
     for (at, node) in cluster.nodes.iter().enumerate() {
-        let mut own = Need { reads: Vec::new(), steps: vec![at as u32] };
-        let mut inner: Vec<(&Shared, Need)> = Vec::new();
+        let mut own = KernelNeeds { reads: Vec::new(), steps: vec![at as u32] };
+        let mut inner: Vec<(&SharedNode, KernelNeeds)> = Vec::new();
         for operand in node.operands() {
             let left = asking.get_mut(&key(operand)).map_or(0, |left| {
                 *left -= 1;
@@ -125,16 +125,16 @@ fn cut(cluster: &Cluster, most_reads: usize) -> Vec<Key> {
 /// What one kernel would need that makes a node: numbers of tensors that it reads and of nodes that it computes, each in
 /// order.
 #[derive(Clone)]
-struct Need {
+struct KernelNeeds {
     reads: Vec<u32>,
     steps: Vec<u32>,
 }
 
-impl Need {
+impl KernelNeeds {
     /// Together with what operands need, but for one of them that is made by itself and read.
-    fn with(&self, inner: &[(&Shared, Need)], but: Option<usize>) -> Need {
+    fn with(&self, inner: &[(&SharedNode, KernelNeeds)], but: Option<usize>) -> KernelNeeds {
         let stay = inner.iter().enumerate().filter(|(at, _)| Some(*at) != but).map(|(_, (_, need))| need);
-        let mut all = stay.fold(self.clone(), |all, need| Need {
+        let mut all = stay.fold(self.clone(), |all, need| KernelNeeds {
             reads: union(&all.reads, &need.reads),
             steps: union(&all.steps, &need.steps),
         });

@@ -16,7 +16,7 @@ mod plan;
 mod run;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use run::{Trial, Tuning};
+pub use run::{DeviceTuning, TuningTrial};
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 use crate::ops::tensor::Tensor;
-use node::{Kind, Node, Shared};
+use node::{ExprNode, OpKind, SharedNode};
 
 /// Ops that are written down and not yet computed. Clones are the same expression.
 #[derive(Clone)]
 pub struct Expr {
-    node: Result<Shared, TensorError>,
+    node: Result<SharedNode, TensorError>,
 }
 
 impl std::fmt::Debug for Expr {
@@ -66,8 +66,8 @@ impl Expr {
         run::run(node, false)
     }
 
-    fn made(kind: Kind, shape: Shape, dtype: DType) -> Expr {
-        Expr { node: Ok(Arc::new(Node { kind, shape, dtype })) }
+    fn made(kind: OpKind, shape: Shape, dtype: DType) -> Expr {
+        Expr { node: Ok(Arc::new(ExprNode { kind, shape, dtype })) }
     }
 
     fn failed(error: TensorError) -> Expr {
@@ -77,47 +77,47 @@ impl Expr {
 
 /// What can stand beside an expression: another one, a tensor, or a number of its type.
 #[derive(Debug, Clone)]
-pub struct Operand(Part);
+pub struct Operand(OperandValue);
 
 #[derive(Debug, Clone)]
-enum Part {
+enum OperandValue {
     Expr(Expr),
     Number(f64),
 }
 
 impl From<&Tensor> for Operand {
     fn from(tensor: &Tensor) -> Operand {
-        Operand(Part::Expr(tensor.lazy()))
+        Operand(OperandValue::Expr(tensor.lazy()))
     }
 }
 
 impl From<&Expr> for Operand {
     fn from(expr: &Expr) -> Operand {
-        Operand(Part::Expr(expr.clone()))
+        Operand(OperandValue::Expr(expr.clone()))
     }
 }
 
 impl From<Expr> for Operand {
     fn from(expr: Expr) -> Operand {
-        Operand(Part::Expr(expr))
+        Operand(OperandValue::Expr(expr))
     }
 }
 
 impl From<f32> for Operand {
     fn from(number: f32) -> Operand {
-        Operand(Part::Number(f64::from(number)))
+        Operand(OperandValue::Number(f64::from(number)))
     }
 }
 
 impl From<f64> for Operand {
     fn from(number: f64) -> Operand {
-        Operand(Part::Number(number))
+        Operand(OperandValue::Number(number))
     }
 }
 
 impl From<i32> for Operand {
     fn from(number: i32) -> Operand {
-        Operand(Part::Number(f64::from(number)))
+        Operand(OperandValue::Number(f64::from(number)))
     }
 }
 
@@ -125,7 +125,7 @@ impl Tensor {
     /// Begins an expression with this tensor.
     pub fn lazy(&self) -> Expr {
         match self.check("lazy") {
-            Ok(()) => Expr::made(Kind::Leaf(self.clone()), self.shape().clone(), self.dtype()),
+            Ok(()) => Expr::made(OpKind::Leaf(self.clone()), self.shape().clone(), self.dtype()),
             Err(error) => Expr::failed(error),
         }
     }

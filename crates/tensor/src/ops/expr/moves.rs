@@ -5,8 +5,8 @@
 //!
 //! Always: a mistake is written down as the op would have been, and told when the expression is run.
 
-use super::node::{Kind, Shared};
-use super::{Expr, Operand, Part};
+use super::node::{OpKind, SharedNode};
+use super::{Expr, Operand, OperandValue};
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
@@ -27,7 +27,7 @@ impl Expr {
             let own = node.shape.strides();
             let lengths: Vec<usize> = axes.iter().map(|axis| node.shape[*axis]).collect();
             let strides = axes.iter().map(|axis| own[*axis]).collect();
-            Ok((Kind::Strided { of: node.clone(), offset: 0, strides }, Shape::new(&lengths)?, node.dtype))
+            Ok((OpKind::Strided { of: node.clone(), offset: 0, strides }, Shape::new(&lengths)?, node.dtype))
         })
     }
 
@@ -62,7 +62,7 @@ impl Expr {
             let strides = node.shape.strides();
             let mut lengths = node.shape.lengths().to_vec();
             lengths[axis] = end - start;
-            let kind = Kind::Strided { of: node.clone(), offset: start * strides[axis], strides: strides.to_vec() };
+            let kind = OpKind::Strided { of: node.clone(), offset: start * strides[axis], strides: strides.to_vec() };
             Ok((kind, Shape::new(&lengths)?, node.dtype))
         })
     }
@@ -77,7 +77,7 @@ impl Expr {
                 return Err(TensorError::NotAlike { op, one: node.shape.clone(), two: into });
             }
             let strides = node.shape.strides_as(&into).to_vec();
-            Ok((Kind::Strided { of: node.clone(), offset: 0, strides }, into, node.dtype))
+            Ok((OpKind::Strided { of: node.clone(), offset: 0, strides }, into, node.dtype))
         })
     }
 
@@ -92,7 +92,7 @@ impl Expr {
                 let problem = format!("{} has {has} values, {shape} has {wants}", node.shape);
                 return Err(TensorError::Mismatch { op, problem });
             }
-            Ok((Kind::Reshape(node.clone()), shape, node.dtype))
+            Ok((OpKind::Reshape(node.clone()), shape, node.dtype))
         })
     }
 
@@ -101,7 +101,7 @@ impl Expr {
     pub fn concat(parts: &[Expr], axis: isize) -> Expr {
         let op = "concat";
         let joined = || -> Result<Expr, TensorError> {
-            let parts = parts.iter().map(|part| part.node.clone()).collect::<Result<Vec<Shared>, _>>()?;
+            let parts = parts.iter().map(|part| part.node.clone()).collect::<Result<Vec<SharedNode>, _>>()?;
             let Some(first) = parts.first() else {
                 return Err(TensorError::Setting { op, problem: "of nothing; give at least one".to_owned() });
             };
@@ -124,7 +124,7 @@ impl Expr {
                 }
             }
             let (shape, dtype) = (Shape::new(&lengths)?, first.dtype);
-            Ok(Expr::made(Kind::Concat { parts, axis }, shape, dtype))
+            Ok(Expr::made(OpKind::Concat { parts, axis }, shape, dtype))
         };
         joined().unwrap_or_else(Expr::failed)
     }
@@ -137,7 +137,7 @@ impl Expr {
         let op = "gather";
         let indices = indices.into();
         self.then(|node| {
-            let Part::Expr(Expr { node: indices }) = indices.0 else {
+            let OperandValue::Expr(Expr { node: indices }) = indices.0 else {
                 return Err(TensorError::Setting { op, problem: "indices are a tensor".to_owned() });
             };
             let indices = indices?;
@@ -148,7 +148,7 @@ impl Expr {
             let (before, rest) = node.shape.lengths().split_at(axis);
             let lengths: Vec<usize> = [before, indices.shape.lengths(), &rest[1..]].concat();
             let shape = Shape::new(&lengths)?;
-            Ok((Kind::Gather { of: node.clone(), indices, axis }, shape, node.dtype))
+            Ok((OpKind::Gather { of: node.clone(), indices, axis }, shape, node.dtype))
         })
     }
 }

@@ -18,13 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::cut::cuts;
-use super::node::{Kind, Node, Shared};
+use super::node::{ExprNode, OpKind, SharedNode};
 use crate::ops::dtype::DType;
 
 /// What is made as a tensor, in order.
-pub(super) struct Stage {
+pub(super) struct PlanStage {
     /// The node whose values are made.
-    pub(super) node: Shared,
+    pub(super) node: SharedNode,
     /// The elementwise nodes that are computed on the way, the last one first to be used: none where there are none.
     pub(super) cluster: Option<Cluster>,
 }
@@ -32,11 +32,11 @@ pub(super) struct Stage {
 /// Elementwise nodes that are computed together.
 pub(super) struct Cluster {
     /// The one whose value leaves it.
-    pub(super) root: Shared,
+    pub(super) root: SharedNode,
     /// All of them, operands first.
-    pub(super) nodes: Vec<Shared>,
+    pub(super) nodes: Vec<SharedNode>,
     /// The product that they end, where they do.
-    pub(super) ends: Option<Shared>,
+    pub(super) ends: Option<SharedNode>,
 }
 
 /// Rounds after which what several nodes of a group use is made by itself: a group in which everything is used once is
@@ -44,29 +44,29 @@ pub(super) struct Cluster {
 const PATIENT_ROUNDS: usize = 12;
 
 /// A node's address: nodes live as long as the plan that names them.
-pub(super) type Key = *const Node;
+pub(super) type NodeAddress = *const ExprNode;
 
-pub(super) fn key(node: &Shared) -> Key {
+pub(super) fn key(node: &SharedNode) -> NodeAddress {
     Arc::as_ptr(node)
 }
 
 /// Plans an expression. `most_buffers` is how many tensors a kernel may read and write in all.
-pub(super) fn plan(root: &Shared, fuse: bool, most_buffers: usize) -> Vec<Stage> {
+pub(super) fn plan(root: &SharedNode, fuse: bool, most_buffers: usize) -> Vec<PlanStage> {
     in_rounds(root, fuse, most_buffers).0
 }
 
 /// The plan, and in how many rounds it was found.
-fn in_rounds(root: &Shared, fuse: bool, most_buffers: usize) -> (Vec<Stage>, usize) {
+fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanStage>, usize) {
     let order = in_order(root);
-    let mut users: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
+    let mut users: BTreeMap<NodeAddress, Vec<NodeAddress>> = BTreeMap::new();
     for node in &order {
         for operand in node.operands() {
             users.entry(key(operand)).or_default().push(key(node));
         }
     }
-    let by_key: BTreeMap<Key, &Shared> = order.iter().map(|node| (key(node), node)).collect();
-    let is_shared = |node: &Key| users.get(node).is_some_and(|users| users.len() > 1);
-    let mut alone: BTreeSet<Key> = BTreeSet::new();
+    let by_key: BTreeMap<NodeAddress, &SharedNode> = order.iter().map(|node| (key(node), node)).collect();
+    let is_shared = |node: &NodeAddress| users.get(node).is_some_and(|users| users.len() > 1);
+    let mut alone: BTreeSet<NodeAddress> = BTreeSet::new();
     let mut round = 0;
     loop {
         round += 1;
@@ -89,12 +89,12 @@ fn in_rounds(root: &Shared, fuse: bool, most_buffers: usize) -> (Vec<Stage>, usi
 }
 
 /// A node that is being looked at, with those of its operands that were not yet, the next one last.
-fn begun(node: &Shared) -> (&Shared, Vec<&Shared>) {
+fn begun(node: &SharedNode) -> (&SharedNode, Vec<&SharedNode>) {
     (node, node.operands().into_iter().rev().collect())
 }
 
 /// Every node that is needed, operands first.
-fn in_order(root: &Shared) -> Vec<Shared> {
+fn in_order(root: &SharedNode) -> Vec<SharedNode> {
     let (mut seen, mut order) = (BTreeSet::from([key(root)]), Vec::new());
     let mut open = vec![begun(root)];
     while let Some((node, operands)) = open.last_mut() {
@@ -111,27 +111,28 @@ fn in_order(root: &Shared) -> Vec<Shared> {
 }
 
 /// Where each node is computed: the key of the stage whose kernel does; its own where it is made by itself.
-type Homes = BTreeMap<Key, Key>;
+type Homes = BTreeMap<NodeAddress, NodeAddress>;
 
-fn all_alone(order: &[Shared]) -> Homes {
+fn all_alone(order: &[SharedNode]) -> Homes {
     order.iter().map(|node| (key(node), key(node))).collect()
 }
 
 fn homes(
-    order: &[Shared],
-    users: &BTreeMap<Key, Vec<Key>>,
-    by_key: &BTreeMap<Key, &Shared>,
-    alone: &BTreeSet<Key>,
+    order: &[SharedNode],
+    users: &BTreeMap<NodeAddress, Vec<NodeAddress>>,
+    by_key: &BTreeMap<NodeAddress, &SharedNode>,
+    alone: &BTreeSet<NodeAddress>,
 ) -> Homes {
     let mut homes = Homes::new();
     // Shapes of programs, and the stages that end a product already.
-    let (mut shapes, mut ending): (BTreeMap<Key, Key>, BTreeSet<Key>) = (BTreeMap::new(), BTreeSet::new());
+    let (mut shapes, mut ending): (BTreeMap<NodeAddress, NodeAddress>, BTreeSet<NodeAddress>) =
+        (BTreeMap::new(), BTreeSet::new());
     for node in order.iter().rev() {
         let own = key(node);
         let used_by = users.get(&own).map_or(&[][..], Vec::as_slice);
         // A reshape is read through only together with what it reshapes, which nobody else may want.
         let read_through = match &node.kind {
-            Kind::Reshape(of) => users[&key(of)].len() == 1 && !alone.contains(&key(of)),
+            OpKind::Reshape(of) => users[&key(of)].len() == 1 && !alone.contains(&key(of)),
             _ => true,
         };
         let home = home_of(node, used_by, by_key, &homes, &shapes, &mut ending);
@@ -147,13 +148,13 @@ fn homes(
 
 /// The stage whose kernel could compute a node on the way.
 fn home_of(
-    node: &Shared,
-    users: &[Key],
-    by_key: &BTreeMap<Key, &Shared>,
+    node: &SharedNode,
+    users: &[NodeAddress],
+    by_key: &BTreeMap<NodeAddress, &SharedNode>,
     homes: &Homes,
-    shapes: &BTreeMap<Key, Key>,
-    ending: &mut BTreeSet<Key>,
-) -> Option<Key> {
+    shapes: &BTreeMap<NodeAddress, NodeAddress>,
+    ending: &mut BTreeSet<NodeAddress>,
+) -> Option<NodeAddress> {
     let first = users.first()?;
     let home = *homes.get(first)?;
     if !users.iter().all(|user| homes.get(user) == Some(&home)) {
@@ -169,19 +170,20 @@ fn home_of(
         // The one operand that is gone through row by row.
         let [user] = users else { return None };
         let reads_rows = match &by_key[user].kind {
-            Kind::Reduce { of, .. } => of.dtype.is_float() && key(of) == key(node),
-            Kind::Softmax { of, .. } | Kind::LayerNorm { of, .. } => key(of) == key(node),
-            Kind::Reshape(_) => reshape_into_rows(*user, homes, by_key),
+            OpKind::Reduce { of, .. } => of.dtype.is_float() && key(of) == key(node),
+            OpKind::Softmax { of, .. } | OpKind::LayerNorm { of, .. } => key(of) == key(node),
+            OpKind::Reshape(_) => reshape_into_rows(*user, homes, by_key),
             _ => false,
         };
         return (reads_rows && node.dtype.is_float()).then_some(home);
     }
-    if let (Kind::Reshape(of), [user]) = (&node.kind, users) {
+    if let (OpKind::Reshape(of), [user]) = (&node.kind, users) {
         // In memory order nothing changes: whoever goes through rows reads through it.
-        let into_rows = matches!(by_key[user].kind, Kind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
+        let into_rows =
+            matches!(by_key[user].kind, OpKind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
         return into_rows.then_some(home);
     }
-    if let (Kind::Matmul(_), [_]) = (&node.kind, users) {
+    if let (OpKind::Matmul(_), [_]) = (&node.kind, users) {
         let like = shapes.get(&home)?;
         let ends = all_elementwise
             && stage.is_elementwise()
@@ -194,23 +196,23 @@ fn home_of(
 }
 
 /// Whether a reshape was taken in by a reduction.
-fn reshape_into_rows(reshape: Key, homes: &Homes, by_key: &BTreeMap<Key, &Shared>) -> bool {
-    homes.get(&reshape).is_some_and(|home| *home != reshape && matches!(by_key[home].kind, Kind::Reduce { .. }))
+fn reshape_into_rows(reshape: NodeAddress, homes: &Homes, by_key: &BTreeMap<NodeAddress, &SharedNode>) -> bool {
+    homes.get(&reshape).is_some_and(|home| *home != reshape && matches!(by_key[home].kind, OpKind::Reduce { .. }))
 }
 
-fn stages(order: &[Shared], homes: &Homes) -> Vec<Stage> {
-    let mut inside: BTreeMap<Key, Vec<Shared>> = BTreeMap::new();
+fn stages(order: &[SharedNode], homes: &Homes) -> Vec<PlanStage> {
+    let mut inside: BTreeMap<NodeAddress, Vec<SharedNode>> = BTreeMap::new();
     for node in order {
         inside.entry(homes[&key(node)]).or_default().push(Arc::clone(node));
     }
     let made = order.iter().filter(|node| homes[&key(node)] == key(node));
     made.map(|node| {
         let all = inside.remove(&key(node)).unwrap_or_default();
-        let ends = all.iter().find(|one| matches!(one.kind, Kind::Matmul(_)) && key(one) != key(node)).cloned();
-        let nodes: Vec<Shared> = all.into_iter().filter(|one| one.is_elementwise()).collect();
+        let ends = all.iter().find(|one| matches!(one.kind, OpKind::Matmul(_)) && key(one) != key(node)).cloned();
+        let nodes: Vec<SharedNode> = all.into_iter().filter(|one| one.is_elementwise()).collect();
         let root = nodes.last().cloned();
         let cluster = root.map(|root| Cluster { root, nodes, ends });
-        Stage { node: Arc::clone(node), cluster }
+        PlanStage { node: Arc::clone(node), cluster }
     })
     .collect()
 }
@@ -226,8 +228,8 @@ mod tests {
     /// What is made by itself, with how many nodes on the way, and what it ends.
     fn shown(expr: &Expr, most: usize) -> Vec<String> {
         let stages = plan(expr.node.as_ref().unwrap(), true, most);
-        let made = stages.iter().filter(|stage| !matches!(stage.node.kind, Kind::Leaf(_)));
-        made.map(|Stage { node, cluster }| {
+        let made = stages.iter().filter(|stage| !matches!(stage.node.kind, OpKind::Leaf(_)));
+        made.map(|PlanStage { node, cluster }| {
             let on_the_way = cluster.iter().flat_map(|cluster| &cluster.nodes).map(|node| node.name());
             let names: Vec<&str> = on_the_way.collect();
             let ends = cluster.iter().any(|cluster| cluster.ends.is_some());
@@ -320,7 +322,7 @@ mod tests {
             let (stages, rounds) = in_rounds(net.node.as_ref().unwrap(), true, most);
             assert!(stages.iter().all(|stage| cuts(stage, most).is_empty()), "{seed}, {most}");
             assert!(rounds <= PATIENT_ROUNDS + 4, "{seed}, {most}: {rounds} rounds");
-            let all: Vec<Key> =
+            let all: Vec<NodeAddress> =
                 stages.iter().flat_map(|stage| &stage.cluster).flat_map(|it| &it.nodes).map(key).collect();
             assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{seed}, {most}: each is computed once");
         }

@@ -5,26 +5,27 @@
 //!
 //! Always: the first of equals; and the first NaN, if there is one, as in `NumPy`.
 
-use crate::ops::host::lanes;
-use crate::ops::host::rows::{PART, Room, Rows};
-use crate::ops::host::spread::spread;
-use crate::ops::shape::Around;
 use vramp_kernels::vectorised;
 
+use crate::ops::host::lanes;
+use crate::ops::host::rows::{PART, RowScratch, RowValues};
+use crate::ops::host::spread::spread;
+use crate::ops::shape::Around;
+
 /// Positions of the largest values along an axis, which is not empty, into `out` of `outer * inner`.
-pub(crate) fn argmax<R: Rows>(input: &R, around: Around, out: &mut [u32], threads: usize) {
+pub(crate) fn argmax<R: RowValues>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     search::<R, true>(input, around, out, threads);
 }
 
 /// Positions of the smallest values along an axis, which is not empty, into `out` of `outer * inner`.
-pub(crate) fn argmin<R: Rows>(input: &R, around: Around, out: &mut [u32], threads: usize) {
+pub(crate) fn argmin<R: RowValues>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     search::<R, false>(input, around, out, threads);
 }
 
 /// Columns that are searched side by side.
 const COLUMNS: usize = 1024;
 
-fn search<R: Rows, const LARGEST: bool>(input: &R, around: Around, out: &mut [u32], threads: usize) {
+fn search<R: RowValues, const LARGEST: bool>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     let Around { outer, length, inner } = around;
     assert_eq!(out.len(), outer * inner, "positions around {around:?}");
     assert!(length > 0 || out.is_empty(), "an axis of no values has no largest one");
@@ -42,10 +43,10 @@ fn search<R: Rows, const LARGEST: bool>(input: &R, around: Around, out: &mut [u3
 }
 
 #[inline(always)]
-fn search_rows<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usize, out: &mut [u32]) {
+fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, length: usize, out: &mut [u32]) {
     let better = |value: f32, best: f32| if LARGEST { value > best } else { value < best };
     // One for all rows: cleared for each row of 1024, it took longer than the search.
-    let mut scratch = Room::new();
+    let mut scratch = RowScratch::new();
     for (row, out) in out.iter_mut().enumerate() {
         let (mut best, mut place) = (0.0, 0);
         let mut at = 0;
@@ -92,8 +93,14 @@ fn beats<const LARGEST: bool>(value: f32, best: f32) -> bool {
 }
 
 #[inline(always)]
-fn search_columns<R: Rows, const LARGEST: bool>(input: &R, start: usize, length: usize, inner: usize, out: &mut [u32]) {
-    let mut scratch = Room::new();
+fn search_columns<R: RowValues, const LARGEST: bool>(
+    input: &R,
+    start: usize,
+    length: usize,
+    inner: usize,
+    out: &mut [u32],
+) {
+    let mut scratch = RowScratch::new();
     let mut best = [0.0; COLUMNS];
     let best = &mut best[..out.len()];
     best.copy_from_slice(input.part(start, out.len(), &mut scratch));

@@ -7,7 +7,6 @@
 //! numbers are cut towards 0 and held within their type, 0 of NaN.
 
 use half::f16;
-
 use vramp_kernels::vectorised;
 
 /// Lanes of the widest vectors.

@@ -6,10 +6,11 @@
 //! Always: pixels have their centres at halves, and what lies beyond an edge is the edge; bytes are v / 255. Going back,
 //! halves are rounded up, what is out of range is clamped, NaN is 0, one channel is grey, and without a fourth alpha is 255.
 
+use vramp_kernels::vectorised;
+
 use crate::ops::host::math::ROUNDING;
 use crate::ops::host::spread::spread;
-use crate::ops::image::{Layout, Resize};
-use vramp_kernels::vectorised;
+use crate::ops::image::{ChannelLayout, ResizeMode};
 
 /// Channels of a tensor, and how their values relate to 0..1.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +22,7 @@ pub(crate) struct Normal<'a> {
     /// Divided by, per channel.
     pub std: &'a [f32],
     /// Where channels are.
-    pub layout: Layout,
+    pub layout: ChannelLayout,
 }
 
 /// A picture of `from` = (height, width) RGBA pixels into a tensor of `to` = (height, width) pixels.
@@ -29,7 +30,7 @@ pub(crate) fn from_image(
     image: &[u8],
     from: (usize, usize),
     to: (usize, usize),
-    resize: Resize,
+    resize: ResizeMode,
     normal: &Normal<'_>,
     out: &mut [f32],
     threads: usize,
@@ -50,13 +51,13 @@ pub(crate) fn from_image(
         write(if between { &sampler.mixed } else { &sampler.kept[0].1 });
     };
     match normal.layout {
-        Layout::Nhwc => spread(out, width * count, out_values(to, count), threads, |first, out| {
+        ChannelLayout::Nhwc => spread(out, width * count, out_values(to, count), threads, |first, out| {
             let mut sampler = Sampler::new(width);
             for (at, out) in out.chunks_mut(width * count).enumerate() {
                 line(&mut sampler, first + at, &mut |pixels| vectorised!(interleave(pixels, normal, out)));
             }
         }),
-        Layout::Nchw => {
+        ChannelLayout::Nchw => {
             // Rows of each plane are apart, so they are shared out plane by plane, as lists of rows.
             let mut lines: Vec<[&mut [f32]; 4]> = Vec::with_capacity(height);
             let mut planes: Vec<_> = out.chunks_mut(height * width).map(|plane| plane.chunks_mut(width)).collect();
@@ -124,17 +125,17 @@ struct Tap {
     share: f32,
 }
 
-fn taps(from: usize, to: usize, resize: Resize) -> Vec<Tap> {
+fn taps(from: usize, to: usize, resize: ResizeMode) -> Vec<Tap> {
     let step = from as f64 / to as f64;
     (0..to)
         .map(|at| {
             let centre = (at as f64 + 0.5) * step;
             match resize {
-                Resize::Nearest => {
+                ResizeMode::Nearest => {
                     let one = (centre as usize).min(from - 1);
                     Tap { one, two: one, share: 0.0 }
                 }
-                Resize::Bilinear => {
+                ResizeMode::Bilinear => {
                     let place = (centre - 0.5).clamp(0.0, (from - 1) as f64);
                     let one = place as usize;
                     Tap { one, two: (one + 1).min(from - 1), share: (place - one as f64) as f32 }
@@ -251,15 +252,15 @@ fn bytes(input: &[f32], first: usize, apart: usize, normal: &Normal<'_>, out: &m
     let beside = |channels: usize| &input[first * channels..][..count * channels];
     match (normal.layout, normal.channels.len()) {
         (_, 1) => join(plane(0).iter().map(|v| [*v]), normal, out),
-        (Layout::Nchw, 3) => {
+        (ChannelLayout::Nchw, 3) => {
             join(plane(0).iter().zip(plane(1)).zip(plane(2)).map(|((r, g), b)| [*r, *g, *b]), normal, out);
         }
-        (Layout::Nchw, _) => {
+        (ChannelLayout::Nchw, _) => {
             let colour = plane(0).iter().zip(plane(1)).zip(plane(2));
             join(colour.zip(plane(3)).map(|(((r, g), b), a)| [*r, *g, *b, *a]), normal, out);
         }
-        (Layout::Nhwc, 3) => join(beside(3).as_chunks::<3>().0.iter().copied(), normal, out),
-        (Layout::Nhwc, _) => join(beside(4).as_chunks::<4>().0.iter().copied(), normal, out),
+        (ChannelLayout::Nhwc, 3) => join(beside(3).as_chunks::<3>().0.iter().copied(), normal, out),
+        (ChannelLayout::Nhwc, _) => join(beside(4).as_chunks::<4>().0.iter().copied(), normal, out),
     }
 }
 
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
 
     const PLAIN: Normal<'static> =
-        Normal { channels: &[0, 1, 2], mean: &[0.0; 3], std: &[1.0; 3], layout: Layout::Nhwc };
+        Normal { channels: &[0, 1, 2], mean: &[0.0; 3], std: &[1.0; 3], layout: ChannelLayout::Nhwc };
 
     fn picture(height: usize, width: usize) -> Vec<u8> {
         (0..height * width * 4).map(|at| (at * 37 % 256) as u8).collect()
@@ -312,28 +313,28 @@ mod tests {
         let image = [255, 0, 51, 102, 0, 255, 204, 0];
         let check = |normal: &Normal<'_>, want: &[f32]| {
             let mut out = vec![0.0; want.len()];
-            from_image(&image, (1, 2), (1, 2), Resize::Bilinear, normal, &mut out, 1);
+            from_image(&image, (1, 2), (1, 2), ResizeMode::Bilinear, normal, &mut out, 1);
             assert!(out.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-6), "{normal:?}: {out:?}");
         };
         check(&PLAIN, &[1.0, 0.0, 0.2, 0.0, 1.0, 0.8]);
-        check(&Normal { channels: &[2, 1, 0], layout: Layout::Nchw, ..PLAIN }, &[0.2, 0.8, 0.0, 1.0, 1.0, 0.0]);
-        let four = Normal { channels: &[0, 1, 2, 3], mean: &[0.5; 4], std: &[0.5; 4], layout: Layout::Nhwc };
+        check(&Normal { channels: &[2, 1, 0], layout: ChannelLayout::Nchw, ..PLAIN }, &[0.2, 0.8, 0.0, 1.0, 1.0, 0.0]);
+        let four = Normal { channels: &[0, 1, 2, 3], mean: &[0.5; 4], std: &[0.5; 4], layout: ChannelLayout::Nhwc };
         check(&four, &[1.0, -1.0, -0.6, -0.2, -1.0, 1.0, 0.6, -1.0]);
     }
 
     #[test]
     fn centres_are_at_halves_and_edges_go_on() {
         let grey = |values: &[u8]| values.iter().flat_map(|v| [*v; 4]).collect::<Vec<u8>>();
-        let one = Normal { channels: &[0], mean: &[0.0], std: &[1.0 / 255.0], layout: Layout::Nchw };
+        let one = Normal { channels: &[0], mean: &[0.0], std: &[1.0 / 255.0], layout: ChannelLayout::Nchw };
         let mut out = [0.0; 4];
-        from_image(&grey(&[0, 100]), (1, 2), (1, 4), Resize::Bilinear, &one, &mut out, 1);
+        from_image(&grey(&[0, 100]), (1, 2), (1, 4), ResizeMode::Bilinear, &one, &mut out, 1);
         assert_eq!(out, [0.0, 25.0, 75.0, 100.0]);
-        from_image(&grey(&[0, 100]), (2, 1), (4, 1), Resize::Bilinear, &one, &mut out, 1);
+        from_image(&grey(&[0, 100]), (2, 1), (4, 1), ResizeMode::Bilinear, &one, &mut out, 1);
         assert_eq!(out, [0.0, 25.0, 75.0, 100.0]);
-        from_image(&grey(&[0, 100]), (1, 2), (1, 4), Resize::Nearest, &one, &mut out, 1);
+        from_image(&grey(&[0, 100]), (1, 2), (1, 4), ResizeMode::Nearest, &one, &mut out, 1);
         assert_eq!(out, [0.0, 0.0, 100.0, 100.0]);
         let mut out = [0.0; 2];
-        from_image(&grey(&[10, 20, 30, 40, 50, 60]), (1, 6), (1, 2), Resize::Bilinear, &one, &mut out, 1);
+        from_image(&grey(&[10, 20, 30, 40, 50, 60]), (1, 6), (1, 2), ResizeMode::Bilinear, &one, &mut out, 1);
         assert_eq!(out, [20.0, 50.0]);
     }
 
@@ -342,12 +343,12 @@ mod tests {
         let (height, width) = (90, 131);
         let image = picture(height, width);
         for channels in [&[0, 1, 2, 3][..], &[2, 1, 0], &[0, 1, 2]] {
-            for layout in [Layout::Nchw, Layout::Nhwc] {
+            for layout in [ChannelLayout::Nchw, ChannelLayout::Nhwc] {
                 let count = channels.len();
                 let (mean, std) = ([0.485, 0.456, 0.406, 0.5], [0.229, 0.224, 0.225, 0.25]);
                 let normal = Normal { channels, mean: &mean[..count], std: &std[..count], layout };
                 let mut values = vec![0.0; height * width * count];
-                from_image(&image, (height, width), (height, width), Resize::Bilinear, &normal, &mut values, 3);
+                from_image(&image, (height, width), (height, width), ResizeMode::Bilinear, &normal, &mut values, 3);
                 let mut back = vec![0; image.len()];
                 to_image(&values, (height, width), &normal, &mut back, 3);
                 for (got, want) in back.chunks(4).zip(image.chunks(4)) {
@@ -360,7 +361,7 @@ mod tests {
 
     #[test]
     fn bytes_are_rounded_half_up_and_clamped() {
-        let one = Normal { channels: &[0], mean: &[0.0], std: &[1.0 / 255.0], layout: Layout::Nhwc };
+        let one = Normal { channels: &[0], mean: &[0.0], std: &[1.0 / 255.0], layout: ChannelLayout::Nhwc };
         let input = [f32::NAN, -3.0, 1.5, 2.5, 300.0, f32::INFINITY];
         let mut out = [0; 24];
         to_image(&input, (1, 6), &one, &mut out, 1);
@@ -374,9 +375,9 @@ mod tests {
         let image = picture(200, 150);
         for to in [(333, 401), (97, 201)] {
             let mut out = (vec![0.0; to.0 * to.1 * 3], vec![0.0; to.0 * to.1 * 3]);
-            let planes = Normal { layout: Layout::Nchw, ..PLAIN };
-            from_image(&image, (200, 150), to, Resize::Bilinear, &planes, &mut out.0, 1);
-            from_image(&image, (200, 150), to, Resize::Bilinear, &planes, &mut out.1, 4);
+            let planes = Normal { layout: ChannelLayout::Nchw, ..PLAIN };
+            from_image(&image, (200, 150), to, ResizeMode::Bilinear, &planes, &mut out.0, 1);
+            from_image(&image, (200, 150), to, ResizeMode::Bilinear, &planes, &mut out.1, 4);
             assert_eq!(out.0, out.1);
         }
     }

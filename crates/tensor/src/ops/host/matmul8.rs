@@ -8,9 +8,10 @@
 //! Both matrices are copied into panels of i16 pairs, two neighbours along k in a word; one instruction then multiplies
 //! 32 pairs of numbers and adds neighbours (`pmaddwd`), where an f32 one does 16.
 
+use vramp_kernels::vectorised;
+
 use crate::ops::host::matmul::MatmulSize;
 use crate::ops::host::spread::spread;
-use vramp_kernels::vectorised;
 
 /// The most products of -128 by -128 whose sum is an i32.
 pub(crate) const MOST_K: usize = (i32::MAX / (128 * 128)) as usize;
@@ -53,12 +54,12 @@ fn product(size: &MatmulSize, a: &[i8], b: &[i8], out: &mut [f32]) {
     match pulp::Arch::new() {
         #[cfg(target_arch = "x86_64")]
         pulp::Arch::V4(set) => match x86::Vnni::try_new() {
-            Some(set) => product_with::<12, 32, _>(x86::Fused(set), size, a, b, out),
-            None => product_with::<12, 32, _>(x86::Wide(set), size, a, b, out),
+            Some(set) => product_with::<12, 32, _>(x86::FusedTile(set), size, a, b, out),
+            None => product_with::<12, 32, _>(x86::WideTile(set), size, a, b, out),
         },
         #[cfg(target_arch = "x86_64")]
-        pulp::Arch::V3(set) => product_with::<6, 16, _>(x86::Half(set), size, a, b, out),
-        _ => product_with::<4, 8, _>(Plain, size, a, b, out),
+        pulp::Arch::V3(set) => product_with::<6, 16, _>(x86::HalfTile(set), size, a, b, out),
+        _ => product_with::<4, 8, _>(PlainTile, size, a, b, out),
     }
 }
 
@@ -179,9 +180,9 @@ fn pack_lines<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize
 
 /// Where there are no such instructions.
 #[derive(Clone, Copy)]
-struct Plain;
+struct PlainTile;
 
-impl<const M: usize, const N: usize> Tile<M, N> for Plain {
+impl<const M: usize, const N: usize> Tile<M, N> for PlainTile {
     fn sums(self, a: &[[u32; M]], b: &[[u32; N]]) -> [[i32; N]; M] {
         let halves = |word: u32| (i32::from(word as i16), i32::from((word >> 16) as i16));
         let mut sums = [[0; N]; M];
@@ -219,17 +220,17 @@ mod x86 {
     /// Vectors of 512 bits, where multiplying and adding up is one instruction: the compiler takes it where it may, which is how
     /// safe code gets there (16-bit `vpdpwssd`; that of 8 bits, twice as fast, has no such way).
     #[derive(Clone, Copy)]
-    pub(super) struct Fused(pub Vnni);
+    pub(super) struct FusedTile(pub Vnni);
 
     /// Vectors of 512 bits.
     #[derive(Clone, Copy)]
-    pub(super) struct Wide(pub V4);
+    pub(super) struct WideTile(pub V4);
 
     /// Vectors of 256 bits.
     #[derive(Clone, Copy)]
-    pub(super) struct Half(pub V3);
+    pub(super) struct HalfTile(pub V3);
 
-    struct Sums<'a, S, const M: usize, const N: usize>(S, &'a [[u32; M]], &'a [[u32; N]]);
+    struct TileSums<'a, S, const M: usize, const N: usize>(S, &'a [[u32; M]], &'a [[u32; N]]);
 
     macro_rules! tile {
         ($set:ident, $vector:ty, $lanes:literal, $m:literal, $n:literal,
@@ -237,16 +238,16 @@ mod x86 {
             impl Tile<$m, $n> for $set {
                 #[inline(always)]
                 fn sums(self, a: &[[u32; $m]], b: &[[u32; $n]]) -> [[i32; $n]; $m] {
-                    self.0.vectorize(Sums(self, a, b))
+                    self.0.vectorize(TileSums(self, a, b))
                 }
             }
 
-            impl NullaryFnOnce for Sums<'_, $set, $m, $n> {
+            impl NullaryFnOnce for TileSums<'_, $set, $m, $n> {
                 type Output = [[i32; $n]; $m];
 
                 #[inline(always)]
                 fn call(self) -> [[i32; $n]; $m] {
-                    let Sums($set(set), a, b) = self;
+                    let TileSums($set(set), a, b) = self;
                     let zero: $vector = cast([0_u32; $lanes]);
                     let mut sums = [[zero; 2]; $m];
                     for (a, b) in a.iter().zip(b) {
@@ -263,9 +264,27 @@ mod x86 {
         };
     }
 
-    tile!(Fused, __m512i, 16, 12, 32, avx512bw._mm512_madd_epi16, avx512f._mm512_add_epi32, avx512f._mm512_set1_epi32);
-    tile!(Wide, __m512i, 16, 12, 32, avx512bw._mm512_madd_epi16, avx512f._mm512_add_epi32, avx512f._mm512_set1_epi32);
-    tile!(Half, __m256i, 8, 6, 16, avx2._mm256_madd_epi16, avx2._mm256_add_epi32, avx._mm256_set1_epi32);
+    tile!(
+        FusedTile,
+        __m512i,
+        16,
+        12,
+        32,
+        avx512bw._mm512_madd_epi16,
+        avx512f._mm512_add_epi32,
+        avx512f._mm512_set1_epi32
+    );
+    tile!(
+        WideTile,
+        __m512i,
+        16,
+        12,
+        32,
+        avx512bw._mm512_madd_epi16,
+        avx512f._mm512_add_epi32,
+        avx512f._mm512_set1_epi32
+    );
+    tile!(HalfTile, __m256i, 8, 6, 16, avx2._mm256_madd_epi16, avx2._mm256_add_epi32, avx._mm256_set1_epi32);
 }
 
 #[cfg(test)]
@@ -327,11 +346,11 @@ mod tests {
         let (a, b) = (values(20 * 301, 5), values(301 * 40, 6));
         let (mut chosen, mut plain) = (vec![0.0; 800], vec![1.0; 800]);
         product(&size, &a, &b, &mut chosen);
-        product_with::<4, 8, _>(Plain, &size, &a, &b, &mut plain);
+        product_with::<4, 8, _>(PlainTile, &size, &a, &b, &mut plain);
         assert_eq!(chosen, plain);
         #[cfg(target_arch = "x86_64")]
         if let Some(set) = pulp::x86::V3::try_new() {
-            product_with::<6, 16, _>(x86::Half(set), &size, &a, &b, &mut plain);
+            product_with::<6, 16, _>(x86::HalfTile(set), &size, &a, &b, &mut plain);
             assert_eq!(chosen, plain);
         }
     }

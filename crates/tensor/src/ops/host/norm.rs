@@ -5,14 +5,15 @@
 //!
 //! Always: the mean is taken off before squares are summed, so no digits cancel; the variance divides by the length.
 
-use crate::ops::host::lanes;
-use crate::ops::host::rows::{PART, Room, Rows};
-use crate::ops::host::spread::spread;
 use vramp_kernels::vectorised;
+
+use crate::ops::host::lanes;
+use crate::ops::host::rows::{PART, RowScratch, RowValues};
+use crate::ops::host::spread::spread;
 
 /// (x - mean) / sqrt(variance + eps) * gamma + beta over each row of `length` values, into `out` of as many rows.
 /// Without `gamma` it is 1, without `beta` it is 0.
-pub(crate) fn layer_norm<R: Rows>(
+pub(crate) fn layer_norm<R: RowValues>(
     input: &R,
     length: usize,
     eps: f32,
@@ -31,7 +32,7 @@ pub(crate) fn layer_norm<R: Rows>(
 }
 
 #[inline(always)]
-fn norm_rows<R: Rows>(
+fn norm_rows<R: RowValues>(
     input: &R,
     start: usize,
     length: usize,
@@ -40,7 +41,7 @@ fn norm_rows<R: Rows>(
     beta: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    let mut scratch = Room::new();
+    let mut scratch = RowScratch::new();
     let rows = (PART / length).max(1);
     for (at, out) in out.chunks_mut(rows * length).enumerate() {
         let start = start + at * rows * length;

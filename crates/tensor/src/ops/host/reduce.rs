@@ -8,15 +8,16 @@
 //! values with a NaN among them are NaN, as in `NumPy`. Along an axis of no length a sum is 0, a mean is NaN, and the largest is
 //! -Inf: whoever calls makes an error of that.
 
+use vramp_kernels::vectorised;
+
 use crate::ops::host::lanes;
-use crate::ops::host::rows::{PART, Room, Rows};
+use crate::ops::host::rows::{PART, RowScratch, RowValues};
 use crate::ops::host::spread::spread;
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::Around;
-use vramp_kernels::vectorised;
 
 /// Reduces values along an axis into `out`, which has `outer * inner` values.
-pub(crate) fn reduce<R: Rows>(input: &R, around: Around, how: Reduction, out: &mut [f32], threads: usize) {
+pub(crate) fn reduce<R: RowValues>(input: &R, around: Around, how: Reduction, out: &mut [f32], threads: usize) {
     assert_eq!(out.len(), around.outer * around.inner, "results of a reduction around {around:?}");
     match how {
         Reduction::Sum | Reduction::Mean => fold::<R, Plus>(input, around, out, threads),
@@ -112,7 +113,7 @@ macro_rules! extreme {
 extreme!(Larger, f32::NEG_INFINITY, >);
 extreme!(Smaller, f32::INFINITY, <);
 
-fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: usize) {
+fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threads: usize) {
     let Around { outer, length, inner } = around;
     let values = outer * length * inner;
     if values == 0 {
@@ -137,7 +138,7 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
     } else if outer > 1 || inner <= COLUMNS {
         spread(out, inner, values, threads, |first, out| {
             // One for all slabs: cleared for each, small ones take a fifth longer.
-            let mut scratch = Room::new();
+            let mut scratch = RowScratch::new();
             for (at, out) in out.chunks_mut(inner).enumerate() {
                 let start = (first + at) * length * inner;
                 vectorised!(fold_columns::<R, J>(input, start, length, inner, 0, out, &mut scratch));
@@ -145,7 +146,7 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
         });
     } else {
         spread(out, 1, values, threads, |first, out| {
-            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out, &mut Room::new()));
+            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out, &mut RowScratch::new()));
         });
     }
 }
@@ -153,8 +154,8 @@ fn fold<R: Rows, J: Join>(input: &R, around: Around, out: &mut [f32], threads: u
 /// Values of one total. Lanes go on in f64 from part to part, and are joined at the end: joined part by part, means of
 /// squares take a tenth longer.
 #[inline(always)]
-fn fold_segment<R: Rows, J: Join>(input: &R, start: usize, len: usize) -> f64 {
-    let mut scratch = Room::new();
+fn fold_segment<R: RowValues, J: Join>(input: &R, start: usize, len: usize) -> f64 {
+    let mut scratch = RowScratch::new();
     let mut totals = [f64::from(J::START); lanes::WIDTH];
     let mut at = 0;
     while at < len {
@@ -175,14 +176,14 @@ fn fold_segment<R: Rows, J: Join>(input: &R, start: usize, len: usize) -> f64 {
 
 /// Rows one after the other; short ones several to a part.
 #[inline(always)]
-fn fold_rows<R: Rows, J: Join>(input: &R, length: usize, start: usize, out: &mut [f32]) {
+fn fold_rows<R: RowValues, J: Join>(input: &R, length: usize, start: usize, out: &mut [f32]) {
     if length > PART {
         for (row, out) in out.iter_mut().enumerate() {
             *out = fold_segment::<R, J>(input, start + row * length, length) as f32;
         }
         return;
     }
-    let mut scratch = Room::new();
+    let mut scratch = RowScratch::new();
     let rows = PART / length;
     let mut start = start;
     for out in out.chunks_mut(rows) {
@@ -196,7 +197,7 @@ fn fold_rows<R: Rows, J: Join>(input: &R, length: usize, start: usize, out: &mut
 
 /// Columns of lines that are `inner` values each: those from `first` on, as many as `out` has.
 #[inline(always)]
-fn fold_columns<R: Rows, J: Join>(
+fn fold_columns<R: RowValues, J: Join>(
     input: &R,
     start: usize,
     length: usize,
@@ -231,7 +232,7 @@ fn fold_columns<R: Rows, J: Join>(
 
 /// Joins `lines` lines, `apart` values apart, into the totals of as many columns as there are.
 #[inline(always)]
-fn fold_block<R: Rows, J: Join>(
+fn fold_block<R: RowValues, J: Join>(
     input: &R,
     start: usize,
     apart: usize,

@@ -10,16 +10,16 @@ pub(crate) const PART: usize = 2048;
 
 /// Room for as many. It begins at a line of the cache: where it lies across two, sums of rows of halves take half as long again.
 #[repr(align(64))]
-pub(crate) struct Room([f32; PART]);
+pub(crate) struct RowScratch([f32; PART]);
 
-impl Room {
+impl RowScratch {
     #[inline(always)]
-    pub(crate) fn new() -> Room {
-        Room([0.0; PART])
+    pub(crate) fn new() -> RowScratch {
+        RowScratch([0.0; PART])
     }
 }
 
-impl std::ops::Deref for Room {
+impl std::ops::Deref for RowScratch {
     type Target = [f32];
 
     #[inline(always)]
@@ -28,7 +28,7 @@ impl std::ops::Deref for Room {
     }
 }
 
-impl std::ops::DerefMut for Room {
+impl std::ops::DerefMut for RowScratch {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f32] {
         &mut self.0
@@ -36,14 +36,14 @@ impl std::ops::DerefMut for Room {
 }
 
 /// Values in memory order.
-pub(crate) trait Rows: Sync {
+pub(crate) trait RowValues: Sync {
     /// `len` values (at most [`PART`]) from `start` on. `scratch` has room for as many, and need not be used.
     ///
     /// Implementations are `#[inline(always)]` or large enough not to mind: they are called from vectorised loops.
     fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32];
 }
 
-impl Rows for &[f32] {
+impl RowValues for &[f32] {
     #[inline(always)]
     fn part<'a>(&'a self, start: usize, len: usize, _scratch: &'a mut [f32]) -> &'a [f32] {
         &self[start..start + len]
@@ -55,7 +55,7 @@ impl Rows for &[f32] {
 pub(crate) struct Computed<'v, F: Fn(f32) -> f32 + Sync>(pub &'v [f32], pub F);
 
 #[cfg(test)]
-impl<F: Fn(f32) -> f32 + Sync> Rows for Computed<'_, F> {
+impl<F: Fn(f32) -> f32 + Sync> RowValues for Computed<'_, F> {
     fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32] {
         assert!(len <= PART && len <= scratch.len(), "no more than a part is asked for");
         for (to, from) in scratch.iter_mut().zip(&self.0[start..start + len]) {

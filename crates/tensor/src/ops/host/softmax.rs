@@ -6,20 +6,21 @@
 //! Always: the largest value is taken off first, so nothing overflows. -Inf has the share 0 (and the logarithm -Inf).
 //! Where a NaN or +Inf is, or nothing but -Inf, every share is NaN, as in the formula.
 
-use crate::ops::host::lanes;
-use crate::ops::host::math;
-use crate::ops::host::rows::{PART, Room, Rows};
-use crate::ops::host::spread::spread;
-use crate::ops::shape::Around;
 use vramp_kernels::vectorised;
 
+use crate::ops::host::lanes;
+use crate::ops::host::math;
+use crate::ops::host::rows::{PART, RowScratch, RowValues};
+use crate::ops::host::spread::spread;
+use crate::ops::shape::Around;
+
 /// e^x / sum of e^x along an axis, into `out` of as many values.
-pub(crate) fn softmax<R: Rows>(input: &R, around: Around, out: &mut [f32], threads: usize) {
+pub(crate) fn softmax<R: RowValues>(input: &R, around: Around, out: &mut [f32], threads: usize) {
     shares::<R, false>(input, around, out, threads);
 }
 
 /// log (e^x / sum of e^x) along an axis, into `out` of as many values.
-pub(crate) fn log_softmax<R: Rows>(input: &R, around: Around, out: &mut [f32], threads: usize) {
+pub(crate) fn log_softmax<R: RowValues>(input: &R, around: Around, out: &mut [f32], threads: usize) {
     shares::<R, true>(input, around, out, threads);
 }
 
@@ -29,7 +30,7 @@ const SUMMED: usize = 256;
 /// Columns that are computed side by side.
 const COLUMNS: usize = 512;
 
-fn shares<R: Rows, const LOG: bool>(input: &R, around: Around, out: &mut [f32], threads: usize) {
+fn shares<R: RowValues, const LOG: bool>(input: &R, around: Around, out: &mut [f32], threads: usize) {
     let Around { outer, length, inner } = around;
     assert_eq!(out.len(), outer * length * inner, "shares around {around:?}");
     let values = out.len();
@@ -46,8 +47,13 @@ fn shares<R: Rows, const LOG: bool>(input: &R, around: Around, out: &mut [f32], 
 }
 
 #[inline(always)]
-fn share_rows<R: Rows, const LOG: bool, const FUSED: bool>(input: &R, start: usize, length: usize, out: &mut [f32]) {
-    let (mut scratch, mut room) = (Room::new(), Room::new());
+fn share_rows<R: RowValues, const LOG: bool, const FUSED: bool>(
+    input: &R,
+    start: usize,
+    length: usize,
+    out: &mut [f32],
+) {
+    let (mut scratch, mut room) = (RowScratch::new(), RowScratch::new());
     if length > PART {
         for (row, out) in out.chunks_mut(length).enumerate() {
             // The row goes to its results first, and is worked on there.
@@ -139,14 +145,14 @@ fn finish<const LOG: bool>(row: &mut [f32], sum: f32) {
 
 /// Down the columns of one slab of `length` lines of `inner` values.
 #[inline(always)]
-fn share_columns<R: Rows, const LOG: bool, const FUSED: bool>(
+fn share_columns<R: RowValues, const LOG: bool, const FUSED: bool>(
     input: &R,
     start: usize,
     length: usize,
     inner: usize,
     out: &mut [f32],
 ) {
-    let mut scratch = Room::new();
+    let mut scratch = RowScratch::new();
     let (mut largest, mut sums, mut totals) = ([0.0; COLUMNS], [0.0; COLUMNS], [0.0; COLUMNS]);
     let mut first = 0;
     while first < inner {

@@ -7,9 +7,9 @@
 //! sides' lines are in the cache.
 
 use smallvec::SmallVec;
+use vramp_kernels::vectorised;
 
 use crate::ops::shape::MAX_RANK;
-use vramp_kernels::vectorised;
 
 /// Which values: `shape` of them from `offset` on, `strides` values apart along each axis (0 repeats).
 #[derive(Debug, Clone, Copy)]
@@ -34,13 +34,13 @@ pub(crate) fn copy_strided(input: &[u8], bytes: usize, from: Strided<'_>, out: &
 
 /// An axis: its length, and how far apart its values are here and there.
 #[derive(Clone, Copy, Debug)]
-struct Axis {
+struct StridedAxis {
     length: usize,
     from: usize,
     to: usize,
 }
 
-type Axes = SmallVec<[Axis; MAX_RANK]>;
+type Axes = SmallVec<[StridedAxis; MAX_RANK]>;
 
 fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
     let (input, _) = input.as_chunks::<BYTES>();
@@ -84,7 +84,7 @@ fn joined(from: Strided<'_>) -> Axes {
         if length == 1 {
             continue;
         }
-        let axis = Axis { length, from: stride, to };
+        let axis = StridedAxis { length, from: stride, to };
         to *= length;
         match axes.last_mut() {
             Some(inner) if inner.from * inner.length == stride => inner.length *= length,
@@ -96,7 +96,7 @@ fn joined(from: Strided<'_>) -> Axes {
 }
 
 /// Calls `work` for every position of the axes, with both sides from there on.
-fn each<T>(axes: &[Axis], input: &[T], out: &mut [T], work: &impl Fn(&[T], &mut [T])) {
+fn each<T>(axes: &[StridedAxis], input: &[T], out: &mut [T], work: &impl Fn(&[T], &mut [T])) {
     match axes {
         [] => work(input, out),
         [axis, rest @ ..] => {
@@ -111,7 +111,7 @@ fn each<T>(axes: &[Axis], input: &[T], out: &mut [T], work: &impl Fn(&[T], &mut 
 const SIDE: usize = 16;
 
 /// `out[i * beside.to + j] = input[i + j * along.from]`.
-fn turn<const BYTES: usize>(input: &[[u8; BYTES]], out: &mut [[u8; BYTES]], beside: Axis, along: Axis) {
+fn turn<const BYTES: usize>(input: &[[u8; BYTES]], out: &mut [[u8; BYTES]], beside: StridedAxis, along: StridedAxis) {
     for top in (0..beside.length).step_by(SIDE) {
         let high = SIDE.min(beside.length - top);
         for left in (0..along.length).step_by(SIDE) {

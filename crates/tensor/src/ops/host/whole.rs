@@ -5,10 +5,11 @@
 //!
 //! Always: sums wrap around at 32 bits, as the device's do.
 
+use vramp_kernels::vectorised;
+
 use crate::ops::host::spread::spread;
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::Around;
-use vramp_kernels::vectorised;
 
 /// A whole number of 32 bits.
 pub(crate) trait Whole: Copy + Ord + Send + Sync {

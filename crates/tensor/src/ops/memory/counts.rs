@@ -37,7 +37,7 @@ impl MemoryReport {
 
 /// The counts of one context.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct MemoryCounts {
     pub(crate) tensors: AtomicU64,
     pub(crate) buffers: AtomicU64,
     host_bytes: AtomicU64,
@@ -51,7 +51,7 @@ pub(crate) struct Counts {
     pub(crate) copies: AtomicU64,
 }
 
-impl Counts {
+impl MemoryCounts {
     pub(crate) fn add_host(&self, bytes: u64) {
         self.host_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.grow(bytes);

@@ -9,5 +9,5 @@ mod pool;
 pub use counts::MemoryReport;
 pub use pool::{HostPoolRules, HostPoolStatistics};
 
-pub(crate) use counts::Counts;
-pub(crate) use pool::{Block, HostPool};
+pub(crate) use counts::MemoryCounts;
+pub(crate) use pool::{Block, BlockPool};

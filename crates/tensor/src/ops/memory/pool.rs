@@ -49,15 +49,15 @@ pub struct HostPoolStatistics {
 /// A cache line, which blocks begin at.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-struct Line([u8; LINE_BYTES]);
+struct CacheLine([u8; LINE_BYTES]);
 
 const LINE_BYTES: usize = 64;
 
 /// Bytes on the host. They begin at a cache line, and are rounded up to whole ones.
 pub(crate) struct Block {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     bytes: usize,
-    home: Weak<Shared>,
+    home: Weak<PoolInner>,
 }
 
 impl std::fmt::Debug for Block {
@@ -93,23 +93,23 @@ impl Drop for Block {
 
 /// A pool of blocks. Clones are the same pool.
 #[derive(Clone)]
-pub(crate) struct HostPool(Arc<Shared>);
+pub(crate) struct BlockPool(Arc<PoolInner>);
 
-struct Shared {
+struct PoolInner {
     rules: HostPoolRules,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// In the order in which they returned.
-    free: Vec<Vec<Line>>,
+    free: Vec<Vec<CacheLine>>,
     statistics: HostPoolStatistics,
 }
 
-impl HostPool {
-    pub(crate) fn new(rules: HostPoolRules) -> HostPool {
-        HostPool(Arc::new(Shared { rules, state: Mutex::default() }))
+impl BlockPool {
+    pub(crate) fn new(rules: HostPoolRules) -> BlockPool {
+        BlockPool(Arc::new(PoolInner { rules, state: Mutex::default() }))
     }
 
     /// A block with whatever its last holder left in it.
@@ -145,7 +145,7 @@ impl HostPool {
             self.0.lock().statistics.lent_bytes -= size;
             return Err(TensorError::OutOfMemory { op, required_bytes: size, available_bytes: 0, place: "host" });
         }
-        made.resize(lines, Line::zeroed());
+        made.resize(lines, CacheLine::zeroed());
         Ok(Block { lines: made, bytes, home })
     }
 
@@ -175,12 +175,12 @@ impl HostPool {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PoolInner {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_back(&self, lines: Vec<Line>) {
+    fn take_back(&self, lines: Vec<CacheLine>) {
         let size = (lines.len() * LINE_BYTES) as u64;
         let HostPoolRules { keep_bytes, keep_each, budget_bytes } = self.rules;
         let mut state = self.lock();
@@ -201,9 +201,9 @@ impl Shared {
     }
 }
 
-impl State {
+impl PoolState {
     /// Takes out what was free longest, until no more than this lies free.
-    fn keep_at_most(&mut self, bytes: u64) -> Vec<Vec<Line>> {
+    fn keep_at_most(&mut self, bytes: u64) -> Vec<Vec<CacheLine>> {
         let mut count = 0;
         let mut pooled = self.statistics.pooled_bytes;
         while pooled > bytes {
@@ -220,8 +220,8 @@ impl State {
 mod tests {
     use super::*;
 
-    fn pool(budget_bytes: u64, keep_bytes: u64, keep_each: usize) -> HostPool {
-        HostPool::new(HostPoolRules { budget_bytes, keep_bytes, keep_each })
+    fn pool(budget_bytes: u64, keep_bytes: u64, keep_each: usize) -> BlockPool {
+        BlockPool::new(HostPoolRules { budget_bytes, keep_bytes, keep_each })
     }
 
     #[test]

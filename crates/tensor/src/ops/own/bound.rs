@@ -9,7 +9,7 @@
 use naga::{AddressSpace, ArraySize, Handle, Module, ScalarKind, StorageAccess, Type, TypeInner};
 use vramp_kernels::own::OwnError;
 
-use super::params::Layout;
+use super::params::ParamLayout;
 use crate::ops::dtype::DType;
 
 /// A tensor that a shader reads or writes.
@@ -29,7 +29,7 @@ pub struct BoundTensor {
 pub(super) struct Bound {
     pub(super) inputs: Vec<BoundTensor>,
     pub(super) outputs: Vec<BoundTensor>,
-    pub(super) params: Option<Layout>,
+    pub(super) params: Option<ParamLayout>,
 }
 
 /// A variable of the text with a place among the bindings.
@@ -49,11 +49,11 @@ pub(super) fn read(
     outputs: &[(&str, DType)],
 ) -> Result<Bound, OwnError> {
     let variables = variables(text, module)?;
-    let reading = Reading { text, module, variables: &variables };
+    let reading = BindingReader { text, module, variables: &variables };
     let inputs_end = inputs.len();
-    let declared: Vec<Declared<'_>> = (0_u32..)
+    let declared: Vec<DeclaredTensor<'_>> = (0_u32..)
         .zip(inputs.iter().chain(outputs))
-        .map(|(binding, (name, dtype))| Declared {
+        .map(|(binding, (name, dtype))| DeclaredTensor {
             name,
             dtype: *dtype,
             binding,
@@ -98,14 +98,14 @@ fn variables(text: &str, module: &Module) -> Result<Vec<Variable>, OwnError> {
     Ok(found)
 }
 
-struct Declared<'a> {
+struct DeclaredTensor<'a> {
     name: &'a str,
     dtype: DType,
     binding: u32,
     is_output: bool,
 }
 
-impl Declared<'_> {
+impl DeclaredTensor<'_> {
     fn role(&self) -> &'static str {
         if self.is_output { "output" } else { "input" }
     }
@@ -122,14 +122,14 @@ impl Declared<'_> {
     }
 }
 
-struct Reading<'a> {
+struct BindingReader<'a> {
     text: &'a str,
     module: &'a Module,
     variables: &'a [Variable],
 }
 
-impl Reading<'_> {
-    fn tensor(&self, declared: &Declared<'_>) -> Result<BoundTensor, OwnError> {
+impl BindingReader<'_> {
+    fn tensor(&self, declared: &DeclaredTensor<'_>) -> Result<BoundTensor, OwnError> {
         let role = declared.role();
         let there = self.variables.iter().find(|variable| variable.binding == declared.binding);
         let named = self.variables.iter().find(|variable| variable.name == declared.name);
@@ -156,7 +156,7 @@ impl Reading<'_> {
             }
         };
         let wrong = |problem: String| {
-            let named = Declared { name: &variable.name, ..*declared };
+            let named = DeclaredTensor { name: &variable.name, ..*declared };
             OwnError::at(self.text, variable.at, problem).help(format!("write {}", named.written()))
         };
         let name = &variable.name;
@@ -214,23 +214,23 @@ impl Reading<'_> {
         }
     }
 
-    fn params(&self, variable: &Variable, wants: usize) -> Result<Layout, OwnError> {
+    fn params(&self, variable: &Variable, wants: usize) -> Result<ParamLayout, OwnError> {
         let name = &variable.name;
         if variable.binding as usize != wants {
             let problem = format!("the uniform `{name}` is binding {}; it comes last, as {wants}", variable.binding);
             return Err(OwnError::at(self.text, variable.at, problem)
                 .help(format!("write `@group(0) @binding({wants}) var<uniform> {name}`")));
         }
-        Layout::of(self.module, &self.module.types[variable.ty]).map_err(|problem| {
+        ParamLayout::of(self.module, &self.module.types[variable.ty]).map_err(|problem| {
             OwnError::at(self.text, variable.at, format!("the uniform `{name}` {problem}"))
                 .help("write `struct Params { scale: f32, size: vec2<u32> }` and `var<uniform> params: Params`")
         })
     }
 
     /// Everything that is bound was declared, but for one uniform.
-    fn check_strangers(&self, declared: &[Declared<'_>]) -> Result<(), OwnError> {
+    fn check_strangers(&self, declared: &[DeclaredTensor<'_>]) -> Result<(), OwnError> {
         let is_known = |variable: &Variable| {
-            let same = |declared: &Declared<'_>| match declared.name {
+            let same = |declared: &DeclaredTensor<'_>| match declared.name {
                 "" => declared.binding == variable.binding,
                 name => name == variable.name,
             };

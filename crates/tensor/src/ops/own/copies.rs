@@ -9,18 +9,18 @@ use std::sync::atomic::Ordering;
 
 use vramp_gpu::Buffer;
 
-use crate::ops::context::{Context, Side};
-use crate::ops::device::Place;
-use crate::ops::device::copy::Copy;
-use crate::ops::error::{Of, TensorError};
-use crate::ops::texture::copy::Values;
+use crate::ops::context::{Context, DeviceSide};
+use crate::ops::device::OutputRuns;
+use crate::ops::device::copy::CopyKernel;
+use crate::ops::error::{DeviceResult, TensorError};
+use crate::ops::texture::copy::DeviceValues;
 
 /// The same values in pooled memory of their own, from its start on.
 pub(crate) fn to_own(
     context: &Context,
-    side: &Side,
+    side: &DeviceSide,
     op: &'static str,
-    from: Values<'_>,
+    from: DeviceValues<'_>,
 ) -> Result<Buffer, TensorError> {
     let own = side.lend(op, from.count * from.dtype.bytes())?;
     if !from.count.is_multiple_of(from.dtype.per_word()) {
@@ -29,19 +29,19 @@ pub(crate) fn to_own(
             Ok(())
         })?;
     }
-    copy(context, side, op, from, Values { buffer: &own, offset: 0, ..from })?;
+    copy(context, side, op, from, DeviceValues { buffer: &own, offset: 0, ..from })?;
     Ok(own)
 }
 
 /// Copies values from one memory to another one; both are as many and of one type. Counted.
 pub(crate) fn copy(
     context: &Context,
-    side: &Side,
+    side: &DeviceSide,
     op: &'static str,
-    from: Values<'_>,
-    to: Values<'_>,
+    from: DeviceValues<'_>,
+    to: DeviceValues<'_>,
 ) -> Result<(), TensorError> {
-    let Values { count, dtype, .. } = from;
+    let DeviceValues { count, dtype, .. } = from;
     if count == 0 {
         return Ok(());
     }
@@ -52,10 +52,10 @@ pub(crate) fn copy(
             recording.copy_part(from.buffer, start as u64, to.buffer, to_start as u64, bytes as u64).of(op)
         });
     }
-    let copy = Copy { dtype };
+    let copy = CopyKernel { dtype };
     let kernel = side.kernel(op, &copy.key(), || copy.shader())?;
     let most = side.device().limits().workgroups_per_dimension;
-    let launch = copy.launch(from.offset, &Place::whole(to.offset, count), most);
+    let launch = copy.launch(from.offset, &OutputRuns::whole(to.offset, count), most);
     side.record(op, |recording| {
         recording.dispatch(&kernel, &[from.buffer, to.buffer], launch.params(), launch.grid).of(op)
     })

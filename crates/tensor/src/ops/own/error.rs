@@ -21,7 +21,7 @@ pub enum ShaderError {
         /// Which shader.
         name: String,
         /// Where in its text.
-        at: Place,
+        at: ShaderPosition,
         /// What is wrong there.
         problem: String,
         /// The way out, where one is known.
@@ -127,14 +127,14 @@ vramp_plan::debug_as_display!(ShaderError);
 
 /// A place in a text, counted from 1; 0 where it is about the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct ShaderPosition {
     /// The line.
     pub line: u32,
     /// Where in that line.
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ShaderPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => Ok(()),
@@ -146,7 +146,7 @@ impl fmt::Display for Place {
 impl ShaderError {
     pub(super) fn text(name: &str, error: OwnError) -> ShaderError {
         let OwnError { line, column, problem, help, .. } = error;
-        ShaderError::Text { name: name.to_owned(), at: Place { line, column }, problem, help }
+        ShaderError::Text { name: name.to_owned(), at: ShaderPosition { line, column }, problem, help }
     }
 }
 

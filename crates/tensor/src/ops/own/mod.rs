@@ -2,7 +2,7 @@
 //!
 //! Owns the reading of a text that anybody may have written, what it binds, its parameters, its workgroup, and the grid
 //! that it is run over.
-//! The text runs on the device of a context ([`Shader`]); elsewhere, [`OwnShader::shader`] is what a device prepares.
+//! The text runs on the device of a context ([`CompiledShader`]); elsewhere, [`OwnShader::shader`] is what a device prepares.
 //! Does not look into what a text computes.
 //!
 //! Always: what is wrong is found before anything runs, with its line and the way out; bindings are the declared inputs,
@@ -19,10 +19,10 @@ mod run;
 mod tests;
 
 pub use bound::BoundTensor;
-pub use error::{Place, ShaderError};
+pub use error::{ShaderError, ShaderPosition};
 pub use params::ParamValue;
 #[cfg(not(target_arch = "wasm32"))]
-pub use run::Shader;
+pub use run::CompiledShader;
 
 use naga::{ArraySize, EntryPoint, Module, ShaderStage, TypeInner};
 use vramp_gpu::DeviceLimits;
@@ -31,7 +31,7 @@ use vramp_plan::Binding;
 
 use crate::ops::dtype::DType;
 use bound::Bound;
-use params::Layout;
+use params::ParamLayout;
 
 /// A compute shader of somebody's own, read and checked.
 ///
@@ -44,9 +44,9 @@ pub struct OwnShader {
     shader: vramp_plan::Shader,
     inputs: Vec<BoundTensor>,
     outputs: Vec<BoundTensor>,
-    params: Layout,
+    params: ParamLayout,
     workgroup: [u32; 3],
-    workgroup_at: Place,
+    workgroup_at: ShaderPosition,
     shared_bytes: u32,
 }
 
@@ -75,7 +75,7 @@ impl OwnShader {
         // Together at most 2^32 - 1: the compiler allows no more than 2^14 along a side, and `fits` says the rest.
         let per_workgroup = workgroup.iter().fold(1_u32, |all, side| all.saturating_mul(*side));
         let shader = vramp_plan::Shader { name: name.to_owned(), wgsl: wgsl.to_owned(), bindings, per_workgroup };
-        let workgroup_at = Place { line: place.line, column: place.column };
+        let workgroup_at = ShaderPosition { line: place.line, column: place.column };
         let params = params.unwrap_or_default();
         Ok(OwnShader { shader, inputs, outputs, params, workgroup, workgroup_at, shared_bytes })
     }

@@ -24,7 +24,7 @@ struct ParamKind {
 
 /// One member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Member {
+struct ParamMember {
     name: String,
     kind: ParamKind,
     offset: usize,
@@ -32,24 +32,24 @@ struct Member {
 
 /// The layout of a shader's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Layout {
-    members: Vec<Member>,
+pub(super) struct ParamLayout {
+    members: Vec<ParamMember>,
     bytes: usize,
 }
 
-impl Layout {
+impl ParamLayout {
     /// The layout of a uniform, or what about it cannot be a parameter.
-    pub(super) fn of(module: &Module, ty: &Type) -> Result<Layout, String> {
+    pub(super) fn of(module: &Module, ty: &Type) -> Result<ParamLayout, String> {
         let TypeInner::Struct { members, span } = &ty.inner else {
             return Err("is not a structure".to_owned());
         };
-        let mut layout = Layout { members: Vec::new(), bytes: span.next_multiple_of(16) as usize };
+        let mut layout = ParamLayout { members: Vec::new(), bytes: span.next_multiple_of(16) as usize };
         for member in members {
             let name = member.name.clone().unwrap_or_default();
             let Some(kind) = ParamKind::of(&module.types[member.ty]) else {
                 return Err(format!("has the member `{name}`, which is neither f32, i32, u32 nor a vector of these"));
             };
-            layout.members.push(Member { name, kind, offset: member.offset as usize });
+            layout.members.push(ParamMember { name, kind, offset: member.offset as usize });
         }
         Ok(layout)
     }
@@ -73,7 +73,7 @@ impl Layout {
             });
         }
         let mut bytes = vec![0; self.bytes];
-        for Member { name, kind, offset } in &self.members {
+        for ParamMember { name, kind, offset } in &self.members {
             let mut given = values.iter().filter(|(own, _)| own == name);
             let (value, again) = (given.next(), given.next());
             let Some((_, value)) = value else {

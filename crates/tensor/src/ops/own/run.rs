@@ -14,37 +14,37 @@ use vramp_gpu::{Buffer, Kernel};
 
 use super::copies;
 use super::{BoundTensor, OwnShader, ParamValue, ShaderError};
-use crate::ops::context::{Context, Escape, Side};
+use crate::ops::context::{Context, DeviceSide, Escape};
 use crate::ops::dtype::DType;
-use crate::ops::error::{Of, TensorError};
+use crate::ops::error::{DeviceResult, TensorError};
 use crate::ops::shape::Shape;
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
-use crate::ops::texture::copy::Values;
+use crate::ops::texture::copy::DeviceValues;
 
 const OP: &str = "shader";
 
 /// A compute shader of somebody's own, ready to run on the device of its context. Clones are the same shader.
 #[derive(Clone)]
-pub struct Shader {
-    inner: Arc<Inner>,
+pub struct CompiledShader {
+    inner: Arc<ShaderInner>,
 }
 
-struct Inner {
+struct ShaderInner {
     own: OwnShader,
     context: Context,
-    compiled: Mutex<Option<Compiled>>,
+    compiled: Mutex<Option<ShaderKernel>>,
 }
 
 /// Its kernel, and where that is.
 #[derive(Clone)]
-struct Compiled {
-    side: Weak<Side>,
+struct ShaderKernel {
+    side: Weak<DeviceSide>,
     kernel: Kernel,
 }
 
 /// Bytes of a buffer that a shader sees as one of its tensors.
-struct Part {
+struct BufferRange {
     buffer: Buffer,
     start: usize,
     bytes: usize,
@@ -60,15 +60,16 @@ impl Context {
         wgsl: &str,
         inputs: &[(&str, DType)],
         outputs: &[(&str, DType)],
-    ) -> Result<Shader, ShaderError> {
+    ) -> Result<CompiledShader, ShaderError> {
         let own = OwnShader::read(name, wgsl, inputs, outputs)?;
-        let shader = Shader { inner: Arc::new(Inner { own, context: self.clone(), compiled: Mutex::default() }) };
+        let shader =
+            CompiledShader { inner: Arc::new(ShaderInner { own, context: self.clone(), compiled: Mutex::default() }) };
         shader.kernel(&shader.side()?)?;
         Ok(shader)
     }
 }
 
-impl Shader {
+impl CompiledShader {
     /// What it is called in messages.
     pub fn name(&self) -> &str {
         self.inner.own.name()
@@ -92,7 +93,7 @@ impl Shader {
         params: &[(&str, ParamValue)],
         grid: Option<[u32; 3]>,
     ) -> Result<Vec<(String, Tensor)>, ShaderError> {
-        let Inner { own, context, .. } = &*self.inner;
+        let ShaderInner { own, context, .. } = &*self.inner;
         let side = self.side()?;
         let inputs = self.inputs(inputs)?;
         let mut shapes = Vec::with_capacity(outputs.len());
@@ -117,7 +118,7 @@ impl Shader {
                 recording.zero(&buffer);
                 Ok(())
             })?;
-            parts.push(Part { buffer: buffer.clone(), start: 0, bytes });
+            parts.push(BufferRange { buffer: buffer.clone(), start: 0, bytes });
             made.push((bound, shape, buffer, bytes));
         }
         start.record(&side, &parts)?;
@@ -138,7 +139,7 @@ impl Shader {
         params: &[(&str, ParamValue)],
         grid: Option<[u32; 3]>,
     ) -> Result<(), ShaderError> {
-        let Inner { own, context, .. } = &*self.inner;
+        let ShaderInner { own, context, .. } = &*self.inner;
         let side = self.side()?;
         let inputs = self.inputs(inputs)?;
         let outputs = self.in_order("output", own.outputs(), outputs)?;
@@ -166,7 +167,7 @@ impl Shader {
         start.record(&side, &parts)?;
         for (from, to, tensor) in given_back {
             let to = values(tensor, &to);
-            copies::copy(context, &side, OP, Values { buffer: &from, offset: 0, ..to }, to)?;
+            copies::copy(context, &side, OP, DeviceValues { buffer: &from, offset: 0, ..to }, to)?;
         }
         for (_, tensor) in outputs {
             tensor.storage().was_written_on_device();
@@ -174,22 +175,22 @@ impl Shader {
         Ok(())
     }
 
-    fn side(&self) -> Result<Arc<Side>, TensorError> {
+    fn side(&self) -> Result<Arc<DeviceSide>, TensorError> {
         self.inner.context.side().ok_or(TensorError::NoDevice { op: OP })
     }
 
     /// Its kernel on a device, compiled where it was not.
-    fn kernel(&self, side: &Arc<Side>) -> Result<Kernel, ShaderError> {
-        let Inner { own, context, compiled } = &*self.inner;
+    fn kernel(&self, side: &Arc<DeviceSide>) -> Result<Kernel, ShaderError> {
+        let ShaderInner { own, context, compiled } = &*self.inner;
         let known = compiled.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(Compiled { kernel, .. }) = known.filter(|known| known.side.as_ptr() == Arc::as_ptr(side)) {
+        if let Some(ShaderKernel { kernel, .. }) = known.filter(|known| known.side.as_ptr() == Arc::as_ptr(side)) {
             return Ok(kernel);
         }
         // Without the lock: compiling takes milliseconds.
         own.fits(side.device().limits())?;
         let kernel = side.device().prepare(own.shader()).of(OP)?;
         context.say(|| format!("shader {}: compiled on {}", own.name(), side.device().adapter().name));
-        let now = Compiled { side: Arc::downgrade(side), kernel: kernel.clone() };
+        let now = ShaderKernel { side: Arc::downgrade(side), kernel: kernel.clone() };
         *compiled.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         Ok(kernel)
     }
@@ -239,7 +240,7 @@ impl Shader {
     /// All that a run needs but memory.
     fn start<'a>(
         &self,
-        side: &Arc<Side>,
+        side: &Arc<DeviceSide>,
         outputs: impl Iterator<Item = (&'a BoundTensor, usize)>,
         params: &[(&str, ParamValue)],
         grid: Option<[u32; 3]>,
@@ -255,32 +256,32 @@ impl Shader {
     }
 
     /// A tensor as an input, beside outputs in these memories.
-    fn readable(&self, side: &Arc<Side>, tensor: &Tensor, written: &[u64]) -> Result<Part, TensorError> {
+    fn readable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let start = tensor.byte_range().0;
         // Behind a last word that is not full lies anything; a shader is promised zeros.
         let whole = tensor.bytes().is_multiple_of(4);
         if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
-            return Ok(Part { buffer, start, bytes: tensor.bytes() });
+            return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });
         }
         self.copied(side, tensor, &buffer)
     }
 
     /// A tensor as an output, beside others in these memories.
-    fn writable(&self, side: &Arc<Side>, tensor: &Tensor, written: &[u64]) -> Result<Part, TensorError> {
+    fn writable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let (start, end) = tensor.byte_range();
         // A last word that is not full is written whole, which only disturbs who lies behind.
         let whole = end.is_multiple_of(4) || end == tensor.storage().bytes();
         if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
-            return Ok(Part { buffer, start, bytes: tensor.bytes() });
+            return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });
         }
         self.copied(side, tensor, &buffer)
     }
 
-    fn copied(&self, side: &Arc<Side>, tensor: &Tensor, buffer: &Buffer) -> Result<Part, TensorError> {
+    fn copied(&self, side: &Arc<DeviceSide>, tensor: &Tensor, buffer: &Buffer) -> Result<BufferRange, TensorError> {
         let buffer = copies::to_own(&self.inner.context, side, OP, values(tensor, buffer))?;
-        Ok(Part { buffer, start: 0, bytes: tensor.bytes() })
+        Ok(BufferRange { buffer, start: 0, bytes: tensor.bytes() })
     }
 }
 
@@ -292,25 +293,25 @@ struct Start {
 }
 
 impl Start {
-    fn record(&self, side: &Side, parts: &[Part]) -> Result<(), TensorError> {
+    fn record(&self, side: &DeviceSide, parts: &[BufferRange]) -> Result<(), TensorError> {
         let bound: Vec<_> = parts
             .iter()
-            .map(|Part { buffer, start, bytes }| (buffer, *start as u64..(*start + *bytes) as u64))
+            .map(|BufferRange { buffer, start, bytes }| (buffer, *start as u64..(*start + *bytes) as u64))
             .collect();
         side.record(OP, |recording| recording.dispatch_parts(&self.kernel, &bound, &self.params, self.grid).of(OP))
     }
 }
 
 /// Whether memory can be bound from this byte on.
-fn can_begin(side: &Side, start: usize) -> bool {
+fn can_begin(side: &DeviceSide, start: usize) -> bool {
     (start as u64).is_multiple_of(u64::from(side.device().limits().storage_alignment))
 }
 
-fn values<'a>(tensor: &Tensor, buffer: &'a Buffer) -> Values<'a> {
-    Values { buffer, offset: tensor.offset(), count: tensor.count(), dtype: tensor.dtype() }
+fn values<'a>(tensor: &Tensor, buffer: &'a Buffer) -> DeviceValues<'a> {
+    DeviceValues { buffer, offset: tensor.offset(), count: tensor.count(), dtype: tensor.dtype() }
 }
 
-impl fmt::Debug for Shader {
+impl fmt::Debug for CompiledShader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Shader({})", self.name())
     }

@@ -51,14 +51,14 @@ impl Profiler {
     }
 
     /// Notes that an op begins, where somebody looks. The description is only made then.
-    pub(crate) fn note(&self, op: impl FnOnce() -> NotedOp) -> Option<Noted> {
+    pub(crate) fn note(&self, op: impl FnOnce() -> OpDescription) -> Option<OpInProgress> {
         if !self.is_on.load(Ordering::Acquire) || ROW.get().is_some() {
             return None;
         }
         let collector = self.collector().clone()?;
         let row = collector.add(op());
         ROW.set(Some(row));
-        Some(Noted { collector, row, started: Instant::now(), has_failed: true })
+        Some(OpInProgress { collector, row, started: Instant::now(), has_failed: true })
     }
 
     fn collector(&self) -> MutexGuard<'_, Option<Arc<Collector>>> {
@@ -67,7 +67,7 @@ impl Profiler {
 }
 
 /// What is known of an op before it runs.
-pub(crate) struct NotedOp {
+pub(crate) struct OpDescription {
     pub(crate) op: String,
     pub(crate) inputs: Vec<(Shape, DType)>,
     pub(crate) output: Shape,
@@ -76,21 +76,21 @@ pub(crate) struct NotedOp {
 }
 
 /// An op that is at work; its row is completed at the end, on error too.
-pub(crate) struct Noted {
+pub(crate) struct OpInProgress {
     collector: Arc<Collector>,
     row: usize,
     started: Instant,
     has_failed: bool,
 }
 
-impl Noted {
+impl OpInProgress {
     /// It has done what it should.
     pub(crate) fn done(mut self) {
         self.has_failed = false;
     }
 }
 
-impl Drop for Noted {
+impl Drop for OpInProgress {
     fn drop(&mut self) {
         ROW.set(None);
         let host_ns = self.started.elapsed().as_nanos() as u64;
@@ -105,12 +105,12 @@ impl Drop for Noted {
 /// The rows of one profile.
 #[derive(Default)]
 pub(crate) struct Collector {
-    state: Mutex<State>,
+    state: Mutex<ProfilerState>,
 }
 
 #[derive(Default)]
-struct State {
-    rows: Vec<Row>,
+struct ProfilerState {
+    rows: Vec<ProfileRow>,
     submissions: usize,
     timed: usize,
     whole_ns: u64,
@@ -119,7 +119,7 @@ struct State {
     problem: Option<String>,
 }
 
-struct Row {
+struct ProfileRow {
     op: ProfiledOp,
     timed_dispatches: usize,
     device_ns: u64,
@@ -138,8 +138,8 @@ impl Collector {
         (ops, state.whole())
     }
 
-    fn add(&self, noted: NotedOp) -> usize {
-        let NotedOp { op, inputs, output, dtype, side } = noted;
+    fn add(&self, noted: OpDescription) -> usize {
+        let OpDescription { op, inputs, output, dtype, side } = noted;
         let bytes = |shape: &Shape, dtype: DType| (shape.count() * dtype.bytes()) as u64;
         let op = ProfiledOp {
             op,
@@ -155,17 +155,17 @@ impl Collector {
             has_failed: false,
         };
         let mut state = self.state();
-        state.rows.push(Row { op, timed_dispatches: 0, device_ns: 0 });
+        state.rows.push(ProfileRow { op, timed_dispatches: 0, device_ns: 0 });
         state.rows.len() - 1
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProfilerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn time_of(&self, row: &Row) -> Known<u64> {
+impl ProfilerState {
+    fn time_of(&self, row: &ProfileRow) -> Known<u64> {
         let from = "stamps of the device's clock";
         let missing = row.op.dispatches.saturating_sub(row.timed_dispatches);
         match (&self.problem, self.timing) {
@@ -198,16 +198,16 @@ impl State {
 }
 
 /// Which acts of a device's recordings belong to which rows.
-pub(crate) struct Acts {
+pub(crate) struct ActOwners {
     collector: Arc<Collector>,
     /// By act of the recording that is being written.
     owners: Vec<Option<usize>>,
     under_way: VecDeque<(u64, Vec<Option<usize>>)>,
 }
 
-impl Acts {
-    pub(crate) fn of(collector: &Arc<Collector>) -> Acts {
-        Acts { collector: Arc::clone(collector), owners: Vec::new(), under_way: VecDeque::new() }
+impl ActOwners {
+    pub(crate) fn of(collector: &Arc<Collector>) -> ActOwners {
+        ActOwners { collector: Arc::clone(collector), owners: Vec::new(), under_way: VecDeque::new() }
     }
 
     /// This thread has written acts from `before` to `after`, so many of them dispatches. Acts in somebody else's
@@ -237,7 +237,7 @@ impl Acts {
     /// Hears what the player knows.
     pub(crate) fn hear(&mut self, player: &mut Player) {
         let timing = player.timing();
-        let Acts { collector, under_way, .. } = self;
+        let ActOwners { collector, under_way, .. } = self;
         player.tell_times(&mut |time| {
             while under_way.front().is_some_and(|(submission, _)| *submission < time.submission) {
                 under_way.pop_front();

@@ -11,21 +11,21 @@
 mod collect;
 mod table;
 
-pub(crate) use collect::{Acts, Collector, NotedOp, Profiler};
+pub(crate) use collect::{ActOwners, Collector, OpDescription, Profiler};
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use vramp_gpu::Known;
 
-use crate::ops::context::{Context, Side, Transfers};
+use crate::ops::context::{Context, DeviceSide, Transfers};
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
 /// What a piece of work did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profile {
+pub struct OpProfile {
     /// Its ops, in the order in which they began. Ops that became one kernel are one.
     pub ops: Vec<ProfiledOp>,
     /// Tensors that there are more than before; fewer where it is below 0.
@@ -81,7 +81,7 @@ pub enum RanOn {
 impl Context {
     /// Runs something and tells what its ops did. Meanwhile each kernel is timed, which costs time of its own, and ops
     /// of other threads are told of too. Refused, before anything runs, where somebody does this already.
-    pub fn profile<T>(&self, act: impl FnOnce() -> T) -> Result<(T, Profile), TensorError> {
+    pub fn profile<T>(&self, act: impl FnOnce() -> T) -> Result<(T, OpProfile), TensorError> {
         let profiling = Profiling::begin(self)?;
         let answer = act();
         Ok((answer, profiling.report()))
@@ -91,7 +91,7 @@ impl Context {
 /// A context that is looked at; left alone again at the end, on panic too.
 struct Profiling<'a> {
     context: &'a Context,
-    side: Option<Arc<Side>>,
+    side: Option<Arc<DeviceSide>>,
     collector: Arc<Collector>,
     tensors: u64,
     bytes: u64,
@@ -116,7 +116,7 @@ impl<'a> Profiling<'a> {
         Ok(Profiling { context, side, collector, tensors, bytes, peak_bytes, moved, started })
     }
 
-    fn report(self) -> Profile {
+    fn report(self) -> OpProfile {
         if let Some(side) = &self.side
             && let Err(error) = side.end_profile()
         {
@@ -132,7 +132,7 @@ impl<'a> Profiling<'a> {
             copies: now.copies - before.copies,
         };
         let (ops, device_ns) = self.collector.told();
-        Profile {
+        OpProfile {
             ops,
             new_tensors: memory.tensors.cast_signed() - self.tensors.cast_signed(),
             new_bytes: memory.bytes().cast_signed() - self.bytes.cast_signed(),

@@ -7,13 +7,13 @@ use std::fmt::{self, Write as _};
 
 use vramp_gpu::Known;
 
-use super::{Profile, ProfiledOp, RanOn};
+use super::{OpProfile, ProfiledOp, RanOn};
 
 const HEADS: [&str; 9] = ["op", "in", "out", "type", "side", "kernels", "KB moved", "host us", "device us"];
 /// The first columns that are numbers, which stand to the right.
 const NUMBERS: usize = 5;
 
-impl fmt::Display for Profile {
+impl fmt::Display for OpProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<[String; 9]> = self.ops.iter().map(row).collect();
         let mut widths = HEADS.map(str::len);

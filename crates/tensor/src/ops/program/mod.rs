@@ -15,7 +15,7 @@ pub use act::{Binary, Unary};
 pub(crate) use host::Running;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use wgsl::one_value;
-pub(crate) use wgsl::{AT_ONCE, Lanes};
+pub(crate) use wgsl::{AT_ONCE, VectorWidth};
 
 use smallvec::SmallVec;
 
@@ -24,11 +24,11 @@ use crate::ops::shape::{Shape, merged};
 
 /// Elementwise work.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub(crate) struct ElementwiseProgram {
     /// How each input is read.
-    pub(crate) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<ProgramInput>,
     /// In order; a step uses steps before it.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ProgramStep>,
     /// Bits of values that are the same for every element.
     pub(crate) constants: Vec<u32>,
     /// The type of what the last step makes.
@@ -37,7 +37,7 @@ pub(crate) struct Program {
 
 /// One input of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Input {
+pub(crate) struct ProgramInput {
     pub(crate) dtype: DType,
     /// Where it begins in its memory, in values.
     pub(crate) offset: usize,
@@ -57,14 +57,14 @@ pub(crate) enum Walk {
 
 /// One step: what is done, with which earlier steps, and the type of what it makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Step {
-    pub(crate) act: Act,
+pub(crate) struct ProgramStep {
+    pub(crate) act: Instruction,
     pub(crate) dtype: DType,
 }
 
 /// What a step does. Numbers are those of earlier steps, unless said otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Act {
+pub(crate) enum Instruction {
     /// The value of an input.
     Input(u16),
     /// A constant, by its number.
@@ -79,14 +79,14 @@ pub(crate) enum Act {
     Cast(u16),
 }
 
-impl Act {
+impl Instruction {
     /// The steps whose values it uses.
     pub(crate) fn uses(self) -> SmallVec<[u16; 3]> {
         match self {
-            Act::Input(_) | Act::Constant(_) | Act::Given => SmallVec::new(),
-            Act::Unary(_, a) | Act::Cast(a) => SmallVec::from_slice(&[a]),
-            Act::Binary(_, a, b) => SmallVec::from_slice(&[a, b]),
-            Act::Select(c, a, b) => SmallVec::from_slice(&[c, a, b]),
+            Instruction::Input(_) | Instruction::Constant(_) | Instruction::Given => SmallVec::new(),
+            Instruction::Unary(_, a) | Instruction::Cast(a) => SmallVec::from_slice(&[a]),
+            Instruction::Binary(_, a, b) => SmallVec::from_slice(&[a, b]),
+            Instruction::Select(c, a, b) => SmallVec::from_slice(&[c, a, b]),
         }
     }
 }
@@ -119,11 +119,11 @@ impl Walk {
     }
 }
 
-impl Program {
+impl ElementwiseProgram {
     /// One input as it is, for kernels that only move or read values.
-    pub(crate) fn plain(input: Input) -> Program {
-        let (dtype, steps) = (input.dtype, vec![Step { act: Act::Input(0), dtype: input.dtype }]);
-        Program { inputs: vec![input], steps, constants: Vec::new(), out: dtype }
+    pub(crate) fn plain(input: ProgramInput) -> ElementwiseProgram {
+        let (dtype, steps) = (input.dtype, vec![ProgramStep { act: Instruction::Input(0), dtype: input.dtype }]);
+        ElementwiseProgram { inputs: vec![input], steps, constants: Vec::new(), out: dtype }
     }
 
     /// Everything that its text depends on, in words.
@@ -137,15 +137,15 @@ impl Program {
                 Walk::Stride(axes) => write!(text, "{}/{} ", input.dtype, axes.len()),
             };
         }
-        for Step { act, dtype } in &self.steps {
+        for ProgramStep { act, dtype } in &self.steps {
             let _ = match act {
-                Act::Input(n) => write!(text, " i{n}"),
-                Act::Constant(n) => write!(text, " c{n}"),
-                Act::Given => write!(text, " g"),
-                Act::Unary(op, a) => write!(text, " {op}({a})"),
-                Act::Binary(op, a, b) => write!(text, " {op}({a},{b})"),
-                Act::Select(c, a, b) => write!(text, " select({c},{a},{b})"),
-                Act::Cast(a) => write!(text, " cast({a})"),
+                Instruction::Input(n) => write!(text, " i{n}"),
+                Instruction::Constant(n) => write!(text, " c{n}"),
+                Instruction::Given => write!(text, " g"),
+                Instruction::Unary(op, a) => write!(text, " {op}({a})"),
+                Instruction::Binary(op, a, b) => write!(text, " {op}({a},{b})"),
+                Instruction::Select(c, a, b) => write!(text, " select({c},{a},{b})"),
+                Instruction::Cast(a) => write!(text, " cast({a})"),
             };
             let _ = write!(text, ":{dtype}");
         }
@@ -153,7 +153,7 @@ impl Program {
     }
 }
 
-impl Input {
+impl ProgramInput {
     /// Whether four values from any fourth on lie in whole words.
     pub(crate) fn is_aligned(&self) -> bool {
         self.offset.is_multiple_of(4)

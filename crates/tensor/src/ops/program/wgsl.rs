@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use vramp_plan::{Binding, Shader};
 
-use super::{Act, Binary, Input, Program, Step, Unary, Walk};
+use super::{Binary, ElementwiseProgram, Instruction, ProgramInput, ProgramStep, Unary, Walk};
 use crate::ops::dtype::DType;
 
 /// Values that one invocation of the plain kernel makes.
@@ -18,12 +18,12 @@ pub(crate) const AT_ONCE: u32 = 4;
 
 /// How many values a text computes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lanes {
+pub(crate) enum VectorWidth {
     One,
     Four,
 }
 
-impl Program {
+impl ElementwiseProgram {
     /// The words that its text finds in its parameters, in order.
     pub(crate) fn words(&self) -> Vec<u32> {
         let mut words = Vec::new();
@@ -53,7 +53,7 @@ impl Program {
         let vectors = (1 + self.words().len()).div_ceil(4);
         let _ = writeln!(text, "@group(0) @binding({}) var<uniform> p: array<vec4<u32>, {vectors}>;", at + 1);
         bindings.push(Binding::Params { bytes: vectors as u32 * 16 });
-        text.push_str(&self.function(Lanes::Four, "p", 1, "in"));
+        text.push_str(&self.function(VectorWidth::Four, "p", 1, "in"));
         let store = match self.out {
             DType::F32 | DType::I32 => "bitcast<vec4<u32>>(v)".to_owned(),
             DType::U32 => "v".to_owned(),
@@ -87,11 +87,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     /// The function `compute(at)`, with all that it needs. `words` names an array of vectors of four words, in which the
     /// program's begin at word `first`; inputs are buffers called `buffers` and their number. Where the program ends what
     /// a kernel has computed, that is its second parameter.
-    pub(crate) fn function(&self, lanes: Lanes, words: &str, first: usize, buffers: &str) -> String {
+    pub(crate) fn function(&self, lanes: VectorWidth, words: &str, first: usize, buffers: &str) -> String {
         let mut text = String::new();
         let vector = |of: &str| match lanes {
-            Lanes::One => of.to_owned(),
-            Lanes::Four => format!("vec4<{of}>"),
+            VectorWidth::One => of.to_owned(),
+            VectorWidth::Four => format!("vec4<{of}>"),
         };
         for (alias, of) in [("vF", "f32"), ("vI", "i32"), ("vU", "u32"), ("vB", "bool")] {
             let _ = writeln!(text, "alias {alias} = {};", vector(of));
@@ -115,13 +115,14 @@ fn another(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) ^ vU({zero}));
 }}"
         );
-        let given = if self.steps.iter().any(|step| step.act == Act::Given) { ", given: vF" } else { "" };
+        let given = if self.steps.iter().any(|step| step.act == Instruction::Given) { ", given: vF" } else { "" };
         let _ = writeln!(text, "fn compute(at: u32{given}) -> {} {{", kind(self.out));
         for (number, step) in self.steps.iter().enumerate() {
             let value = self.value(step, |constant| word(at + constant));
-            let rounds = step.dtype == DType::F16 && !matches!(step.act, Act::Input(_) | Act::Constant(_));
+            let rounds =
+                step.dtype == DType::F16 && !matches!(step.act, Instruction::Input(_) | Instruction::Constant(_));
             let value = if rounds { format!("round_half({value})") } else { value };
-            let computes = matches!(step.act, Act::Unary(..) | Act::Binary(..));
+            let computes = matches!(step.act, Instruction::Unary(..) | Instruction::Binary(..));
             let value = if computes && step.dtype.is_float() { format!("kept({value})") } else { value };
             let _ = writeln!(text, "    let v{number} = {value};");
         }
@@ -129,11 +130,11 @@ fn another(v: vF) -> vF {{
         text
     }
 
-    fn value(&self, step: &Step, constant: impl Fn(usize) -> String) -> String {
+    fn value(&self, step: &ProgramStep, constant: impl Fn(usize) -> String) -> String {
         let dtype_of = |number: u16| self.steps[usize::from(number)].dtype;
         match step.act {
-            Act::Input(number) => format!("load{number}(at)"),
-            Act::Constant(number) => {
+            Instruction::Input(number) => format!("load{number}(at)"),
+            Instruction::Constant(number) => {
                 let word = constant(usize::from(number));
                 match step.dtype {
                     DType::F32 | DType::F16 => format!("vF(bitcast<f32>({word}))"),
@@ -141,9 +142,9 @@ fn another(v: vF) -> vF {{
                     DType::U32 | DType::U8 => format!("vU({word})"),
                 }
             }
-            Act::Given => "given".to_owned(),
-            Act::Unary(op, a) => unary(op, step.dtype, &format!("v{a}")),
-            Act::Binary(op, a, b) => {
+            Instruction::Given => "given".to_owned(),
+            Instruction::Unary(op, a) => unary(op, step.dtype, &format!("v{a}")),
+            Instruction::Binary(op, a, b) => {
                 // Of a value and itself compilers believe to know the result, which NaN and infinities prove wrong.
                 let may_be_same = matches!(op, Binary::Sub | Binary::Div | Binary::Equal) || a == b;
                 let other =
@@ -151,11 +152,11 @@ fn another(v: vF) -> vF {{
                 binary(op, dtype_of(a), &format!("v{a}"), &other)
             }
             // By its bits: a NaN is not 0, and -0 is.
-            Act::Select(c, a, b) if dtype_of(c).is_float() => {
+            Instruction::Select(c, a, b) if dtype_of(c).is_float() => {
                 format!("select(v{b}, v{a}, (bitcast<vU>(v{c}) & vU(0x7fffffffu)) != vU(0u))")
             }
-            Act::Select(c, a, b) => format!("select(v{b}, v{a}, v{c} != {}(0))", kind(dtype_of(c))),
-            Act::Cast(a) => cast(dtype_of(a), step.dtype, &format!("v{a}")),
+            Instruction::Select(c, a, b) => format!("select(v{b}, v{a}, v{c} != {}(0))", kind(dtype_of(c))),
+            Instruction::Cast(a) => cast(dtype_of(a), step.dtype, &format!("v{a}")),
         }
     }
 }
@@ -179,16 +180,16 @@ fn item_of(dtype: DType) -> &'static str {
 }
 
 /// What an input is bound as in the plain kernel: four values at a time where they lie so, words otherwise.
-fn item(input: &Input) -> &'static str {
+fn item(input: &ProgramInput) -> &'static str {
     if input.walk == Walk::Run && input.is_aligned() { item_of(input.dtype) } else { "u32" }
 }
 
 /// Writes the function that reads an input; says how many words of the parameters it uses.
 fn write_load(
     text: &mut String,
-    lanes: Lanes,
+    lanes: VectorWidth,
     number: usize,
-    input: &Input,
+    input: &ProgramInput,
     buffers: &str,
     word: impl Fn(usize) -> String,
 ) -> usize {
@@ -196,7 +197,7 @@ fn write_load(
     let buffer = format!("{buffers}{number}");
     let offset = word(0);
     let one = |place: &str| one_value(input.dtype, &buffer, place);
-    if lanes == Lanes::Four && input.walk == Walk::Run && input.is_aligned() {
+    if lanes == VectorWidth::Four && input.walk == Walk::Run && input.is_aligned() {
         let group = format!("{buffer}[({offset} + at) >> 2u]");
         let value = match input.dtype {
             DType::F32 => format!("bitcast<vec4<f32>>({group})"),
@@ -251,8 +252,8 @@ fn write_load(
     };
     let _ = writeln!(text, "fn one{number}(place: u32) -> {scalar} {{\n    return {};\n}}", one("place"));
     let value = match (lanes, &input.walk) {
-        (Lanes::One, _) | (Lanes::Four, Walk::Stay) => format!("{kind}(one{number}(place{number}(at)))"),
-        (Lanes::Four, _) => {
+        (VectorWidth::One, _) | (VectorWidth::Four, Walk::Stay) => format!("{kind}(one{number}(place{number}(at)))"),
+        (VectorWidth::Four, _) => {
             let four: Vec<String> = (0..4).map(|lane| format!("one{number}(place{number}(at + {lane}u))")).collect();
             format!("{kind}({})", four.join(", "))
         }

@@ -14,7 +14,7 @@ use crate::ops::own::copies;
 use crate::ops::shape::Shape;
 use crate::ops::storage::Storage;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::ops::texture::copy::Values;
+use crate::ops::texture::copy::DeviceValues;
 
 /// Kernels read so many bytes at once.
 #[cfg(not(target_arch = "wasm32"))]
@@ -140,7 +140,7 @@ impl Context {
         if !side.device().owns(buffer) {
             return Err(TensorError::Foreign { op });
         }
-        let from = Values { buffer, offset, count, dtype };
+        let from = DeviceValues { buffer, offset, count, dtype };
         let own = copies::to_own(self, &side, op, from)?;
         // Whoever owns the buffer may write to it from now on.
         side.flush(op)?;

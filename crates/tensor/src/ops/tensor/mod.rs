@@ -18,7 +18,7 @@ use crate::ops::context::{Context, note_made};
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
-use crate::ops::storage::{Asking, Location, Storage};
+use crate::ops::storage::{Location, OpRequest, Storage};
 
 /// Values of one type in a shape. Clones are the same tensor.
 #[derive(Clone)]
@@ -116,8 +116,8 @@ impl Tensor {
     }
 
     /// Who asks about it, for errors.
-    pub(crate) fn asking(&self, op: &'static str) -> Asking<'_> {
-        Asking { op, shape: &self.handle.shape, dtype: self.handle.dtype }
+    pub(crate) fn asking(&self, op: &'static str) -> OpRequest<'_> {
+        OpRequest { op, shape: &self.handle.shape, dtype: self.handle.dtype }
     }
 
     /// An error where it was disposed of.

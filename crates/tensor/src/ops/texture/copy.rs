@@ -13,7 +13,7 @@ use super::packing::{CHANNELS, TexShape};
 use super::texels::{Channels, texels_of, values_of};
 use super::{OP, kernels};
 use crate::ops::dtype::DType;
-use crate::ops::error::{Of, TensorError};
+use crate::ops::error::{DeviceResult, TensorError};
 
 /// From how many bytes a row on, a device that is the CPU copies rows without gaps one by one. Filling 1000 rows took, in
 /// ms on llvmpipe with 2 cores, by copies and by the kernel: 0.90 and 0.47 with 128 bytes a row, 0.95 and 1.16 with 528,
@@ -22,7 +22,7 @@ const ROW_ALONE_BYTES: u64 = 512;
 
 /// Values of a tensor on the device: `count` of them, `offset` values behind the start of a buffer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Values<'a> {
+pub(crate) struct DeviceValues<'a> {
     pub(crate) buffer: &'a Buffer,
     pub(crate) offset: usize,
     pub(crate) count: usize,
@@ -64,7 +64,7 @@ impl TextureCopies {
     }
 
     /// Bytes of the rows that `fill` needs between the values and the texture; 0 where it needs none.
-    pub(crate) fn rows_to_fill(&self, from: Values<'_>, to: &Texture) -> u64 {
+    pub(crate) fn rows_to_fill(&self, from: DeviceValues<'_>, to: &Texture) -> u64 {
         u64::from(to.pitch_bytes()) * u64::from(to.height().saturating_sub(self.direct(from, to)))
     }
 
@@ -72,7 +72,7 @@ impl TextureCopies {
     pub(crate) fn fill(
         &self,
         recording: &mut Recording,
-        from: Values<'_>,
+        from: DeviceValues<'_>,
         to: &Texture,
         rows: Option<&Buffer>,
     ) -> Result<(), TensorError> {
@@ -111,7 +111,7 @@ impl TextureCopies {
     }
 
     /// Bytes of the rows that `take` needs between the texture and the values; 0 where it needs none.
-    pub(crate) fn rows_to_take(&self, from: &Texture, channels: &Channels, to: Values<'_>) -> u64 {
+    pub(crate) fn rows_to_take(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> u64 {
         let needed = u64::from(from.pitch_bytes()) * u64::from(from.height());
         if self.taken_as_they_are(from, channels, to).is_some() { 0 } else { needed }
     }
@@ -123,7 +123,7 @@ impl TextureCopies {
         recording: &mut Recording,
         from: &Texture,
         channels: &Channels,
-        to: Values<'_>,
+        to: DeviceValues<'_>,
         rows: Option<&Buffer>,
     ) -> Result<(), TensorError> {
         let (format, dtype) = (from.format(), to.dtype);
@@ -162,7 +162,7 @@ impl TextureCopies {
     }
 
     /// Rows of a texture that values fill as they lie.
-    fn direct(&self, from: Values<'_>, to: &Texture) -> u32 {
+    fn direct(&self, from: DeviceValues<'_>, to: &Texture) -> u32 {
         let value_bytes = from.dtype.bytes() as u64;
         let full = (from.count as u64 * value_bytes / to.row_bytes()) as u32;
         let aligned = (from.offset as u64 * value_bytes).is_multiple_of(u64::from(to.format().bytes()));
@@ -170,7 +170,7 @@ impl TextureCopies {
     }
 
     /// Rows of a texture that are all the values, as they lie; none where a kernel has to pick.
-    fn taken_as_they_are(&self, from: &Texture, channels: &Channels, to: Values<'_>) -> Option<u32> {
+    fn taken_as_they_are(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> Option<u32> {
         let (bytes, row_bytes) = (to.count as u64 * to.dtype.bytes() as u64, from.row_bytes());
         let rows = (bytes / row_bytes).min(u64::from(from.height())) as u32;
         let whole = bytes == u64::from(rows) * row_bytes && channels.0 == from.format().channels();
@@ -239,12 +239,12 @@ mod tests {
             self.device.lend(bytes as u64, &"tester".into()).unwrap()
         }
 
-        fn fill(&self, recording: &mut Recording, from: Values<'_>, to: &Texture) {
+        fn fill(&self, recording: &mut Recording, from: DeviceValues<'_>, to: &Texture) {
             let rows = self.lend(self.copies.rows_to_fill(from, to).max(16) as usize);
             self.copies.fill(recording, from, to, Some(&rows)).unwrap();
         }
 
-        fn take(&self, recording: &mut Recording, from: &Texture, channels: &Channels, to: Values<'_>) {
+        fn take(&self, recording: &mut Recording, from: &Texture, channels: &Channels, to: DeviceValues<'_>) {
             let rows = self.lend(self.copies.rows_to_take(from, channels, to).max(16) as usize);
             self.copies.take(recording, from, channels, to, Some(&rows)).unwrap();
         }
@@ -282,7 +282,7 @@ mod tests {
             let dtype = values_of(from.format());
             let buffer = self.lend(count * dtype.bytes());
             let mut recording = Recording::new();
-            let to = Values { buffer: &buffer, offset: 0, count, dtype };
+            let to = DeviceValues { buffer: &buffer, offset: 0, count, dtype };
             self.take(&mut recording, from, &Channels::read(channels).unwrap(), to);
             recording.download(&buffer).unwrap();
             self.bring(&mut recording)
@@ -321,7 +321,7 @@ mod tests {
                 let buffer = bench.lend(sent.len());
                 let mut recording = Recording::new();
                 recording.upload(&buffer, sent.clone()).unwrap();
-                let from = Values { buffer: &buffer, offset, count, dtype };
+                let from = DeviceValues { buffer: &buffer, offset, count, dtype };
                 bench.fill(&mut recording, from, &texture);
                 bench.player.play(&mut recording).unwrap();
                 let values = &sent[offset * dtype.bytes()..][..count * dtype.bytes()];
@@ -369,7 +369,7 @@ mod tests {
         let texture = make(&bench.device, DType::F32, TexShape::of(30), None).unwrap();
         let (buffer, back) = (bench.lend(120), bench.lend(120));
         let mut recording = Recording::new();
-        let values = |buffer| Values { buffer, offset: 0, count: 30, dtype: DType::F32 };
+        let values = |buffer| DeviceValues { buffer, offset: 0, count: 30, dtype: DType::F32 };
         bench.fill(&mut recording, values(&buffer), &texture);
         let rgba = Channels::read("rgba").unwrap();
         bench.take(&mut recording, &texture, &rgba, values(&back));
@@ -385,7 +385,7 @@ mod tests {
         let bench = Bench::open();
         let most = bench.device.limits().texture_side as usize;
         let long = make(&bench.device, DType::F32, TexShape { height: most + 1, width: 1 }, None).unwrap_err();
-        assert_eq!(long.kind(), crate::ErrorKind::NotSupported, "{long}");
+        assert_eq!(long.kind(), crate::ops::error::ErrorKind::NotSupported, "{long}");
         let other = make(&bench.device, DType::F32, TexShape::of(4), Some(TexelFormat::Rgba8Uint)).unwrap_err();
         assert_eq!(other.to_string(), "texture: rgba8uint holds u8, the tensor f32; `cast` it, or use rgba32float");
         let one = make(&bench.device, DType::F32, TexShape::of(4), Some(TexelFormat::R32Float)).unwrap_err();
@@ -393,7 +393,7 @@ mod tests {
         assert!(make(&bench.device, DType::U8, TexShape::of(4), Some(TexelFormat::Rgba8Uint)).is_ok());
         let small = make(&bench.device, DType::F32, TexShape::of(4), None).unwrap();
         let buffer = bench.lend(20);
-        let values = Values { buffer: &buffer, offset: 0, count: 5, dtype: DType::F32 };
+        let values = DeviceValues { buffer: &buffer, offset: 0, count: 5, dtype: DType::F32 };
         let full = bench.copies.fill(&mut Recording::new(), values, &small, None).unwrap_err().to_string();
         assert!(full.contains("must be >= the 5 values of the tensor; 1 x 1 x 4 is 4"), "{full}");
         for letters in ["", "rr", "rgbx", "rgbar"] {

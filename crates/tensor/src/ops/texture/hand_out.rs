@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use vramp_gpu::{Buffer, TexelFormat, Texture};
 
-use super::copy::{Values, make};
+use super::copy::{DeviceValues, make};
 use super::packing::TexShape;
 use super::texels::{Channels, texels_of, values_of};
-use crate::ops::context::{Context, Escape, Side};
+use crate::ops::context::{Context, DeviceSide, Escape};
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 use crate::ops::storage::Storage;
@@ -85,7 +85,7 @@ impl Tensor {
         let texture = side.once_more(op, || make(side.device(), dtype, shape, Some(format)))?;
         let copies = side.texture_copies(op)?;
         let buffer = self.storage().device(self.asking(op), &side)?;
-        let from = Values { buffer: &buffer, offset: self.offset(), count, dtype };
+        let from = DeviceValues { buffer: &buffer, offset: self.offset(), count, dtype };
         let rows = lend_rows(&side, op, copies.rows_to_fill(from, &texture))?;
         side.record(op, |recording| copies.fill(recording, from, &texture, rows.as_ref()))?;
         side.flush(op)?;
@@ -114,7 +114,7 @@ impl Context {
         let (count, dtype) = (shape.count(), values_of(texture.format()));
         let copies = side.texture_copies(op)?;
         let buffer = side.lend(op, count * dtype.bytes())?;
-        let to = Values { buffer: &buffer, offset: 0, count, dtype };
+        let to = DeviceValues { buffer: &buffer, offset: 0, count, dtype };
         let rows = lend_rows(&side, op, copies.rows_to_take(texture, &channels, to))?;
         side.record(op, |recording| copies.take(recording, texture, &channels, to, rows.as_ref()))?;
         // Whoever owns the texture may draw on it from now on.
@@ -125,6 +125,6 @@ impl Context {
 
 /// Memory for rows of texels, from where all memory of tensors comes: before anything is recorded, since whoever lends may
 /// have to wait for what is.
-fn lend_rows(side: &Side, op: &'static str, bytes: u64) -> Result<Option<Buffer>, TensorError> {
+fn lend_rows(side: &DeviceSide, op: &'static str, bytes: u64) -> Result<Option<Buffer>, TensorError> {
     (bytes > 0).then(|| side.lend(op, bytes as usize)).transpose()
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 
 use super::error::FileError;
-use super::header::{Header, HeaderError, Span};
+use super::header::{Header, HeaderError, TensorSpan};
 use super::kinds::way_out;
 use super::positioned::read_from;
 use crate::ops::dtype::DType;
@@ -25,14 +25,14 @@ use crate::ops::shape::Shape;
 #[derive(Debug)]
 pub struct TensorFile {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: FileBytes,
     file_bytes: u64,
     header: Header,
 }
 
 /// A tensor on its way into a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored<'a> {
+pub struct TensorBytes<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its type.
@@ -45,7 +45,7 @@ pub struct Stored<'a> {
 
 /// A tensor in a file.
 #[derive(Debug, Clone)]
-pub struct Found<'a> {
+pub struct FileTensor<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its type.
@@ -58,21 +58,21 @@ pub struct Found<'a> {
 }
 
 #[derive(Debug)]
-enum Bytes {
+enum FileBytes {
     Opened(File),
     Mapped(Mmap),
     Copied(Vec<u8>),
 }
 
 /// Why a header could not be read: the file, or what is in it.
-enum Unread {
+enum HeaderReadError {
     File(FileError),
     Header(HeaderError),
 }
 
-impl From<HeaderError> for Unread {
-    fn from(problem: HeaderError) -> Unread {
-        Unread::Header(problem)
+impl From<HeaderError> for HeaderReadError {
+    fn from(problem: HeaderError) -> HeaderReadError {
+        HeaderReadError::Header(problem)
     }
 }
 
@@ -87,7 +87,7 @@ impl TensorFile {
         let path = path.as_ref();
         let opened = open_file(path)?;
         let file_bytes = opened.metadata().map_err(|error| FileError::system("read", path, &error))?.len();
-        TensorFile::check(path.to_owned(), Bytes::Opened(opened), file_bytes)
+        TensorFile::check(path.to_owned(), FileBytes::Opened(opened), file_bytes)
     }
 
     /// Reads a whole file into memory and checks it.
@@ -101,7 +101,7 @@ impl TensorFile {
     /// Checks a file that is in memory already. Errors call it by this name.
     pub fn from_bytes(name: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<TensorFile, FileError> {
         let file_bytes = bytes.len() as u64;
-        TensorFile::check(name.into(), Bytes::Copied(bytes), file_bytes)
+        TensorFile::check(name.into(), FileBytes::Copied(bytes), file_bytes)
     }
 
     /// Where it was opened.
@@ -125,7 +125,7 @@ impl TensorFile {
     }
 
     /// A tensor.
-    pub fn tensor(&self, name: &str) -> Result<Found<'_>, FileError> {
+    pub fn tensor(&self, name: &str) -> Result<FileTensor<'_>, FileError> {
         let Some((name, span)) = self.header.spans.get_key_value(name) else {
             let (path, has) = (self.path.clone(), self.header.spans.len());
             return Err(FileError::NoSuchTensor { path, name: name.to_owned(), has });
@@ -134,7 +134,7 @@ impl TensorFile {
     }
 
     /// All tensors, in the order of their names; a foreign one as the reason why it is.
-    pub fn tensors(&self) -> impl Iterator<Item = Result<Found<'_>, FileError>> {
+    pub fn tensors(&self) -> impl Iterator<Item = Result<FileTensor<'_>, FileError>> {
         self.header.spans.iter().map(|(name, span)| self.found(name, span))
     }
 
@@ -151,10 +151,10 @@ impl TensorFile {
         }
         let mapped = map(&opened).map_err(|error| FileError::system("mapped", path, &error))?;
         let file_bytes = mapped.len() as u64;
-        TensorFile::check(path.to_owned(), Bytes::Mapped(mapped), file_bytes)
+        TensorFile::check(path.to_owned(), FileBytes::Mapped(mapped), file_bytes)
     }
 
-    fn found<'a>(&'a self, name: &'a str, span: &Span) -> Result<Found<'a>, FileError> {
+    fn found<'a>(&'a self, name: &'a str, span: &TensorSpan) -> Result<FileTensor<'a>, FileError> {
         let (path, owned) = (self.path.clone(), name.to_owned());
         let Some(dtype) = dtype(&span.kind) else {
             let (kind, way_out) = (span.kind.clone(), way_out(&span.kind));
@@ -168,22 +168,24 @@ impl TensorFile {
             problem: Box::new(problem),
         })?;
         let start = self.header.values_at;
-        Ok(Found { name, dtype, shape, file: self, range: (start + span.start, start + span.end) })
+        Ok(FileTensor { name, dtype, shape, file: self, range: (start + span.start, start + span.end) })
     }
 
-    fn check(path: PathBuf, bytes: Bytes, file_bytes: u64) -> Result<TensorFile, FileError> {
+    fn check(path: PathBuf, bytes: FileBytes, file_bytes: u64) -> Result<TensorFile, FileError> {
         let mut file = TensorFile { path, bytes, file_bytes, header: Header::default() };
-        let read = Header::read(file_bytes, |start, into| file.read_at(start, into).map_err(Unread::File));
+        let read = Header::read(file_bytes, |start, into| file.read_at(start, into).map_err(HeaderReadError::File));
         file.header = read.map_err(|unread| match unread {
-            Unread::File(error) => error,
-            Unread::Header(problem) => FileError::Malformed { path: file.path.clone(), problem: Box::new(problem) },
+            HeaderReadError::File(error) => error,
+            HeaderReadError::Header(problem) => {
+                FileError::Malformed { path: file.path.clone(), problem: Box::new(problem) }
+            }
         })?;
         Ok(file)
     }
 
     /// Reads from a byte of the file on, all of it or an error.
     fn read_at(&self, start: u64, into: &mut [u8]) -> Result<(), FileError> {
-        let Bytes::Opened(file) = &self.bytes else {
+        let FileBytes::Opened(file) = &self.bytes else {
             // Nothing is asked for that the header does not place inside.
             let start = start as usize;
             into.copy_from_slice(&self.in_memory().unwrap_or_default()[start..start + into.len()]);
@@ -199,14 +201,14 @@ impl TensorFile {
 
     fn in_memory(&self) -> Option<&[u8]> {
         match &self.bytes {
-            Bytes::Opened(_) => None,
-            Bytes::Mapped(mapped) => Some(mapped),
-            Bytes::Copied(copied) => Some(copied),
+            FileBytes::Opened(_) => None,
+            FileBytes::Mapped(mapped) => Some(mapped),
+            FileBytes::Copied(copied) => Some(copied),
         }
     }
 }
 
-impl<'a> Found<'a> {
+impl<'a> FileTensor<'a> {
     /// Bytes of its values.
     pub fn bytes(&self) -> u64 {
         self.range.1 - self.range.0

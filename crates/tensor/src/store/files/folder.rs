@@ -21,17 +21,17 @@ use std::time::{Duration, SystemTime};
 
 use super::aside::{self, Aside};
 use super::error::FileError;
-use super::file::{Found, Stored, TensorFile};
+use super::file::{FileTensor, TensorBytes, TensorFile};
 use super::file_name::{decoded, encoded};
-use super::shelf::{Place, Shelf};
+use super::shelf::{FolderContents, ShelfFile};
 use super::temporary::{OF_A_PUT, sync_folder_of};
-use super::write::{Plan, heading};
+use super::write::{WritePlan, heading};
 use crate::ops::dtype::DType;
 use crate::ops::shape::Shape;
 
 /// A folder of named tensors.
 #[derive(Debug)]
-pub struct Folder {
+pub struct TensorFolder {
     path: PathBuf,
     quota_bytes: u64,
     /// Held while anything is written: by the mutex within this process, by the lock among all.
@@ -42,7 +42,7 @@ pub struct Folder {
 
 /// What a put came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Put {
+pub struct PutOutcome {
     /// Bytes of its file.
     pub file_bytes: u64,
     /// Tensors that were removed for it, least recently used first; a file that nobody can read by its file's name.
@@ -53,7 +53,7 @@ pub struct Put {
 
 /// A tensor in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct FolderTensor {
     /// Its name.
     pub name: String,
     /// Its type.
@@ -68,7 +68,7 @@ pub struct Kept {
 
 /// A file in the folder that cannot be read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Corrupt {
+pub struct CorruptFile {
     /// Which file.
     pub path: PathBuf,
     /// The tensor that it was, if its name says.
@@ -81,23 +81,23 @@ pub struct Corrupt {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Listing {
     /// Tensors, least recently used first.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<FolderTensor>,
     /// What cannot be read, and takes room all the same.
-    pub corrupt: Vec<Corrupt>,
+    pub corrupt: Vec<CorruptFile>,
     /// What all files take.
     pub file_bytes: u64,
 }
 
-impl Folder {
+impl TensorFolder {
     /// Opens a folder, and makes it if it is not there. A quota that is smaller than before counts from the next put on.
-    pub fn open(path: impl Into<PathBuf>, quota_bytes: u64) -> Result<Folder, FileError> {
+    pub fn open(path: impl Into<PathBuf>, quota_bytes: u64) -> Result<TensorFolder, FileError> {
         let path = path.into();
         fs::create_dir_all(&path).map_err(|error| FileError::system("made", &path, &error))?;
         let place = path.join("lock");
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&place);
         let lock = lock.map_err(|error| FileError::system("opened", &place, &error))?;
         let newest = Mutex::new(SystemTime::UNIX_EPOCH);
-        let folder = Folder { path, quota_bytes, lock: Mutex::new(lock), newest };
+        let folder = TensorFolder { path, quota_bytes, lock: Mutex::new(lock), newest };
         {
             let _turn = folder.turn()?;
             folder.tidy()?;
@@ -117,11 +117,11 @@ impl Folder {
 
     /// Keeps a tensor, in place of one of the same name, and removes others until all fit. It is on the disk then, which
     /// is what takes the time: 11 ms for 4 kB, where getting it takes 0.05.
-    pub fn put(&self, tensor: &Stored<'_>) -> Result<Put, FileError> {
+    pub fn put(&self, tensor: &TensorBytes<'_>) -> Result<PutOutcome, FileError> {
         let path = self.place(tensor.name);
         let headings = [heading(tensor)];
         let mark = new_mark();
-        let plan = Plan::new(&path, &headings, BTreeMap::from([(MARK.to_owned(), mark.clone())]))?;
+        let plan = WritePlan::new(&path, &headings, BTreeMap::from([(MARK.to_owned(), mark.clone())]))?;
         let (needed_bytes, quota_bytes) = (plan.file_bytes, self.quota_bytes);
         if needed_bytes > quota_bytes {
             let (path, name) = (self.path.clone(), tensor.name.to_owned());
@@ -136,7 +136,7 @@ impl Folder {
         let failed = |error| FileError::writing(&path, needed_bytes, &error);
         // Everything is on the disk before anything goes: a full disk costs nobody their tensor.
         let temporary = plan.fill(&path, OF_A_PUT, &headings, |_| Ok::<_, FileError>(Cow::Borrowed(tensor.bytes)))?;
-        let mut shelf = Shelf::look(&self.path)?;
+        let mut shelf = FolderContents::look(&self.path)?;
         temporary.settle(Some(self.use_after(shelf.newest()))).map_err(failed)?;
         shelf.places.retain(|place| place.path != path);
         let (aside, evicted) = self.make_room(&shelf, tensor.name, needed_bytes)?;
@@ -144,7 +144,7 @@ impl Folder {
         temporary.keep_as(&path).map_err(failed)?;
         aside.remove();
         sync_folder_of(&path).map_err(failed)?;
-        Ok(Put { file_bytes: needed_bytes, evicted, mark })
+        Ok(PutOutcome { file_bytes: needed_bytes, evicted, mark })
     }
 
     /// A tensor, which counts as its use; none if it is not there. It is in the file under the same name.
@@ -176,7 +176,7 @@ impl Folder {
 
     /// Removes everything that is no tensor of this folder, and says what that was. What only the system keeps us from
     /// reading stays: it may well be whole.
-    pub fn remove_corrupt(&self) -> Result<Vec<Corrupt>, FileError> {
+    pub fn remove_corrupt(&self) -> Result<Vec<CorruptFile>, FileError> {
         let _turn = self.turn()?;
         self.tidy()?;
         let mut corrupt = self.list()?.corrupt;
@@ -189,21 +189,28 @@ impl Folder {
 
     /// What is in the folder. Does not count as a use.
     pub fn list(&self) -> Result<Listing, FileError> {
-        let shelf = Shelf::look(&self.path)?;
+        let shelf = FolderContents::look(&self.path)?;
         let mut listing = Listing { file_bytes: shelf.bytes(), ..Listing::default() };
         for place in shelf.places {
             match kept(&place) {
                 Ok(kept) => listing.kept.push(kept),
                 // Removed since we looked.
                 Err(FileError::NotThere { .. }) => listing.file_bytes -= place.bytes,
-                Err(problem) => listing.corrupt.push(Corrupt { name: named(&place.path), path: place.path, problem }),
+                Err(problem) => {
+                    listing.corrupt.push(CorruptFile { name: named(&place.path), path: place.path, problem })
+                }
             }
         }
         Ok(listing)
     }
 
     /// Sets the least recently used aside until this much fits besides; says who they are.
-    fn make_room(&self, shelf: &Shelf, name: &str, needed_bytes: u64) -> Result<(Aside, Vec<String>), FileError> {
+    fn make_room(
+        &self,
+        shelf: &FolderContents,
+        name: &str,
+        needed_bytes: u64,
+    ) -> Result<(Aside, Vec<String>), FileError> {
         let mut taken = shelf.bytes();
         let (mut aside, mut evicted) = (Aside::default(), Vec::new());
         for place in &shelf.places {
@@ -227,7 +234,7 @@ impl Folder {
     /// Removes what puts never finished and gives back what was set aside. It is nobody's turn but ours: whoever began it
     /// was killed. What cannot be removed is in nobody's way, and stays until somebody can.
     fn tidy(&self) -> Result<(), FileError> {
-        let shelf = Shelf::look(&self.path)?;
+        let shelf = FolderContents::look(&self.path)?;
         self.use_after(shelf.newest());
         shelf.aside.iter().for_each(|other| aside::put_back(other));
         for unfinished in &shelf.unfinished {
@@ -249,10 +256,10 @@ impl Folder {
     }
 
     /// Waits until nobody else writes here.
-    fn turn(&self) -> Result<Turn<'_>, FileError> {
+    fn turn(&self) -> Result<WriterLock<'_>, FileError> {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         lock.lock().map_err(|error| FileError::system("locked", &self.path.join("lock"), &error))?;
-        Ok(Turn(lock))
+        Ok(WriterLock(lock))
     }
 }
 
@@ -273,9 +280,9 @@ pub(crate) fn mark_of(file: &TensorFile) -> Option<&str> {
 }
 
 /// The turn of one writer.
-struct Turn<'a>(MutexGuard<'a, File>);
+struct WriterLock<'a>(MutexGuard<'a, File>);
 
-impl Drop for Turn<'_> {
+impl Drop for WriterLock<'_> {
     fn drop(&mut self) {
         // It fails only where the system lost the lock by itself.
         let _ = self.0.unlock();
@@ -295,18 +302,18 @@ fn open_as(path: &Path, name: &str) -> Result<TensorFile, FileError> {
     Err(FileError::OtherTensor { path: path.to_owned(), wants: name.to_owned(), has: file.names().len() })
 }
 
-fn kept(place: &Place) -> Result<Kept, FileError> {
+fn kept(place: &ShelfFile) -> Result<FolderTensor, FileError> {
     let file = TensorFile::open(&place.path)?;
     // The file says its name; that the name leads there is what makes it the folder's.
     let [name] = file.names().collect::<Vec<_>>()[..] else { return Err(stranger(place, &file)) };
     if !leads_to(name, &place.path) {
         return Err(stranger(place, &file));
     }
-    let Found { dtype, shape, .. } = file.tensor(name)?;
-    Ok(Kept { name: name.to_owned(), dtype, shape, file_bytes: place.bytes, last_use: place.last_use })
+    let FileTensor { dtype, shape, .. } = file.tensor(name)?;
+    Ok(FolderTensor { name: name.to_owned(), dtype, shape, file_bytes: place.bytes, last_use: place.last_use })
 }
 
-fn stranger(place: &Place, file: &TensorFile) -> FileError {
+fn stranger(place: &ShelfFile, file: &TensorFile) -> FileError {
     let wants = named(&place.path).unwrap_or_else(|| "a tensor of a long name".to_owned());
     FileError::OtherTensor { path: place.path.clone(), wants, has: file.names().len() }
 }

@@ -155,7 +155,7 @@ pub enum HeaderError {
 /// What lies where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Header {
-    pub(super) spans: BTreeMap<String, Span>,
+    pub(super) spans: BTreeMap<String, TensorSpan>,
     pub(super) metadata: BTreeMap<String, String>,
     /// Where the values start in the file.
     pub(super) values_at: u64,
@@ -163,7 +163,7 @@ pub(super) struct Header {
 
 /// One tensor in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct TensorSpan {
     /// Its type, as it is written.
     pub(super) kind: String,
     pub(super) shape: Vec<u64>,
@@ -210,11 +210,11 @@ impl Header {
 
     /// Whether everything lies inside, apart, and without gaps, and fills its place.
     fn check(&self, has: u64) -> Result<(), HeaderError> {
-        let mut spans: Vec<(&String, &Span)> = self.spans.iter().collect();
+        let mut spans: Vec<(&String, &TensorSpan)> = self.spans.iter().collect();
         spans.sort_by_key(|(_, span)| (span.start, span.end));
         let (mut at, mut before) = (0, "");
         for (name, span) in spans {
-            let Span { start, end, .. } = *span;
+            let TensorSpan { start, end, .. } = *span;
             if start > end {
                 return Err(HeaderError::Backwards { name: name.clone(), start, end });
             }
@@ -237,7 +237,7 @@ impl Header {
     }
 }
 
-impl Span {
+impl TensorSpan {
     /// Whether its shape fills its place. Of a type that nobody knows, nothing can be said.
     fn fits(&self) -> bool {
         let Some(bits) = bits(&self.kind) else { return true };
@@ -259,7 +259,7 @@ impl Serialize for Header {
     }
 }
 
-impl Serialize for Span {
+impl Serialize for TensorSpan {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(3))?;
         map.serialize_entry("dtype", &self.kind)?;
@@ -327,7 +327,7 @@ macro_rules! seed {
 
 seed!(HeaderSeed, Header, deserialize_map);
 seed!(MetadataSeed, BTreeMap<String, String>, deserialize_map);
-seed!(SpanSeed, Span, deserialize_map);
+seed!(SpanSeed, TensorSpan, deserialize_map);
 seed!(AxesSeed, Vec<u64>, deserialize_seq);
 
 /// Keeps the typed error; the text that serde passes on is not shown.
@@ -383,13 +383,13 @@ impl<'de> Visitor<'de> for MetadataSeed<'_> {
 }
 
 impl<'de> Visitor<'de> for SpanSeed<'_> {
-    type Value = Span;
+    type Value = TensorSpan;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object with dtype, shape and data_offsets")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Span, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TensorSpan, A::Error> {
         let SpanSeed { name, refused } = self;
         let (mut kind, mut shape, mut offsets) = (None, None, None);
         while let Some(field) = map.next_key::<String>()? {
@@ -404,7 +404,7 @@ impl<'de> Visitor<'de> for SpanSeed<'_> {
             }
         }
         let field = match (kind, shape, offsets) {
-            (Some(kind), Some(shape), Some([start, end])) => return Ok(Span { kind, shape, start, end }),
+            (Some(kind), Some(shape), Some([start, end])) => return Ok(TensorSpan { kind, shape, start, end }),
             (_, _, None) => "data_offsets",
             (None, _, _) => "dtype",
             (_, None, _) => "shape",

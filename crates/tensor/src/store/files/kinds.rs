@@ -7,35 +7,35 @@
 
 /// A type as files name it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct FileDType {
     pub(super) name: &'static str,
     pub(super) bits: u64,
 }
 
 /// Types that files are known to hold.
-const KINDS: &[Kind] = &[
-    Kind { name: "F32", bits: 32 },
-    Kind { name: "F16", bits: 16 },
-    Kind { name: "I32", bits: 32 },
-    Kind { name: "U32", bits: 32 },
-    Kind { name: "U8", bits: 8 },
-    Kind { name: "I8", bits: 8 },
-    Kind { name: "BOOL", bits: 8 },
-    Kind { name: "F4", bits: 4 },
-    Kind { name: "F6_E2M3", bits: 6 },
-    Kind { name: "F6_E3M2", bits: 6 },
-    Kind { name: "F8_E5M2", bits: 8 },
-    Kind { name: "F8_E4M3", bits: 8 },
-    Kind { name: "F8_E8M0", bits: 8 },
-    Kind { name: "F8_E4M3FNUZ", bits: 8 },
-    Kind { name: "F8_E5M2FNUZ", bits: 8 },
-    Kind { name: "I16", bits: 16 },
-    Kind { name: "U16", bits: 16 },
-    Kind { name: "BF16", bits: 16 },
-    Kind { name: "C64", bits: 64 },
-    Kind { name: "F64", bits: 64 },
-    Kind { name: "I64", bits: 64 },
-    Kind { name: "U64", bits: 64 },
+const KINDS: &[FileDType] = &[
+    FileDType { name: "F32", bits: 32 },
+    FileDType { name: "F16", bits: 16 },
+    FileDType { name: "I32", bits: 32 },
+    FileDType { name: "U32", bits: 32 },
+    FileDType { name: "U8", bits: 8 },
+    FileDType { name: "I8", bits: 8 },
+    FileDType { name: "BOOL", bits: 8 },
+    FileDType { name: "F4", bits: 4 },
+    FileDType { name: "F6_E2M3", bits: 6 },
+    FileDType { name: "F6_E3M2", bits: 6 },
+    FileDType { name: "F8_E5M2", bits: 8 },
+    FileDType { name: "F8_E4M3", bits: 8 },
+    FileDType { name: "F8_E8M0", bits: 8 },
+    FileDType { name: "F8_E4M3FNUZ", bits: 8 },
+    FileDType { name: "F8_E5M2FNUZ", bits: 8 },
+    FileDType { name: "I16", bits: 16 },
+    FileDType { name: "U16", bits: 16 },
+    FileDType { name: "BF16", bits: 16 },
+    FileDType { name: "C64", bits: 64 },
+    FileDType { name: "F64", bits: 64 },
+    FileDType { name: "I64", bits: 64 },
+    FileDType { name: "U64", bits: 64 },
 ];
 
 /// Bits of one value, of a type that is known.

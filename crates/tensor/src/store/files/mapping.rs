@@ -49,7 +49,7 @@ unsafe fn map(file: &File) -> io::Result<Mmap> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Stored;
+    use super::super::TensorBytes;
     use super::*;
     use crate::ops::dtype::DType;
     use crate::ops::shape::Shape;
@@ -59,7 +59,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("vramp-mapped-{}", std::process::id()));
         let write = |bytes: &[u8]| {
             let shape = Shape::new(&[bytes.len() / 4]).unwrap();
-            TensorFile::write(&path, &[Stored { name: "a", dtype: DType::F32, shape, bytes }]).unwrap();
+            TensorFile::write(&path, &[TensorBytes { name: "a", dtype: DType::F32, shape, bytes }]).unwrap();
         };
         write(&[7; 12_000]);
         // SAFETY: the file is of this test's own name, and only ever replaced.

@@ -21,8 +21,8 @@ mod temporary;
 mod write;
 
 pub use error::FileError;
-pub use file::{Found, Stored, TensorFile};
+pub use file::{FileTensor, TensorBytes, TensorFile};
 pub(crate) use folder::mark_of;
-pub use folder::{Corrupt, Folder, Kept, Listing, Put};
+pub use folder::{CorruptFile, FolderTensor, Listing, PutOutcome, TensorFolder};
 pub use header::HeaderError;
 pub use write::Heading;

@@ -15,7 +15,7 @@ use super::{aside, file_name, temporary};
 
 /// A file in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ShelfFile {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
     pub(super) last_use: SystemTime,
@@ -23,19 +23,19 @@ pub(super) struct Place {
 
 /// Everything in the folder that is ours.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct FolderContents {
     /// Least recently used first.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ShelfFile>,
     /// Files that a put never finished.
     pub(super) unfinished: Vec<PathBuf>,
     /// Files that were to make room.
     pub(super) aside: Vec<PathBuf>,
 }
 
-impl Shelf {
-    pub(super) fn look(folder: &Path) -> Result<Shelf, FileError> {
+impl FolderContents {
+    pub(super) fn look(folder: &Path) -> Result<FolderContents, FileError> {
         let failed = |error| FileError::system("listed", folder, &error);
-        let mut shelf = Shelf::default();
+        let mut shelf = FolderContents::default();
         for found in fs::read_dir(folder).map_err(failed)? {
             let found = found.map_err(failed)?;
             let name = found.file_name();
@@ -54,7 +54,7 @@ impl Shelf {
                     continue;
                 }
                 let last_use = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                shelf.places.push(Place { path: found.path(), bytes: about.len(), last_use });
+                shelf.places.push(ShelfFile { path: found.path(), bytes: about.len(), last_use });
             }
         }
         shelf.places.sort_by(|one, two| one.last_use.cmp(&two.last_use).then_with(|| one.path.cmp(&two.path)));

@@ -12,8 +12,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::error::FileError;
-use super::file::{Stored, TensorFile, kind};
-use super::header::{Header, LENGTH_BYTES, MAX_HEADER_BYTES, METADATA, Span};
+use super::file::{TensorBytes, TensorFile, kind};
+use super::header::{Header, LENGTH_BYTES, MAX_HEADER_BYTES, METADATA, TensorSpan};
 use super::temporary::{OF_OTHERS, Temporary, sync_folder_of};
 use crate::ops::dtype::DType;
 use crate::ops::shape::Shape;
@@ -31,7 +31,7 @@ pub struct Heading<'a> {
 
 impl TensorFile {
     /// Writes tensors into a file, in place of what was there. Returns its bytes.
-    pub fn write(path: impl AsRef<Path>, tensors: &[Stored<'_>]) -> Result<u64, FileError> {
+    pub fn write(path: impl AsRef<Path>, tensors: &[TensorBytes<'_>]) -> Result<u64, FileError> {
         let headings: Vec<Heading<'_>> = tensors.iter().map(heading).collect();
         TensorFile::write_each(path, &headings, |at| Ok(Cow::Borrowed(tensors[at].bytes)))
     }
@@ -44,7 +44,7 @@ impl TensorFile {
         fetch: impl FnMut(usize) -> Result<Cow<'a, [u8]>, E>,
     ) -> Result<u64, E> {
         let path = path.as_ref();
-        let plan = Plan::new(path, headings, BTreeMap::new())?;
+        let plan = WritePlan::new(path, headings, BTreeMap::new())?;
         let temporary = plan.fill(path, OF_OTHERS, headings, fetch)?;
         let settled = temporary.settle(None).and_then(|()| temporary.keep_as(path)).and_then(|()| sync_folder_of(path));
         settled.map_err(|error| FileError::writing(path, plan.file_bytes, &error))?;
@@ -53,18 +53,18 @@ impl TensorFile {
 }
 
 /// What a file will look like.
-pub(super) struct Plan {
+pub(super) struct WritePlan {
     pub(super) file_bytes: u64,
     header: Vec<u8>,
     order: Vec<usize>,
 }
 
-impl Plan {
+impl WritePlan {
     pub(super) fn new(
         path: &Path,
         headings: &[Heading<'_>],
         metadata: BTreeMap<String, String>,
-    ) -> Result<Plan, FileError> {
+    ) -> Result<WritePlan, FileError> {
         let mut order: Vec<usize> = (0..headings.len()).collect();
         // Wide values first: then all start at multiples of their size, since the header does at one of 8.
         order.sort_by_key(|at| (usize::MAX - headings[*at].dtype.bytes(), headings[*at].name));
@@ -81,7 +81,7 @@ impl Plan {
             }
             let shape = heading.shape.lengths().iter().map(|length| *length as u64).collect();
             let end = start + heading.bytes();
-            let span = Span { kind: kind(heading.dtype).to_owned(), shape, start, end };
+            let span = TensorSpan { kind: kind(heading.dtype).to_owned(), shape, start, end };
             if header.spans.insert(heading.name.to_owned(), span).is_some() {
                 return refused("it is there twice");
             }
@@ -92,7 +92,7 @@ impl Plan {
         if has > MAX_HEADER_BYTES {
             return Err(FileError::HeaderTooLong { path: path.to_owned(), has, most: MAX_HEADER_BYTES });
         }
-        Ok(Plan { file_bytes: header.len() as u64 + start, header, order })
+        Ok(WritePlan { file_bytes: header.len() as u64 + start, header, order })
     }
 
     /// Writes all of it beside its target, under a name that starts like this.
@@ -140,7 +140,7 @@ impl Heading<'_> {
     }
 }
 
-pub(super) fn heading<'a>(stored: &Stored<'a>) -> Heading<'a> {
+pub(super) fn heading<'a>(stored: &TensorBytes<'a>) -> Heading<'a> {
     Heading { name: stored.name, dtype: stored.dtype, shape: stored.shape.clone() }
 }
 
@@ -154,7 +154,7 @@ mod tests {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let headings = [Heading { name: "a", dtype: DType::U8, shape: Shape::new(&[3000]).unwrap() }];
         let path = Path::new("folder/a.safetensors");
-        let plan = Plan::new(path, &headings, BTreeMap::new()).unwrap();
+        let plan = WritePlan::new(path, &headings, BTreeMap::new()).unwrap();
         let failed = plan.stream(path, &headings, |_| Ok::<_, FileError>(Cow::Owned(vec![0; 3000])), full).unwrap_err();
         assert_eq!(
             failed.to_string(),

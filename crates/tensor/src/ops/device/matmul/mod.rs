@@ -16,7 +16,7 @@ use vramp_plan::Shader;
 use crate::ops::dtype::DType;
 
 use super::hook::Hook;
-use super::text::{Launch, MATH, Text};
+use super::text::{KernelText, Launch, MATH};
 use tile_text::item;
 
 /// Values along k in one invocation, at most: a round takes one or four. So many products of i8 fit into i32.
@@ -189,7 +189,7 @@ const FIELDS: [&str; 14] = [
 impl Product {
     /// The kernel. Buffers: a, b, what `finish` reads, the results.
     pub(crate) fn shader(&self) -> Shader {
-        let mut text = Text::new();
+        let mut text = KernelText::new();
         text.read("a", item(self.a));
         text.read("b", item(self.b));
         text.inputs(&self.finish, "side");

@@ -32,8 +32,10 @@ impl Product {
     pub(super) fn registers(&self) -> String {
         let Tile { m, n, .. } = self.tile;
         let mut body = String::new();
-        let a = Reader { name: "a", operand: self.a, first: "row", length: "p.m", count: m, sum: self.sum_type() };
-        let b = Reader { name: "b", operand: self.b, first: "col", length: "p.n", count: n, sum: self.sum_type() };
+        let a =
+            OperandReader { name: "a", operand: self.a, first: "row", length: "p.m", count: m, sum: self.sum_type() };
+        let b =
+            OperandReader { name: "b", operand: self.b, first: "col", length: "p.n", count: n, sum: self.sum_type() };
         a.bases(&mut body);
         b.bases(&mut body);
         self.sums(&mut body);
@@ -91,7 +93,7 @@ impl Product {
                 } else {
                     body.push_str("            {\n");
                 }
-                let fill = Reader { name, operand, first: "", length, count: 0, sum: self.sum_type() };
+                let fill = OperandReader { name, operand, first: "", length, count: 0, sum: self.sum_type() };
                 fill.share(&mut body, base, sides, k);
                 body.push_str("            }\n        }\n");
             }
@@ -149,7 +151,7 @@ pub(super) fn item(operand: Operand) -> &'static str {
 }
 
 /// Writes the text that reads an operand.
-struct Reader<'a> {
+struct OperandReader<'a> {
     name: &'a str,
     operand: Operand,
     /// The first row or column, and how many there are at all.
@@ -160,7 +162,7 @@ struct Reader<'a> {
     sum: &'a str,
 }
 
-impl Reader<'_> {
+impl OperandReader<'_> {
     /// Where each row or column begins, held inside of the matrix.
     fn bases(&self, body: &mut String) {
         let Self { name, first, length, .. } = self;

@@ -10,24 +10,24 @@ use std::sync::Arc;
 use vramp_gpu::Buffer;
 use vramp_plan::Shader;
 
-use super::super::node::{Kind, Matmul, Node, Shared};
-use super::super::plan::{Cluster, Stage};
-use super::program::{Written, of_cluster, of_strides, of_tensor};
-use super::{Factors, Lying, Made, factors, host};
-use crate::ops::context::{Context, Side};
-use crate::ops::device::copy::Copy;
+use super::super::node::{ExprNode, Matmul, OpKind, SharedNode};
+use super::super::plan::{Cluster, PlanStage};
+use super::program::{BoundProgram, of_cluster, of_strides, of_tensor};
+use super::{FactorStrides, Factors, NodeTensors, factors, host};
+use crate::ops::context::{Context, DeviceSide};
+use crate::ops::device::copy::CopyKernel;
 use crate::ops::device::gather::Gather;
-use crate::ops::device::image::{Filter, FromPixels, Order, ToPixels};
+use crate::ops::device::image::{FromPixels, PixelOrder, ResizeFilter, ToPixels};
 use crate::ops::device::matmul::{Operand, Product, Sizes, Strides};
 use crate::ops::device::norm::{self, Norm};
-use crate::ops::device::reduce::{Reduce, Step};
+use crate::ops::device::reduce::{Reduce, ReducePass};
 use crate::ops::device::softmax::{self, Softmax};
 use crate::ops::device::transpose::Transpose;
-use crate::ops::device::{Hook, Lanes as RowLanes, Launch, Place, image};
+use crate::ops::device::{Hook, Launch, OutputRuns, RowLanes, image};
 use crate::ops::dtype::DType;
-use crate::ops::error::{Of, TensorError};
-use crate::ops::image::{Layout, Picture, Resize};
-use crate::ops::program::{AT_ONCE, Lanes, Program, Walk};
+use crate::ops::error::{DeviceResult, TensorError};
+use crate::ops::image::{ChannelLayout, ImageSpec, ResizeMode};
+use crate::ops::program::{AT_ONCE, ElementwiseProgram, VectorWidth, Walk};
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::{Around, Shape};
 use crate::ops::storage::Storage;
@@ -39,27 +39,32 @@ const MOST_NEAREST_SIDE: usize = 32_767;
 /// Invocations of a workgroup of elementwise kernels.
 const WORKGROUP: u32 = 64;
 
-pub(super) fn make(context: &Context, side: &Arc<Side>, stage: &Stage, made: &Made) -> Result<Tensor, TensorError> {
-    let Stage { node, cluster } = stage;
-    let making = Making { context, side, op: node.name(), node };
+pub(super) fn make(
+    context: &Context,
+    side: &Arc<DeviceSide>,
+    stage: &PlanStage,
+    made: &NodeTensors,
+) -> Result<Tensor, TensorError> {
+    let PlanStage { node, cluster } = stage;
+    let making = DeviceStage { context, side, op: node.name(), node };
     let cluster = cluster.as_ref();
     let out = match &node.kind {
-        Kind::Reduce { how, of, axis } => making.reduce(*how, of, of.shape.around(*axis), cluster, made)?,
-        Kind::Softmax { of, axis, log } => making.softmax(of, of.shape.around(*axis), *log, cluster, made)?,
-        Kind::LayerNorm { of, gamma, beta, epsilon } => {
+        OpKind::Reduce { how, of, axis } => making.reduce(*how, of, of.shape.around(*axis), cluster, made)?,
+        OpKind::Softmax { of, axis, log } => making.softmax(of, of.shape.around(*axis), *log, cluster, made)?,
+        OpKind::LayerNorm { of, gamma, beta, epsilon } => {
             making.norm(of, (gamma.as_ref(), beta.as_ref()), *epsilon, cluster, made)?
         }
-        Kind::Matmul(product) => making.product(product, &node.shape, None, made)?,
-        Kind::Strided { of, offset, strides } => making.strided(made.of(of), *offset, strides)?,
-        Kind::Concat { parts, axis } => making.concat(parts, *axis, made)?,
-        Kind::Gather { of, indices, axis } => making.gather(made.of(of), made.of(indices), of.shape.around(*axis))?,
-        Kind::FromImage { of, picture } => making.image_in(made.of(of), picture)?,
-        Kind::ToImage { of, picture } => making.image_out(made.of(of), picture)?,
+        OpKind::Matmul(product) => making.product(product, &node.shape, None, made)?,
+        OpKind::Strided { of, offset, strides } => making.strided(made.of(of), *offset, strides)?,
+        OpKind::Concat { parts, axis } => making.concat(parts, *axis, made)?,
+        OpKind::Gather { of, indices, axis } => making.gather(made.of(of), made.of(indices), of.shape.around(*axis))?,
+        OpKind::FromImage { of, picture } => making.image_in(made.of(of), picture)?,
+        OpKind::ToImage { of, picture } => making.image_out(made.of(of), picture)?,
         _ => {
             let cluster = cluster.expect("any other op is elementwise");
             match &cluster.ends {
                 Some(product) => {
-                    let Kind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
+                    let OpKind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
                     making.product(factors, &product.shape, Some(&of_cluster(cluster, made)), made)?
                 }
                 None => making.map(&of_cluster(cluster, made), &node.shape)?,
@@ -70,16 +75,16 @@ pub(super) fn make(context: &Context, side: &Arc<Side>, stage: &Stage, made: &Ma
     Ok(Tensor::over(Storage::on_device(context, side, out, bytes), node.shape.clone(), node.dtype, 0))
 }
 
-struct Making<'a> {
+struct DeviceStage<'a> {
     context: &'a Context,
-    side: &'a Arc<Side>,
+    side: &'a Arc<DeviceSide>,
     op: &'static str,
-    node: &'a Node,
+    node: &'a ExprNode,
 }
 
-impl Making<'_> {
+impl DeviceStage<'_> {
     /// What a program makes, from the first value to the last.
-    fn map(&self, written: &Written, shape: &Shape) -> Result<Buffer, TensorError> {
+    fn map(&self, written: &BoundProgram, shape: &Shape) -> Result<Buffer, TensorError> {
         let (program, count) = (&written.program, shape.count());
         let key = format!("map {}", program.signature());
         let kernel = self.side.kernel(self.op, &key, || self.told(program.shader(WORKGROUP)))?;
@@ -114,13 +119,13 @@ impl Making<'_> {
     fn reduce(
         &self,
         how: Reduction,
-        of: &Shared,
+        of: &SharedNode,
         around: Around,
         cluster: Option<&Cluster>,
-        made: &Made,
+        made: &NodeTensors,
     ) -> Result<Buffer, TensorError> {
         let reading = self.reading(of, cluster, made)?;
-        let steps = Step::plan(around, self.side.is_software());
+        let steps = ReducePass::plan(around, self.side.is_software());
         let (mut inputs, mut words) = (reading.buffers.clone(), reading.words.as_slice());
         let mut offset = reading.offset;
         for (pass, step) in steps.iter().enumerate() {
@@ -140,11 +145,11 @@ impl Making<'_> {
 
     fn softmax(
         &self,
-        of: &Shared,
+        of: &SharedNode,
         around: Around,
         log: bool,
         cluster: Option<&Cluster>,
-        made: &Made,
+        made: &NodeTensors,
     ) -> Result<Buffer, TensorError> {
         if around.length > softmax::MOST_LENGTH {
             return self.long_softmax(&self.row_values(of, cluster, made)?, around, log);
@@ -160,7 +165,12 @@ impl Making<'_> {
     }
 
     /// Rows as a tensor, where they are longer than one workgroup goes through: of f32, whatever they were.
-    fn row_values(&self, of: &Shared, cluster: Option<&Cluster>, made: &Made) -> Result<Tensor, TensorError> {
+    fn row_values(
+        &self,
+        of: &SharedNode,
+        cluster: Option<&Cluster>,
+        made: &NodeTensors,
+    ) -> Result<Tensor, TensorError> {
         let tensor = match cluster {
             None => made.of(of).clone(),
             Some(cluster) => {
@@ -204,11 +214,11 @@ impl Making<'_> {
 
     fn norm(
         &self,
-        of: &Shared,
-        (gamma, beta): (Option<&Shared>, Option<&Shared>),
+        of: &SharedNode,
+        (gamma, beta): (Option<&SharedNode>, Option<&SharedNode>),
         epsilon: f32,
         cluster: Option<&Cluster>,
-        made: &Made,
+        made: &NodeTensors,
     ) -> Result<Buffer, TensorError> {
         let around = of.shape.around(of.shape.rank() - 1);
         let (gamma, beta) = (gamma.map(|node| made.of(node)), beta.map(|node| made.of(node)));
@@ -220,7 +230,7 @@ impl Making<'_> {
         let dtype_of = |tensor: Option<&Tensor>| tensor.map(Tensor::dtype);
         let kernel = Norm { gamma: dtype_of(gamma), beta: dtype_of(beta), lanes, value: reading.value.clone() };
         let key = format!("norm {:?} {:?} {lanes:?} {}", kernel.gamma, kernel.beta, reading.signature);
-        let rows = norm::Rows {
+        let rows = norm::NormLaunch {
             count: around.outer,
             length: around.length,
             offset: reading.offset,
@@ -243,8 +253,8 @@ impl Making<'_> {
         &self,
         product: &Matmul,
         shape: &Shape,
-        ending: Option<&Written>,
-        made: &Made,
+        ending: Option<&BoundProgram>,
+        made: &NodeTensors,
     ) -> Result<Buffer, TensorError> {
         let (a, b, laid) = factors(product, shape, made)?;
         let Factors { products, m, n, k, .. } = laid;
@@ -256,7 +266,7 @@ impl Making<'_> {
                 None => self.buffer(&zeros),
             };
         }
-        let strides = |tensor: &Tensor, lying: Lying, along_columns: bool| Strides {
+        let strides = |tensor: &Tensor, lying: FactorStrides, along_columns: bool| Strides {
             offset: tensor.offset(),
             side: if along_columns { lying.column } else { lying.row },
             k: if along_columns { lying.row } else { lying.column },
@@ -304,22 +314,26 @@ impl Making<'_> {
     }
 
     /// Ends a product that is there, by itself.
-    fn end_apart(&self, given: &Tensor, ending: Option<&Written>) -> Result<Buffer, TensorError> {
+    fn end_apart(&self, given: &Tensor, ending: Option<&BoundProgram>) -> Result<Buffer, TensorError> {
         let Some(written) = ending else { return self.buffer(given) };
         let mut program = written.program.clone();
         let mut tensors = written.tensors.clone();
         let place = program.inputs.len() as u16;
-        program.inputs.push(crate::ops::program::Input { dtype: DType::F32, offset: given.offset(), walk: Walk::Run });
+        program.inputs.push(crate::ops::program::ProgramInput {
+            dtype: DType::F32,
+            offset: given.offset(),
+            walk: Walk::Run,
+        });
         tensors.push(given.clone());
         for step in &mut program.steps {
-            if step.act == crate::ops::program::Act::Given {
-                step.act = crate::ops::program::Act::Input(place);
+            if step.act == crate::ops::program::Instruction::Given {
+                step.act = crate::ops::program::Instruction::Input(place);
             }
         }
-        self.map(&Written { program, tensors }, given.shape())
+        self.map(&BoundProgram { program, tensors }, given.shape())
     }
 
-    fn concat(&self, parts: &[Shared], axis: usize, made: &Made) -> Result<Buffer, TensorError> {
+    fn concat(&self, parts: &[SharedNode], axis: usize, made: &NodeTensors) -> Result<Buffer, TensorError> {
         let out = self.lend(self.node.shape.count(), self.node.dtype)?;
         let pitch: usize = self.node.shape.lengths()[axis..].iter().product();
         let mut at = 0;
@@ -329,8 +343,8 @@ impl Making<'_> {
             if part.shape.count() == 0 {
                 continue;
             }
-            let kernel = Copy { dtype: tensor.dtype() };
-            let place = Place { offset: at, count: tensor.count(), run, pitch };
+            let kernel = CopyKernel { dtype: tensor.dtype() };
+            let place = OutputRuns { offset: at, count: tensor.count(), run, pitch };
             let launch = kernel.launch(tensor.offset(), &place, self.most());
             self.dispatch(&kernel.key(), || kernel.shader(), &[self.buffer(tensor)?, out.clone()], &launch)?;
             at += run;
@@ -351,23 +365,23 @@ impl Making<'_> {
         Ok(out)
     }
 
-    fn image_in(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
+    fn image_in(&self, of: &Tensor, picture: &ImageSpec) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
         // Pixels are whole words: a view that begins inside of one is copied.
         let of = if of.offset().is_multiple_of(4) { of.clone() } else { self.copied(of)? };
         let filter = match picture.resize {
-            Resize::Nearest => Filter::Nearest,
-            Resize::Bilinear => Filter::Bilinear,
+            ResizeMode::Nearest => ResizeFilter::Nearest,
+            ResizeMode::Bilinear => ResizeFilter::Bilinear,
         };
         let (height, width) = host::size_of_picture(of.shape());
         let (to_height, to_width) = host::size_of_tensor(picture.layout, &self.node.shape);
         let longest = [height, width, to_height, to_width].into_iter().max().unwrap_or(0);
-        if filter == Filter::Nearest && longest > MOST_NEAREST_SIDE {
+        if filter == ResizeFilter::Nearest && longest > MOST_NEAREST_SIDE {
             let problem = format!("a side of {longest} pixels; `nearest` has at most {MOST_NEAREST_SIDE} on a device");
             return Err(TensorError::NotSupported { op: self.op, problem });
         }
         let kernel = FromPixels { filter, order: order(picture.layout), channels };
-        let start = image::Picture {
+        let start = image::ImageLaunch {
             from: [width, height],
             offset: of.offset() / 4,
             to: [to_width, to_height],
@@ -380,7 +394,7 @@ impl Making<'_> {
         Ok(out)
     }
 
-    fn image_out(&self, of: &Tensor, picture: &Picture) -> Result<Buffer, TensorError> {
+    fn image_out(&self, of: &Tensor, picture: &ImageSpec) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
         let kernel = ToPixels { order: order(picture.layout), channels };
         let pixels = self.node.shape.count() / 4;
@@ -394,24 +408,35 @@ impl Making<'_> {
     }
 
     /// How a kernel that goes through rows reads them: a tensor, or what a program makes on the way.
-    fn reading(&self, of: &Shared, cluster: Option<&Cluster>, made: &Made) -> Result<Reading, TensorError> {
+    fn reading(
+        &self,
+        of: &SharedNode,
+        cluster: Option<&Cluster>,
+        made: &NodeTensors,
+    ) -> Result<RowReading, TensorError> {
         let written = match cluster {
             None => {
                 let tensor = made.of(of);
                 let value = Hook::plain(tensor.dtype());
                 let signature = tensor.dtype().name().to_owned();
                 let (buffers, words, offset) = (vec![self.buffer(tensor)?], Vec::new(), tensor.offset());
-                return Ok(Reading { value, words, buffers, offset, signature });
+                return Ok(RowReading { value, words, buffers, offset, signature });
             }
             Some(cluster) => of_cluster(cluster, made),
         };
         let words = written.program.words();
         let signature = written.program.signature();
-        Ok(Reading { value: written.program.reading(), words, buffers: self.buffers(&written)?, offset: 0, signature })
+        Ok(RowReading {
+            value: written.program.reading(),
+            words,
+            buffers: self.buffers(&written)?,
+            offset: 0,
+            signature,
+        })
     }
 
     /// What a kernel has made as f32, in the type that is wanted.
-    fn narrowed(&self, out: Buffer, node: &Node) -> Result<Buffer, TensorError> {
+    fn narrowed(&self, out: Buffer, node: &ExprNode) -> Result<Buffer, TensorError> {
         if node.dtype != DType::F16 {
             return Ok(out);
         }
@@ -461,7 +486,7 @@ impl Making<'_> {
         tensor.storage().device(tensor.asking(self.op), self.side)
     }
 
-    fn buffers(&self, written: &Written) -> Result<Vec<Buffer>, TensorError> {
+    fn buffers(&self, written: &BoundProgram) -> Result<Vec<Buffer>, TensorError> {
         written.tensors.iter().map(|tensor| self.buffer(tensor)).collect()
     }
 
@@ -471,7 +496,7 @@ impl Making<'_> {
 }
 
 /// How rows are read.
-struct Reading {
+struct RowReading {
     value: Hook,
     words: Vec<u32>,
     buffers: Vec<Buffer>,
@@ -480,31 +505,31 @@ struct Reading {
     signature: String,
 }
 
-impl Reading {
+impl RowReading {
     fn with(&self, out: &Buffer) -> Vec<Buffer> {
         self.buffers.iter().chain([out]).cloned().collect()
     }
 }
 
-impl Program {
+impl ElementwiseProgram {
     /// As the way in which a kernel reads its input.
     fn reading(&self) -> Hook {
-        let mut wgsl = self.function(Lanes::One, "p.hook", 0, "in");
+        let mut wgsl = self.function(VectorWidth::One, "p.hook", 0, "in");
         wgsl.push_str("fn value(at: u32) -> f32 {\n    return f32(compute(at));\n}\n");
         Hook { wgsl, inputs: self.inputs.len(), vectors: self.words().len().div_ceil(4) }
     }
 
     /// As the way in which a product passes its results on.
     fn finishing(&self) -> Hook {
-        let mut wgsl = self.function(Lanes::One, "p.hook", 0, "side");
+        let mut wgsl = self.function(VectorWidth::One, "p.hook", 0, "side");
         wgsl.push_str("fn finish(v: f32, row: u32, col: u32, at: u32) -> f32 {\n    return compute(at, v);\n}\n");
         Hook { wgsl, inputs: self.inputs.len(), vectors: self.words().len().div_ceil(4) }
     }
 }
 
-fn order(layout: Layout) -> Order {
+fn order(layout: ChannelLayout) -> PixelOrder {
     match layout {
-        Layout::Nchw => Order::Planes,
-        Layout::Nhwc => Order::Pixels,
+        ChannelLayout::Nchw => PixelOrder::Planes,
+        ChannelLayout::Nhwc => PixelOrder::Pixels,
     }
 }

@@ -10,63 +10,63 @@ use std::sync::Arc;
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
 
-use super::super::node::{Kind, Matmul, Node, Shared};
-use super::super::plan::{Cluster, Stage};
-use super::program::{Written, of_cluster, of_tensor};
-use super::{Made, factors};
+use super::super::node::{ExprNode, Matmul, OpKind, SharedNode};
+use super::super::plan::{Cluster, PlanStage};
+use super::program::{BoundProgram, of_cluster, of_tensor};
+use super::{NodeTensors, factors};
 use crate::ops::context::Context;
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::host::image::{self, Normal};
 use crate::ops::host::matmul::{self, MatmulSize};
 use crate::ops::host::matmul8;
-use crate::ops::host::rows::Rows;
+use crate::ops::host::rows::RowValues;
 use crate::ops::host::spread::spread;
 use crate::ops::host::strided::{Strided, copy_strided};
 use crate::ops::host::whole;
 use crate::ops::host::{arg, convert, gather, norm, reduce, softmax};
-use crate::ops::image::{Layout, Picture};
+use crate::ops::image::{ChannelLayout, ImageSpec};
 use crate::ops::memory::Block;
-use crate::ops::program::{Program, Running, Walk};
+use crate::ops::program::{ElementwiseProgram, Running, Walk};
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::{Around, Shape};
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
-pub(super) fn make(context: &Context, stage: &Stage, made: &Made) -> Result<Tensor, TensorError> {
-    let Stage { node, cluster } = stage;
+pub(super) fn make(context: &Context, stage: &PlanStage, made: &NodeTensors) -> Result<Tensor, TensorError> {
+    let PlanStage { node, cluster } = stage;
     let op = node.name();
     let out = context.pool().lend(op, node.shape.count() * node.dtype.bytes())?;
-    let mut making = Making { context, op, node, out, threads: context.threads() };
+    let mut making = HostStage { context, op, node, out, threads: context.threads() };
     match &node.kind {
-        Kind::Reduce { how, of, axis } => making.reduce(*how, of, *axis, cluster.as_ref(), made)?,
-        Kind::Softmax { of, axis, log } => {
+        OpKind::Reduce { how, of, axis } => making.reduce(*how, of, *axis, cluster.as_ref(), made)?,
+        OpKind::Softmax { of, axis, log } => {
             let around = of.shape.around(*axis);
             making.rows(of, cluster.as_ref(), made, |rows, out, threads| match log {
                 true => softmax::log_softmax(rows, around, out, threads),
                 false => softmax::softmax(rows, around, out, threads),
             })?;
         }
-        Kind::LayerNorm { of, gamma, beta, epsilon } => {
-            let row = |node: &Option<Shared>| node.as_ref().map(|node| floats(op, made.of(node))).transpose();
+        OpKind::LayerNorm { of, gamma, beta, epsilon } => {
+            let row = |node: &Option<SharedNode>| node.as_ref().map(|node| floats(op, made.of(node))).transpose();
             let (gamma, beta) = (row(gamma)?, row(beta)?);
             let length = of.shape[of.shape.rank() - 1];
             making.rows(of, cluster.as_ref(), made, |rows, out, threads| {
                 norm::layer_norm(rows, length, *epsilon, gamma.as_deref(), beta.as_deref(), out, threads);
             })?;
         }
-        Kind::Matmul(product) => making.product(product, &node.shape, made)?,
-        Kind::Strided { of, offset, strides } => making.strided(made.of(of), *offset, strides)?,
-        Kind::Concat { parts, axis } => making.concat(parts, *axis, made)?,
-        Kind::Gather { of, indices, axis } => making.gather(made.of(of), made.of(indices), of.shape.around(*axis))?,
-        Kind::FromImage { of, picture } => {
+        OpKind::Matmul(product) => making.product(product, &node.shape, made)?,
+        OpKind::Strided { of, offset, strides } => making.strided(made.of(of), *offset, strides)?,
+        OpKind::Concat { parts, axis } => making.concat(parts, *axis, made)?,
+        OpKind::Gather { of, indices, axis } => making.gather(made.of(of), made.of(indices), of.shape.around(*axis))?,
+        OpKind::FromImage { of, picture } => {
             let (numbers, bytes) = (picture.numbers(op)?, values(op, made.of(of))?);
             let normal = normal(picture, &numbers);
             let to = size_of_tensor(picture.layout, &node.shape);
             let out = cast_slice_mut(making.out.bytes_mut());
             image::from_image(&bytes, size_of_picture(&of.shape), to, picture.resize, &normal, out, making.threads);
         }
-        Kind::ToImage { of, picture } => {
+        OpKind::ToImage { of, picture } => {
             let (numbers, floats) = (picture.numbers(op)?, floats(op, made.of(of))?);
             let (size, normal) = (size_of_picture(&node.shape), normal(picture, &numbers));
             image::to_image(&floats, size, &normal, making.out.bytes_mut(), making.threads);
@@ -75,7 +75,7 @@ pub(super) fn make(context: &Context, stage: &Stage, made: &Made) -> Result<Tens
             let cluster = cluster.as_ref().expect("any other op is elementwise");
             match &cluster.ends {
                 Some(product) => {
-                    let Kind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
+                    let OpKind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
                     making.product(factors, &product.shape, made)?;
                     making.end(&of_cluster(cluster, made))?;
                 }
@@ -83,24 +83,24 @@ pub(super) fn make(context: &Context, stage: &Stage, made: &Made) -> Result<Tens
             }
         }
     }
-    let Making { out, .. } = making;
+    let HostStage { out, .. } = making;
     Ok(Tensor::over(Storage::on_host(context, out), node.shape.clone(), node.dtype, 0))
 }
 
 /// A stage that is being computed.
-struct Making<'a> {
+struct HostStage<'a> {
     context: &'a Context,
     op: &'static str,
-    node: &'a Node,
+    node: &'a ExprNode,
     out: Block,
     threads: usize,
 }
 
-impl Making<'_> {
+impl HostStage<'_> {
     /// What a program makes, from the first value to the last.
-    fn map(&mut self, written: &Written) -> Result<(), TensorError> {
+    fn map(&mut self, written: &BoundProgram) -> Result<(), TensorError> {
         let blocks = written.blocks(self.op)?;
-        let Program { out, .. } = &written.program;
+        let ElementwiseProgram { out, .. } = &written.program;
         let (bytes, count) = (out.bytes(), self.node.shape.count());
         // Pieces begin at whole lines of memory.
         let (program, inputs) = (&written.program, slices(&blocks));
@@ -111,7 +111,7 @@ impl Making<'_> {
     }
 
     /// Ends what a product has left in the output.
-    fn end(&mut self, written: &Written) -> Result<(), TensorError> {
+    fn end(&mut self, written: &BoundProgram) -> Result<(), TensorError> {
         let blocks = written.blocks(self.op)?;
         let (program, inputs) = (&written.program, slices(&blocks));
         let out: &mut [f32] = cast_slice_mut(self.out.bytes_mut());
@@ -125,14 +125,14 @@ impl Making<'_> {
     /// Something that goes through rows of floats, which a program may make on the way.
     fn rows(
         &mut self,
-        of: &Shared,
+        of: &SharedNode,
         cluster: Option<&Cluster>,
-        made: &Made,
-        go: impl FnOnce(&Source<'_>, &mut [f32], usize),
+        made: &NodeTensors,
+        go: impl FnOnce(&RowInput<'_>, &mut [f32], usize),
     ) -> Result<(), TensorError> {
         let written = cluster.map_or_else(|| of_tensor(made.of(of)), |cluster| of_cluster(cluster, made));
         let blocks = written.blocks(self.op)?;
-        let source = Source::of(&written, &blocks, of.shape.count());
+        let source = RowInput::of(&written, &blocks, of.shape.count());
         match self.node.dtype {
             DType::F16 => {
                 let mut floats = self.context.pool().lend(self.op, self.node.shape.count() * 4)?;
@@ -148,10 +148,10 @@ impl Making<'_> {
     fn reduce(
         &mut self,
         how: Reduction,
-        of: &Shared,
+        of: &SharedNode,
         axis: usize,
         cluster: Option<&Cluster>,
-        made: &Made,
+        made: &NodeTensors,
     ) -> Result<(), TensorError> {
         let around = of.shape.around(axis);
         if how.is_position() {
@@ -177,14 +177,14 @@ impl Making<'_> {
     fn places(
         &mut self,
         how: Reduction,
-        of: &Shared,
+        of: &SharedNode,
         around: Around,
         cluster: Option<&Cluster>,
-        made: &Made,
+        made: &NodeTensors,
     ) -> Result<(), TensorError> {
         let written = cluster.map_or_else(|| of_tensor(made.of(of)), |cluster| of_cluster(cluster, made));
         let blocks = written.blocks(self.op)?;
-        let source = Source::of(&written, &blocks, of.shape.count());
+        let source = RowInput::of(&written, &blocks, of.shape.count());
         let out = cast_slice_mut(self.out.bytes_mut());
         match how {
             Reduction::ArgMin => arg::argmin(&source, around, out, self.threads),
@@ -193,7 +193,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    fn product(&mut self, product: &Matmul, shape: &Shape, made: &Made) -> Result<(), TensorError> {
+    fn product(&mut self, product: &Matmul, shape: &Shape, made: &NodeTensors) -> Result<(), TensorError> {
         let (a, b, laid) = factors(product, shape, made)?;
         let size = MatmulSize {
             batch: laid.products,
@@ -223,7 +223,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    fn concat(&mut self, parts: &[Shared], axis: usize, made: &Made) -> Result<(), TensorError> {
+    fn concat(&mut self, parts: &[SharedNode], axis: usize, made: &NodeTensors) -> Result<(), TensorError> {
         let bytes = self.node.dtype.bytes();
         let row = self.node.shape.lengths()[axis..].iter().product::<usize>() * bytes;
         let mut at = 0;
@@ -271,34 +271,34 @@ fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> 
 }
 
 /// What rows are read from.
-enum Source<'a> {
+enum RowInput<'a> {
     Slice(&'a [f32]),
     Program(Box<Running<'a>>),
 }
 
-impl<'a> Source<'a> {
-    fn of(written: &'a Written, blocks: &'a [Arc<Block>], count: usize) -> Source<'a> {
-        let Program { inputs, steps, .. } = &written.program;
+impl<'a> RowInput<'a> {
+    fn of(written: &'a BoundProgram, blocks: &'a [Arc<Block>], count: usize) -> RowInput<'a> {
+        let ElementwiseProgram { inputs, steps, .. } = &written.program;
         match (inputs.as_slice(), steps.len()) {
             ([input], 1) if input.dtype == DType::F32 && input.walk == Walk::Run => {
-                Source::Slice(&cast_slice(blocks[0].bytes())[input.offset..input.offset + count])
+                RowInput::Slice(&cast_slice(blocks[0].bytes())[input.offset..input.offset + count])
             }
-            _ => Source::Program(Box::new(Running::new(&written.program, slices(blocks)))),
+            _ => RowInput::Program(Box::new(Running::new(&written.program, slices(blocks)))),
         }
     }
 }
 
-impl Rows for Source<'_> {
+impl RowValues for RowInput<'_> {
     #[inline(always)]
     fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32] {
         match self {
-            Source::Slice(values) => &values[start..start + len],
-            Source::Program(running) => running.part(start, len, scratch),
+            RowInput::Slice(values) => &values[start..start + len],
+            RowInput::Program(running) => running.part(start, len, scratch),
         }
     }
 }
 
-impl Written {
+impl BoundProgram {
     /// The memory of its inputs, brought to the host where it is not there.
     fn blocks(&self, op: &'static str) -> Result<Vec<Arc<Block>>, TensorError> {
         self.tensors.iter().map(|tensor| tensor.storage().host(tensor.asking(op))).collect()
@@ -310,12 +310,12 @@ fn slices(blocks: &[Arc<Block>]) -> Vec<&[u8]> {
 }
 
 /// Values of a tensor on the host.
-struct Values {
+struct HostValues {
     block: Arc<Block>,
     range: (usize, usize),
 }
 
-impl std::ops::Deref for Values {
+impl std::ops::Deref for HostValues {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -323,8 +323,8 @@ impl std::ops::Deref for Values {
     }
 }
 
-fn values(op: &'static str, tensor: &Tensor) -> Result<Values, TensorError> {
-    Ok(Values { block: tensor.storage().host(tensor.asking(op))?, range: tensor.byte_range() })
+fn values(op: &'static str, tensor: &Tensor) -> Result<HostValues, TensorError> {
+    Ok(HostValues { block: tensor.storage().host(tensor.asking(op))?, range: tensor.byte_range() })
 }
 
 /// Values of a tensor of floats, as f32.
@@ -339,15 +339,15 @@ fn floats(op: &'static str, tensor: &Tensor) -> Result<Vec<f32>, TensorError> {
     Ok(cast_slice(&values).to_vec())
 }
 
-fn normal<'a>(picture: &'a Picture, numbers: &'a [usize]) -> Normal<'a> {
+fn normal<'a>(picture: &'a ImageSpec, numbers: &'a [usize]) -> Normal<'a> {
     let count = numbers.len();
     Normal { channels: numbers, mean: &picture.mean[..count], std: &picture.std[..count], layout: picture.layout }
 }
 
 /// Height and width of a tensor that a picture becomes.
-pub(super) fn size_of_tensor(layout: Layout, shape: &Shape) -> (usize, usize) {
+pub(super) fn size_of_tensor(layout: ChannelLayout, shape: &Shape) -> (usize, usize) {
     match (layout, shape.lengths()) {
-        (Layout::Nchw, [.., height, width]) | (Layout::Nhwc, [.., height, width, _]) => (*height, *width),
+        (ChannelLayout::Nchw, [.., height, width]) | (ChannelLayout::Nhwc, [.., height, width, _]) => (*height, *width),
         _ => unreachable!("a tensor of a picture has four axes"),
     }
 }

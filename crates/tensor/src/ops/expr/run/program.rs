@@ -6,40 +6,45 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::node::{Kind, Node, Shared};
+use super::super::node::{ExprNode, OpKind, SharedNode};
 use super::super::plan::Cluster;
-use super::Made;
-use crate::ops::program::{Act, Input, Program, Step, Walk};
+use super::NodeTensors;
+use crate::ops::program::{ElementwiseProgram, Instruction, ProgramInput, ProgramStep, Walk};
 use crate::ops::shape::Shape;
 use crate::ops::tensor::Tensor;
 
 /// A program with the tensors that it reads.
-pub(super) struct Written {
-    pub(super) program: Program,
+pub(super) struct BoundProgram {
+    pub(super) program: ElementwiseProgram,
     pub(super) tensors: Vec<Tensor>,
 }
 
 /// The program of a cluster, walking through `shape`.
-pub(super) fn of_cluster(cluster: &Cluster, made: &Made) -> Written {
-    let mut writing = Writing {
+pub(super) fn of_cluster(cluster: &Cluster, made: &NodeTensors) -> BoundProgram {
+    let mut writing = ProgramBuilder {
         shape: cluster.root.shape.clone(),
-        written: Written {
-            program: Program { inputs: Vec::new(), steps: Vec::new(), constants: Vec::new(), out: cluster.root.dtype },
+        written: BoundProgram {
+            program: ElementwiseProgram {
+                inputs: Vec::new(),
+                steps: Vec::new(),
+                constants: Vec::new(),
+                out: cluster.root.dtype,
+            },
             tensors: Vec::new(),
         },
         steps: BTreeMap::new(),
     };
     if let Some(product) = &cluster.ends {
-        writing.step(product, Act::Given);
+        writing.step(product, Instruction::Given);
     }
     for node in &cluster.nodes {
         let act = match &node.kind {
-            Kind::Unary(op, a) => Act::Unary(*op, writing.number(a, made)),
-            Kind::Binary(op, a, b) => Act::Binary(*op, writing.number(a, made), writing.number(b, made)),
-            Kind::Select(c, a, b) => {
-                Act::Select(writing.number(c, made), writing.number(a, made), writing.number(b, made))
+            OpKind::Unary(op, a) => Instruction::Unary(*op, writing.number(a, made)),
+            OpKind::Binary(op, a, b) => Instruction::Binary(*op, writing.number(a, made), writing.number(b, made)),
+            OpKind::Select(c, a, b) => {
+                Instruction::Select(writing.number(c, made), writing.number(a, made), writing.number(b, made))
             }
-            Kind::Cast(a) => Act::Cast(writing.number(a, made)),
+            OpKind::Cast(a) => Instruction::Cast(writing.number(a, made)),
             _ => unreachable!("a cluster is elementwise"),
         };
         writing.step(node, act);
@@ -48,45 +53,45 @@ pub(super) fn of_cluster(cluster: &Cluster, made: &Made) -> Written {
 }
 
 /// The program that reads a tensor by strides and an offset, counted in its own values.
-pub(super) fn of_strides(tensor: &Tensor, shape: &Shape, offset: usize, strides: &[usize]) -> Written {
+pub(super) fn of_strides(tensor: &Tensor, shape: &Shape, offset: usize, strides: &[usize]) -> BoundProgram {
     let walk = Walk::of(shape, strides);
-    let input = Input { dtype: tensor.dtype(), offset: tensor.offset() + offset, walk };
-    Written { program: Program::plain(input), tensors: vec![tensor.clone()] }
+    let input = ProgramInput { dtype: tensor.dtype(), offset: tensor.offset() + offset, walk };
+    BoundProgram { program: ElementwiseProgram::plain(input), tensors: vec![tensor.clone()] }
 }
 
 /// The program that reads a tensor as it is.
-pub(super) fn of_tensor(tensor: &Tensor) -> Written {
-    let input = Input { dtype: tensor.dtype(), offset: tensor.offset(), walk: Walk::Run };
-    Written { program: Program::plain(input), tensors: vec![tensor.clone()] }
+pub(super) fn of_tensor(tensor: &Tensor) -> BoundProgram {
+    let input = ProgramInput { dtype: tensor.dtype(), offset: tensor.offset(), walk: Walk::Run };
+    BoundProgram { program: ElementwiseProgram::plain(input), tensors: vec![tensor.clone()] }
 }
 
-struct Writing {
+struct ProgramBuilder {
     shape: Shape,
-    written: Written,
-    steps: BTreeMap<*const Node, u16>,
+    written: BoundProgram,
+    steps: BTreeMap<*const ExprNode, u16>,
 }
 
-impl Writing {
-    fn step(&mut self, node: &Shared, act: Act) {
-        self.written.program.steps.push(Step { act, dtype: node.dtype });
+impl ProgramBuilder {
+    fn step(&mut self, node: &SharedNode, act: Instruction) {
+        self.written.program.steps.push(ProgramStep { act, dtype: node.dtype });
         self.steps.insert(Arc::as_ptr(node), self.written.program.steps.len() as u16 - 1);
     }
 
     /// The step that a node is, which is the reading of a tensor where it is none of the cluster's.
-    fn number(&mut self, node: &Shared, made: &Made) -> u16 {
+    fn number(&mut self, node: &SharedNode, made: &NodeTensors) -> u16 {
         if let Some(number) = self.steps.get(&Arc::as_ptr(node)) {
             return *number;
         }
-        if let Kind::Constant(bits) = node.kind {
+        if let OpKind::Constant(bits) = node.kind {
             let constants = &mut self.written.program.constants;
             constants.push(bits);
-            let act = Act::Constant(constants.len() as u16 - 1);
+            let act = Instruction::Constant(constants.len() as u16 - 1);
             self.step(node, act);
             return self.steps[&Arc::as_ptr(node)];
         }
         let tensor = made.of(node);
         let walk = Walk::of(&self.shape, &node.shape.strides_as(&self.shape));
-        let input = Input { dtype: node.dtype, offset: tensor.offset(), walk };
+        let input = ProgramInput { dtype: node.dtype, offset: tensor.offset(), walk };
         let inputs = &mut self.written.program.inputs;
         let known = inputs.iter().zip(&self.written.tensors);
         let known = known.map(|(known, of)| *known == input && of.memory_id() == tensor.memory_id());
@@ -95,7 +100,7 @@ impl Writing {
             self.written.tensors.push(tensor.clone());
             inputs.len() - 1
         });
-        let act = Act::Input(place as u16);
+        let act = Instruction::Input(place as u16);
         self.step(node, act);
         self.steps[&Arc::as_ptr(node)]
     }

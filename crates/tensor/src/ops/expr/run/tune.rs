@@ -18,20 +18,20 @@ const SIDE: usize = 256;
 const ROUNDS: usize = 3;
 
 /// What was found out about adapters in this process, by their names and drivers.
-static FOUND: Mutex<Vec<(String, Tuning, Tile)>> = Mutex::new(Vec::new());
+static FOUND: Mutex<Vec<(String, DeviceTuning, Tile)>> = Mutex::new(Vec::new());
 
 /// What a device was found to do best.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tuning {
+pub struct DeviceTuning {
     /// Every tile of products that was tried.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<TuningTrial>,
     /// Which of them is taken.
     pub best: usize,
 }
 
 /// One way to do something, and how long it takes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct TuningTrial {
     /// Which way, in words.
     pub name: String,
     /// Milliseconds for a product of 256 by 256 by 256, the quickest of three.
@@ -41,7 +41,7 @@ pub struct Trial {
 impl Context {
     /// Tries which kernels for products of matrices suit the device, and uses the best from now on. An adapter is tried
     /// once in a process; it takes about a second on a software driver, mostly to compile.
-    pub fn tune(&self) -> Result<Tuning, TensorError> {
+    pub fn tune(&self) -> Result<DeviceTuning, TensorError> {
         let op = "tune";
         let Some(side) = self.side() else { return Err(TensorError::NoDevice { op }) };
         let adapter = side.device().adapter();
@@ -67,7 +67,7 @@ impl Context {
             let times: Result<Vec<f64>, TensorError> = tried.collect();
             let ms = times.map(|times| times[1..].iter().copied().fold(f64::MAX, f64::min));
             match ms {
-                Ok(ms) => trials.push((Trial { name: name(tile), ms }, tile)),
+                Ok(ms) => trials.push((TuningTrial { name: name(tile), ms }, tile)),
                 Err(error) => self.say(|| format!("{} cannot be used: {error}", name(tile))),
             }
         }
@@ -79,7 +79,7 @@ impl Context {
         };
         let tile = trials[best].1;
         side.set_tile(Some(tile));
-        let tuning = Tuning { trials: trials.into_iter().map(|(trial, _)| trial).collect(), best };
+        let tuning = DeviceTuning { trials: trials.into_iter().map(|(trial, _)| trial).collect(), best };
         self.say(|| format!("products in {}", tuning.trials[best].name));
         known().push((identity, tuning.clone(), tile));
         Ok(tuning)

@@ -8,11 +8,11 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
 use smallvec::SmallVec;
+use vramp_kernels::vectorised;
 
-use super::super::{Input, Walk};
+use super::super::{ProgramInput, Walk};
 use crate::ops::dtype::DType;
 use crate::ops::host::convert::floats_of_halves;
-use vramp_kernels::vectorised;
 
 /// One value as a register holds it: a float's bits, or a whole number with its sign.
 pub(super) fn load_one(dtype: DType, memory: &[u8], at: usize) -> u32 {
@@ -25,8 +25,8 @@ pub(super) fn load_one(dtype: DType, memory: &[u8], at: usize) -> u32 {
 }
 
 /// The values of an input for results from `start` on.
-pub(super) fn load(input: &Input, memory: &[u8], start: usize, out: &mut [u32]) {
-    let Input { dtype, offset, walk } = input;
+pub(super) fn load(input: &ProgramInput, memory: &[u8], start: usize, out: &mut [u32]) {
+    let ProgramInput { dtype, offset, walk } = input;
     match walk {
         Walk::Stay => out.fill(load_one(*dtype, memory, *offset)),
         Walk::Run => load_run(*dtype, memory, offset + start, out),
@@ -47,8 +47,8 @@ pub(super) fn load(input: &Input, memory: &[u8], start: usize, out: &mut [u32]) 
 }
 
 /// Likewise, as floats, whatever they are.
-pub(super) fn load_as_floats(input: &Input, memory: &[u8], start: usize, out: &mut [u32]) {
-    let Input { dtype, offset, walk } = input;
+pub(super) fn load_as_floats(input: &ProgramInput, memory: &[u8], start: usize, out: &mut [u32]) {
+    let ProgramInput { dtype, offset, walk } = input;
     if let (Walk::Run, 1) = (walk, dtype.bytes()) {
         let bytes = &memory[offset + start..][..out.len()];
         return match dtype {

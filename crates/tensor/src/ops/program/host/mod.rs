@@ -18,10 +18,10 @@ use std::cell::RefCell;
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
-use super::{Act, Input, Program, Step, Walk};
+use super::{ElementwiseProgram, Instruction, ProgramInput, ProgramStep, Walk};
 use crate::ops::dtype::DType;
 use crate::ops::host::convert;
-use crate::ops::host::rows::Rows;
+use crate::ops::host::rows::RowValues;
 use load::{load, load_as_floats, load_one};
 use rows::Arg;
 
@@ -42,15 +42,15 @@ thread_local! {
 
 /// A row of values between steps. It begins at a line of the cache: where vectors lie across two, seven cheap
 /// steps on 1024 x 1024 values take 1.50 ms, and 0.53 so.
-type Register = Vec<Line>;
+type Register = Vec<RegisterLine>;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-struct Line([u32; 16]);
+struct RegisterLine([u32; 16]);
 
 /// A program with the memory of its inputs.
 pub(crate) struct Running<'a> {
-    program: &'a Program,
+    program: &'a ElementwiseProgram,
     /// Whole memories; inputs begin at their offsets.
     inputs: SmallVec<[&'a [u8]; 4]>,
     /// Where the values of each step are.
@@ -78,7 +78,7 @@ enum Home {
 }
 
 impl<'a> Running<'a> {
-    pub(crate) fn new(program: &'a Program, inputs: impl IntoIterator<Item = &'a [u8]>) -> Running<'a> {
+    pub(crate) fn new(program: &'a ElementwiseProgram, inputs: impl IntoIterator<Item = &'a [u8]>) -> Running<'a> {
         let inputs = inputs.into_iter().collect();
         let mut running =
             Running { program, inputs, homes: SmallVec::new(), registers: 0, stored: None, lines: SmallVec::new() };
@@ -117,10 +117,10 @@ impl<'a> Running<'a> {
         let mut free: SmallVec<[usize; 8]> = SmallVec::new();
         for (at, step) in steps.iter().enumerate() {
             let mut home = match step.act {
-                Act::Constant(number) => Some(Home::One(self.program.constants[usize::from(number)])),
-                Act::Given => Some(Home::Memory),
-                Act::Input(number) => self.home_of_input(usize::from(number)).or_else(|| {
-                    let cast = matches!(steps.get(at + 1)?.act, Act::Cast(of) if usize::from(of) == at);
+                Instruction::Constant(number) => Some(Home::One(self.program.constants[usize::from(number)])),
+                Instruction::Given => Some(Home::Memory),
+                Instruction::Input(number) => self.home_of_input(usize::from(number)).or_else(|| {
+                    let cast = matches!(steps.get(at + 1)?.act, Instruction::Cast(of) if usize::from(of) == at);
                     (cast && uses[at] == 1 && steps[at + 1].dtype.is_float()).then_some(Home::ReadByCast)
                 }),
                 _ => None,
@@ -144,7 +144,9 @@ impl<'a> Running<'a> {
                 }
             }
         }
-        if let Some(Step { act: Act::Cast(of), dtype: DType::F16 | DType::U8 | DType::I8 }) = steps.last() {
+        if let Some(ProgramStep { act: Instruction::Cast(of), dtype: DType::F16 | DType::U8 | DType::I8 }) =
+            steps.last()
+        {
             let of_floats = steps[usize::from(*of)].dtype.is_float();
             let is_row = matches!(self.homes[usize::from(*of)], Home::Register(_) | Home::Memory);
             self.stored = (of_floats && is_row).then_some(*of);
@@ -153,7 +155,7 @@ impl<'a> Running<'a> {
 
     /// Where an input is as it is needed, if it is anywhere.
     fn home_of_input(&mut self, number: usize) -> Option<Home> {
-        let Input { dtype, offset, walk } = &self.program.inputs[number];
+        let ProgramInput { dtype, offset, walk } = &self.program.inputs[number];
         match walk {
             Walk::Stay => Some(Home::One(load_one(*dtype, self.inputs[number], *offset))),
             Walk::Run => (dtype.bytes() == 4).then_some(Home::Memory),
@@ -175,7 +177,7 @@ impl<'a> Running<'a> {
         REGISTERS.with_borrow_mut(|registers| {
             // One more than steps need: for results on their way to where they are stored.
             if registers.len() <= self.registers {
-                registers.resize_with(self.registers + 1, || vec![Line::zeroed(); BLOCK / 16]);
+                registers.resize_with(self.registers + 1, || vec![RegisterLine::zeroed(); BLOCK / 16]);
             }
             let goes_straight = sink.is_direct() || self.stored_from(sink).is_some();
             let most = if self.registers == 0 && goes_straight { BLOCK_WITHOUT_REGISTERS } else { BLOCK };
@@ -241,8 +243,8 @@ impl<'a> Running<'a> {
         match (self.homes[at], self.program.steps[at].act) {
             (Home::Register(register), _) => Arg::Row(&cast_slice(&registers[register])[..block.length]),
             (Home::One(bits), _) => Arg::One(bits),
-            (_, Act::Input(number)) => {
-                let Input { dtype, offset, walk } = &self.program.inputs[usize::from(number)];
+            (_, Instruction::Input(number)) => {
+                let ProgramInput { dtype, offset, walk } = &self.program.inputs[usize::from(number)];
                 let memory = self.inputs[usize::from(number)];
                 let first = offset + walk.place(block.start);
                 match walk {
@@ -254,38 +256,38 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn step(&self, step: &Step, registers: &[Register], block: &Block<'_>, out: &mut [u32]) {
+    fn step(&self, step: &ProgramStep, registers: &[Register], block: &Block<'_>, out: &mut [u32]) {
         let arg = |number: u16| self.arg(number, registers, block);
         let dtype_of = |number: u16| self.program.steps[usize::from(number)].dtype;
         let dtype = step.dtype;
         match step.act {
-            Act::Constant(number) => out.fill(self.program.constants[usize::from(number)]),
-            Act::Given => out.copy_from_slice(&block.given[..block.length]),
-            Act::Input(number) => {
+            Instruction::Constant(number) => out.fill(self.program.constants[usize::from(number)]),
+            Instruction::Given => out.copy_from_slice(&block.given[..block.length]),
+            Instruction::Input(number) => {
                 let (input, memory) = (&self.program.inputs[usize::from(number)], self.inputs[usize::from(number)]);
                 load(input, memory, block.start, out);
             }
-            Act::Unary(op, a) => arg(a).with(out, |a, out| match dtype {
+            Instruction::Unary(op, a) => arg(a).with(out, |a, out| match dtype {
                 DType::F32 | DType::F16 => rows::unary(op, cast_slice(a), cast_slice_mut(out)),
                 _ => rows::whole_unary(op, dtype, a, out),
             }),
-            Act::Binary(op, a, b) => match dtype_of(a) {
+            Instruction::Binary(op, a, b) => match dtype_of(a) {
                 DType::F32 | DType::F16 => rows::binary(op, arg(a), arg(b), out),
                 from => rows::whole_binary(op, from, arg(a), arg(b), out),
             },
-            Act::Select(c, a, b) => {
+            Instruction::Select(c, a, b) => {
                 // A float that is -0 is 0 too.
                 let mask = if dtype_of(c).is_float() { 0x7fff_ffff } else { u32::MAX };
                 rows::select(mask, [c, a, b].map(arg), out);
             }
-            Act::Cast(a) if self.homes[usize::from(a)] == Home::ReadByCast => {
-                let Act::Input(number) = self.program.steps[usize::from(a)].act else {
+            Instruction::Cast(a) if self.homes[usize::from(a)] == Home::ReadByCast => {
+                let Instruction::Input(number) = self.program.steps[usize::from(a)].act else {
                     unreachable!("only inputs are read by casts")
                 };
                 let (input, memory) = (&self.program.inputs[usize::from(number)], self.inputs[usize::from(number)]);
                 load_as_floats(input, memory, block.start, out);
             }
-            Act::Cast(a) => arg(a).with(out, |row, out| rows::cast(dtype_of(a), dtype, row, out)),
+            Instruction::Cast(a) => arg(a).with(out, |row, out| rows::cast(dtype_of(a), dtype, row, out)),
         }
     }
 }
@@ -300,13 +302,13 @@ struct Block<'a> {
 }
 
 /// Rounds what a step has made to the step's type, where it may be off.
-fn round(step: &Step, out: &mut [u32]) {
-    if step.dtype == DType::F16 && !matches!(step.act, Act::Input(_) | Act::Constant(_)) {
+fn round(step: &ProgramStep, out: &mut [u32]) {
+    if step.dtype == DType::F16 && !matches!(step.act, Instruction::Input(_) | Instruction::Constant(_)) {
         rows::round_to_half(out);
     }
 }
 
-impl Rows for Running<'_> {
+impl RowValues for Running<'_> {
     fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32] {
         let scratch = &mut scratch[..len];
         self.run(start, len, &[], &mut Sink::Floats(cast_slice_mut(scratch), self.program.out));

@@ -7,13 +7,13 @@
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
+use vramp_kernels::vectorised;
 
 use super::super::{Binary, Unary};
 use super::BLOCK;
 use crate::ops::dtype::DType;
 use crate::ops::host::convert;
 use crate::ops::host::math::{self, ROUNDING};
-use vramp_kernels::vectorised;
 
 /// The values that a step is given: words that are floats or whole numbers.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@
 
 use vramp::gpu::Recording;
 use vramp::prelude::*;
-use vramp::tensor::{Context, DType, Layout, Picture, Tensor, TensorError};
+use vramp::tensor::{ChannelLayout, Context, DType, ImageSpec, Tensor, TensorError};
 
 #[derive(Default)]
 struct Standout {
@@ -85,13 +85,13 @@ impl FrameHandler for Standout {
 
 /// The same colours, with an alpha of how far each pixel's brightness is above the mean of all.
 fn standing_out(frame: &Tensor, weights: &Tensor) -> Result<Tensor, TensorError> {
-    let picture = Picture { channels: "rgb".to_owned(), layout: Layout::Nhwc, ..Picture::default() };
+    let picture = ImageSpec { channels: "rgb".to_owned(), layout: ChannelLayout::Nhwc, ..ImageSpec::default() };
     let colours = frame.image_to_tensor(&picture)?;
     let luma = colours.matmul(weights)?;
     let mean = luma.reduce_all(vramp::tensor::Reduction::Mean)?;
     let alpha = luma.lazy().sub(&mean).mul(12.0).sigmoid();
     let with_alpha = vramp::tensor::Expr::concat(&[colours.lazy(), alpha], -1);
-    with_alpha.tensor_to_image(&Picture { channels: "rgba".to_owned(), ..picture }).run()
+    with_alpha.tensor_to_image(&ImageSpec { channels: "rgba".to_owned(), ..picture }).run()
 }
 
 /// The built-in handlers and this one.

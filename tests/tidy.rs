@@ -485,8 +485,8 @@ fn a_kernel_without_a_twin_is_found() {
     assert_eq!(twins(&alone), ["crates/kernels/src/blur.wgsl has no twin crates/kernels/src/blur.rs"]);
     let elsewhere = paths(&["crates/kernels/src/a/blur.wgsl", "crates/kernels/tests/blur.rs", "crates/gpu/src/x.wgsl"]);
     assert_eq!(twins(&elsewhere).len(), 2);
-    let tensor = paths(&["crates/tensor/src/device/x.wgsl", "crates/tensor/src/device/y.rs"]);
-    assert_eq!(twins(&tensor), ["crates/tensor/src/device/x.wgsl has nobody beside it who writes it"]);
+    let tensor = paths(&["crates/tensor/src/ops/device/x.wgsl", "crates/tensor/src/ops/device/y.rs"]);
+    assert_eq!(twins(&tensor), ["crates/tensor/src/ops/device/x.wgsl has nobody beside it who writes it"]);
     assert_eq!(twins(&paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/blur.rs"])), [""; 0]);
 }
 

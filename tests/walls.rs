@@ -154,12 +154,17 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/src/simd/wide.rs", "intrinsics that read and write memory take pointers"),
     ("crates/kernels/tests/steady.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
     (
-        "crates/tensor/src/files/mapping.rs",
+        "crates/tensor/src/store/files/mapping.rs",
         "a mapping is memory that others could change; whoever asks for one promises that nobody does",
     ),
-    ("crates/tensor/src/host/matmul.rs", "gemm takes pointers; every length is checked before"),
+    ("crates/tensor/src/ops/host/matmul.rs", "gemm takes pointers; every length is checked before"),
     ("crates/runtime/src/memory/heap.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
 ];
+
+/// The modules of crates/tensor, and what each may not name: dependencies go from `classic` over `store` to `ops`. What the
+/// crate's root re-exports could come from any of them, so no module takes a name from there.
+const TENSOR_MODULES: &[(&str, &[&str])] =
+    &[("crates/tensor/src/ops/", &["store", "classic"]), ("crates/tensor/src/store/", &["classic"])];
 
 // ---- the walls
 
@@ -208,6 +213,30 @@ fn wgpu_wanted(crates: &[(String, Vec<String>)]) -> Vec<String> {
 fn wgpu_named(path: &str, text: &str) -> Vec<String> {
     let lines = lines_with(&code(text), "wgpu");
     lines.into_iter().map(|line| format!("{path}:{line}: names wgpu outside crates/gpu")).collect()
+}
+
+/// A module of crates/tensor names no module above it.
+fn tensor_modules(path: &str, text: &str) -> Vec<String> {
+    let code = code(text);
+    let rows = TENSOR_MODULES.iter().filter(|(folder, _)| path.starts_with(folder));
+    let mut found = Vec::new();
+    for module in rows.flat_map(|(_, above)| *above) {
+        let is_there = |path: &str| path.split("::").any(|part| part == *module);
+        let lines = imports(&code).into_iter().filter(|(_, path)| path.starts_with("crate") && is_there(path));
+        let mut lines: Vec<usize> = lines.map(|(line, _)| line).collect();
+        for from in ["crate", "super"] {
+            lines.extend(lines_with(&code, &format!("{from}::{module}")));
+        }
+        lines.sort_unstable();
+        lines.dedup();
+        found.extend(lines.into_iter().map(|line| format!("{path}:{line}: names `{module}`, which uses this module")));
+    }
+    for (line, import) in imports(&code) {
+        if import.strip_prefix("crate::").is_some_and(|name| name.starts_with(char::is_uppercase)) {
+            found.push(format!("{path}:{line}: takes a name from the crate's root; name its module"));
+        }
+    }
+    found
 }
 
 /// The planner's code names nothing that its promises exclude.
@@ -354,6 +383,15 @@ fn only_the_gpu_crate_names_wgpu() {
 }
 
 #[test]
+fn modules_of_the_tensor_crate_name_none_above_them() {
+    let sources = rust_files(|path| TENSOR_MODULES.iter().any(|(folder, _)| path.starts_with(folder)));
+    for (folder, _) in TENSOR_MODULES {
+        assert!(sources.iter().any(|path| path.starts_with(folder)), "{folder} is where it was");
+    }
+    assert_none(&sources.iter().flat_map(|path| tensor_modules(path, &read(path))).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_planner_names_nothing_that_its_promises_exclude() {
     let sources = rust_files(|path| path.starts_with("crates/plan/src/") && !path.ends_with("/tests.rs"));
     assert!(sources.len() > 10, "the planner's sources are where they were");
@@ -446,6 +484,27 @@ fn wgpu_in_another_crate_is_found() {
         ["a.rs:2: names wgpu outside crates/gpu"]
     );
     assert!(is_users_own("examples/a.rs") && !is_users_own("crates/tensor/src/a.rs") && !is_users_own("src/a.rs"));
+}
+
+#[test]
+fn a_module_of_the_tensor_crate_that_names_one_above_it_is_found() {
+    for planted in [
+        "use crate::store::Store;",
+        "use crate::{ops::shape::Shape, classic::Monitor};",
+        "fn a() { crate::classic::monitor() }",
+        "use super::super::store;",
+        "use crate::Store;",
+        "use crate::{Store, Tensor};",
+    ] {
+        assert_ne!(tensor_modules("crates/tensor/src/ops/a.rs", planted), [""; 0], "nothing found in {planted}");
+    }
+    let store = "crates/tensor/src/store/a.rs";
+    assert_eq!(tensor_modules(store, "use crate::store::files::TensorFile;\nuse crate::ops::shape::Shape;"), [""; 0]);
+    assert_eq!(
+        tensor_modules(store, "\nuse crate::classic::Monitor;"),
+        [format!("{store}:2: names `classic`, which uses this module")]
+    );
+    assert_eq!(tensor_modules("crates/tensor/src/classic/a.rs", "use crate::store::Store;"), [""; 0]);
 }
 
 #[test]

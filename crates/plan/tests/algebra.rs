@@ -29,7 +29,7 @@ fn media() -> impl Strategy<Value = Media> {
         height,
         rate,
     });
-    let dtypes = prop::collection::btree_set(prop::sample::select(&DType::RANKED[..2]), 0..3);
+    let dtypes = prop::collection::btree_set(prop::sample::select(&DType::ALL[..2]), 0..3);
     let tensor = (dtypes, prop::option::of(prop::collection::vec(span(), 0..3)))
         .prop_map(|(dtypes, dims)| Media::Tensor { dtypes, dims });
     prop_oneof![4 => video, 2 => tensor, 1 => Just(Media::Data)]
@@ -53,7 +53,7 @@ fn points() -> Vec<(Space, Content)> {
                 }
             }
         }
-        for &dtype in &DType::RANKED[..2] {
+        for &dtype in &DType::ALL[..2] {
             for dims in [vec![], vec![1], vec![3], vec![2, 4], vec![5, 1], vec![1, 1, 1]] {
                 points.push((space, Content::Tensor(TensorDesc { dtype, dims, rate: None })));
             }
@@ -71,7 +71,7 @@ fn everything() -> Caps {
     let dims = None;
     Caps::any_of([
         Cap { spaces: SpaceSet::ALL, media: Media::video(Format::RANKED) },
-        Cap { spaces: SpaceSet::ALL, media: Media::Tensor { dtypes: DType::RANKED.into_iter().collect(), dims } },
+        Cap { spaces: SpaceSet::ALL, media: Media::Tensor { dtypes: DType::ALL.into_iter().collect(), dims } },
         Cap { spaces: SpaceSet::ALL, media: Media::Data },
     ])
 }

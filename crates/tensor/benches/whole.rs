@@ -12,7 +12,7 @@
 use std::time::Instant;
 
 use vramp_gpu::Device;
-use vramp_tensor::{Context, DType, Shader, ShaderError, Tensor};
+use vramp_tensor::{CompiledShader, Context, DType, ShaderError, Tensor};
 
 const ROUNDS: usize = 15;
 const SHAPE: [usize; 3] = [720, 1280, 4];
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// The three steps, with something between them.
 fn run(
     context: &Context,
-    step: &Shader,
+    step: &CompiledShader,
     frame: &Tensor,
     between: impl Fn(Tensor) -> Result<Tensor, ShaderError>,
 ) -> Result<Tensor, ShaderError> {

@@ -3,6 +3,11 @@
 //! Owns tensors, their ops with twins on the host, and what joins ops into kernels.
 //! Does not know frames or pipelines: it meets them in one point, a frame's memory, which is a tensor [h, w, 4] of u8.
 //!
+//! Three rooms, each of which uses only those before it (`tests/walls.rs` checks the imports):
+//! - `ops`: tensors, expressions, host loops, device kernels, users' shaders, textures;
+//! - `store`: named tensors that models share, and their files;
+//! - [`classic`]: the front with process-wide objects.
+//!
 //! Always: nothing comes down that nobody reads; a second op of the same kind compiles and allocates nothing; errors have
 //! types and numbers, and the next op works.
 
@@ -11,56 +16,41 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod classic;
-mod context;
-#[cfg(not(target_arch = "wasm32"))]
-mod device;
-mod dtype;
-mod error;
-mod expr;
-#[cfg(not(target_arch = "wasm32"))]
-mod files;
-mod host;
-mod image;
-mod memory;
 mod ops;
-mod own;
-#[cfg(not(target_arch = "wasm32"))]
-mod profile;
-mod program;
-mod shape;
-mod storage;
 mod store;
-mod tensor;
-mod texture;
 
-pub use context::{Context, ContextBuilder, Escape, Moved, Scope, Transfers};
-pub use dtype::{DType, Element};
-pub use error::{ErrorKind, TensorError};
-pub use expr::{Expr, Operand, Reduction};
+pub use ops::context::{Context, ContextBuilder, Escape, Moved, TensorScope, Transfers};
+pub use ops::dtype::{DType, Element};
+pub use ops::error::{ErrorKind, TensorError};
 #[cfg(not(target_arch = "wasm32"))]
-pub use expr::{Trial, Tuning};
+pub use ops::expr::{DeviceTuning, TuningTrial};
+pub use ops::expr::{Expr, Operand};
+pub use ops::image::{ChannelLayout, ImageSpec, ResizeMode};
+pub use ops::memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
 #[cfg(not(target_arch = "wasm32"))]
-pub use files::{Corrupt, FileError, Folder, Found, HeaderError, Heading, Kept, Listing, Put, Stored, TensorFile};
-pub use image::{Layout, Picture, Resize};
-pub use memory::{HostPoolRules, HostPoolStatistics, MemoryReport};
+pub use ops::own::CompiledShader;
+pub use ops::own::{BoundTensor, OwnShader, ParamValue, ShaderError, ShaderPosition};
 #[cfg(not(target_arch = "wasm32"))]
-pub use own::Shader;
-pub use own::{BoundTensor, OwnShader, ParamValue, Place, ShaderError};
+pub use ops::profile::{OpProfile, ProfiledOp, RanOn};
+pub use ops::program::{Binary, Unary};
+pub use ops::reduction::Reduction;
+pub use ops::shape::{Around, MAX_RANK, Shape};
+pub use ops::storage::Location;
+pub use ops::tensor::Tensor;
 #[cfg(not(target_arch = "wasm32"))]
-pub use profile::{Profile, ProfiledOp, RanOn};
-pub use program::{Binary, Unary};
-pub use shape::{Around, MAX_RANK, Shape};
-pub use storage::Location;
+pub use ops::texture::TensorTexture;
+pub use ops::texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};
 #[cfg(not(target_arch = "wasm32"))]
 pub use store::ShaderRun;
+#[cfg(not(target_arch = "wasm32"))]
+pub use store::files::{
+    CorruptFile, FileError, FileTensor, FolderTensor, HeaderError, Heading, Listing, PutOutcome, TensorBytes,
+    TensorFile, TensorFolder,
+};
 pub use store::{
-    BothSides, Closed, Direction, Due, Entry, Freed, Held, Lease, Ledger, LedgerError, MAX_NAME_BYTES, Memory,
-    ModelReleased, Named, Opportunity, Optimised, Priority, Saving, Search, Store, StoreBuilder, StoreError,
-    StoreReport, Synced, TensorLease, TensorReport,
+    BothSides, Closed, Due, Freed, Lease, LeaseOwner, Ledger, LedgerError, MAX_NAME_BYTES, MemorySaving, MemoryTag,
+    ModelReleased, Named, Opportunity, Optimised, Priority, Search, Store, StoreBuilder, StoreError, StoreReport,
+    SyncDirection, Synced, TensorEntry, TensorLease, TensorReport,
 };
 #[cfg(not(target_arch = "wasm32"))]
-pub use store::{Persisted, Recovered, Recovery, Restored};
-pub use tensor::Tensor;
-#[cfg(not(target_arch = "wasm32"))]
-pub use texture::TensorTexture;
-pub use texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};
+pub use store::{Persisted, Restored, StoreRecovery, TensorRecovery};

@@ -4,7 +4,7 @@ use crate::classic_parts::{counts, heard, nothing};
 use crate::sides::both;
 use vramp_gpu::Device;
 use vramp_tensor::classic::{
-    ClassicError, Compute, DeviceManager, Devices, GpuCompute, MemoryUsage, Monitor, PerformanceMonitor,
+    ClassicError, Compute, DeviceManager, DeviceSelector, GpuCompute, MemoryUsage, Monitor, PerformanceMonitor,
 };
 use vramp_tensor::{Context, DType, ErrorKind, HostPoolRules, TensorError};
 
@@ -23,8 +23,8 @@ fn a_process_has_one_of_each_and_another_only_after_cleanup() {
     let tensor = same.transfer_to_gpu(&[1.0]).unwrap();
     assert!(one.context().memory().tensors == 1, "it is the same one");
 
-    let devices = DeviceManager::initialize(Devices::of(&context)).unwrap();
-    assert!(DeviceManager::initialize(Devices::new()).is_err());
+    let devices = DeviceManager::initialize(DeviceSelector::of(&context)).unwrap();
+    assert!(DeviceManager::initialize(DeviceSelector::new()).is_err());
     let monitor = PerformanceMonitor::initialize(Monitor::on(&context)).unwrap();
     assert!(PerformanceMonitor::initialize(Monitor::on(&context)).is_err());
     assert_eq!(DeviceManager::get().unwrap().active_device(), devices.active_device());

@@ -3,11 +3,11 @@
 use crate::classic_parts::{heard, nothing};
 use crate::sides::{device, on_device};
 use vramp_gpu::{Adapter, AdapterReading, Backend, Device, Readout};
-use vramp_tensor::classic::{ActiveDevice, Compute, Devices, FlagError, Flags, Wish};
+use vramp_tensor::classic::{ActiveDevice, Compute, DeviceRequest, DeviceSelector, FeatureFlags, FlagError};
 use vramp_tensor::{DType, TensorError};
 
-fn gpu() -> Wish {
-    Wish { prefer_gpu: true, ..Wish::default() }
+fn gpu() -> DeviceRequest {
+    DeviceRequest { prefer_gpu: true, ..DeviceRequest::default() }
 }
 
 /// A choice whose adapters all have this memory and load.
@@ -21,10 +21,10 @@ fn reads(memory_bytes: Readout<u64>, load_percent: Readout<f32>) -> vramp_gpu::C
 
 #[test]
 fn the_cpu_is_selected_unless_a_gpu_is_preferred_and_flags_go_with_it() {
-    let devices = Devices::new().with_sink(nothing());
-    let selected = devices.select_device(&Wish::default()).unwrap();
+    let devices = DeviceSelector::new().with_sink(nothing());
+    let selected = devices.select_device(&DeviceRequest::default()).unwrap();
     assert_eq!((selected.device, selected.warnings.len()), (ActiveDevice::Cpu, 0));
-    assert_eq!(devices.current_flags(), Flags { cpu_forward: true, pack: false });
+    assert_eq!(devices.current_flags(), FeatureFlags { cpu_forward: true, pack: false });
     let name = device().adapter().name.clone();
     let selected = devices.select_device(&gpu()).unwrap();
     assert_eq!(selected.device, ActiveDevice::Gpu(name.clone()));
@@ -40,7 +40,7 @@ fn the_cpu_is_selected_unless_a_gpu_is_preferred_and_flags_go_with_it() {
 #[test]
 fn a_software_gpu_is_called_what_it_is() {
     let (sink, lines) = heard();
-    let devices = Devices::new().with_sink(sink);
+    let devices = DeviceSelector::new().with_sink(sink);
     let selected = devices.select_device(&gpu()).unwrap();
     let is_software = device().adapter().kind == vramp_gpu::AdapterKind::Software;
     let says = |lines: &[String]| lines.iter().any(|line| line.contains("is software: the CPU"));
@@ -51,8 +51,8 @@ fn a_software_gpu_is_called_what_it_is() {
 fn memory_and_load_are_enforced_and_unmet_wishes_fall_back_with_a_warning() {
     let known = |bytes: u64, percent: f32| reads(Readout::is(bytes, "a test"), Readout::is(percent, "a test"));
     let unknown = || reads(Readout::unavailable("no such file"), Readout::unavailable("no such counter"));
-    let memory = Wish { min_memory_bytes: Some(2_000_000_000), ..gpu() };
-    let load = Wish { max_load_percent: Some(50.0), ..gpu() };
+    let memory = DeviceRequest { min_memory_bytes: Some(2_000_000_000), ..gpu() };
+    let load = DeviceRequest { max_load_percent: Some(50.0), ..gpu() };
     let cases = [
         (known(4_000_000_000, 10.0), memory, ""),
         (known(4_000_000_000, 10.0), load, ""),
@@ -64,7 +64,7 @@ fn memory_and_load_are_enforced_and_unmet_wishes_fall_back_with_a_warning() {
     ];
     for (choice, wish, problem) in cases {
         let (sink, lines) = heard();
-        let devices = Devices::new().with_choice(choice).with_sink(sink);
+        let devices = DeviceSelector::new().with_choice(choice).with_sink(sink);
         let selected = devices.select_device(&wish).unwrap();
         assert_eq!(selected.device, devices.active_device());
         if problem.is_empty() {
@@ -75,29 +75,29 @@ fn memory_and_load_are_enforced_and_unmet_wishes_fall_back_with_a_warning() {
         assert!(selected.warnings[0].starts_with("no GPU is selected: "), "{selected:?}");
         assert!(selected.warnings[0].contains(problem), "{selected:?}");
         assert_eq!(lines(), [format!("select_device: {}", selected.warnings[0])]);
-        assert_eq!(devices.current_flags(), Flags { cpu_forward: true, pack: false }, "no flags of a GPU");
+        assert_eq!(devices.current_flags(), FeatureFlags { cpu_forward: true, pack: false }, "no flags of a GPU");
         assert!(devices.context().device().is_none(), "ops run on the host");
     }
 }
 
 #[test]
 fn without_a_gpu_there_is_a_warning_and_the_truth() {
-    let devices = Devices::new().with_sink(nothing()).with_choice(Device::choose().named("no such adapter"));
+    let devices = DeviceSelector::new().with_sink(nothing()).with_choice(Device::choose().named("no such adapter"));
     let selected = devices.select_device(&gpu()).unwrap();
     assert_eq!((&selected.device, selected.warnings.len()), (&ActiveDevice::Cpu, 1), "{selected:?}");
     assert!(selected.warnings[0].contains("no adapter is called `no such adapter`"), "{selected:?}");
     assert_eq!(devices.active_device(), ActiveDevice::Cpu);
-    let devices = Devices::new().with_sink(nothing()).with_choice(Device::choose().backend(Backend::Metal));
+    let devices = DeviceSelector::new().with_sink(nothing()).with_choice(Device::choose().backend(Backend::Metal));
     let selected = devices.select_device(&gpu()).unwrap();
     assert!(cfg!(target_vendor = "apple") || selected.device == ActiveDevice::Cpu, "{selected:?}");
 }
 
 #[test]
 fn a_wish_that_means_nothing_is_refused_and_changes_nothing() {
-    let devices = Devices::of(&on_device()).with_sink(nothing());
+    let devices = DeviceSelector::of(&on_device()).with_sink(nothing());
     let before = (devices.active_device(), devices.current_flags());
     for percent in [f32::NAN, -1.0, 101.0] {
-        let wish = Wish { max_load_percent: Some(percent), ..gpu() };
+        let wish = DeviceRequest { max_load_percent: Some(percent), ..gpu() };
         let error = devices.select_device(&wish).unwrap_err();
         assert!(error.to_string().contains("it is from 0 to 100"), "{error}");
     }
@@ -106,7 +106,7 @@ fn a_wish_that_means_nothing_is_refused_and_changes_nothing() {
 
 #[test]
 fn flags_are_set_by_name_all_or_none() {
-    let devices = Devices::new().with_sink(nothing());
+    let devices = DeviceSelector::new().with_sink(nothing());
     devices.set_flags(&[("pack", "true"), ("cpu_forward", "false")]).unwrap();
     assert_eq!((devices.flag("pack"), devices.flag("cpu_forward")), (Ok(true), Ok(false)));
     let wrong = devices.set_flags(&[("pack", "false"), ("cpu_forward", "yes")]).unwrap_err();
@@ -114,12 +114,12 @@ fn flags_are_set_by_name_all_or_none() {
     let unknown = devices.set_flags(&[("pack", "false"), ("packed", "true")]).unwrap_err();
     assert_eq!(unknown, FlagError::Unknown { name: "packed".to_owned() });
     assert!(devices.flag("Pack").is_err());
-    assert_eq!(devices.current_flags(), Flags { cpu_forward: false, pack: true }, "nothing was set");
+    assert_eq!(devices.current_flags(), FeatureFlags { cpu_forward: false, pack: true }, "nothing was set");
 }
 
 #[test]
 fn devices_are_switched_in_the_middle_of_work_there_and_back() {
-    let devices = Devices::new().with_sink(nothing());
+    let devices = DeviceSelector::new().with_sink(nothing());
     let compute = Compute::on(devices.context());
     let tensors: Vec<_> = (1..=3_u8).map(|i| compute.transfer_to_gpu(&[f32::from(i); 100]).unwrap()).collect();
     let device = device();
@@ -140,7 +140,7 @@ fn devices_are_switched_in_the_middle_of_work_there_and_back() {
 #[test]
 fn when_the_device_is_lost_that_is_said_and_what_the_host_has_goes_on() {
     let (sink, lines) = heard();
-    let devices = Devices::of(&on_device()).with_sink(sink);
+    let devices = DeviceSelector::of(&on_device()).with_sink(sink);
     let careful = Compute::on(devices.context()).with_host_copies(true).with_sink(nothing());
     let usual = Compute::on(devices.context()).with_sink(nothing());
     let (kept, gone) = (careful.transfer_to_gpu(&[1.0, 2.0]).unwrap(), usual.transfer_to_gpu(&[3.0]).unwrap());
@@ -161,7 +161,7 @@ fn when_the_device_is_lost_that_is_said_and_what_the_host_has_goes_on() {
 #[test]
 fn memory_that_others_hold_on_the_device_makes_the_numbers_doubtful() {
     let context = on_device();
-    let devices = Devices::of(&context);
+    let devices = DeviceSelector::of(&context);
     assert_eq!(devices.memory_usage().unreliable, None);
     let other = context.device().unwrap().lend(1000, &"blur".into()).unwrap();
     let why = devices.memory_usage().unreliable.unwrap();

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
-use vramp_tensor::{DType, FileError, Folder, Heading, Listing, Shape, Stored, TensorFile};
+use vramp_tensor::{DType, FileError, Heading, Listing, Shape, TensorBytes, TensorFile, TensorFolder};
 
 /// A folder of one test's own, gone with it.
 struct Own(PathBuf);
@@ -22,8 +22,8 @@ impl Own {
         Own(path)
     }
 
-    fn open(&self, quota_bytes: u64) -> Folder {
-        Folder::open(&self.0, quota_bytes).unwrap()
+    fn open(&self, quota_bytes: u64) -> TensorFolder {
+        TensorFolder::open(&self.0, quota_bytes).unwrap()
     }
 
     /// The files in it, without the lock.
@@ -39,15 +39,15 @@ impl Drop for Own {
     }
 }
 
-fn stored<'a>(name: &'a str, bytes: &'a [u8]) -> Stored<'a> {
-    Stored { name, dtype: DType::U8, shape: Shape::new(&[bytes.len()]).unwrap(), bytes }
+fn stored<'a>(name: &'a str, bytes: &'a [u8]) -> TensorBytes<'a> {
+    TensorBytes { name, dtype: DType::U8, shape: Shape::new(&[bytes.len()]).unwrap(), bytes }
 }
 
 fn names(listing: &Listing) -> Vec<&str> {
     listing.kept.iter().map(|kept| kept.name.as_str()).collect()
 }
 
-fn got(folder: &Folder, name: &str) -> Option<Vec<u8>> {
+fn got(folder: &TensorFolder, name: &str) -> Option<Vec<u8>> {
     Some(folder.get(name).unwrap()?.tensor(name).unwrap().read().unwrap())
 }
 
@@ -131,7 +131,7 @@ fn a_tensor_larger_than_the_quota_is_refused_with_the_numbers_and_costs_nobody_a
         file_bytes(100)
     );
     assert_eq!(refused, wanted);
-    let wrong = Stored { shape: Shape::new(&[3]).unwrap(), ..stored("b", &[1; 2]) };
+    let wrong = TensorBytes { shape: Shape::new(&[3]).unwrap(), ..stored("b", &[1; 2]) };
     assert!(matches!(folder.put(&wrong), Err(FileError::WrongSize { wants: 3, has: 2, .. })));
     assert_eq!(names(&folder.list().unwrap()), ["a"]);
     assert_eq!(own.files().len(), 1);
@@ -337,7 +337,7 @@ fn threads_share_a_folder() {
 const ROUNDS: usize = 15;
 
 /// Puts and gets tensors that others put and get too. Whatever comes back is what one of them put, whole.
-fn fill(folder: &Folder, own: u8) {
+fn fill(folder: &TensorFolder, own: u8) {
     for round in 0..ROUNDS {
         let name = ["a", "b", "c", "d", "e", "f", "g", "h"][(round * 3 + usize::from(own)) % 8];
         folder.put(&stored(name, &[own; 500])).unwrap();
@@ -352,7 +352,7 @@ fn fill(folder: &Folder, own: u8) {
     }
 }
 
-fn check(folder: &Folder) {
+fn check(folder: &TensorFolder) {
     let listing = folder.list().unwrap();
     assert_eq!((listing.corrupt.len(), listing.kept.len()), (0, 6), "{:?}", listing.corrupt);
     assert_eq!(listing.file_bytes, folder.quota_bytes());
@@ -371,7 +371,7 @@ fn again(test: &str, folder: &Path, own: u8) -> Child {
 /// Whether this is such a process; then its work is done by now.
 fn was_child(quota_bytes: u64) -> bool {
     let Ok(path) = std::env::var("VRAMP_TEST_FOLDER") else { return false };
-    fill(&Folder::open(path, quota_bytes).unwrap(), std::env::var("VRAMP_TEST_OWN").unwrap().parse().unwrap());
+    fill(&TensorFolder::open(path, quota_bytes).unwrap(), std::env::var("VRAMP_TEST_OWN").unwrap().parse().unwrap());
     true
 }
 

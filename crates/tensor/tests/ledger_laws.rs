@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use vramp_tensor::{Entry, Ledger, LedgerError, MAX_NAME_BYTES, Memory, Saving};
+use vramp_tensor::{Ledger, LedgerError, MAX_NAME_BYTES, MemorySaving, MemoryTag, TensorEntry};
 
 const GRACE: Duration = Duration::from_millis(50);
 const TENSORS: [&str; 4] = ["a", "b", "a_b", "view"];
@@ -16,8 +16,8 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn entry(payload: u32, tag: u64, bytes: u64) -> Entry<u32> {
-    Entry { payload, bytes, memory: Memory { tag, bytes }, fingerprint: None }
+fn entry(payload: u32, tag: u64, bytes: u64) -> TensorEntry<u32> {
+    TensorEntry { payload, bytes, memory: MemoryTag { tag, bytes }, fingerprint: None }
 }
 
 /// Books with one tensor of 100 bytes that bert made and vit may use.
@@ -106,7 +106,7 @@ fn nothing_is_taken_that_is_held_pinned_or_just_used() {
 #[test]
 fn a_view_outlives_the_name_it_was_made_from() {
     let mut books = books();
-    let view = Entry { bytes: 40, ..entry(2, 1, 100) };
+    let view = TensorEntry { bytes: 40, ..entry(2, 1, 100) };
     books.register("view", "vit", &[], view, false, ms(0)).unwrap();
     assert_eq!((books.bytes(), books.bytes_of_tensor("view")), (100, Some(40)));
     books.release("a", "bert", ms(0)).unwrap();
@@ -120,7 +120,7 @@ fn one_memory_has_one_size() {
     let mut books = books();
     let other = books.register("b", "vit", &[], entry(2, 1, 99), false, ms(0)).unwrap_err().to_string();
     assert_eq!(other, "`b`: memory 1 has 100 bytes in the books and 99 are given; a tag is one memory");
-    let over = Entry { bytes: 9, ..entry(2, 2, 8) };
+    let over = TensorEntry { bytes: 9, ..entry(2, 2, 8) };
     let over = books.register("b", "vit", &[], over, false, ms(0)).unwrap_err().to_string();
     assert_eq!(over, "`b` has 9 bytes, which are more than the 8 of its memory");
 }
@@ -147,7 +147,11 @@ fn sharing_saves_what_models_would_need_apart() {
         books.register(model, model, &[], entry(0, at as u64, 400), false, ms(0)).unwrap();
     }
     books.register("embedding", "bert", &["vit", "clip"], entry(0, 9, 600), false, ms(0)).unwrap();
-    assert_eq!(books.saving(), Saving { shared_bytes: 1800, separate_bytes: 1800 }, "a right to use is not a use");
+    assert_eq!(
+        books.saving(),
+        MemorySaving { shared_bytes: 1800, separate_bytes: 1800 },
+        "a right to use is not a use"
+    );
     books.acquire("embedding", "vit").unwrap();
     books.acquire("embedding", "clip").unwrap();
     let saving = books.saving();
@@ -158,11 +162,15 @@ fn sharing_saves_what_models_would_need_apart() {
 #[test]
 fn equal_values_of_two_models_are_an_opportunity_and_words_say_which() {
     let mut books: Ledger<u32> = Ledger::new(GRACE);
-    let alike = |tag, bytes| Entry { bytes: 64, fingerprint: Some(7), ..entry(0, tag, bytes) };
+    let alike = |tag, bytes| TensorEntry { bytes: 64, fingerprint: Some(7), ..entry(0, tag, bytes) };
     books.register("bert/words", "bert", &[], alike(1, 64), false, ms(0)).unwrap();
     books.register("clip/words", "clip", &["vit"], alike(2, 256), false, ms(0)).unwrap();
-    books.register("bert/again", "bert", &[], Entry { fingerprint: Some(8), ..entry(0, 3, 64) }, false, ms(0)).unwrap();
-    books.register("bert/thrice", "bert", &[], Entry { fingerprint: Some(8), ..entry(0, 4, 64) }, true, ms(0)).unwrap();
+    books
+        .register("bert/again", "bert", &[], TensorEntry { fingerprint: Some(8), ..entry(0, 3, 64) }, false, ms(0))
+        .unwrap();
+    books
+        .register("bert/thrice", "bert", &[], TensorEntry { fingerprint: Some(8), ..entry(0, 4, 64) }, true, ms(0))
+        .unwrap();
     let [found] = &books.opportunities()[..] else { panic!("one: {:?}", books.opportunities()) };
     assert_eq!(
         (found.keep.as_str(), &found.instead_of[..], found.saves_bytes),
@@ -194,7 +202,7 @@ fn disposing_of_all_leaves_empty_books() {
     let mut books = books();
     books.pin("a").unwrap();
     assert_eq!(books.take_all().len(), 1);
-    assert_eq!((books.bytes(), books.models().len(), books.saving()), (0, 0, Saving::default()));
+    assert_eq!((books.bytes(), books.models().len(), books.saving()), (0, 0, MemorySaving::default()));
     books.register("a", "vit", &[], entry(3, 3, 1), false, ms(9)).unwrap();
 }
 
@@ -355,7 +363,7 @@ fn real(books: &mut Ledger<u32>, act: &Act, now: Duration) -> bool {
     let names = |of: &[usize]| of.iter().map(|at| MODELS[*at]).collect::<Vec<_>>();
     match act {
         Act::Register { tensor, model, to, tag, pinned, fingerprint } => {
-            let entry = Entry { fingerprint: *fingerprint, ..entry(0, *tag, bytes_of(*tag)) };
+            let entry = TensorEntry { fingerprint: *fingerprint, ..entry(0, *tag, bytes_of(*tag)) };
             books.register(TENSORS[*tensor], MODELS[*model], &names(to), entry, *pinned, now).is_ok()
         }
         Act::Replace { tensor, model, tag } => {
@@ -403,7 +411,7 @@ proptest! {
                 separate += bytes;
             }
             let shared = plain.bytes(|name| plain.holds.iter().any(|(held, _)| *held == name));
-            prop_assert_eq!(books.saving(), Saving { shared_bytes: shared, separate_bytes: separate });
+            prop_assert_eq!(books.saving(), MemorySaving { shared_bytes: shared, separate_bytes: separate });
         }
 
         // Every advice keeps its word, each on books of its own.

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 
 use crate::fixtures::{Case, Fixture, cases};
 use crate::sides::both;
-use vramp_tensor::{Context, DType, Expr, Layout, Operand, Picture, Reduction, Resize, Tensor, TensorError, Unary};
+use vramp_tensor::{
+    ChannelLayout, Context, DType, Expr, ImageSpec, Operand, Reduction, ResizeMode, Tensor, TensorError, Unary,
+};
 
 fn dtype(name: &str) -> DType {
     DType::ALL.into_iter().find(|dtype| dtype.name() == name).unwrap_or_else(|| panic!("no type is named {name}"))
@@ -23,24 +25,24 @@ fn tensor(context: &Context, of: &Fixture) -> Tensor {
     whole.view(before, count).unwrap().reshape(&of.shape).unwrap()
 }
 
-fn picture(case: &Case) -> Picture {
+fn picture(case: &Case) -> ImageSpec {
     let four = |name: &str, fill: f32| {
         let given: Vec<f32> = case.numbers(name).into_iter().map(|number| number as f32).collect();
         std::array::from_fn(|at| given.get(at).copied().unwrap_or(fill))
     };
     let word = |name: &str| case.settings.get(name).map_or("", String::as_str);
     let length = |name: &str| case.numbers(name).first().map(|number| *number as usize);
-    Picture {
+    ImageSpec {
         size: length("height").zip(length("width")),
         channels: word("channels").to_owned(),
         mean: four("mean", 0.0),
         std: four("std", 1.0),
         layout: match word("layout").to_lowercase().as_str() {
-            "nchw" => Layout::Nchw,
-            "nhwc" => Layout::Nhwc,
+            "nchw" => ChannelLayout::Nchw,
+            "nhwc" => ChannelLayout::Nhwc,
             other => panic!("{case}: no layout is named {other}"),
         },
-        resize: if word("resize") == "nearest" { Resize::Nearest } else { Resize::Bilinear },
+        resize: if word("resize") == "nearest" { ResizeMode::Nearest } else { ResizeMode::Bilinear },
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::guide::{COSINE, DOT};
 use crate::sides::{device, on_device};
-use vramp_tensor::{Context, DType, ParamValue, Shader, ShaderError, Tensor, TensorError};
+use vramp_tensor::{CompiledShader, Context, DType, ParamValue, ShaderError, Tensor, TensorError};
 
 const F32: DType = DType::F32;
 
@@ -20,11 +20,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 ";
 
-fn dot(context: &Context) -> Shader {
+fn dot(context: &Context) -> CompiledShader {
     context.shader("dot", DOT, &[("a", F32), ("b", F32)], &[("result", F32)]).unwrap()
 }
 
-fn next(context: &Context) -> Shader {
+fn next(context: &Context) -> CompiledShader {
     context.shader("next", NEXT, &[("source", F32)], &[("next", F32), ("seen", DType::U32)]).unwrap()
 }
 

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::sides::{self, both, device, on_device};
-use vramp_tensor::{Context, DType, Direction, ErrorKind, LedgerError, Store, StoreError, Synced, TensorError, Unary};
+use vramp_tensor::{
+    Context, DType, ErrorKind, LedgerError, Store, StoreError, SyncDirection, Synced, TensorError, Unary,
+};
 
 fn over(context: &Context) -> Store {
     Store::builder().context(context).build().unwrap()
@@ -318,32 +320,36 @@ fn whichever_side_was_written_last_wins_and_a_second_time_moves_nothing() {
     store.register("a", &[4], &[1.0_f32, 2.0, 3.0, 4.0], "m", &[]).unwrap();
     let sync = |direction| store.synchronize("a", "m", direction).unwrap();
     let moved = |uploaded_bytes, downloaded_bytes| Synced { uploaded_bytes, downloaded_bytes };
-    assert_eq!(sync(Direction::GpuToCpu), moved(0, 0), "the host has the newest");
-    assert_eq!(sync(Direction::CpuToGpu), moved(16, 0));
-    assert_eq!(sync(Direction::CpuToGpu), moved(0, 0));
+    assert_eq!(sync(SyncDirection::GpuToCpu), moved(0, 0), "the host has the newest");
+    assert_eq!(sync(SyncDirection::CpuToGpu), moved(16, 0));
+    assert_eq!(sync(SyncDirection::CpuToGpu), moved(0, 0));
     let tensor = store.tensor("a", "m").unwrap();
     tensor.write_at(0, &[9.0_f32]).unwrap();
     assert!(tensor.location().device && !tensor.location().host, "written on the device");
-    assert_eq!(sync(Direction::CpuToGpu), moved(0, 0), "older values do not overwrite newer ones");
-    assert_eq!(sync(Direction::Both), moved(0, 16));
-    assert_eq!(sync(Direction::Both), moved(0, 0));
+    assert_eq!(sync(SyncDirection::CpuToGpu), moved(0, 0), "older values do not overwrite newer ones");
+    assert_eq!(sync(SyncDirection::Both), moved(0, 16));
+    assert_eq!(sync(SyncDirection::Both), moved(0, 0));
     assert_eq!(tensor.read::<f32>().unwrap(), [9.0, 2.0, 3.0, 4.0]);
 
     // Three bytes cannot be written where words are: they are written on the host.
     store.register("b", &[5], &[1_u8, 2, 3, 4, 5], "m", &[]).unwrap();
-    store.synchronize("b", "m", Direction::CpuToGpu).unwrap();
+    store.synchronize("b", "m", SyncDirection::CpuToGpu).unwrap();
     let bytes = store.tensor("b", "m").unwrap();
     bytes.write_at(1, &[7_u8, 8]).unwrap();
     assert!(bytes.location().host && !bytes.location().device);
-    assert_eq!(store.synchronize("b", "m", Direction::GpuToCpu).unwrap(), moved(0, 0));
-    assert_eq!(store.synchronize("b", "m", Direction::Both).unwrap(), moved(5, 0));
-    assert_eq!(store.synchronize("b", "m", Direction::Both).unwrap(), moved(0, 0));
+    assert_eq!(store.synchronize("b", "m", SyncDirection::GpuToCpu).unwrap(), moved(0, 0));
+    assert_eq!(store.synchronize("b", "m", SyncDirection::Both).unwrap(), moved(5, 0));
+    assert_eq!(store.synchronize("b", "m", SyncDirection::Both).unwrap(), moved(0, 0));
     assert_eq!(bytes.view(0, 5).unwrap().cast(DType::I32).unwrap().read::<i32>().unwrap(), [1, 7, 8, 4, 5]);
-    assert!(store.synchronize("a", "n", Direction::Both).is_err());
+    assert!(store.synchronize("a", "n", SyncDirection::Both).is_err());
 
     let store = over(&Context::on_host());
     store.register("a", &[1], &[1_u8], "m", &[]).unwrap();
-    assert_eq!(store.synchronize("a", "m", Direction::Both).unwrap(), moved(0, 0), "without a device nothing moves");
+    assert_eq!(
+        store.synchronize("a", "m", SyncDirection::Both).unwrap(),
+        moved(0, 0),
+        "without a device nothing moves"
+    );
 }
 
 #[test]
@@ -393,7 +399,7 @@ fn whoever_debugs_is_told_of_the_device_of_names_of_ops_and_of_memory() {
     let store = Store::builder().debug(move |words| hear.lock().unwrap().push(words.to_owned())).build().unwrap();
     store.register("a", &[4], &[1.0_f32; 4], "m", &[]).unwrap();
     store.softmax(("a", "m"), ("b", "m"), 0).unwrap();
-    store.synchronize("b", "m", Direction::GpuToCpu).unwrap();
+    store.synchronize("b", "m", SyncDirection::GpuToCpu).unwrap();
     store.release("b", "m").unwrap();
     store.optimise().unwrap();
     store.dispose();

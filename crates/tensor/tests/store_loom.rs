@@ -9,7 +9,7 @@ mod sync {
 #[path = "../src/store/held.rs"]
 mod held;
 
-use held::{Closed, Held};
+use held::{Closed, LeaseOwner};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
@@ -42,7 +42,7 @@ impl Drop for Payload {
 fn a_payload_ends_once_when_the_owner_leaves_while_others_come_and_go() {
     loom::model(|| {
         let ends = Arc::new(AtomicU32::new(0));
-        let held = Arc::new(Held::new(Payload::new(&ends)));
+        let held = Arc::new(LeaseOwner::new(Payload::new(&ends)));
         let users: Vec<_> = (0..2)
             .map(|_| {
                 let held = Arc::clone(&held);
@@ -65,7 +65,7 @@ fn a_payload_ends_once_when_the_owner_leaves_while_others_come_and_go() {
 fn memory_is_taken_from_under_nobody_and_a_late_comer_is_told() {
     loom::model(|| {
         let ends = Arc::new(AtomicU32::new(0));
-        let held = Arc::new(Held::new(Payload::new(&ends)));
+        let held = Arc::new(LeaseOwner::new(Payload::new(&ends)));
         let user = {
             let held = Arc::clone(&held);
             thread::spawn(move || {
@@ -85,7 +85,7 @@ fn memory_is_taken_from_under_nobody_and_a_late_comer_is_told() {
 fn the_last_of_several_leases_ends_a_closed_payload() {
     loom::model(|| {
         let ends = Arc::new(AtomicU32::new(0));
-        let held = Held::new(Payload::new(&ends));
+        let held = LeaseOwner::new(Payload::new(&ends));
         let first = held.lease().expect("it is open");
         let second = held.lease().expect("it is open");
         assert_eq!((held.leases(), held.close() == Closed::Later(2)), (2, true));

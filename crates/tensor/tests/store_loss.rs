@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::sides::{both, device, on_device};
 use vramp_gpu::Device;
 use vramp_tensor::{
-    Context, DType, Direction, ErrorKind, FileError, Recovery, Store, StoreBuilder, StoreError, TensorFile,
+    Context, DType, ErrorKind, FileError, Store, StoreBuilder, StoreError, SyncDirection, TensorFile, TensorRecovery,
 };
 
 /// A folder of its own, which is gone afterwards.
@@ -151,7 +151,7 @@ fn values_go_to_another_device_and_to_the_host_and_back() {
     for (at, device) in [None, Some(device()), None, Some(device())].iter().enumerate() {
         let recovered = store.recover(device.as_ref()).unwrap();
         assert_eq!(recovered.tensors.len(), at + 2);
-        assert!(recovered.tensors.values().all(|recovery| *recovery == Recovery::Kept), "{recovered:?}");
+        assert!(recovered.tensors.values().all(|recovery| *recovery == TensorRecovery::Kept), "{recovered:?}");
         assert_eq!(store.initialize(), Ok(device.is_some()));
         let next = format!("{}", at + 1);
         store.compute(&[(&last, "m"), ("a", "m")], (&next, "m"), |of| of[0].add(&of[1])).unwrap();
@@ -172,7 +172,7 @@ fn when_the_device_is_lost_files_bring_back_what_they_have_and_the_rest_is_gone_
         store.register_tensor(name, &tensor, "m", &[]).unwrap();
     };
     store.register("on the host too", &[2], &[1.0_f32, 2.0], "m", &[]).unwrap();
-    store.synchronize("on the host too", "m", Direction::CpuToGpu).unwrap();
+    store.synchronize("on the host too", "m", SyncDirection::CpuToGpu).unwrap();
     zeros("kept", 4);
     store.view(("kept", "m"), ("part of kept", "m"), 0, Some(2)).unwrap();
     store.persist("kept").unwrap();
@@ -193,14 +193,14 @@ fn when_the_device_is_lost_files_bring_back_what_they_have_and_the_rest_is_gone_
     assert_eq!((failed.moved, failed.freed), (0, 0));
 
     let recovered = store.recover(Some(&device())).unwrap();
-    let gone = || Recovery::Gone { reason: "it was destroyed".to_owned() };
+    let gone = || TensorRecovery::Gone { reason: "it was destroyed".to_owned() };
     let wants = [
         ("gone", gone()),
-        ("kept", Recovery::FromFile),
-        ("on the host too", Recovery::Kept),
+        ("kept", TensorRecovery::FromFile),
+        ("on the host too", TensorRecovery::Kept),
         ("other shape", gone()),
-        ("part of gone", Recovery::FromFile),
-        ("part of kept", Recovery::FromFile),
+        ("part of gone", TensorRecovery::FromFile),
+        ("part of kept", TensorRecovery::FromFile),
     ];
     assert_eq!(recovered.tensors, wants.map(|(name, recovery)| (name.to_owned(), recovery)).into());
 
@@ -277,10 +277,10 @@ fn what_comes_back_from_a_file_says_whether_something_was_written_since() {
     context.device().unwrap().destroy();
 
     let recovered = store.recover(Some(&device())).unwrap();
-    let older_by = |writes_since| Recovery::FromOlderFile { writes_since };
+    let older_by = |writes_since| TensorRecovery::FromOlderFile { writes_since };
     let wants = [
-        ("again", Recovery::FromFile),
-        ("current", Recovery::FromFile),
+        ("again", TensorRecovery::FromFile),
+        ("current", TensorRecovery::FromFile),
         ("older", older_by(Some(2))),
         ("others", older_by(None)),
         ("replaced", older_by(None)),
@@ -313,7 +313,7 @@ fn what_was_loaded_and_not_written_is_current_after_every_loss() {
         context.finish().unwrap();
         context.device().unwrap().destroy();
         let recovered = store.recover(Some(&device())).unwrap();
-        assert_eq!(recovered.tensors["weights"], Recovery::FromFile, "{round}");
+        assert_eq!(recovered.tensors["weights"], TensorRecovery::FromFile, "{round}");
     }
     assert_eq!(store.tensor("weights", "m").unwrap().read::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
 }
@@ -337,9 +337,9 @@ fn a_file_with_the_values_of_another_part_of_the_memory_is_not_called_current() 
     context.device().unwrap().destroy();
     let recovered = store.recover(Some(&device())).unwrap();
     for name in ["replaced", "registered again"] {
-        assert_eq!(recovered.tensors[name], Recovery::FromOlderFile { writes_since: None }, "{name}");
+        assert_eq!(recovered.tensors[name], TensorRecovery::FromOlderFile { writes_since: None }, "{name}");
     }
-    assert_eq!(recovered.tensors["same"], Recovery::FromFile);
+    assert_eq!(recovered.tensors["same"], TensorRecovery::FromFile);
 }
 
 #[test]
@@ -361,10 +361,10 @@ fn a_part_whose_own_file_is_newer_than_that_of_the_whole_has_its_newest_values_a
     context.finish().unwrap();
     context.device().unwrap().destroy();
     let recovered = store.recover(Some(&device())).unwrap();
-    let older_by = |writes| Recovery::FromOlderFile { writes_since: Some(writes) };
+    let older_by = |writes| TensorRecovery::FromOlderFile { writes_since: Some(writes) };
     let wants = [
-        ("inside", Recovery::FromFile),
-        ("newest", Recovery::FromFile),
+        ("inside", TensorRecovery::FromFile),
+        ("newest", TensorRecovery::FromFile),
         ("older", older_by(1)),
         ("rest", older_by(2)),
         ("whole", older_by(2)),

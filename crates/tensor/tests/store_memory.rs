@@ -41,7 +41,7 @@ fn memory_is_exact_and_counts_once_what_is_shared() {
     assert_eq!((report.saving.shared_bytes, report.saving.separate_bytes), (600, 1000));
 
     // A copy on the host is memory of the host, and no other.
-    store.synchronize("b", "m", vramp_tensor::Direction::GpuToCpu).unwrap();
+    store.synchronize("b", "m", vramp_tensor::SyncDirection::GpuToCpu).unwrap();
     let report = store.memory().unwrap();
     assert_eq!((report.memory.device_bytes, report.memory.host_bytes), (600, 200));
     assert_eq!(context.memory().bytes(), 800);
@@ -59,7 +59,7 @@ fn sharing_takes_what_it_says_less_than_models_apart() {
             let name = if shared { "embedding".to_owned() } else { format!("embedding {model}") };
             if !shared || at == 0 {
                 store.register(&name, &[25_000], &weights, model, &["vit", "clip"]).unwrap();
-                store.synchronize(&name, model, vramp_tensor::Direction::CpuToGpu).unwrap();
+                store.synchronize(&name, model, vramp_tensor::SyncDirection::CpuToGpu).unwrap();
             } else {
                 store.acquire(&name, model).unwrap();
             }
@@ -159,7 +159,7 @@ fn in_balance_what_is_idle_and_large_goes_to_the_host_and_comes_back_when_it_is_
 fn for_memory_all_that_is_idle_goes_and_spare_copies_and_free_memory_too() {
     let (context, store) = idle_store(Priority::Memory);
     let lease = store.lease("leased", "m").unwrap();
-    store.synchronize("recent", "m", vramp_tensor::Direction::GpuToCpu).unwrap();
+    store.synchronize("recent", "m", vramp_tensor::SyncDirection::GpuToCpu).unwrap();
     drop(context.zeros(&[5000], DType::F32).unwrap());
     let optimised = store.optimise().unwrap();
     assert_eq!((optimised.moved, optimised.moved_bytes), (2, 7996));

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::sides::{device, on_device};
-use vramp_tensor::{Context, Direction, LedgerError, Priority, Search, Store, StoreError};
+use vramp_tensor::{Context, LedgerError, Priority, Search, Store, StoreError, SyncDirection};
 
 const THREADS: u64 = 8;
 
@@ -59,7 +59,7 @@ fn round(store: &Store, thread: u64, round: u64) -> Result<(), StoreError> {
     store.view((&name("a"), &model), (&name("v"), &model), 3, Some(4))?;
     match (thread + round) % 4 {
         0 => drop(store.optimise()?),
-        1 => drop(store.synchronize(&name("b"), &model, Direction::Both)?),
+        1 => drop(store.synchronize(&name("b"), &model, SyncDirection::Both)?),
         2 => drop(store.memory()?),
         _ => drop(store.opportunities(Search::OnHost)?),
     }

@@ -5,7 +5,7 @@
 #![allow(clippy::float_cmp, reason = "values that only move stay the same bits")]
 
 use crate::sides::on_device;
-use vramp_tensor::{Context, DType, Expr, Layout, Picture, Reduction, Resize, Tensor};
+use vramp_tensor::{ChannelLayout, Context, DType, Expr, ImageSpec, Reduction, ResizeMode, Tensor};
 
 /// Small numbers that come out the same every time.
 struct Dice(u64);
@@ -245,13 +245,13 @@ fn pictures_in_and_out() {
         let images = [&pair.host, &pair.device].map(|context| context.tensor(&bytes, &[height, width, 4]).unwrap());
         let channels = ["rgb", "bgr", "rgba", "a"][round % 4].to_owned();
         let size = (round % 3 > 0).then(|| (1 + dice.roll(30), 1 + dice.roll(30)));
-        let layout = if round % 2 == 0 { Layout::Nchw } else { Layout::Nhwc };
-        let resize = if round % 5 < 3 { Resize::Bilinear } else { Resize::Nearest };
+        let layout = if round % 2 == 0 { ChannelLayout::Nchw } else { ChannelLayout::Nhwc };
+        let resize = if round % 5 < 3 { ResizeMode::Bilinear } else { ResizeMode::Nearest };
         let mean = [0.485, 0.456, 0.406, 0.5];
-        let picture = Picture { size, channels, mean, std: [0.25, 0.5, 2.0, 1.0], layout, resize };
+        let picture = ImageSpec { size, channels, mean, std: [0.25, 0.5, 2.0, 1.0], layout, resize };
         let what = format!("{height}x{width} {picture:?}");
         agree(images.each_ref().map(|image| image.lazy().image_to_tensor(&picture)), 4e-6, &what);
-        let same = Picture { size: None, ..picture.clone() };
+        let same = ImageSpec { size: None, ..picture.clone() };
         if same.channels != "a" {
             let back = |image: &Tensor| image.lazy().image_to_tensor(&same).tensor_to_image(&same);
             let there: Vec<u8> = back(&images[1]).run().unwrap().read().unwrap();

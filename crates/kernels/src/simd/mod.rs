@@ -75,16 +75,29 @@ impl Level {
     #[inline]
     pub(crate) fn run(self, this: impl Loop) {
         match self.0 {
-            Kind::Baseline => this.run(),
             // SAFETY: a level exists only where `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { run_avx2(this) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { run_avx512(this) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
             Kind::Avx512Bytes => unsafe { run_avx512_bytes(this) },
+            _ => self.call(
+                #[inline(always)]
+                || this.run(),
+            ),
+        }
+    }
+
+    /// Calls a closure that was compiled for this level: once each for 512-bit vectors, for 256-bit vectors and for the
+    /// baseline. Use [`vectorised!`](crate::vectorised), which marks the closure `#[inline(always)]`; without that mark
+    /// it is called from three places, inlined into none, and runs with the baseline's vectors.
+    #[inline]
+    pub fn call<R>(self, this: impl FnOnce() -> R) -> R {
+        match self.0 {
+            Kind::Baseline => this(),
+            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { call_avx2(this) },
+            // SAFETY: as above; each level has the instructions of those below it.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 | Kind::Avx512Bytes => unsafe { call_avx512(this) },
         }
     }
 }
@@ -101,6 +114,44 @@ impl fmt::Display for Level {
             Kind::Avx512Bytes => "avx512-bytes",
         })
     }
+}
+
+/// Evaluates an expression with the widest vectors that this machine has: the expression is compiled once for each width,
+/// and the detected [`Level`] chooses.
+///
+/// Everything that the expression calls must be `#[inline(always)]`, or it runs with the baseline's vectors.
+///
+/// `vectorised!(FUSED => ...)` names a constant that the expression may use: whether multiply and add are one instruction.
+///
+/// ```
+/// let mut values = [1.0_f32; 100];
+/// vramp_kernels::vectorised!(for value in &mut values {
+///     *value *= 0.5;
+/// });
+/// assert_eq!(values, [0.5; 100]);
+/// ```
+#[macro_export]
+macro_rules! vectorised {
+    ($fused:ident => $body:expr) => {
+        if $crate::Level::detected() == $crate::Level::BASELINE {
+            const $fused: bool = cfg!(target_arch = "aarch64");
+            $body
+        } else {
+            $crate::Level::detected().call(
+                #[inline(always)]
+                || {
+                    const $fused: bool = true;
+                    $body
+                },
+            )
+        }
+    };
+    ($body:expr) => {
+        $crate::Level::detected().call(
+            #[inline(always)]
+            || $body,
+        )
+    };
 }
 
 /// A loop with what it goes over. `run` and all that it calls is `#[inline(always)]`: it becomes part of the function
@@ -147,14 +198,14 @@ fn detect() -> Level {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx2(this: impl Loop) {
-    this.run();
+fn call_avx2<R>(this: impl FnOnce() -> R) -> R {
+    this()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512(this: impl Loop) {
-    this.run();
+fn call_avx512<R>(this: impl FnOnce() -> R) -> R {
+    this()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -173,5 +224,34 @@ mod tests {
         assert_eq!((all.first(), all.last()), (Some(&Level::BASELINE), Some(&Level::detected())));
         assert!(all.is_sorted());
         assert_eq!(Level::BASELINE.to_string(), "baseline");
+    }
+
+    #[test]
+    fn an_expression_gives_what_it_gives_without_vectors() {
+        let mut values: Vec<f32> = (0_u8..100).map(f32::from).collect();
+        let sum: f32 = vectorised!({
+            for value in &mut values {
+                *value = *value * 0.5 + 1.0;
+            }
+            values.iter().sum()
+        });
+        assert_eq!(sum, 2575.0);
+        assert_eq!(values[3], 2.5);
+    }
+
+    #[test]
+    fn every_level_calls_the_closure_once() {
+        for level in Level::available() {
+            let mut calls = 0;
+            assert_eq!(
+                level.call(|| {
+                    calls += 1;
+                    calls
+                }),
+                1,
+                "{level}"
+            );
+        }
+        assert_eq!(vectorised!(FUSED => FUSED), Level::detected() != Level::BASELINE || cfg!(target_arch = "aarch64"));
     }
 }

@@ -21,27 +21,29 @@ pub struct FrameDesc {
 }
 
 /// The element type of a tensor.
+///
+/// Elements lie in memory without gaps. On the device the last word of a tensor is padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DType {
     /// 32-bit float.
     F32,
-    /// 16-bit float.
+    /// 16-bit float, two to a device word. Computed as f32 and rounded to nearest even after every op.
     F16,
     /// Signed 32-bit integer.
     I32,
     /// Unsigned 32-bit integer.
     U32,
-    /// Unsigned byte.
+    /// Unsigned byte, four to a device word. The type of pixels.
     U8,
-    /// Signed byte, four to a word.
+    /// Signed byte, four to a device word. The type of quantised values.
     I8,
 }
 
 impl DType {
     /// Every element type, best first.
-    pub const RANKED: [DType; 6] = [DType::F32, DType::F16, DType::I32, DType::U32, DType::U8, DType::I8];
+    pub const ALL: [DType; 6] = [DType::F32, DType::F16, DType::I32, DType::U32, DType::U8, DType::I8];
 
-    /// The word used in text.
+    /// The word used in text: the name of the Rust type.
     pub const fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
@@ -54,12 +56,22 @@ impl DType {
     }
 
     /// Bytes of one element.
-    pub const fn bytes(self) -> u64 {
+    pub const fn bytes(self) -> usize {
         match self {
             DType::F32 | DType::I32 | DType::U32 => 4,
             DType::F16 => 2,
             DType::U8 | DType::I8 => 1,
         }
+    }
+
+    /// Elements in one device word, which has 4 bytes.
+    pub const fn per_word(self) -> usize {
+        4 / self.bytes()
+    }
+
+    /// Whether elements have fractions.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F16)
     }
 }
 
@@ -102,7 +114,7 @@ impl Content {
             Content::Tensor(tensor) => tensor
                 .dims
                 .iter()
-                .fold(tensor.dtype.bytes(), |bytes, d| bytes.saturating_mul(u64::from(*d)))
+                .fold(tensor.dtype.bytes() as u64, |bytes, d| bytes.saturating_mul(u64::from(*d)))
                 .checked_next_multiple_of(4)
                 .unwrap_or(u64::MAX),
             Content::Data { .. } => 0,

@@ -9,8 +9,8 @@
 use vramp_gpu::{AdapterReading, Readout};
 
 use super::compute::DEFAULT_CHUNK;
-use crate::context::Context;
-use crate::error::{ErrorKind, TensorError};
+use crate::ops::context::Context;
+use crate::ops::error::{ErrorKind, TensorError};
 
 /// How the size of a batch is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::adaptive::{Adapted, BatchRules, available_bytes, run_adaptive};
 use super::sink::Sink;
-use crate::context::{Context, leave_scopes};
-use crate::dtype::DType;
-use crate::error::TensorError;
-use crate::expr::{Expr, Reduction};
-use crate::tensor::{Handle, Tensor};
+use crate::ops::context::{Context, leave_scopes};
+use crate::ops::dtype::DType;
+use crate::ops::error::TensorError;
+use crate::ops::expr::Expr;
+use crate::ops::reduction::Reduction;
+use crate::ops::tensor::{Handle, Tensor};
 
 /// Tensors of a batch that are computed together unless told.
 pub const DEFAULT_CHUNK: usize = 100;

@@ -11,15 +11,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vramp_gpu::{AdapterKind, Choice, Device};
 
-use super::flags::{FlagError, Flags};
+use super::flags::{FeatureFlags, FlagError};
 use super::sink::Sink;
 use super::usage::MemoryUsage;
-use crate::context::{Context, Moved};
-use crate::error::TensorError;
+use crate::ops::context::{Context, Moved};
+use crate::ops::error::TensorError;
 
 /// What a device should be like. The CPU unless told.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Wish {
+pub struct DeviceRequest {
     /// Whether a GPU is wanted. Without, the other wishes mean nothing.
     pub prefer_gpu: bool,
     /// Bytes of memory that the GPU has at least.
@@ -67,31 +67,31 @@ pub struct Selected {
 
 /// The device of one context.
 #[derive(Debug)]
-pub struct Devices {
+pub struct DeviceSelector {
     context: Context,
     choice: Choice,
     sink: Sink,
     /// Held through a selection, so that flags and device are of the same one.
-    flags: Mutex<Flags>,
+    flags: Mutex<FeatureFlags>,
 }
 
-impl Default for Devices {
+impl Default for DeviceSelector {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Devices {
+impl DeviceSelector {
     /// Of a new context, which is on the CPU.
-    pub fn new() -> Devices {
-        Devices::of(&Context::on_host())
+    pub fn new() -> DeviceSelector {
+        DeviceSelector::of(&Context::on_host())
     }
 
     /// Of this context, which stays where it is until something is selected.
-    pub fn of(context: &Context) -> Devices {
-        let flags = if context.device().is_some() { Flags::GPU } else { Flags::CPU };
+    pub fn of(context: &Context) -> DeviceSelector {
+        let flags = if context.device().is_some() { FeatureFlags::GPU } else { FeatureFlags::CPU };
         let (choice, sink) = (Device::choose(), Sink::default());
-        Devices { context: context.clone(), choice, sink, flags: Mutex::new(flags) }
+        DeviceSelector { context: context.clone(), choice, sink, flags: Mutex::new(flags) }
     }
 
     /// Chooses among these: only hardware, a budget, and who is asked for memory and load of adapters. Without somebody
@@ -116,7 +116,7 @@ impl Devices {
 
     /// Selects a device and moves all tensors there. Where no GPU is as wished, that is a warning, and it is the CPU. An
     /// error, and nothing changed, where a wish means nothing or values cannot be brought away.
-    pub fn select_device(&self, wish: &Wish) -> Result<Selected, TensorError> {
+    pub fn select_device(&self, wish: &DeviceRequest) -> Result<Selected, TensorError> {
         wish.check()?;
         let mut flags = self.flags();
         let mut warnings = Vec::new();
@@ -124,7 +124,7 @@ impl Devices {
         if wish.prefer_gpu {
             match self.take_gpu(wish, &mut warnings) {
                 Ok(why) => {
-                    *flags = Flags::GPU;
+                    *flags = FeatureFlags::GPU;
                     return Ok(self.told(why, warnings));
                 }
                 Err(problem) => {
@@ -135,7 +135,7 @@ impl Devices {
         }
         let moved = self.context.move_to(None)?;
         warnings.extend(lost(moved));
-        *flags = Flags::CPU;
+        *flags = FeatureFlags::CPU;
         Ok(self.told(why, warnings))
     }
 
@@ -143,7 +143,7 @@ impl Devices {
     pub fn switch(&self, device: Option<&Device>) -> Result<Moved, TensorError> {
         let mut flags = self.flags();
         let moved = self.context.move_to(device)?;
-        *flags = if device.is_some() { Flags::GPU } else { Flags::CPU };
+        *flags = if device.is_some() { FeatureFlags::GPU } else { FeatureFlags::CPU };
         if let Some(warning) = lost(moved) {
             self.sink.tell(&format!("switch: {warning}"));
         }
@@ -165,7 +165,7 @@ impl Devices {
     }
 
     /// The flags. A selection sets them: a GPU to `cpu_forward` off and `pack` on, the CPU to the contrary.
-    pub fn current_flags(&self) -> Flags {
+    pub fn current_flags(&self) -> FeatureFlags {
         *self.flags()
     }
 
@@ -196,7 +196,7 @@ impl Devices {
     }
 
     /// Moves to the best GPU that is as wished; says why that one, or why none.
-    fn take_gpu(&self, wish: &Wish, warnings: &mut Vec<String>) -> Result<String, String> {
+    fn take_gpu(&self, wish: &DeviceRequest, warnings: &mut Vec<String>) -> Result<String, String> {
         let mut choice = self.choice.clone();
         if let Some(bytes) = wish.min_memory_bytes {
             choice = choice.least_memory_bytes(bytes);
@@ -226,12 +226,12 @@ impl Devices {
         Selected { device: self.active_device(), why, warnings }
     }
 
-    fn flags(&self) -> MutexGuard<'_, Flags> {
+    fn flags(&self) -> MutexGuard<'_, FeatureFlags> {
         self.flags.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wish {
+impl DeviceRequest {
     fn check(&self) -> Result<(), TensorError> {
         match self.max_load_percent {
             Some(percent) if !(0.0..=100.0).contains(&percent) => {

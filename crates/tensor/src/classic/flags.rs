@@ -8,7 +8,7 @@
 
 /// The flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flags {
+pub struct FeatureFlags {
     /// Whether small ops run on the CPU though a device is selected.
     pub cpu_forward: bool,
     /// Whether values are packed as densely as they can be.
@@ -34,20 +34,20 @@ pub enum FlagError {
     },
 }
 
-impl Flags {
-    pub(super) const CPU: Flags = Flags { cpu_forward: true, pack: false };
-    pub(super) const GPU: Flags = Flags { cpu_forward: false, pack: true };
+impl FeatureFlags {
+    pub(super) const CPU: FeatureFlags = FeatureFlags { cpu_forward: true, pack: false };
+    pub(super) const GPU: FeatureFlags = FeatureFlags { cpu_forward: false, pack: true };
 
     /// A flag by its name.
     pub fn get(&self, name: &str) -> Result<bool, FlagError> {
-        Ok(*Flags::of(&mut self.clone(), name)?)
+        Ok(*FeatureFlags::of(&mut self.clone(), name)?)
     }
 
     /// These flags with others in them, by name; all or none.
-    pub fn with(&self, settings: &[(&str, &str)]) -> Result<Flags, FlagError> {
+    pub fn with(&self, settings: &[(&str, &str)]) -> Result<FeatureFlags, FlagError> {
         let mut new = *self;
         for (name, value) in settings {
-            let flag = Flags::of(&mut new, name)?;
+            let flag = FeatureFlags::of(&mut new, name)?;
             *flag = value
                 .parse()
                 .map_err(|_| FlagError::NotAFlag { name: (*name).to_owned(), value: (*value).to_owned() })?;

@@ -4,13 +4,13 @@
 //! Does not compute, move or measure in a way of its own: contexts, tensors and the device do.
 //!
 //! Always: there is at most one of each in a process, until it is cleaned up; each is a plain value inside ([`Compute`],
-//! [`Devices`], [`Monitor`]) that can be made as often as one likes; what is not known is a reason, never a 0.
+//! [`DeviceSelector`], [`Monitor`]) that can be made as often as one likes; what is not known is a reason, never a 0.
 //!
 //! ```no_run
-//! use vramp_tensor::classic::{Compute, DeviceManager, Devices, GpuCompute, Wish};
+//! use vramp_tensor::classic::{Compute, DeviceManager, DeviceSelector, GpuCompute, DeviceRequest};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let devices = DeviceManager::initialize(Devices::new())?;
-//! let selected = devices.select_device(&Wish { prefer_gpu: true, ..Wish::default() })?;
+//! let devices = DeviceManager::initialize(DeviceSelector::new())?;
+//! let selected = devices.select_device(&DeviceRequest { prefer_gpu: true, ..DeviceRequest::default() })?;
 //! println!("{}: {}", selected.device, selected.why);
 //!
 //! let compute = GpuCompute::initialize(Compute::on(devices.context()))?;
@@ -34,8 +34,8 @@ mod usage;
 
 pub use adaptive::{Adapted, BatchRules, adaptive_batch, available_bytes, run_adaptive};
 pub use compute::{Compute, DEFAULT_CHUNK};
-pub use devices::{ActiveDevice, Devices, Selected, Wish};
-pub use flags::{FlagError, Flags};
+pub use devices::{ActiveDevice, DeviceRequest, DeviceSelector, Selected};
+pub use flags::{FeatureFlags, FlagError};
 pub use metrics::Metric;
 pub use monitor::Monitor;
 pub use one::{ClassicError, DeviceManager, GpuCompute, PerformanceMonitor};

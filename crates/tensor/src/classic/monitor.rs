@@ -17,14 +17,14 @@ use super::metrics::{self, Metric};
 use super::sink::Sink;
 use super::timings::{Measured, OperationStatistics, Timings};
 use super::{MemoryUsage, available_bytes};
-use crate::context::Context;
+use crate::ops::context::Context;
 
-type Reader = dyn Fn(&Adapter) -> AdapterReading + Send + Sync;
+type ReadingSource = dyn Fn(&Adapter) -> AdapterReading + Send + Sync;
 
 /// Measures operations in one context.
 pub struct Monitor {
     context: Context,
-    reader: Option<Arc<Reader>>,
+    reader: Option<Arc<ReadingSource>>,
     sink: Sink,
     timings: Mutex<BTreeMap<(String, Measured), Timings>>,
 }

@@ -8,7 +8,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Compute, Devices, Monitor};
+use super::{Compute, DeviceSelector, Monitor};
 
 /// Why there is no such thing for the process.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,14 +29,14 @@ pub enum ClassicError {
 
 vramp_plan::debug_as_display!(ClassicError);
 
-struct One<T> {
+struct ProcessWide<T> {
     what: &'static str,
     place: Mutex<Option<Arc<T>>>,
 }
 
-impl<T> One<T> {
-    const fn new(what: &'static str) -> One<T> {
-        One { what, place: Mutex::new(None) }
+impl<T> ProcessWide<T> {
+    const fn new(what: &'static str) -> ProcessWide<T> {
+        ProcessWide { what, place: Mutex::new(None) }
     }
 
     fn put(&self, new: T) -> Result<Arc<T>, ClassicError> {
@@ -68,7 +68,7 @@ impl<T> One<T> {
 
 macro_rules! of_the_process {
     ($($(#[$doc:meta])* $name:ident of $inner:ident in $place:ident;)*) => {$(
-        static $place: One<$inner> = One::new(stringify!($name));
+        static $place: ProcessWide<$inner> = ProcessWide::new(stringify!($name));
 
         $(#[$doc])*
         #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ of_the_process! {
     /// The compute of the process. Clones are the same one.
     GpuCompute of Compute in COMPUTE;
     /// The device manager of the process. Clones are the same one.
-    DeviceManager of Devices in DEVICES;
+    DeviceManager of DeviceSelector in DEVICES;
     /// The monitor of the process. Clones are the same one.
     PerformanceMonitor of Monitor in MONITOR;
 }

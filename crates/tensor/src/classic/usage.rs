@@ -11,7 +11,7 @@ use std::fmt;
 
 use vramp_gpu::ResourceState;
 
-use crate::context::{Context, OWNER};
+use crate::ops::context::{Context, OWNER};
 
 /// How much memory a context takes, on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hasher};
 use super::advice::Opportunity;
 use super::error::StoreError;
 use super::shared::{Store, peek};
-use crate::tensor::Tensor;
+use crate::ops::tensor::Tensor;
 
 /// Which tensors are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -92,7 +92,7 @@ fn of_one_shape(all: &[(String, Tensor)], search: Search) -> Vec<Vec<&(String, T
 
 impl Tensor {
     /// A number that equal values have in common.
-    fn sum_of_bits(&self) -> Result<u64, crate::error::TensorError> {
+    fn sum_of_bits(&self) -> Result<u64, crate::ops::error::TensorError> {
         self.storage().read(self.asking("compare"), self.byte_range(), |bytes| {
             let mut hasher = DefaultHasher::new();
             hasher.write(bytes);
@@ -101,7 +101,7 @@ impl Tensor {
     }
 
     /// Whether another has the same values, bit by bit.
-    fn has_bits_of(&self, other: &Tensor) -> Result<bool, crate::error::TensorError> {
+    fn has_bits_of(&self, other: &Tensor) -> Result<bool, crate::ops::error::TensorError> {
         let bytes = other.read_bytes()?;
         self.storage().read(self.asking("compare"), self.byte_range(), |own| own == bytes)
     }

@@ -10,23 +10,23 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::error::StoreError;
-use super::shared::{Somewhere, Store, lock};
+use super::shared::{Store, WeakStore, lock};
 
 pub(super) struct Background {
-    bell: Arc<Bell>,
+    bell: Arc<FinishSignal>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Rings when it is over.
 #[derive(Default)]
-struct Bell {
+struct FinishSignal {
     is_over: Mutex<bool>,
     rings: Condvar,
 }
 
 impl Background {
     pub(super) fn begin(store: &Store, period: Duration) -> Result<Background, StoreError> {
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(FinishSignal::default());
         let (heard, somewhere) = (Arc::clone(&bell), store.somewhere());
         let work = move || work(&heard, &somewhere, period);
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(work);
@@ -47,7 +47,7 @@ impl Drop for Background {
     }
 }
 
-fn work(bell: &Bell, somewhere: &Somewhere, period: Duration) {
+fn work(bell: &FinishSignal, somewhere: &WeakStore, period: Duration) {
     loop {
         let is_over = lock(&bell.is_over);
         let waited = bell.rings.wait_timeout_while(is_over, period, |is_over| !*is_over);

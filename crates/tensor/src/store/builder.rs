@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::background::Background;
 use super::error::StoreError;
 use super::ledger::Ledger;
-use super::shared::{Books, Inner, Store};
-use crate::context::{Context, Debug};
+use super::shared::{Store, StoreBooks, StoreInner};
+use crate::ops::context::{Context, Debug};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::files::Folder;
+use crate::store::files::TensorFolder;
 
 /// How often a store that optimises in the background does, unless told.
 #[cfg(not(target_arch = "wasm32"))]
@@ -37,7 +37,7 @@ pub enum Priority {
 /// The wishes for a store; [`StoreBuilder::build`] ends them.
 pub struct StoreBuilder {
     context: Option<Context>,
-    kept: Settings,
+    kept: StoreSettings,
     #[cfg(not(target_arch = "wasm32"))]
     folder: Option<(PathBuf, u64)>,
     #[cfg(not(target_arch = "wasm32"))]
@@ -45,7 +45,7 @@ pub struct StoreBuilder {
 }
 
 /// What a store keeps of its wishes.
-pub(super) struct Settings {
+pub(super) struct StoreSettings {
     pub(super) priority: Priority,
     pub(super) grace: Duration,
     pub(super) idle_after: Duration,
@@ -57,7 +57,7 @@ pub(super) struct Settings {
 
 impl Default for StoreBuilder {
     fn default() -> Self {
-        let kept = Settings {
+        let kept = StoreSettings {
             priority: Priority::default(),
             grace: Duration::ZERO,
             idle_after: Duration::from_secs(30),
@@ -168,7 +168,7 @@ impl StoreBuilder {
     /// Makes the store. The folder is opened and the thread in the background begins; a device waits for the first use.
     pub fn build(self) -> Result<Store, StoreError> {
         let context = self.context.map_or_else(OnceLock::new, OnceLock::from);
-        let books = Books {
+        let books = StoreBooks {
             ledger: Ledger::new(self.kept.grace),
             #[cfg(not(target_arch = "wasm32"))]
             shaders: std::collections::BTreeMap::new(),
@@ -176,13 +176,13 @@ impl StoreBuilder {
             filed: std::collections::BTreeMap::new(),
             is_disposed: false,
         };
-        let inner = Inner {
+        let inner = StoreInner {
             #[cfg(not(target_arch = "wasm32"))]
             background: Mutex::default(),
             context,
             settings: self.kept,
             #[cfg(not(target_arch = "wasm32"))]
-            folder: self.folder.map(|(path, quota)| Folder::open(path, quota)).transpose()?,
+            folder: self.folder.map(|(path, quota)| TensorFolder::open(path, quota)).transpose()?,
             books: Mutex::new(books),
         };
         let store = Store::over(inner);

@@ -10,20 +10,20 @@ use std::time::Duration;
 
 /// A tensor, as it is registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry<T> {
+pub struct TensorEntry<T> {
     /// The tensor itself, whatever it is to the owner of the books.
     pub payload: T,
     /// Bytes of its own values.
     pub bytes: u64,
     /// The memory that they lie in.
-    pub memory: Memory,
+    pub memory: MemoryTag,
     /// A number that equal values have in common. Tensors without one are not compared.
     pub fingerprint: Option<u64>,
 }
 
 /// Memory that tensors lie in: views and shares of one are in the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Memory {
+pub struct MemoryTag {
     /// Which one. A tag is given once and never again: an address would come back with another meaning.
     pub tag: u64,
     /// All its bytes.
@@ -38,14 +38,14 @@ pub struct Freed<T> {
     /// The tensor.
     pub payload: T,
     /// The memory it was in.
-    pub memory: Memory,
+    pub memory: MemoryTag,
     /// Whether nothing else in the books is in that memory.
     pub last_of_its_memory: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Record<T> {
-    pub(super) entry: Entry<T>,
+    pub(super) entry: TensorEntry<T>,
     pub(super) producer: String,
     pub(super) consumers: BTreeSet<String>,
     /// Who ever took it. Kept apart from the holders, so that a mistaken release can be told the numbers.

@@ -6,9 +6,9 @@
 //! Always: what was refused has changed nothing, and nothing of it is registered.
 
 use super::refusal::LedgerError;
-use crate::error::{ErrorKind, TensorError};
+use crate::ops::error::{ErrorKind, TensorError};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::files::FileError;
+use crate::store::files::FileError;
 
 /// Why a store refuses something.
 #[derive(Clone, PartialEq, thiserror::Error)]
@@ -75,7 +75,7 @@ pub enum StoreError {
     /// A shader's text, or how it is to be run.
     #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]
-    Shader(#[from] crate::own::ShaderError),
+    Shader(#[from] crate::ops::own::ShaderError),
     /// A file that is in the way or broken.
     #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]

@@ -8,12 +8,12 @@
 //! file has overtaken, makes them older.
 
 use super::shared::Store;
-use crate::files::{TensorFile, mark_of};
-use crate::tensor::Tensor;
+use crate::ops::tensor::Tensor;
+use crate::store::files::{TensorFile, mark_of};
 
 /// Which values of a tensor are in which file.
 #[derive(Debug, Clone)]
-pub(super) struct Filed {
+pub(super) struct FiledValues {
     /// The memory that they were in.
     memory: u64,
     /// From which of its bytes on; how many, the file knows.
@@ -32,7 +32,7 @@ impl Store {
         // Names that are gone need no note; there are never more of them than one round has left.
         books.filed.retain(|name, _| books.ledger.entry(name).is_some());
         let (memory, (start, _)) = (tensor.memory_id(), tensor.byte_range());
-        books.filed.insert(name.to_owned(), Filed { memory, start, write, mark: mark.to_owned() });
+        books.filed.insert(name.to_owned(), FiledValues { memory, start, write, mark: mark.to_owned() });
     }
 
     /// How many writes to a tensor's memory its file has missed; none where that is not known.

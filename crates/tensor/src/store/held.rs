@@ -13,14 +13,14 @@ use super::sync::{Arc, Mutex, MutexGuard};
 
 /// The owner's side. Dropping it closes it.
 #[derive(Debug)]
-pub struct Held<T> {
-    slot: Arc<Mutex<Slot<T>>>,
+pub struct LeaseOwner<T> {
+    slot: Arc<Mutex<LeaseSlot<T>>>,
 }
 
 /// The use of a payload, until it is dropped.
 #[derive(Debug)]
 pub struct Lease<T> {
-    slot: Arc<Mutex<Slot<T>>>,
+    slot: Arc<Mutex<LeaseSlot<T>>>,
     /// Gone only while the lease is being given back.
     payload: Option<Arc<T>>,
 }
@@ -37,18 +37,18 @@ pub enum Closed<T> {
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct LeaseSlot<T> {
     /// Gone once it ended.
     payload: Option<Arc<T>>,
     leases: usize,
     closed: bool,
 }
 
-impl<T> Held<T> {
+impl<T> LeaseOwner<T> {
     /// Holds a payload.
-    pub fn new(payload: T) -> Held<T> {
-        let slot = Slot { payload: Some(Arc::new(payload)), leases: 0, closed: false };
-        Held { slot: Arc::new(Mutex::new(slot)) }
+    pub fn new(payload: T) -> LeaseOwner<T> {
+        let slot = LeaseSlot { payload: Some(Arc::new(payload)), leases: 0, closed: false };
+        LeaseOwner { slot: Arc::new(Mutex::new(slot)) }
     }
 
     /// Lends the payload; none after it was closed.
@@ -80,7 +80,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for LeaseOwner<T> {
     fn drop(&mut self) {
         // What is handed over is dropped here, with the lock given back.
         let _ended = self.close();
@@ -110,7 +110,7 @@ impl<T> Drop for Lease<T> {
 }
 
 /// A thread that panicked in there left whole numbers behind: nothing in there calls anybody.
-fn locked<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
+fn locked<T>(slot: &Mutex<LeaseSlot<T>>) -> MutexGuard<'_, LeaseSlot<T>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -11,15 +11,15 @@ use std::ops::Deref;
 use super::error::StoreError;
 use super::held::Lease;
 use super::names::{check_there, free_if_due};
-use super::shared::{Somewhere, Store};
-use crate::tensor::Tensor;
+use super::shared::{Store, WeakStore};
+use crate::ops::tensor::Tensor;
 
 /// The use of a named tensor, until it is dropped.
 pub struct TensorLease {
     /// Gone only while it ends.
     lease: Option<Lease<Tensor>>,
     name: String,
-    store: Somewhere,
+    store: WeakStore,
 }
 
 impl Store {

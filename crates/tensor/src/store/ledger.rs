@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::entry::{Entry, Freed, Memory, Record};
+use super::entry::{Freed, MemoryTag, Record, TensorEntry};
 use super::refusal::{LedgerError, check_name, check_tensor_name};
 use super::sums::bytes_once;
 
@@ -28,7 +28,7 @@ pub struct Due {
     /// Its name.
     pub name: String,
     /// Its memory.
-    pub memory: Memory,
+    pub memory: MemoryTag,
     /// How long nobody has held it.
     pub idle: Duration,
 }
@@ -56,7 +56,7 @@ impl<T> Ledger<T> {
         name: &str,
         producer: &str,
         consumers: &[&str],
-        entry: Entry<T>,
+        entry: TensorEntry<T>,
         pinned: bool,
         now: Duration,
     ) -> Result<(), LedgerError> {
@@ -82,7 +82,7 @@ impl<T> Ledger<T> {
     }
 
     /// Puts other values under a name, by who made it. Users, holds and pin stay; the old entry is handed back.
-    pub fn replace(&mut self, name: &str, model: &str, entry: Entry<T>) -> Result<Entry<T>, LedgerError> {
+    pub fn replace(&mut self, name: &str, model: &str, entry: TensorEntry<T>) -> Result<TensorEntry<T>, LedgerError> {
         let producer = &self.record(name)?.producer;
         if producer != model {
             let (name, model) = (name.to_owned(), model.to_owned());
@@ -234,12 +234,12 @@ impl<T> Ledger<T> {
     }
 
     /// A tensor, for one of those that may use it.
-    pub fn get(&self, name: &str, model: &str) -> Result<&Entry<T>, LedgerError> {
+    pub fn get(&self, name: &str, model: &str) -> Result<&TensorEntry<T>, LedgerError> {
         Ok(&self.usable_by(name, model)?.entry)
     }
 
     /// A tensor, for the owner of the books.
-    pub fn entry(&self, name: &str) -> Option<&Entry<T>> {
+    pub fn entry(&self, name: &str) -> Option<&TensorEntry<T>> {
         Some(&self.records.get(name)?.entry)
     }
 
@@ -317,8 +317,8 @@ impl<T> Ledger<T> {
     }
 
     /// Sums are exact only if everybody says the same of one memory.
-    fn check_memory(&self, name: &str, entry: &Entry<T>) -> Result<(), LedgerError> {
-        let Memory { tag, bytes } = entry.memory;
+    fn check_memory(&self, name: &str, entry: &TensorEntry<T>) -> Result<(), LedgerError> {
+        let MemoryTag { tag, bytes } = entry.memory;
         if entry.bytes > bytes {
             return Err(LedgerError::Overhangs { name: name.to_owned(), bytes: entry.bytes, has: bytes });
         }

@@ -15,6 +15,8 @@ mod entry;
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod filed;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod files;
 mod held;
 #[cfg(not(target_arch = "wasm32"))]
 mod layers;
@@ -39,9 +41,9 @@ mod synced;
 pub use advice::Opportunity;
 pub use alike::Search;
 pub use builder::{Priority, StoreBuilder};
-pub use entry::{Entry, Freed, Memory};
+pub use entry::{Freed, MemoryTag, TensorEntry};
 pub use error::StoreError;
-pub use held::{Closed, Held, Lease};
+pub use held::{Closed, Lease, LeaseOwner};
 pub use lease::TensorLease;
 pub use ledger::{Due, Ledger, ModelReleased};
 pub use names::Named;
@@ -49,11 +51,11 @@ pub use optimise::Optimised;
 #[cfg(not(target_arch = "wasm32"))]
 pub use persisted::{Persisted, Restored};
 #[cfg(not(target_arch = "wasm32"))]
-pub use recover::{Recovered, Recovery};
+pub use recover::{StoreRecovery, TensorRecovery};
 pub use refusal::{LedgerError, MAX_NAME_BYTES};
 pub use report::{BothSides, StoreReport, TensorReport};
 #[cfg(not(target_arch = "wasm32"))]
 pub use shaders::ShaderRun;
 pub use shared::Store;
-pub use sums::Saving;
-pub use synced::{Direction, Synced};
+pub use sums::MemorySaving;
+pub use synced::{SyncDirection, Synced};

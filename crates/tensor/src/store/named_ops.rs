@@ -10,10 +10,10 @@ use super::error::StoreError;
 use super::lease::TensorLease;
 use super::names::Named;
 use super::shared::Store;
-use crate::error::TensorError;
-use crate::expr::Expr;
-use crate::program::Unary;
-use crate::tensor::Tensor;
+use crate::ops::error::TensorError;
+use crate::ops::expr::Expr;
+use crate::ops::program::Unary;
+use crate::ops::tensor::Tensor;
 
 impl Store {
     /// The product of two matrices, each transposed first if told. Gives the name of what it made.

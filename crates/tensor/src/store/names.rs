@@ -8,15 +8,15 @@
 
 use std::time::Duration;
 
-use super::entry::{Entry, Freed, Memory};
+use super::entry::{Freed, MemoryTag, TensorEntry};
 use super::error::StoreError;
-use super::held::Held;
+use super::held::LeaseOwner;
 use super::ledger::{Ledger, ModelReleased};
 use super::refusal::{LedgerError, check_tensor_name};
 use super::shared::{Store, peek};
-use crate::dtype::Element;
-use crate::error::TensorError;
-use crate::tensor::Tensor;
+use crate::ops::dtype::Element;
+use crate::ops::error::TensorError;
+use crate::ops::tensor::Tensor;
 
 /// A tensor's name, and the model on whose behalf it is named.
 pub type Named<'a> = (&'a str, &'a str);
@@ -226,7 +226,7 @@ impl Store {
     }
 
     /// Tells what was freed; whoever took it off the books drops it after they were unlocked.
-    pub(super) fn say_freed(&self, freed: &[Freed<Held<Tensor>>]) {
+    pub(super) fn say_freed(&self, freed: &[Freed<LeaseOwner<Tensor>>]) {
         for Freed { name, memory, last_of_its_memory, .. } in freed {
             let of = if *last_of_its_memory { "with" } else { "of memory that others are in, of" };
             self.say(|| format!("`{name}` is freed, {of} {} bytes", memory.bytes));
@@ -235,7 +235,11 @@ impl Store {
 }
 
 /// Takes a tensor off the books if it is due and nobody has leased it.
-pub(super) fn free_if_due(ledger: &mut Ledger<Held<Tensor>>, name: &str, now: Duration) -> Option<Freed<Held<Tensor>>> {
+pub(super) fn free_if_due(
+    ledger: &mut Ledger<LeaseOwner<Tensor>>,
+    name: &str,
+    now: Duration,
+) -> Option<Freed<LeaseOwner<Tensor>>> {
     if ledger.entry(name)?.payload.leases() > 0 {
         return None;
     }
@@ -243,7 +247,7 @@ pub(super) fn free_if_due(ledger: &mut Ledger<Held<Tensor>>, name: &str, now: Du
 }
 
 /// Takes everything off the books that is due and that nobody has leased.
-pub(super) fn take_due(ledger: &mut Ledger<Held<Tensor>>, now: Duration) -> Vec<Freed<Held<Tensor>>> {
+pub(super) fn take_due(ledger: &mut Ledger<LeaseOwner<Tensor>>, now: Duration) -> Vec<Freed<LeaseOwner<Tensor>>> {
     let due = ledger.due(now);
     due.iter().filter_map(|due| free_if_due(ledger, &due.name, now)).collect()
 }
@@ -253,7 +257,7 @@ pub(super) fn check_there(name: &str, tensor: &Tensor) -> Result<(), StoreError>
     tensor.storage().check(tensor.asking("tensor")).map_err(|problem| StoreError::of(name, problem))
 }
 
-pub(super) fn entry(tensor: &Tensor) -> Entry<Held<Tensor>> {
-    let memory = Memory { tag: tensor.memory_id(), bytes: tensor.storage().bytes() as u64 };
-    Entry { bytes: tensor.bytes() as u64, memory, fingerprint: None, payload: Held::new(tensor.clone()) }
+pub(super) fn entry(tensor: &Tensor) -> TensorEntry<LeaseOwner<Tensor>> {
+    let memory = MemoryTag { tag: tensor.memory_id(), bytes: tensor.storage().bytes() as u64 };
+    TensorEntry { bytes: tensor.bytes() as u64, memory, fingerprint: None, payload: LeaseOwner::new(tensor.clone()) }
 }

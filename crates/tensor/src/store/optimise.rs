@@ -13,12 +13,12 @@ use std::time::Duration;
 use super::builder::Priority;
 use super::entry::Freed;
 use super::error::StoreError;
-use super::held::Held;
+use super::held::LeaseOwner;
 use super::names::take_due;
-use super::shared::{Books, Store, peek};
-use crate::context::Context;
-use crate::error::TensorError;
-use crate::tensor::Tensor;
+use super::shared::{Store, StoreBooks, peek};
+use crate::ops::context::Context;
+use crate::ops::error::TensorError;
+use crate::ops::tensor::Tensor;
 
 /// What `optimise` did, in numbers.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,7 +47,7 @@ pub struct Optimised {
 
 /// Memory that named tensors are in.
 #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "without a device nothing leaves it"))]
-struct Place {
+struct NamedMemory {
     name: String,
     tensor: Tensor,
     /// Since the last use of any of its names.
@@ -103,9 +103,9 @@ impl Store {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn leave_the_device(&self, places: &[Place], done: &mut Optimised) {
+    fn leave_the_device(&self, places: &[NamedMemory], done: &mut Optimised) {
         let settings = self.settings();
-        let on_device = |place: &Place| place.tensor.storage().taken().0 as u64;
+        let on_device = |place: &NamedMemory| place.tensor.storage().taken().0 as u64;
         let mut taken: u64 = places.iter().map(on_device).sum();
         for place in places {
             let bytes = on_device(place);
@@ -140,12 +140,12 @@ impl Store {
 
     #[cfg(target_arch = "wasm32")]
     #[expect(clippy::unused_self, reason = "there is no device to leave")]
-    fn leave_the_device(&self, _: &[Place], _: &mut Optimised) {}
+    fn leave_the_device(&self, _: &[NamedMemory], _: &mut Optimised) {}
 
     /// Moves one memory to the host, unless somebody has leased or pinned a name in it since. That is asked while the
     /// values are locked, and whoever leases waits for that lock: a lease that was given is never moved away from.
     #[cfg(not(target_arch = "wasm32"))]
-    fn leave(&self, place: &Place) -> Result<u64, TensorError> {
+    fn leave(&self, place: &NamedMemory) -> Result<u64, TensorError> {
         let tag = place.tensor.memory_id();
         let may = || self.books().is_ok_and(|books| !is_exempt(&books, tag));
         Ok(place.tensor.storage().leave_device_if(place.tensor.asking("optimise"), may)? as u64)
@@ -167,15 +167,15 @@ impl fmt::Display for Optimised {
 }
 
 /// Every memory in the books once, by the first name in it.
-fn places(books: &Books, now: Duration) -> Vec<Place> {
+fn places(books: &StoreBooks, now: Duration) -> Vec<NamedMemory> {
     let ledger = &books.ledger;
-    let mut places: BTreeMap<u64, Place> = BTreeMap::new();
+    let mut places: BTreeMap<u64, NamedMemory> = BTreeMap::new();
     for name in ledger.names() {
         let Some((entry, unused)) = ledger.entry(name).zip(ledger.unused(name, now)) else { continue };
         let leases = entry.payload.leases();
         let place = places.entry(entry.memory.tag).or_insert_with(|| {
             let tensor = peek(&entry.payload);
-            Place { name: name.to_owned(), tensor, unused, is_exempt: false }
+            NamedMemory { name: name.to_owned(), tensor, unused, is_exempt: false }
         });
         place.unused = place.unused.min(unused);
         place.is_exempt |= leases > 0 || ledger.is_pinned(name);
@@ -185,7 +185,7 @@ fn places(books: &Books, now: Duration) -> Vec<Place> {
 
 /// Whether a name in this memory is leased or pinned.
 #[cfg(not(target_arch = "wasm32"))]
-fn is_exempt(books: &Books, tag: u64) -> bool {
+fn is_exempt(books: &StoreBooks, tag: u64) -> bool {
     let ledger = &books.ledger;
     let in_it = |name: &&str| ledger.entry(name).is_some_and(|entry| entry.memory.tag == tag);
     let leases = |name: &str| ledger.entry(name).map_or(0, |entry| entry.payload.leases());
@@ -212,7 +212,7 @@ fn trim(context: &Context) -> u64 {
 }
 
 /// What a freed tensor's memory takes on both sides.
-fn bytes_of(freed: &Freed<Held<Tensor>>) -> u64 {
+fn bytes_of(freed: &Freed<LeaseOwner<Tensor>>) -> u64 {
     let (device, host) = peek(&freed.payload).storage().taken();
     (device + host) as u64
 }

@@ -13,11 +13,11 @@ use std::time::Duration;
 use super::error::StoreError;
 use super::refusal::LedgerError;
 use super::shared::{Store, peek};
-use crate::context::{Context, Side};
-use crate::files::{Found, Put, Stored, TensorFile, mark_of};
-use crate::memory::Block;
-use crate::storage::Storage;
-use crate::tensor::Tensor;
+use crate::ops::context::{Context, DeviceSide};
+use crate::ops::memory::Block;
+use crate::ops::storage::Storage;
+use crate::ops::tensor::Tensor;
+use crate::store::files::{FileTensor, PutOutcome, TensorBytes, TensorFile, mark_of};
 
 /// The most bytes that are read before they go up. Of 1, 4 and 32 MB at a time, 256 MB took 30, 30 and 69 ms of CPU time
 /// from the file to staging: no cache holds 32. Each part is a submission, so that the fewer the better.
@@ -49,7 +49,7 @@ pub struct Restored {
 
 impl Store {
     /// Writes a tensor into the folder, in place of what it has under that name.
-    pub fn persist(&self, name: &str) -> Result<Put, StoreError> {
+    pub fn persist(&self, name: &str) -> Result<PutOutcome, StoreError> {
         let folder = self.folder("persist")?;
         let tensor = {
             let books = self.books()?;
@@ -59,7 +59,7 @@ impl Store {
         };
         let (shape, dtype) = (tensor.shape().clone(), tensor.dtype());
         let put = tensor.storage().read_up_to(tensor.asking("persist"), tensor.byte_range(), |bytes| {
-            folder.put(&Stored { name, dtype, shape, bytes })
+            folder.put(&TensorBytes { name, dtype, shape, bytes })
         });
         let (put, write) = put.map_err(|problem| StoreError::of(name, problem))?;
         let put = put?;
@@ -154,7 +154,7 @@ pub(super) fn tensor_of(context: &Context, file: &TensorFile, name: &str) -> Res
 }
 
 /// Sends values up, part by part.
-fn sent_up(context: &Context, side: &Arc<Side>, found: &Found<'_>) -> Result<Arc<Storage>, StoreError> {
+fn sent_up(context: &Context, side: &Arc<DeviceSide>, found: &FileTensor<'_>) -> Result<Arc<Storage>, StoreError> {
     let op = "load";
     let failed = |problem| StoreError::of(found.name, problem);
     let bytes = found.bytes() as usize;
@@ -174,7 +174,12 @@ fn sent_up(context: &Context, side: &Arc<Side>, found: &Found<'_>) -> Result<Arc
 }
 
 /// A part of a tensor in a file, in memory of the host.
-pub(super) fn read_part(context: &Context, found: &Found<'_>, start: usize, bytes: usize) -> Result<Block, StoreError> {
+pub(super) fn read_part(
+    context: &Context,
+    found: &FileTensor<'_>,
+    start: usize,
+    bytes: usize,
+) -> Result<Block, StoreError> {
     let mut block = context.pool().lend("load", bytes).map_err(|problem| StoreError::of(found.name, problem))?;
     found.read_at(start as u64, block.bytes_mut())?;
     Ok(block)
@@ -183,8 +188,9 @@ pub(super) fn read_part(context: &Context, found: &Found<'_>, start: usize, byte
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::FileError;
-    use crate::{DType, Shape};
+    use crate::ops::dtype::DType;
+    use crate::ops::shape::Shape;
+    use crate::store::files::FileError;
 
     #[test]
     fn a_file_that_is_cut_short_on_its_way_up_is_an_error_and_holds_nothing() {
@@ -193,7 +199,7 @@ mod tests {
         let shape = Shape::new(&[values.len()]).unwrap();
         let device = vramp_gpu::Device::choose().open().unwrap();
         for context in [Context::on_host(), Context::on(&device).unwrap()] {
-            let stored = Stored { name: "a", dtype: DType::U8, shape: shape.clone(), bytes: &values };
+            let stored = TensorBytes { name: "a", dtype: DType::U8, shape: shape.clone(), bytes: &values };
             let had = TensorFile::write(&path, &[stored]).unwrap();
             let file = TensorFile::open(&path).unwrap();
             let whole = tensor_of(&context, &file, "a").unwrap();

@@ -16,20 +16,20 @@ use super::layers::{Layers, age};
 use super::names::{check_there, entry};
 use super::persisted::{read_part, tensor_of};
 use super::shared::{Store, peek};
-use crate::files::{TensorFile, mark_of};
-use crate::memory::Block;
-use crate::tensor::Tensor;
+use crate::ops::memory::Block;
+use crate::ops::tensor::Tensor;
+use crate::store::files::{TensorFile, mark_of};
 
 /// What became of a store's tensors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Recovered {
+pub struct StoreRecovery {
     /// Each name, and what it has now.
-    pub tensors: BTreeMap<String, Recovery>,
+    pub tensors: BTreeMap<String, TensorRecovery>,
 }
 
 /// What became of one tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recovery {
+pub enum TensorRecovery {
     /// It has its newest values: the host had them, or the device that was left could still be asked.
     Kept,
     /// It has the values of a file, which are its newest: nothing was written to its memory since they were persisted or
@@ -50,23 +50,23 @@ pub enum Recovery {
     },
 }
 
-impl Recovered {
+impl StoreRecovery {
     /// Names that have their newest values, whichever way.
     pub fn current(&self) -> impl Iterator<Item = &str> {
-        self.named(|recovery| matches!(recovery, Recovery::Kept | Recovery::FromFile))
+        self.named(|recovery| matches!(recovery, TensorRecovery::Kept | TensorRecovery::FromFile))
     }
 
     /// Names that have the values of a file that may be older than what was written last.
     pub fn older(&self) -> impl Iterator<Item = &str> {
-        self.named(|recovery| matches!(recovery, Recovery::FromOlderFile { .. }))
+        self.named(|recovery| matches!(recovery, TensorRecovery::FromOlderFile { .. }))
     }
 
     /// Names that have no values.
     pub fn gone(&self) -> impl Iterator<Item = &str> {
-        self.named(|recovery| matches!(recovery, Recovery::Gone { .. }))
+        self.named(|recovery| matches!(recovery, TensorRecovery::Gone { .. }))
     }
 
-    fn named(&self, is: impl Fn(&Recovery) -> bool) -> impl Iterator<Item = &str> {
+    fn named(&self, is: impl Fn(&TensorRecovery) -> bool) -> impl Iterator<Item = &str> {
         self.tensors.iter().filter(move |(_, recovery)| is(recovery)).map(|(name, _)| name.as_str())
     }
 }
@@ -76,7 +76,7 @@ impl Store {
     /// lost, what was nowhere else is restored from the folder, and otherwise gone; which of these, and whether a file has
     /// the newest values, is said for each tensor. What GPU code of one's own has written counts if it was told
     /// ([`Tensor::was_written`]).
-    pub fn recover(&self, new_device: Option<&Device>) -> Result<Recovered, StoreError> {
+    pub fn recover(&self, new_device: Option<&Device>) -> Result<StoreRecovery, StoreError> {
         let context = self.context()?;
         context.move_to(new_device)?;
         let all: Vec<(String, Tensor)> = {
@@ -84,11 +84,11 @@ impl Store {
             let entries = books.ledger.names().filter_map(|name| Some((name, books.ledger.entry(name)?)));
             entries.map(|(name, entry)| (name.to_owned(), peek(&entry.payload))).collect()
         };
-        let mut recovered = Recovered::default();
+        let mut recovered = StoreRecovery::default();
         let mut lost: BTreeMap<u64, Vec<&(String, Tensor)>> = BTreeMap::new();
         for one @ (name, tensor) in &all {
             if check_there(name, tensor).is_ok() {
-                recovered.tensors.insert(name.clone(), Recovery::Kept);
+                recovered.tensors.insert(name.clone(), TensorRecovery::Kept);
             } else {
                 lost.entry(tensor.memory_id()).or_default().push(one);
             }
@@ -98,10 +98,10 @@ impl Store {
             for (name, tensor) in names {
                 let back = match &layers {
                     Some(layers) => Ok(from_file(layers.missed(tensor.byte_range()))),
-                    None => check_there(name, tensor).map(|()| Recovery::Kept),
+                    None => check_there(name, tensor).map(|()| TensorRecovery::Kept),
                 };
                 let back = back.or_else(|gone| self.restore_apart(name, tensor).map_err(|_| gone));
-                let recovery = back.unwrap_or_else(|problem| Recovery::Gone {
+                let recovery = back.unwrap_or_else(|problem| TensorRecovery::Gone {
                     reason: match problem {
                         StoreError::Gone { reason, .. } => reason,
                         other => other.to_string(),
@@ -157,8 +157,10 @@ impl Store {
     }
 
     /// Gives a name that was a part of a memory values of its own, from its own file: what it was a part of is gone.
-    fn restore_apart(&self, name: &str, tensor: &Tensor) -> Result<Recovery, StoreError> {
-        let Some(file) = self.file_of(name, tensor)? else { return check_there(name, tensor).map(|()| Recovery::Kept) };
+    fn restore_apart(&self, name: &str, tensor: &Tensor) -> Result<TensorRecovery, StoreError> {
+        let Some(file) = self.file_of(name, tensor)? else {
+            return check_there(name, tensor).map(|()| TensorRecovery::Kept);
+        };
         let writes_since = self.writes_since(name, tensor, &file);
         let own = tensor_of(&self.context()?, &file, name)?.apart();
         let write = own.storage().writes();
@@ -196,9 +198,9 @@ impl Candidate<'_> {
     }
 }
 
-fn from_file(writes_since: Option<u64>) -> Recovery {
+fn from_file(writes_since: Option<u64>) -> TensorRecovery {
     match writes_since {
-        Some(0) => Recovery::FromFile,
-        writes_since => Recovery::FromOlderFile { writes_since },
+        Some(0) => TensorRecovery::FromFile,
+        writes_since => TensorRecovery::FromOlderFile { writes_since },
     }
 }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::StoreError;
 use super::shared::{Store, peek};
-use super::sums::Saving;
-use crate::dtype::DType;
-use crate::shape::Shape;
-use crate::storage::Location;
-use crate::tensor::Tensor;
+use super::sums::MemorySaving;
+use crate::ops::dtype::DType;
+use crate::ops::shape::Shape;
+use crate::ops::storage::Location;
+use crate::ops::tensor::Tensor;
 
 /// Bytes on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +65,7 @@ pub struct StoreReport {
     /// Each tensor, in the order of names.
     pub tensors: Vec<TensorReport>,
     /// What sharing saves, of all that is held.
-    pub saving: Saving,
+    pub saving: MemorySaving,
 }
 
 impl Store {
@@ -137,7 +137,7 @@ impl Store {
     }
 
     /// What sharing saves, of all that is held now.
-    pub fn saving(&self) -> Result<Saving, StoreError> {
+    pub fn saving(&self) -> Result<MemorySaving, StoreError> {
         Ok(self.books()?.ledger.saving())
     }
 }

@@ -11,9 +11,9 @@ use std::collections::btree_map::Entry;
 use super::error::StoreError;
 use super::names::Named;
 use super::shared::Store;
-use crate::dtype::DType;
-use crate::error::TensorError;
-use crate::own::{ParamValue, Shader};
+use crate::ops::dtype::DType;
+use crate::ops::error::TensorError;
+use crate::ops::own::{CompiledShader, ParamValue};
 
 /// One run of a registered shader.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,7 +78,7 @@ impl Store {
         self.books().map_or_else(|_| Vec::new(), |books| books.shaders.keys().cloned().collect())
     }
 
-    fn shader_named(&self, name: &str) -> Result<Shader, StoreError> {
+    fn shader_named(&self, name: &str) -> Result<CompiledShader, StoreError> {
         let books = self.books()?;
         books.shaders.get(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = books.shaders.keys().map(String::as_str).collect();

@@ -13,18 +13,18 @@ use std::time::Duration;
 
 #[cfg(not(target_arch = "wasm32"))]
 use super::background::Background;
-use super::builder::{Settings, StoreBuilder};
+use super::builder::{StoreBuilder, StoreSettings};
 use super::error::StoreError;
 #[cfg(not(target_arch = "wasm32"))]
-use super::filed::Filed;
-use super::held::{Closed, Held};
+use super::filed::FiledValues;
+use super::held::{Closed, LeaseOwner};
 use super::ledger::Ledger;
-use crate::context::Context;
+use crate::ops::context::Context;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::files::Folder;
+use crate::ops::own::CompiledShader;
+use crate::ops::tensor::Tensor;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::own::Shader;
-use crate::tensor::Tensor;
+use crate::store::files::TensorFolder;
 
 /// Named tensors that models own and share. Clones are the same store.
 ///
@@ -44,48 +44,48 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<dyn Parts>,
+    inner: Arc<dyn StoreParts>,
 }
 
 /// What a store consists of, behind one pointer. That it can be shared among threads is proven deep in wgpu's types,
 /// deeper than the compiler looks unasked (`recursion_limit`): here it is proven once, and not by everybody who hands a
 /// store to a thread.
-trait Parts: Send + Sync {
-    fn parts(&self) -> &Inner;
+trait StoreParts: Send + Sync {
+    fn parts(&self) -> &StoreInner;
 }
 
-impl Parts for Inner {
-    fn parts(&self) -> &Inner {
+impl StoreParts for StoreInner {
+    fn parts(&self) -> &StoreInner {
         self
     }
 }
 
-pub(super) struct Inner {
+pub(super) struct StoreInner {
     /// First, so that the thread has ended before anything else goes.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) background: Mutex<Option<Background>>,
     pub(super) context: OnceLock<Context>,
-    pub(super) settings: Settings,
+    pub(super) settings: StoreSettings,
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) folder: Option<Folder>,
-    pub(super) books: Mutex<Books>,
+    pub(super) folder: Option<TensorFolder>,
+    pub(super) books: Mutex<StoreBooks>,
 }
 
 /// What the lock guards.
-pub(super) struct Books {
-    pub(super) ledger: Ledger<Held<Tensor>>,
+pub(super) struct StoreBooks {
+    pub(super) ledger: Ledger<LeaseOwner<Tensor>>,
     /// Users' shaders, by name.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) shaders: BTreeMap<String, Shader>,
+    pub(super) shaders: BTreeMap<String, CompiledShader>,
     /// What the folder has of which tensor.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) filed: BTreeMap<String, Filed>,
+    pub(super) filed: BTreeMap<String, FiledValues>,
     pub(super) is_disposed: bool,
 }
 
 /// A store that may be gone.
 #[derive(Clone)]
-pub(super) struct Somewhere(Weak<dyn Parts>);
+pub(super) struct WeakStore(Weak<dyn StoreParts>);
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -159,16 +159,16 @@ impl Store {
         self.say(|| format!("disposed of {ended} tensors, and of {later} when their leases end"));
     }
 
-    pub(super) fn over(inner: Inner) -> Store {
+    pub(super) fn over(inner: StoreInner) -> Store {
         Store { inner: Arc::new(inner) }
     }
 
-    fn parts(&self) -> &Inner {
+    fn parts(&self) -> &StoreInner {
         self.inner.parts()
     }
 
-    pub(super) fn somewhere(&self) -> Somewhere {
-        Somewhere(Arc::downgrade(&self.inner))
+    pub(super) fn somewhere(&self) -> WeakStore {
+        WeakStore(Arc::downgrade(&self.inner))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
@@ -176,12 +176,12 @@ impl Store {
         *lock(&self.parts().background) = Some(background);
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &StoreSettings {
         &self.parts().settings
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn folder(&self, op: &'static str) -> Result<&Folder, StoreError> {
+    pub(super) fn folder(&self, op: &'static str) -> Result<&TensorFolder, StoreError> {
         self.parts().folder.as_ref().ok_or(StoreError::NoFolder { op })
     }
 
@@ -191,7 +191,7 @@ impl Store {
     }
 
     /// The books, unless the store was disposed of.
-    pub(super) fn books(&self) -> Result<MutexGuard<'_, Books>, StoreError> {
+    pub(super) fn books(&self) -> Result<MutexGuard<'_, StoreBooks>, StoreError> {
         let books = lock(&self.parts().books);
         if books.is_disposed { Err(StoreError::Disposed) } else { Ok(books) }
     }
@@ -204,14 +204,14 @@ impl Store {
     }
 }
 
-impl Somewhere {
+impl WeakStore {
     pub(super) fn store(&self) -> Option<Store> {
         Some(Store { inner: self.0.upgrade()? })
     }
 }
 
 /// The tensor in the books. The lease ends at once and is never the last: the books have it open as long as it is in them.
-pub(super) fn peek(held: &Held<Tensor>) -> Tensor {
+pub(super) fn peek(held: &LeaseOwner<Tensor>) -> Tensor {
     Tensor::clone(&held.lease().expect("what is in the books is open"))
 }
 

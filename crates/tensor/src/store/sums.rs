@@ -13,14 +13,14 @@ use super::ledger::Ledger;
 
 /// Memory of tensors that models hold, as it is and as it would be without sharing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Saving {
+pub struct MemorySaving {
     /// What is held now, each memory once.
     pub shared_bytes: u64,
     /// What it would be if every model had its own.
     pub separate_bytes: u64,
 }
 
-impl Saving {
+impl MemorySaving {
     /// What sharing saves.
     pub fn saved_bytes(&self) -> u64 {
         self.separate_bytes - self.shared_bytes
@@ -55,10 +55,10 @@ impl<T> Ledger<T> {
     }
 
     /// What sharing saves, of all that is held now.
-    pub fn saving(&self) -> Saving {
+    pub fn saving(&self) -> MemorySaving {
         let shared_bytes = bytes_once(self.records.values().filter(|record| record.holds() > 0));
         let separate_bytes = self.models().iter().map(|model| self.bytes_of_model(model)).sum();
-        Saving { shared_bytes, separate_bytes }
+        MemorySaving { shared_bytes, separate_bytes }
     }
 }
 

@@ -8,13 +8,13 @@
 use super::error::StoreError;
 use super::shared::Store;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::error::TensorError;
+use crate::ops::error::TensorError;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::tensor::Tensor;
+use crate::ops::tensor::Tensor;
 
 /// Which side is to have the newest values afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Direction {
+pub enum SyncDirection {
     /// The device.
     CpuToGpu,
     /// The host.
@@ -37,7 +37,7 @@ impl Store {
     /// Has the newest values of a tensor on the sides that are named. If the side that they would come from has older
     /// ones, nothing is moved: the newer ones are there already. Without a device the host has them, and nothing moves. A
     /// view moves all of the memory that it looks at.
-    pub fn synchronize(&self, name: &str, model: &str, direction: Direction) -> Result<Synced, StoreError> {
+    pub fn synchronize(&self, name: &str, model: &str, direction: SyncDirection) -> Result<Synced, StoreError> {
         let lease = self.lease(name, model)?;
         #[cfg(not(target_arch = "wasm32"))]
         let synced = moved(&lease, direction).map_err(|problem| StoreError::of(name, problem))?;
@@ -50,12 +50,12 @@ impl Store {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn moved(tensor: &Tensor, direction: Direction) -> Result<Synced, TensorError> {
+fn moved(tensor: &Tensor, direction: SyncDirection) -> Result<Synced, TensorError> {
     let (asking, mut synced) = (tensor.asking("synchronize"), Synced::default());
-    if direction != Direction::CpuToGpu {
+    if direction != SyncDirection::CpuToGpu {
         synced.downloaded_bytes = tensor.storage().to_host(asking)? as u64;
     }
-    if let Some(side) = tensor.context().side().filter(|_| direction != Direction::GpuToCpu) {
+    if let Some(side) = tensor.context().side().filter(|_| direction != SyncDirection::GpuToCpu) {
         let (_, bytes) = tensor.storage().to_device(asking, &side)?;
         synced.uploaded_bytes = bytes as u64;
     }

@@ -1,0 +1,76 @@
+//! Copies of values that do not begin or end at whole words, and of rows that are put side by side.
+//!
+//! Owns the kernel.
+//! Does not convert or reorder values, nor copy what is whole words on both sides: a recording's own copy is faster.
+//!
+//! Always: bits are copied as they are; what lies beside the results stays.
+
+use vramp_plan::Shader;
+
+use crate::ops::dtype::DType;
+
+use super::text::{KernelText, Launch, MATH, load_bits};
+use super::words::{self, OutputRuns};
+
+/// A kind of copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct CopyKernel {
+    /// Of what. Only its size matters: f32, i32 and u32 have the same kernel.
+    pub dtype: DType,
+}
+
+impl CopyKernel {
+    /// What its text depends on.
+    pub(crate) fn key(self) -> String {
+        format!("copy {}", self.dtype.bytes())
+    }
+
+    /// The kernel. Buffers: the source, the results.
+    pub(crate) fn shader(self) -> Shader {
+        let mut text = KernelText::new();
+        text.read("in0", "u32");
+        text.write("out", "u32");
+        let fields: Vec<&str> = ["offset"].into_iter().chain(words::FIELDS).collect();
+        text.params(&fields, 0);
+        text.push(MATH);
+        let value = load_bits(self.dtype, "in0", "p.offset + i");
+        text.push(&format!("fn element(i: u32) -> u32 {{\n    return {value};\n}}"));
+        words::push_main(&mut text, self.dtype);
+        text.shader(format!("copy of {}", self.dtype), 64)
+    }
+
+    /// Its parameters and grid: from `offset` on, to a place.
+    pub(crate) fn launch(self, offset: usize, place: &OutputRuns, most: u32) -> Launch {
+        place.launch(self.dtype, &[offset as u32], most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{MOST, run_onto};
+    use super::*;
+
+    #[test]
+    fn parts_side_by_side_leave_what_lies_between_them() {
+        for dtype in [DType::F32, DType::F16, DType::I8] {
+            let size = dtype.bytes();
+            for (width, offset, pitch, from) in [(3, 1, 7, 0), (1, 2, 3, 1), (2, 0, 2, 3), (5, 3, 11, 2)] {
+                // Numbers that stand for themselves; what is not copied onto stays 250 (of each byte).
+                let source: Vec<u8> = (0..from + 4 * width).flat_map(|at| vec![at as u8; size]).collect();
+                let place = OutputRuns { offset, count: 4 * width, run: width, pitch };
+                let onto = offset + 4 * pitch + 3;
+                let copy = CopyKernel { dtype };
+                let launch = copy.launch(from, &place, MOST);
+                let got = run_onto(&copy.shader(), &launch, &[&source], &vec![250; onto * size]);
+                let mut wanted = vec![250; onto];
+                for row in 0..4 {
+                    for col in 0..width {
+                        wanted[offset + row * pitch + col] = (from + row * width + col) as u8;
+                    }
+                }
+                let wanted: Vec<u8> = wanted.into_iter().flat_map(|value| vec![value; size]).collect();
+                assert_eq!(got, wanted, "{dtype} {width} {offset} {pitch} {from}");
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Planes of 4-byte values turned.
+//!
+//! Owns the kernel that goes through a plane so that caches are used well: 1024x1024 took 4.3 ms of CPU time on llvmpipe
+//! (Mesa 25) where a copy by any strides took 16.5.
+//! Does not turn other types or more axes: programs that read by strides do.
+//!
+//! Always: bits are copied as they are; results lie without gaps.
+
+use vramp_plan::Shader;
+
+use crate::ops::shape::merged;
+
+use super::text::{KernelText, Launch, MATH};
+
+/// Values of one column of the result that an invocation copies.
+const STRIP: usize = 8;
+
+/// The kernel, and one start of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Transpose {
+    offset: usize,
+    planes: usize,
+    plane_pitch: usize,
+    rows: usize,
+    columns: usize,
+    pitch: usize,
+}
+
+const FIELDS: [&str; 6] = ["offset", "planes", "plane_pitch", "rows", "columns", "pitch"];
+
+impl Transpose {
+    /// Values with these lengths and strides as turned planes, where they are that: neighbours lie along the last axis but
+    /// one.
+    pub(crate) fn of(offset: usize, lengths: &[usize], strides: &[usize]) -> Option<Transpose> {
+        match *merged(lengths, strides) {
+            [(rows, 1), (columns, pitch)] => {
+                Some(Transpose { offset, planes: 1, plane_pitch: 0, rows, columns, pitch })
+            }
+            [(planes, plane_pitch), (rows, 1), (columns, pitch)] => {
+                Some(Transpose { offset, planes, plane_pitch, rows, columns, pitch })
+            }
+            _ => None,
+        }
+    }
+
+    /// The kernel. Buffers: the source, the results.
+    pub(crate) fn shader() -> Shader {
+        let mut text = KernelText::new();
+        text.read("in0", "u32");
+        text.write("out", "u32");
+        text.params(&FIELDS, 0);
+        text.push(MATH);
+        text.push(include_str!("transpose.wgsl"));
+        text.shader("transpose".into(), 64)
+    }
+
+    /// Its parameters and grid.
+    pub(crate) fn launch(self, most: u32) -> Launch {
+        let Transpose { offset, planes, plane_pitch, rows, columns, pitch } = self;
+        let words = [offset, planes, plane_pitch, rows, columns, pitch].map(|number| number as u32);
+        let invocations = planes * rows.div_ceil(STRIP) * columns;
+        Launch::new(&words, invocations.div_ceil(64) as u64, most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{MOST, bytes_of, run};
+    use super::*;
+
+    #[test]
+    fn planes_of_any_size_are_turned() {
+        for (planes, rows, columns) in [(1, 1, 2), (1, 9, 70), (3, 16, 5), (2, 100, 33)] {
+            // Turned back, the source is [planes, columns, rows] with a gap before it.
+            let values: Vec<u32> = (0..(3 + planes * rows * columns) as u32).collect();
+            let wanted = (0..planes * rows * columns).map(|at| {
+                let (plane, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
+                (3 + plane * rows * columns + column * rows + row) as u32
+            });
+            let turned = Transpose::of(3, &[planes, rows, columns], &[rows * columns, 1, rows]);
+            let Some(turned) = turned else {
+                assert_eq!(rows, 1, "one row is no plane");
+                continue;
+            };
+            let bytes = run(&Transpose::shader(), &turned.launch(MOST), &[bytes_of(&values)], wanted.len() * 4);
+            assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(&bytes), wanted.collect::<Vec<_>>());
+        }
+        assert_eq!(Transpose::of(0, &[4, 3], &[3, 1]), None, "it is not turned");
+    }
+}

@@ -1,0 +1,106 @@
+//! How kernels write values that share words.
+//!
+//! Owns the text around `fn element(i: u32) -> u32`, the bits of result number `i`, and which invocation writes what.
+//! Does not know where the values come from.
+//!
+//! Always: an invocation owns whole words; a word of which only a part is results is read, changed and written by the
+//! one invocation that owns it, so that what lies beside the results stays.
+
+use std::fmt::Write;
+
+use crate::ops::dtype::DType;
+
+use super::text::{KernelText, Launch};
+
+/// Invocations of a workgroup.
+const GROUP: usize = 64;
+
+/// The parameters that the text itself uses; a kernel's own stand before them.
+pub(super) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "owned"];
+
+/// Where results go: runs of `run` values, `pitch` apart, `count` values altogether.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutputRuns {
+    /// The first one.
+    pub offset: usize,
+    /// How many there are.
+    pub count: usize,
+    /// How many lie side by side.
+    pub run: usize,
+    /// From the start of a run to the next one's.
+    pub pitch: usize,
+}
+
+impl OutputRuns {
+    /// All of them side by side.
+    pub(crate) fn whole(offset: usize, count: usize) -> OutputRuns {
+        OutputRuns { offset, count, run: count.max(1), pitch: count.max(1) }
+    }
+
+    /// The parameters, and the workgroups they take.
+    fn words(&self, dtype: DType) -> ([u32; 5], u64) {
+        let per = dtype.per_word();
+        let runs = self.count.div_ceil(self.run);
+        let owned = if per == 1 || self.count == 0 {
+            self.count
+        } else {
+            let end = self.offset + (runs - 1) * self.pitch + self.run;
+            end.div_ceil(per) - self.offset / per
+        };
+        let words = [self.offset, self.count, self.run, self.pitch, owned].map(|number| number as u32);
+        (words, owned.div_ceil(GROUP) as u64)
+    }
+
+    /// How a kernel with these parameters of its own is started.
+    pub(super) fn launch(&self, dtype: DType, own: &[u32], most: u32) -> Launch {
+        let (words, groups) = self.words(dtype);
+        let all: Vec<u32> = own.iter().copied().chain(words).collect();
+        Launch::new(&all, groups, most)
+    }
+}
+
+/// The entry of a kernel whose results are of this type. The text has the functions of [`MATH`](super::MATH) already.
+pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
+    let per = dtype.per_word();
+    let store = if per == 1 {
+        "    let run = quotient(number, p.run);
+    out[p.out_offset + run * (p.pitch - p.run) + number] = element(number);"
+            .to_owned()
+    } else {
+        let bits = 32 / per;
+        let ones = (1_u64 << bits) - 1;
+        let mut store = format!(
+            "    let word = p.out_offset / {per}u + number;\n    let first = word * {per}u;\n    var made = 0u;\n    \
+             var mask = 0u;\n"
+        );
+        for slot in 0..per {
+            let shift = slot * bits;
+            let _ = write!(
+                store,
+                "    {{
+        let at = max(first + {slot}u, p.out_offset) - p.out_offset;
+        let run = quotient(at, p.pitch);
+        let within = at - run * p.pitch;
+        let i = run * p.run + within;
+        if within < p.run && i < p.count && first + {slot}u >= p.out_offset {{
+            made |= (element(i) & {ones}u) << {shift}u;
+            mask |= {}u;
+        }}
+    }}\n",
+                ones << shift
+            );
+        }
+        store
+            + "    if mask == 0xffffffffu {
+        out[word] = made;
+    } else if mask != 0u {
+        out[word] = (out[word] & ~mask) | made;
+    }"
+    };
+    push_entry(text, &store);
+}
+
+/// The entry of a kernel that stores as it likes, once per `number` of those that it owns.
+pub(super) fn push_entry(text: &mut KernelText, store: &str) {
+    text.push(&include_str!("words.wgsl").replace("$STORE", store));
+}

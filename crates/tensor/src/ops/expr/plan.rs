@@ -1,0 +1,342 @@
+//! Decides which ops of an expression become one kernel.
+//!
+//! Owns the grouping: which nodes are computed inside another's kernel, and which are made as tensors of their own.
+//! Does not know sides but for how many buffers a kernel may bind.
+//!
+//! Always: every node is computed once, unless nobody needs it; the order is one in which operands come first; what is
+//! grouped has one result.
+//!
+//! Three kinds of ops take others in. Elementwise ops of one shape become one program. A program whose only user goes
+//! through rows (a reduction, softmax, layer norm) becomes the way in which that reads. A product whose only user is a
+//! program of its shape is ended by it.
+//!
+//! Groups are first made as large as these kinds allow, and then cut (`cut`) where a kernel would be too long or bind too
+//! much. Cutting changes who uses whom together, so that everything is asked anew, a few times: the time grows with the
+//! expression, and nothing here calls itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::cut::cuts;
+use super::node::{ExprNode, OpKind, SharedNode};
+use crate::ops::dtype::DType;
+
+/// What is made as a tensor, in order.
+pub(super) struct PlanStage {
+    /// The node whose values are made.
+    pub(super) node: SharedNode,
+    /// The elementwise nodes that are computed on the way, the last one first to be used: none where there are none.
+    pub(super) cluster: Option<Cluster>,
+}
+
+/// Elementwise nodes that are computed together.
+pub(super) struct Cluster {
+    /// The one whose value leaves it.
+    pub(super) root: SharedNode,
+    /// All of them, operands first.
+    pub(super) nodes: Vec<SharedNode>,
+    /// The product that they end, where they do.
+    pub(super) ends: Option<SharedNode>,
+}
+
+/// Rounds after which what several nodes of a group use is made by itself: a group in which everything is used once is
+/// cut right the first time. Trees take 2 rounds, whatever their size, and random nets of 2,000 ops took 3 or 4.
+const PATIENT_ROUNDS: usize = 12;
+
+/// A node's address: nodes live as long as the plan that names them.
+pub(super) type NodeAddress = *const ExprNode;
+
+pub(super) fn key(node: &SharedNode) -> NodeAddress {
+    Arc::as_ptr(node)
+}
+
+/// Plans an expression. `most_buffers` is how many tensors a kernel may read and write in all.
+pub(super) fn plan(root: &SharedNode, fuse: bool, most_buffers: usize) -> Vec<PlanStage> {
+    in_rounds(root, fuse, most_buffers).0
+}
+
+/// The plan, and in how many rounds it was found.
+fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanStage>, usize) {
+    let order = in_order(root);
+    let mut users: BTreeMap<NodeAddress, Vec<NodeAddress>> = BTreeMap::new();
+    for node in &order {
+        for operand in node.operands() {
+            users.entry(key(operand)).or_default().push(key(node));
+        }
+    }
+    let by_key: BTreeMap<NodeAddress, &SharedNode> = order.iter().map(|node| (key(node), node)).collect();
+    let is_shared = |node: &NodeAddress| users.get(node).is_some_and(|users| users.len() > 1);
+    let mut alone: BTreeSet<NodeAddress> = BTreeSet::new();
+    let mut round = 0;
+    loop {
+        round += 1;
+        let homes = if fuse { homes(&order, &users, &by_key, &alone) } else { all_alone(&order) };
+        let stages = stages(&order, &homes);
+        // Where a kernel would be too long or bind too much, some of its nodes are made by themselves, and everything is
+        // asked anew.
+        let before = alone.len();
+        for stage in &stages {
+            let cuts = cuts(stage, most_buffers);
+            if round > PATIENT_ROUNDS && !cuts.is_empty() {
+                alone.extend(stage.cluster.iter().flat_map(|cluster| &cluster.nodes).map(key).filter(is_shared));
+            }
+            alone.extend(cuts);
+        }
+        if alone.len() == before {
+            return (stages, round);
+        }
+    }
+}
+
+/// A node that is being looked at, with those of its operands that were not yet, the next one last.
+fn begun(node: &SharedNode) -> (&SharedNode, Vec<&SharedNode>) {
+    (node, node.operands().into_iter().rev().collect())
+}
+
+/// Every node that is needed, operands first.
+fn in_order(root: &SharedNode) -> Vec<SharedNode> {
+    let (mut seen, mut order) = (BTreeSet::from([key(root)]), Vec::new());
+    let mut open = vec![begun(root)];
+    while let Some((node, operands)) = open.last_mut() {
+        match operands.pop() {
+            Some(operand) if seen.insert(key(operand)) => open.push(begun(operand)),
+            Some(_) => {}
+            None => {
+                order.push(Arc::clone(node));
+                open.pop();
+            }
+        }
+    }
+    order
+}
+
+/// Where each node is computed: the key of the stage whose kernel does; its own where it is made by itself.
+type Homes = BTreeMap<NodeAddress, NodeAddress>;
+
+fn all_alone(order: &[SharedNode]) -> Homes {
+    order.iter().map(|node| (key(node), key(node))).collect()
+}
+
+fn homes(
+    order: &[SharedNode],
+    users: &BTreeMap<NodeAddress, Vec<NodeAddress>>,
+    by_key: &BTreeMap<NodeAddress, &SharedNode>,
+    alone: &BTreeSet<NodeAddress>,
+) -> Homes {
+    let mut homes = Homes::new();
+    // Shapes of programs, and the stages that end a product already.
+    let (mut shapes, mut ending): (BTreeMap<NodeAddress, NodeAddress>, BTreeSet<NodeAddress>) =
+        (BTreeMap::new(), BTreeSet::new());
+    for node in order.iter().rev() {
+        let own = key(node);
+        let used_by = users.get(&own).map_or(&[][..], Vec::as_slice);
+        // A reshape is read through only together with what it reshapes, which nobody else may want.
+        let read_through = match &node.kind {
+            OpKind::Reshape(of) => users[&key(of)].len() == 1 && !alone.contains(&key(of)),
+            _ => true,
+        };
+        let home = home_of(node, used_by, by_key, &homes, &shapes, &mut ending);
+        let home = home.filter(|_| !alone.contains(&own) && read_through);
+        let home = home.unwrap_or(own);
+        if node.is_elementwise() {
+            shapes.entry(home).or_insert(own);
+        }
+        homes.insert(own, home);
+    }
+    homes
+}
+
+/// The stage whose kernel could compute a node on the way.
+fn home_of(
+    node: &SharedNode,
+    users: &[NodeAddress],
+    by_key: &BTreeMap<NodeAddress, &SharedNode>,
+    homes: &Homes,
+    shapes: &BTreeMap<NodeAddress, NodeAddress>,
+    ending: &mut BTreeSet<NodeAddress>,
+) -> Option<NodeAddress> {
+    let first = users.first()?;
+    let home = *homes.get(first)?;
+    if !users.iter().all(|user| homes.get(user) == Some(&home)) {
+        return None;
+    }
+    let all_elementwise = users.iter().all(|user| by_key[user].is_elementwise());
+    if node.is_elementwise() && all_elementwise {
+        let like = shapes.get(&home)?;
+        return (by_key[like].shape == node.shape).then_some(home);
+    }
+    let stage = by_key[&home];
+    if node.is_elementwise() {
+        // The one operand that is gone through row by row.
+        let [user] = users else { return None };
+        let reads_rows = match &by_key[user].kind {
+            OpKind::Reduce { of, .. } => of.dtype.is_float() && key(of) == key(node),
+            OpKind::Softmax { of, .. } | OpKind::LayerNorm { of, .. } => key(of) == key(node),
+            OpKind::Reshape(_) => reshape_into_rows(*user, homes, by_key),
+            _ => false,
+        };
+        return (reads_rows && node.dtype.is_float()).then_some(home);
+    }
+    if let (OpKind::Reshape(of), [user]) = (&node.kind, users) {
+        // In memory order nothing changes: whoever goes through rows reads through it.
+        let into_rows =
+            matches!(by_key[user].kind, OpKind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
+        return into_rows.then_some(home);
+    }
+    if let (OpKind::Matmul(_), [_]) = (&node.kind, users) {
+        let like = shapes.get(&home)?;
+        let ends = all_elementwise
+            && stage.is_elementwise()
+            && by_key[like].shape == node.shape
+            && stage.dtype == DType::F32
+            && ending.insert(home);
+        return ends.then_some(home);
+    }
+    None
+}
+
+/// Whether a reshape was taken in by a reduction.
+fn reshape_into_rows(reshape: NodeAddress, homes: &Homes, by_key: &BTreeMap<NodeAddress, &SharedNode>) -> bool {
+    homes.get(&reshape).is_some_and(|home| *home != reshape && matches!(by_key[home].kind, OpKind::Reduce { .. }))
+}
+
+fn stages(order: &[SharedNode], homes: &Homes) -> Vec<PlanStage> {
+    let mut inside: BTreeMap<NodeAddress, Vec<SharedNode>> = BTreeMap::new();
+    for node in order {
+        inside.entry(homes[&key(node)]).or_default().push(Arc::clone(node));
+    }
+    let made = order.iter().filter(|node| homes[&key(node)] == key(node));
+    made.map(|node| {
+        let all = inside.remove(&key(node)).unwrap_or_default();
+        let ends = all.iter().find(|one| matches!(one.kind, OpKind::Matmul(_)) && key(one) != key(node)).cloned();
+        let nodes: Vec<SharedNode> = all.into_iter().filter(|one| one.is_elementwise()).collect();
+        let root = nodes.last().cloned();
+        let cluster = root.map(|root| Cluster { root, nodes, ends });
+        PlanStage { node: Arc::clone(node), cluster }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cut::MOST_STEPS;
+    use super::*;
+    use crate::ops::context::Context;
+    use crate::ops::expr::Expr;
+    use crate::ops::reduction::Reduction;
+
+    /// What is made by itself, with how many nodes on the way, and what it ends.
+    fn shown(expr: &Expr, most: usize) -> Vec<String> {
+        let stages = plan(expr.node.as_ref().unwrap(), true, most);
+        let made = stages.iter().filter(|stage| !matches!(stage.node.kind, OpKind::Leaf(_)));
+        made.map(|PlanStage { node, cluster }| {
+            let on_the_way = cluster.iter().flat_map(|cluster| &cluster.nodes).map(|node| node.name());
+            let names: Vec<&str> = on_the_way.collect();
+            let ends = cluster.iter().any(|cluster| cluster.ends.is_some());
+            format!("{}{}: {}", node.name(), if ends { " ending matmul" } else { "" }, names.join(" "))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn chains_become_one_and_rows_and_products_take_them_in() {
+        let context = Context::on_host();
+        let a = context.zeros(&[4, 4], DType::F32).unwrap().lazy();
+        let chain = a.mul(2.0).add(1.0).relu();
+        assert_eq!(shown(&chain, 8), ["relu: mul add relu"]);
+        assert_eq!(shown(&chain.softmax(-1), 8), ["softmax: mul add relu"]);
+        assert_eq!(shown(&chain.reduce_all(Reduction::Sum), 8), ["sum: mul add relu"]);
+        assert_eq!(shown(&a.matmul(&a).add(&a).relu(), 8), ["relu ending matmul: add relu"]);
+        assert_eq!(shown(&a.matmul(&a).relu().sum(0), 8), ["matmul: ", "sum: relu"], "one or the other");
+    }
+
+    #[test]
+    fn what_two_kernels_use_is_made_once() {
+        let context = Context::on_host();
+        let a = context.zeros(&[4, 4], DType::F32).unwrap().lazy();
+        let shared = a.exp();
+        assert_eq!(shown(&shared.add(shared.neg()), 8), ["add: exp neg add"], "in one kernel it is a step");
+        assert_eq!(shown(&shared.div(shared.sum(0)), 8), ["exp: exp", "sum: ", "div: div"]);
+        let row = context.zeros(&[4], DType::F32).unwrap().lazy().exp();
+        assert_eq!(shown(&a.add(row), 8), ["exp: exp", "add: add"], "not once for every row");
+    }
+
+    #[test]
+    fn what_a_reduction_and_somebody_else_use_is_made_once() {
+        let context = Context::on_host();
+        let shared = context.zeros(&[4, 4], DType::F32).unwrap().lazy().exp();
+        let shares = shared.div(shared.reduce_all(Reduction::Sum));
+        assert_eq!(shown(&shares, 8), ["exp: exp", "reshape: ", "sum: ", "div: div"]);
+    }
+
+    #[test]
+    fn wide_trees_are_cut_into_kernels_of_bounded_length() {
+        let context = Context::on_host();
+        let x = context.tensor(&[1.0_f32; 4], &[4]).unwrap();
+        let mut row: Vec<Expr> = (0..2048_u16).map(|at| x.lazy().add(f32::from(at))).collect();
+        while row.len() > 1 {
+            row = row.chunks(2).map(|pair| pair[0].add(&pair[1])).collect();
+        }
+        let stages = plan(row[0].node.as_ref().unwrap(), true, 8);
+        let lengths = stages.iter().filter_map(|stage| stage.cluster.as_ref()).map(|cluster| cluster.nodes.len());
+        let lengths: Vec<usize> = lengths.collect();
+        assert!(lengths.iter().all(|length| *length <= MOST_STEPS) && lengths.len() < 100, "{lengths:?}");
+        let sum = row[0].run().unwrap().read::<f32>().unwrap();
+        assert_eq!(sum, [(0..2048_u16).map(|at| f32::from(at) + 1.0).sum::<f32>(); 4]);
+    }
+
+    #[test]
+    fn a_kernel_that_would_bind_too_much_is_cut() {
+        let context = Context::on_host();
+        let parts: Vec<Expr> = (0..9).map(|_| context.zeros(&[4], DType::F32).unwrap().lazy()).collect();
+        let sum = parts[1..].iter().fold(parts[0].clone(), |sum, part| sum.add(part));
+        assert_eq!(shown(&sum, 16).len(), 1);
+        for most in [3, 4, 8] {
+            let stages = plan(sum.node.as_ref().unwrap(), true, most);
+            assert!(stages.iter().all(|stage| cuts(stage, most).is_empty()), "{most}: {:?}", shown(&sum, most));
+        }
+        assert_eq!(shown(&sum, 4).len(), 4, "eight adds, two in each");
+    }
+
+    /// A net of ops on tensors of their own, each of what was made shortly before it or long ago.
+    fn net(leaves: usize, ops: usize, mut seed: u64) -> Expr {
+        let context = Context::on_host();
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        let mut made: Vec<Expr> = (0..leaves).map(|_| context.zeros(&[4], DType::F32).unwrap().lazy()).collect();
+        for _ in 0..ops {
+            let (last, reach) = (made.len() - 1, [3, 30, made.len()][random(3)].min(made.len()));
+            let (a, b) = (made[last - random(reach)].clone(), made[last - random(reach)].clone());
+            made.push(if random(4) == 0 { a.relu() } else { a.add(b) });
+        }
+        // Nothing is left out.
+        made[1..].iter().fold(made[0].clone(), |sum, one| sum.add(one))
+    }
+
+    #[test]
+    fn any_net_is_planned_within_the_limits_and_in_few_rounds() {
+        for (seed, most) in (0..24).zip([4, 8, 16, 64].into_iter().cycle()) {
+            let net = net(1 + seed as usize * 3, 500, seed);
+            let (stages, rounds) = in_rounds(net.node.as_ref().unwrap(), true, most);
+            assert!(stages.iter().all(|stage| cuts(stage, most).is_empty()), "{seed}, {most}");
+            assert!(rounds <= PATIENT_ROUNDS + 4, "{seed}, {most}: {rounds} rounds");
+            let all: Vec<NodeAddress> =
+                stages.iter().flat_map(|stage| &stage.cluster).flat_map(|it| &it.nodes).map(key).collect();
+            assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{seed}, {most}: each is computed once");
+        }
+    }
+
+    #[test]
+    fn a_wide_tree_takes_as_many_rounds_as_a_small_one() {
+        for count in [100, 1_000, 30_000] {
+            let context = Context::on_host();
+            let mut row: Vec<Expr> = (0..count).map(|_| context.zeros(&[1], DType::F32).unwrap().lazy()).collect();
+            while row.len() > 1 {
+                row = row.chunks(2).map(|pair| pair[1..].iter().fold(pair[0].clone(), |a, b| a.add(b))).collect();
+            }
+            assert_eq!(in_rounds(row[0].node.as_ref().unwrap(), true, 8).1, 2, "{count}: found, and found good");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Copies of boxes whose values do not lie one behind the other: transposes, slices, repeats.
+//!
+//! Owns one copy for all of them, by strides.
+//! Does not know types: values are bytes.
+//!
+//! Always: the result lies without gaps. Runs are copied whole; what is turned around goes tile by tile, so that both
+//! sides' lines are in the cache.
+
+use smallvec::SmallVec;
+use vramp_kernels::vectorised;
+
+use crate::ops::shape::MAX_RANK;
+
+/// Which values: `shape` of them from `offset` on, `strides` values apart along each axis (0 repeats).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Strided<'a> {
+    /// Lengths along the axes of the result.
+    pub shape: &'a [usize],
+    /// Values apart, in the input.
+    pub strides: &'a [usize],
+    /// Where the first is.
+    pub offset: usize,
+}
+
+/// Copies values of 1, 2 or 4 bytes into `out`, without gaps. Panics if one of them is not there.
+pub(crate) fn copy_strided(input: &[u8], bytes: usize, from: Strided<'_>, out: &mut [u8]) {
+    match bytes {
+        1 => copy::<1>(input, from, out),
+        2 => copy::<2>(input, from, out),
+        4 => copy::<4>(input, from, out),
+        _ => panic!("values of {bytes} bytes: a type has 1, 2 or 4"),
+    }
+}
+
+/// An axis: its length, and how far apart its values are here and there.
+#[derive(Clone, Copy, Debug)]
+struct StridedAxis {
+    length: usize,
+    from: usize,
+    to: usize,
+}
+
+type Axes = SmallVec<[StridedAxis; MAX_RANK]>;
+
+fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
+    let (input, _) = input.as_chunks::<BYTES>();
+    let (out, rest) = out.as_chunks_mut::<BYTES>();
+    assert_eq!(from.shape.len(), from.strides.len(), "a stride for each axis");
+    assert!(rest.is_empty() && out.len() == from.shape.iter().product::<usize>(), "room for {:?}", from.shape);
+    if out.is_empty() {
+        return;
+    }
+    let mut axes = joined(from);
+    let input = &input[from.offset..];
+    let Some(last) = axes.pop() else {
+        out[0] = input[0];
+        return;
+    };
+    if last.from == 1 {
+        return each(&axes, input, out, &|input, out| out[..last.length].copy_from_slice(&input[..last.length]));
+    }
+    if last.from == 0 {
+        return each(&axes, input, out, &|input, out| vectorised!(out[..last.length].fill(input[0])));
+    }
+    // What lies side by side here, but not there, is turned around in tiles.
+    if let Some(at) = axes.iter().position(|axis| axis.from == 1) {
+        let beside = axes.remove(at);
+        return each(&axes, input, out, &|input, out| turn(input, out, beside, last));
+    }
+    each(&axes, input, out, &|input, out| {
+        for (out, value) in out[..last.length].iter_mut().zip(input.iter().step_by(last.from)) {
+            *out = *value;
+        }
+        // `zip` would end early without a word.
+        assert!((last.length - 1) * last.from < input.len(), "values behind the end");
+    });
+}
+
+/// The axes that remain when those of length 1 are left out and those that continue each other are one.
+fn joined(from: Strided<'_>) -> Axes {
+    let mut axes = Axes::new();
+    let mut to = 1;
+    for (length, stride) in from.shape.iter().copied().zip(from.strides.iter().copied()).rev() {
+        if length == 1 {
+            continue;
+        }
+        let axis = StridedAxis { length, from: stride, to };
+        to *= length;
+        match axes.last_mut() {
+            Some(inner) if inner.from * inner.length == stride => inner.length *= length,
+            _ => axes.push(axis),
+        }
+    }
+    axes.reverse();
+    axes
+}
+
+/// Calls `work` for every position of the axes, with both sides from there on.
+fn each<T>(axes: &[StridedAxis], input: &[T], out: &mut [T], work: &impl Fn(&[T], &mut [T])) {
+    match axes {
+        [] => work(input, out),
+        [axis, rest @ ..] => {
+            for at in 0..axis.length {
+                each(rest, &input[at * axis.from..], &mut out[at * axis.to..], work);
+            }
+        }
+    }
+}
+
+/// Values of a tile's side: 16 lines of 64 bytes are both sides' lines of the cache.
+const SIDE: usize = 16;
+
+/// `out[i * beside.to + j] = input[i + j * along.from]`.
+fn turn<const BYTES: usize>(input: &[[u8; BYTES]], out: &mut [[u8; BYTES]], beside: StridedAxis, along: StridedAxis) {
+    for top in (0..beside.length).step_by(SIDE) {
+        let high = SIDE.min(beside.length - top);
+        for left in (0..along.length).step_by(SIDE) {
+            let wide = SIDE.min(along.length - left);
+            let input = &input[top + left * along.from..];
+            let out = &mut out[top * beside.to + left..];
+            if high == SIDE && wide == SIDE {
+                turn_tile(input, along.from, out, beside.to);
+                continue;
+            }
+            for i in 0..high {
+                for j in 0..wide {
+                    out[i * beside.to + j] = input[i + j * along.from];
+                }
+            }
+        }
+    }
+}
+
+/// A whole tile, by way of one that lies in order: reads and writes are then of whole lines.
+fn turn_tile<const BYTES: usize>(input: &[[u8; BYTES]], input_apart: usize, out: &mut [[u8; BYTES]], out_apart: usize) {
+    let mut tile = [[[0; BYTES]; SIDE]; SIDE];
+    for (j, line) in tile.iter_mut().enumerate() {
+        line.copy_from_slice(&input[j * input_apart..][..SIDE]);
+    }
+    for i in 0..SIDE {
+        let out: &mut [[u8; BYTES]; SIDE] =
+            out[i * out_apart..].first_chunk_mut().expect("a whole tile, as was counted");
+        for j in 0..SIDE {
+            out[j] = tile[j][i];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plainly(input: &[u8], bytes: usize, from: Strided<'_>) -> Vec<u8> {
+        let count: usize = from.shape.iter().product();
+        let mut out = Vec::new();
+        for at in 0..count {
+            let (mut rest, mut place) = (at, from.offset);
+            for (length, stride) in from.shape.iter().zip(from.strides).rev() {
+                place += rest % length * stride;
+                rest /= length;
+            }
+            out.extend_from_slice(&input[place * bytes..][..bytes]);
+        }
+        out
+    }
+
+    fn check(input_values: usize, from: Strided<'_>) {
+        for bytes in [1, 2, 4] {
+            let input: Vec<u8> = (0..input_values * bytes).map(|at| (at * 31 % 251) as u8).collect();
+            let mut out = vec![0; from.shape.iter().product::<usize>() * bytes];
+            copy_strided(&input, bytes, from, &mut out);
+            assert_eq!(out, plainly(&input, bytes, from), "{from:?} of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn turned_matrices_are_those_of_a_plain_loop() {
+        for (rows, columns) in [(1, 1), (2, 3), (16, 16), (17, 40), (100, 33), (3, 500)] {
+            check(rows * columns, Strided { shape: &[columns, rows], strides: &[1, columns], offset: 0 });
+        }
+        check(2 * 20 * 30, Strided { shape: &[30, 2, 20], strides: &[1, 600, 30], offset: 0 });
+        check(20 * 18 * 17, Strided { shape: &[17, 18, 20], strides: &[1, 17, 306], offset: 0 });
+    }
+
+    #[test]
+    fn slices_repeats_and_single_values_are_those_of_a_plain_loop() {
+        check(100, Strided { shape: &[3, 4], strides: &[10, 1], offset: 25 });
+        check(100, Strided { shape: &[3, 4], strides: &[10, 2], offset: 3 });
+        check(10, Strided { shape: &[5, 3, 2], strides: &[0, 1, 0], offset: 2 });
+        check(10, Strided { shape: &[], strides: &[], offset: 7 });
+        check(10, Strided { shape: &[0, 4], strides: &[1, 1], offset: 0 });
+    }
+
+    #[test]
+    #[should_panic(expected = "behind the end")]
+    fn values_behind_the_end_are_not_made_up() {
+        copy_strided(&[0; 8], 1, Strided { shape: &[3], strides: &[4], offset: 0 }, &mut [0; 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_box_is_that_of_a_plain_loop(
+            shape in proptest::collection::vec(1_usize..7, 0..5),
+            strides in proptest::collection::vec(0_usize..9, 5),
+            offset in 0_usize..5,
+        ) {
+            let strides = &strides[..shape.len()];
+            let last: usize = shape.iter().zip(strides).map(|(length, stride)| (length - 1) * stride).sum();
+            check(offset + last + 1, Strided { shape: &shape, strides, offset });
+        }
+    }
+}

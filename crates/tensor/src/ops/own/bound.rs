@@ -1,0 +1,266 @@
+//! What a user's shader binds, held against what was declared.
+//!
+//! Owns the rules of bindings: group 0, inputs, then outputs in the declared order, then at most one uniform; which
+//! array stands for which type.
+//! Does not know sizes of tensors: they come with every run.
+//!
+//! Always: whatever does not fit is named with its place, with what is there and with what was expected.
+
+use naga::{AddressSpace, ArraySize, Handle, Module, ScalarKind, StorageAccess, Type, TypeInner};
+use vramp_kernels::own::OwnError;
+
+use super::params::ParamLayout;
+use crate::ops::dtype::DType;
+
+/// A tensor that a shader reads or writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundTensor {
+    /// The name of its variable.
+    pub name: String,
+    /// Its type.
+    pub dtype: DType,
+    /// Values that one element of the array has: 1, 2 or 4 of 32 bits, or those of one to four packed words.
+    pub(super) per_element: usize,
+    /// Elements of the array, where its text gives a number.
+    pub(super) length: Option<usize>,
+}
+
+/// Everything that a text binds.
+pub(super) struct Bound {
+    pub(super) inputs: Vec<BoundTensor>,
+    pub(super) outputs: Vec<BoundTensor>,
+    pub(super) params: Option<ParamLayout>,
+}
+
+/// A variable of the text with a place among the bindings.
+struct Variable {
+    name: String,
+    binding: u32,
+    at: usize,
+    space: AddressSpace,
+    ty: Handle<Type>,
+}
+
+/// Holds the text's bindings against what was declared.
+pub(super) fn read(
+    text: &str,
+    module: &Module,
+    inputs: &[(&str, DType)],
+    outputs: &[(&str, DType)],
+) -> Result<Bound, OwnError> {
+    let variables = variables(text, module)?;
+    let reading = BindingReader { text, module, variables: &variables };
+    let inputs_end = inputs.len();
+    let declared: Vec<DeclaredTensor<'_>> = (0_u32..)
+        .zip(inputs.iter().chain(outputs))
+        .map(|(binding, (name, dtype))| DeclaredTensor {
+            name,
+            dtype: *dtype,
+            binding,
+            is_output: binding as usize >= inputs_end,
+        })
+        .collect();
+    // Strangers first: a misspelt name is then shown where it stands, with the names that were expected.
+    reading.check_strangers(&declared)?;
+    let mut tensors = declared.iter().map(|declared| reading.tensor(declared)).collect::<Result<Vec<_>, _>>()?;
+    let outputs = tensors.split_off(inputs_end);
+    let params = variables.iter().find(|variable| variable.space == AddressSpace::Uniform);
+    let params = params.map(|variable| reading.params(variable, declared.len())).transpose()?;
+    Ok(Bound { inputs: tensors, outputs, params })
+}
+
+/// Every variable with a binding, in the order of bindings.
+fn variables(text: &str, module: &Module) -> Result<Vec<Variable>, OwnError> {
+    let mut found = Vec::new();
+    for (handle, variable) in module.global_variables.iter() {
+        let Some(place) = variable.binding else { continue };
+        let name = variable.name.clone().unwrap_or_default();
+        let at = module.global_variables.get_span(handle).to_range().map_or(0, |range| range.start);
+        if place.group != 0 {
+            let problem = format!("`{name}` is in group {}; everything is bound in group 0", place.group);
+            return Err(OwnError::at(text, at, problem).help(format!("write `@group(0) @binding({})`", place.binding)));
+        }
+        match variable.space {
+            AddressSpace::Storage { .. } | AddressSpace::Uniform => {}
+            _ => {
+                let problem = format!("`{name}`: textures and samplers cannot be bound; tensors are arrays");
+                let help = "`var<storage, read>` for an input, `var<storage, read_write>` for an output";
+                return Err(OwnError::at(text, at, problem).help(help));
+            }
+        }
+        found.push(Variable { name, binding: place.binding, at, space: variable.space, ty: variable.ty });
+    }
+    found.sort_by_key(|variable| variable.binding);
+    if let Some([one, two]) = found.windows(2).find(|pair| pair[0].binding == pair[1].binding) {
+        let problem = format!("`{}` and `{}` are both binding {}", one.name, two.name, one.binding);
+        return Err(OwnError::at(text, two.at, problem).help("number them 0, 1, 2 and so on, without gaps"));
+    }
+    Ok(found)
+}
+
+struct DeclaredTensor<'a> {
+    name: &'a str,
+    dtype: DType,
+    binding: u32,
+    is_output: bool,
+}
+
+impl DeclaredTensor<'_> {
+    fn role(&self) -> &'static str {
+        if self.is_output { "output" } else { "input" }
+    }
+
+    fn access(&self) -> &'static str {
+        if self.is_output { "read_write" } else { "read" }
+    }
+
+    /// As it would be written.
+    fn written(&self) -> String {
+        let (binding, access, element) = (self.binding, self.access(), element_of(self.dtype));
+        let name = if self.name.is_empty() { self.role() } else { self.name };
+        format!("`@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;`")
+    }
+}
+
+struct BindingReader<'a> {
+    text: &'a str,
+    module: &'a Module,
+    variables: &'a [Variable],
+}
+
+impl BindingReader<'_> {
+    fn tensor(&self, declared: &DeclaredTensor<'_>) -> Result<BoundTensor, OwnError> {
+        let role = declared.role();
+        let there = self.variables.iter().find(|variable| variable.binding == declared.binding);
+        let named = self.variables.iter().find(|variable| variable.name == declared.name);
+        let variable = match (there, named) {
+            (Some(there), _) if declared.name.is_empty() || there.name == declared.name => there,
+            (_, Some(named)) => {
+                let problem = format!(
+                    "`{}` is binding {}; as declared it is {role} and binding {}",
+                    named.name, named.binding, declared.binding
+                );
+                let help = "bindings are the inputs, then the outputs in the declared order, then the parameters";
+                return Err(OwnError::at(self.text, named.at, problem).help(help));
+            }
+            (_, None) => {
+                let names: Vec<&str> = self.variables.iter().map(|variable| variable.name.as_str()).collect();
+                let which = if declared.name.is_empty() {
+                    format!("binding {}", declared.binding)
+                } else {
+                    format!("`{}`", declared.name)
+                };
+                let has = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+                let problem = format!("there is no {role} {which} in the text, which binds {has}");
+                return Err(OwnError::whole(problem).help(format!("write {}", declared.written())));
+            }
+        };
+        let wrong = |problem: String| {
+            let named = DeclaredTensor { name: &variable.name, ..*declared };
+            OwnError::at(self.text, variable.at, problem).help(format!("write {}", named.written()))
+        };
+        let name = &variable.name;
+        let AddressSpace::Storage { access } = variable.space else {
+            return Err(wrong(format!("the {role} `{name}` is a uniform; tensors are in `storage`")));
+        };
+        let has = if access.contains(StorageAccess::STORE) { "read_write" } else { "read" };
+        if has != declared.access() {
+            let wants = declared.access();
+            return Err(wrong(format!("the {role} `{name}` has the access `{has}`; an {role} has `{wants}`")));
+        }
+        let Some((scalar, lanes, length)) = self.elements(variable.ty) else {
+            let problem = format!(
+                "the {role} `{name}` is no array of f32, i32 or u32, nor of vectors of 2 or 4 of these, which \
+                 {} would be",
+                declared.dtype
+            );
+            return Err(wrong(problem));
+        };
+        if scalar != element_of(declared.dtype) {
+            let packed = match declared.dtype.per_word() {
+                1 => String::new(),
+                values => format!(", {values} to a word"),
+            };
+            return Err(wrong(format!(
+                "the {role} `{name}` is declared as {}, which is an array of {}{packed}; the text has one of {scalar}",
+                declared.dtype,
+                element_of(declared.dtype),
+            )));
+        }
+        let per_element = lanes * declared.dtype.per_word();
+        Ok(BoundTensor { name: name.clone(), dtype: declared.dtype, per_element, length })
+    }
+
+    /// The scalar of an array, how many of them an element has, and how many elements there are where that is fixed.
+    fn elements(&self, ty: Handle<Type>) -> Option<(&'static str, usize, Option<usize>)> {
+        let TypeInner::Array { base, size, .. } = self.module.types[ty].inner else { return None };
+        let length = match size {
+            ArraySize::Constant(length) => Some(length.get() as usize),
+            ArraySize::Dynamic => None,
+            ArraySize::Pending(_) => return None,
+        };
+        let (scalar, lanes) = match self.module.types[base].inner {
+            TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => (scalar, 1),
+            // Vectors of 3 lie 4 apart: the values of a tensor do not.
+            TypeInner::Vector { size, scalar } if size as usize != 3 => (scalar, size as usize),
+            _ => return None,
+        };
+        match scalar.kind {
+            _ if scalar.width != 4 => None,
+            ScalarKind::Float => Some(("f32", lanes, length)),
+            ScalarKind::Sint => Some(("i32", lanes, length)),
+            ScalarKind::Uint => Some(("u32", lanes, length)),
+            _ => None,
+        }
+    }
+
+    fn params(&self, variable: &Variable, wants: usize) -> Result<ParamLayout, OwnError> {
+        let name = &variable.name;
+        if variable.binding as usize != wants {
+            let problem = format!("the uniform `{name}` is binding {}; it comes last, as {wants}", variable.binding);
+            return Err(OwnError::at(self.text, variable.at, problem)
+                .help(format!("write `@group(0) @binding({wants}) var<uniform> {name}`")));
+        }
+        ParamLayout::of(self.module, &self.module.types[variable.ty]).map_err(|problem| {
+            OwnError::at(self.text, variable.at, format!("the uniform `{name}` {problem}"))
+                .help("write `struct Params { scale: f32, size: vec2<u32> }` and `var<uniform> params: Params`")
+        })
+    }
+
+    /// Everything that is bound was declared, but for one uniform.
+    fn check_strangers(&self, declared: &[DeclaredTensor<'_>]) -> Result<(), OwnError> {
+        let is_known = |variable: &Variable| {
+            let same = |declared: &DeclaredTensor<'_>| match declared.name {
+                "" => declared.binding == variable.binding,
+                name => name == variable.name,
+            };
+            declared.iter().any(same)
+        };
+        let mut uniforms = 0;
+        for variable in self.variables {
+            uniforms += usize::from(variable.space == AddressSpace::Uniform);
+            let name = &variable.name;
+            if variable.space == AddressSpace::Uniform && uniforms > 1 {
+                let problem = format!("`{name}` is one more uniform; a shader has at most one, for all its parameters");
+                return Err(OwnError::at(self.text, variable.at, problem).help("make its members part of the first"));
+            }
+            if variable.space != AddressSpace::Uniform && !is_known(variable) {
+                let names: Vec<String> = declared.iter().map(|one| format!("{} `{}`", one.role(), one.name)).collect();
+                let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+                let problem = format!("`{name}` is not declared; declared is {names}");
+                return Err(OwnError::at(self.text, variable.at, problem)
+                    .help("declare it as an input or output, rename it, or take it out"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an array in the text is made of, for tensors of this type.
+fn element_of(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "f32",
+        DType::I32 => "i32",
+        DType::U32 | DType::F16 | DType::U8 | DType::I8 => "u32",
+    }
+}

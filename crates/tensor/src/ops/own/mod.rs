@@ -1,0 +1,242 @@
+//! Users' own compute shaders over tensors.
+//!
+//! Owns the reading of a text that anybody may have written, what it binds, its parameters, its workgroup, and the grid
+//! that it is run over.
+//! The text runs on the device of a context ([`CompiledShader`]); elsewhere, [`OwnShader::shader`] is what a device prepares.
+//! Does not look into what a text computes.
+//!
+//! Always: what is wrong is found before anything runs, with its line and the way out; bindings are the declared inputs,
+//! then the declared outputs, in that order, then the parameters, whether the text uses them or not.
+
+mod bound;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod copies;
+mod error;
+mod params;
+#[cfg(not(target_arch = "wasm32"))]
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use bound::BoundTensor;
+pub use error::{ShaderError, ShaderPosition};
+pub use params::ParamValue;
+#[cfg(not(target_arch = "wasm32"))]
+pub use run::CompiledShader;
+
+use naga::{ArraySize, EntryPoint, Module, ShaderStage, TypeInner};
+use vramp_gpu::DeviceLimits;
+use vramp_kernels::own::{self, OwnError};
+use vramp_plan::Binding;
+
+use crate::ops::dtype::DType;
+use bound::Bound;
+use params::ParamLayout;
+
+/// A compute shader of somebody's own, read and checked.
+///
+/// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>` (or of `vec2` and `vec4` of
+/// these, where the count of values is a multiple); of f16 as `array<u32>` with two values to a word
+/// (`unpack2x16float`), of u8 and i8 with four (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros
+/// behind the last. `arrayLength` counts the words of the tensor, whatever memory lies behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnShader {
+    shader: vramp_plan::Shader,
+    inputs: Vec<BoundTensor>,
+    outputs: Vec<BoundTensor>,
+    params: ParamLayout,
+    workgroup: [u32; 3],
+    workgroup_at: ShaderPosition,
+    shared_bytes: u32,
+}
+
+impl OwnShader {
+    /// Reads a text. Inputs and outputs are given by the names of their variables and their types, in the order of their
+    /// bindings; where a name is empty, the text says it.
+    pub fn read(
+        name: &str,
+        wgsl: &str,
+        inputs: &[(&str, DType)],
+        outputs: &[(&str, DType)],
+    ) -> Result<OwnShader, ShaderError> {
+        check_declared(name, inputs, outputs)?;
+        let read = own::judged(wgsl, |module, shared_bytes| {
+            let entry = entry(wgsl, module)?;
+            check_overrides(wgsl, module, entry)?;
+            let bound = bound::read(wgsl, module, inputs, outputs)?;
+            Ok((bound, entry.workgroup_size, shared_bytes))
+        });
+        let (Bound { inputs, outputs, params }, workgroup, shared_bytes) =
+            read.map_err(|error| ShaderError::text(name, error))?;
+        let mut bindings = vec![Binding::Read; inputs.len()];
+        bindings.extend(vec![Binding::Write; outputs.len()]);
+        bindings.extend(params.as_ref().map(|params| Binding::Params { bytes: params.bytes() as u32 }));
+        let place = OwnError::at_word(wgsl, "workgroup_size", "");
+        // Together at most 2^32 - 1: the compiler allows no more than 2^14 along a side, and `fits` says the rest.
+        let per_workgroup = workgroup.iter().fold(1_u32, |all, side| all.saturating_mul(*side));
+        let shader = vramp_plan::Shader { name: name.to_owned(), wgsl: wgsl.to_owned(), bindings, per_workgroup };
+        let workgroup_at = ShaderPosition { line: place.line, column: place.column };
+        let params = params.unwrap_or_default();
+        Ok(OwnShader { shader, inputs, outputs, params, workgroup, workgroup_at, shared_bytes })
+    }
+
+    /// Whether a device can run it.
+    pub fn fits(&self, limits: &DeviceLimits) -> Result<(), ShaderError> {
+        let wrong = |problem: String, help: &str| ShaderError::Text {
+            name: self.name().to_owned(),
+            at: self.workgroup_at,
+            problem,
+            help: Some(help.to_owned()),
+        };
+        let ([x, y, z], [wide, high, deep]) = (self.workgroup, limits.workgroup_sides);
+        let (all, most) = (self.shader.per_workgroup, limits.invocations_per_workgroup);
+        if all > most || x > wide || y > high || z > deep {
+            let problem = format!(
+                "a workgroup of {x} x {y} x {z} is {all} invocations; this device has at most {most}, and at most \
+                 {wide} x {high} x {deep}"
+            );
+            return Err(wrong(problem, "make it smaller, and run more of them"));
+        }
+        let (has, most) = (self.shared_bytes, limits.workgroup_bytes);
+        if has > most {
+            let problem = format!("a workgroup shares {has} bytes; this device has at most {most}");
+            return Err(wrong(problem, "share less in `var<workgroup>`"));
+        }
+        let (has, most) = (self.inputs.len() + self.outputs.len(), limits.storage_buffers_per_stage as usize);
+        if has > most {
+            let problem = format!("it binds {has} tensors; this device binds at most {most}");
+            return Err(ShaderError::Declared {
+                name: self.name().to_owned(),
+                problem: format!("{problem}; split it"),
+            });
+        }
+        let (has, most) = (self.params.bytes() as u64, limits.params_bytes);
+        if has > most {
+            let problem = format!("its parameters are {has} bytes; this device has at most {most}; use an input");
+            return Err(ShaderError::Declared { name: self.name().to_owned(), problem });
+        }
+        Ok(())
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        &self.shader.name
+    }
+
+    /// What a device prepares.
+    pub fn shader(&self) -> &vramp_plan::Shader {
+        &self.shader
+    }
+
+    /// What it reads, in the order of bindings.
+    pub fn inputs(&self) -> &[BoundTensor] {
+        &self.inputs
+    }
+
+    /// What it writes, in the order of bindings, which go on behind the inputs.
+    pub fn outputs(&self) -> &[BoundTensor] {
+        &self.outputs
+    }
+
+    /// The names of its parameters, in the order of the text.
+    pub fn param_names(&self) -> impl Iterator<Item = &str> {
+        self.params.names()
+    }
+
+    /// Invocations of one workgroup along x, y and z.
+    pub fn workgroup(&self) -> [u32; 3] {
+        self.workgroup
+    }
+
+    /// Whether it can be given as many values of this type for this one of its [`inputs`](Self::inputs) or
+    /// [`outputs`](Self::outputs).
+    pub fn accepts(&self, tensor: &BoundTensor, dtype: DType, count: usize) -> Result<(), ShaderError> {
+        let (name, binding) = (self.name().to_owned(), tensor.name.clone());
+        if dtype != tensor.dtype {
+            return Err(ShaderError::WrongType { name, binding, wants: tensor.dtype, has: dtype });
+        }
+        let (each, packed) = (tensor.per_element, dtype.per_word());
+        let wants = match tensor.length {
+            _ if count == 0 => "one that has none cannot be bound; give it at least one".to_owned(),
+            // The last word is filled up, and of a vector nothing is.
+            None if count.next_multiple_of(packed).is_multiple_of(each) => return Ok(()),
+            None => format!("an element of its array has {each} values; give it a multiple of that"),
+            Some(length) if count.next_multiple_of(packed) == length * each => return Ok(()),
+            Some(length) => format!("its array has a fixed length of {length}, which is {} values", length * each),
+        };
+        Err(ShaderError::WrongCount { name, binding, has: count, wants })
+    }
+
+    /// The bytes of its parameters, each given by name.
+    pub fn params(&self, values: &[(&str, ParamValue)]) -> Result<Vec<u8>, ShaderError> {
+        self.params.put(values).map_err(|problem| ShaderError::Param { name: self.name().to_owned(), problem })
+    }
+
+    /// A grid as somebody asks for it, if a device has it.
+    pub fn grid(&self, [x, y, z]: [u32; 3], limits: &DeviceLimits) -> Result<[u32; 3], ShaderError> {
+        let most = limits.workgroups_per_dimension;
+        if [x, y, z].iter().all(|side| (1..=most).contains(side)) {
+            Ok([x, y, z])
+        } else {
+            Err(ShaderError::Grid { name: self.name().to_owned(), x, y, z, most })
+        }
+    }
+
+    /// A grid with at least one invocation for each of `count` values. It is one row where a device has rows that long
+    /// (usually 65535 workgroups), so that `global_invocation_id.x` is the value's index in a workgroup of one row;
+    /// else it is folded, and the index is `id.x + id.y * num_workgroups.x * WORKGROUP`.
+    pub fn grid_over(&self, count: usize, limits: &DeviceLimits) -> [u32; 3] {
+        let [x, y] = self.shader.grid(count as u64, limits.workgroups_per_dimension);
+        [x, y, 1]
+    }
+}
+
+fn check_declared(name: &str, inputs: &[(&str, DType)], outputs: &[(&str, DType)]) -> Result<(), ShaderError> {
+    let wrong = |problem: String| Err(ShaderError::Declared { name: name.to_owned(), problem });
+    if outputs.is_empty() {
+        return wrong("no output is declared, so that nothing could be seen of it; declare at least one".to_owned());
+    }
+    let names: Vec<&str> = inputs.iter().chain(outputs).map(|(name, _)| *name).collect();
+    let twice = |(at, name): &(usize, &&str)| !name.is_empty() && names[..*at].contains(*name);
+    match names.iter().enumerate().find(twice) {
+        Some((_, twice)) => wrong(format!("`{twice}` is declared twice; give each tensor a name of its own")),
+        None => Ok(()),
+    }
+}
+
+fn entry<'a>(text: &str, module: &'a Module) -> Result<&'a EntryPoint, OwnError> {
+    match module.entry_points.as_slice() {
+        [entry] if entry.stage == ShaderStage::Compute => Ok(entry),
+        [entry] => {
+            let problem = format!("`{}` is its entry point, which is not a `@compute` one", entry.name);
+            Err(OwnError::at_word(text, &entry.name, problem).help("write `@compute @workgroup_size(64)` before it"))
+        }
+        all => {
+            let names: Vec<&str> = all.iter().map(|entry| entry.name.as_str()).collect();
+            let problem = format!("it has {} entry points: {}; expected one", names.len(), names.join(", "));
+            let second = names.get(1).copied().unwrap_or_default();
+            Err(OwnError::at_word(text, second, problem).help("register one shader for each"))
+        }
+    }
+}
+
+/// Constants to be overridden have a default, and decide about no size: nobody overrides them here.
+fn check_overrides(text: &str, module: &Module, entry: &EntryPoint) -> Result<(), OwnError> {
+    let without = module.overrides.iter().find(|(_, constant)| constant.init.is_none());
+    if let Some((handle, constant)) = without {
+        let at = module.overrides.get_span(handle).to_range().map_or(0, |range| range.start);
+        let problem = format!("`{}` has no value, and nothing overrides it", constant.name.as_deref().unwrap_or(""));
+        return Err(OwnError::at(text, at, problem).help("give it a default, write `const`, or make it a parameter"));
+    }
+    if entry.workgroup_size_overrides.is_some() {
+        let problem = "the size of the workgroup is an `override`";
+        return Err(OwnError::at_word(text, "workgroup_size", problem).help("write a number or a `const`"));
+    }
+    let pending = |inner: &TypeInner| matches!(inner, TypeInner::Array { size: ArraySize::Pending(_), .. });
+    if let Some((handle, _)) = module.types.iter().find(|(_, ty)| pending(&ty.inner)) {
+        let at = module.types.get_span(handle).to_range().map_or(0, |range| range.start);
+        let problem = "the length of an array is an `override`";
+        return Err(OwnError::at(text, at, problem).help("write a number or a `const`"));
+    }
+    Ok(())
+}

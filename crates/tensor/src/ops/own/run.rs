@@ -1,0 +1,326 @@
+//! Users' shaders on the device of a context: compiled when they are made, run over tensors.
+//!
+//! Owns the matching of tensors with what was declared, the memory of outputs, and the copies that are made where memory
+//! cannot be bound as it lies.
+//! Does not read texts: [`OwnShader`] does.
+//!
+//! Always: whatever is wrong is said before anything was lent or recorded; a shader sees exactly the bytes of each tensor;
+//! what an output was not given is 0; a second run compiles nothing and makes no memory.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use vramp_gpu::{Buffer, DeviceKernel};
+
+use super::copies;
+use super::{BoundTensor, OwnShader, ParamValue, ShaderError};
+use crate::ops::context::{Context, DeviceSide, Escape};
+use crate::ops::dtype::DType;
+use crate::ops::error::{DeviceResult, TensorError};
+use crate::ops::shape::Shape;
+use crate::ops::storage::Storage;
+use crate::ops::tensor::Tensor;
+use crate::ops::texture::copy::DeviceValues;
+
+const OP: &str = "shader";
+
+/// A compute shader of somebody's own, ready to run on the device of its context. Clones are the same shader.
+#[derive(Clone)]
+pub struct CompiledShader {
+    inner: Arc<ShaderInner>,
+}
+
+struct ShaderInner {
+    own: OwnShader,
+    context: Context,
+    compiled: Mutex<Option<ShaderKernel>>,
+}
+
+/// Its kernel, and where that is.
+#[derive(Clone)]
+struct ShaderKernel {
+    side: Weak<DeviceSide>,
+    kernel: DeviceKernel,
+}
+
+/// Bytes of a buffer that a shader sees as one of its tensors.
+struct BufferRange {
+    buffer: Buffer,
+    start: usize,
+    bytes: usize,
+}
+
+impl Context {
+    /// Reads a compute shader and compiles it, so that whatever is wrong with it is said here. Inputs and outputs are
+    /// given by the names of their variables and their types, in the order of their bindings: all inputs, then all
+    /// outputs, then at most one uniform for parameters. How its text sees tensors stands at [`OwnShader`].
+    pub fn shader(
+        &self,
+        name: &str,
+        wgsl: &str,
+        inputs: &[(&str, DType)],
+        outputs: &[(&str, DType)],
+    ) -> Result<CompiledShader, ShaderError> {
+        let own = OwnShader::read(name, wgsl, inputs, outputs)?;
+        let shader =
+            CompiledShader { inner: Arc::new(ShaderInner { own, context: self.clone(), compiled: Mutex::default() }) };
+        shader.kernel(&shader.side()?)?;
+        Ok(shader)
+    }
+}
+
+impl CompiledShader {
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        self.inner.own.name()
+    }
+
+    /// What it reads and writes, its parameters and its workgroup.
+    pub fn own(&self) -> &OwnShader {
+        &self.inner.own
+    }
+
+    /// Runs it. Inputs, shapes of outputs and parameters are given by name, in any order; the outputs are new tensors on
+    /// the device, in the order in which they were declared, and 0 where the shader does not write. Without a `grid` there
+    /// is at least one invocation for each element of its longest output array (see [`OwnShader::grid_over`]).
+    ///
+    /// An input that does not begin where devices can bind memory, or does not end with a whole word, is copied first,
+    /// which [`Transfers::copies`](crate::Transfers::copies) counts.
+    pub fn run(
+        &self,
+        inputs: &[(&str, &Tensor)],
+        outputs: &[(&str, &[usize])],
+        params: &[(&str, ParamValue)],
+        grid: Option<[u32; 3]>,
+    ) -> Result<Vec<(String, Tensor)>, ShaderError> {
+        let ShaderInner { own, context, .. } = &*self.inner;
+        let side = self.side()?;
+        let inputs = self.inputs(inputs)?;
+        let mut shapes = Vec::with_capacity(outputs.len());
+        for (bound, lengths) in self.in_order("output", own.outputs(), outputs)? {
+            let shape = Shape::new(lengths)?;
+            own.accepts(bound, bound.dtype, shape.count())?;
+            shapes.push((bound, shape));
+        }
+        let counts = shapes.iter().map(|(bound, shape)| (*bound, shape.count()));
+        let start = self.start(&side, counts, params, grid)?;
+        let mut parts = Vec::with_capacity(inputs.len() + shapes.len());
+        for input in inputs {
+            parts.push(self.readable(&side, input, &[])?);
+        }
+        let mut made = Vec::with_capacity(shapes.len());
+        for (bound, shape) in shapes {
+            let bytes = shape.count() * bound.dtype.bytes();
+            let buffer = side.lend(OP, bytes)?;
+            // Lent memory holds values of others, which a text that writes only a part would show. 14.7 MB take about 3 ms
+            // on llvmpipe with 2 cores; `run_into` does without.
+            side.record(OP, |recording| {
+                recording.zero(&buffer);
+                Ok(())
+            })?;
+            parts.push(BufferRange { buffer: buffer.clone(), start: 0, bytes });
+            made.push((bound, shape, buffer, bytes));
+        }
+        start.record(&side, &parts)?;
+        let tensor = |(bound, shape, buffer, bytes): (&BoundTensor, Shape, Buffer, usize)| {
+            let storage = Storage::on_device(context, &side, buffer, bytes);
+            (bound.name.clone(), Tensor::over(storage, shape, bound.dtype, 0))
+        };
+        Ok(made.into_iter().map(tensor).collect())
+    }
+
+    /// Runs it over tensors that are there already: what it does not write keeps its value, and nothing is zeroed. Where
+    /// an output shares memory with an input, the input is copied first; where one cannot be bound as it lies, or shares
+    /// memory with another output, the shader works on a copy that is put back. Each copy is counted.
+    pub fn run_into(
+        &self,
+        inputs: &[(&str, &Tensor)],
+        outputs: &[(&str, &Tensor)],
+        params: &[(&str, ParamValue)],
+        grid: Option<[u32; 3]>,
+    ) -> Result<(), ShaderError> {
+        let ShaderInner { own, context, .. } = &*self.inner;
+        let side = self.side()?;
+        let inputs = self.inputs(inputs)?;
+        let outputs = self.in_order("output", own.outputs(), outputs)?;
+        for (bound, tensor) in &outputs {
+            self.check(bound, tensor)?;
+        }
+        let counts = outputs.iter().map(|(bound, tensor)| (*bound, tensor.count()));
+        let start = self.start(&side, counts, params, grid)?;
+        let (mut written, mut given_back) = (Vec::new(), Vec::new());
+        let mut output_parts = Vec::with_capacity(outputs.len());
+        for (_, tensor) in &outputs {
+            let part = self.writable(&side, tensor, &written)?;
+            written.push(part.buffer.tag().id);
+            let buffer = tensor.storage().device(tensor.asking(OP), &side)?;
+            if buffer.tag().id != part.buffer.tag().id {
+                given_back.push((part.buffer.clone(), buffer, *tensor));
+            }
+            output_parts.push(part);
+        }
+        let mut parts = Vec::with_capacity(inputs.len() + outputs.len());
+        for input in inputs {
+            parts.push(self.readable(&side, input, &written)?);
+        }
+        parts.extend(output_parts);
+        start.record(&side, &parts)?;
+        for (from, to, tensor) in given_back {
+            let to = values(tensor, &to);
+            copies::copy(context, &side, OP, DeviceValues { buffer: &from, offset: 0, ..to }, to)?;
+        }
+        for (_, tensor) in outputs {
+            tensor.storage().was_written_on_device();
+        }
+        Ok(())
+    }
+
+    fn side(&self) -> Result<Arc<DeviceSide>, TensorError> {
+        self.inner.context.side().ok_or(TensorError::NoDevice { op: OP })
+    }
+
+    /// Its kernel on a device, compiled where it was not.
+    fn kernel(&self, side: &Arc<DeviceSide>) -> Result<DeviceKernel, ShaderError> {
+        let ShaderInner { own, context, compiled } = &*self.inner;
+        let known = compiled.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(ShaderKernel { kernel, .. }) = known.filter(|known| known.side.as_ptr() == Arc::as_ptr(side)) {
+            return Ok(kernel);
+        }
+        // Without the lock: compiling takes milliseconds.
+        own.fits(side.device().limits())?;
+        let kernel = side.device().prepare(own.shader()).of(OP)?;
+        context.say(|| format!("shader {}: compiled on {}", own.name(), side.device().adapter().name));
+        let now = ShaderKernel { side: Arc::downgrade(side), kernel: kernel.clone() };
+        *compiled.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        Ok(kernel)
+    }
+
+    /// What was given, in the order of what was declared.
+    fn in_order<'a, T: Copy>(
+        &'a self,
+        role: &'static str,
+        declared: &'a [BoundTensor],
+        given: &[(&str, T)],
+    ) -> Result<Vec<(&'a BoundTensor, T)>, ShaderError> {
+        let name = || self.name().to_owned();
+        for (at, (binding, _)) in given.iter().enumerate() {
+            if declared.iter().all(|bound| bound.name != *binding) {
+                let known: Vec<&str> = declared.iter().map(|bound| bound.name.as_str()).collect();
+                let (binding, known) = ((*binding).to_owned(), known.join(", "));
+                return Err(ShaderError::Unknown { name: name(), role, binding, known });
+            }
+            if given[..at].iter().any(|(other, _)| other == binding) {
+                return Err(ShaderError::Twice { name: name(), role, binding: (*binding).to_owned() });
+            }
+        }
+        let find = |bound: &'a BoundTensor| {
+            let missing =
+                || ShaderError::Missing { name: name(), role, binding: bound.name.clone(), wants: bound.dtype };
+            given.iter().find(|(binding, _)| *binding == bound.name).map(|(_, what)| (bound, *what)).ok_or_else(missing)
+        };
+        declared.iter().map(find).collect()
+    }
+
+    fn inputs<'a>(&self, given: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, ShaderError> {
+        let inputs = self.in_order("input", self.inner.own.inputs(), given)?;
+        for (bound, tensor) in &inputs {
+            self.check(bound, tensor)?;
+        }
+        Ok(inputs.into_iter().map(|(_, tensor)| tensor).collect())
+    }
+
+    fn check(&self, bound: &BoundTensor, tensor: &Tensor) -> Result<(), ShaderError> {
+        tensor.check(OP)?;
+        if !tensor.context().is(&self.inner.context) {
+            return Err(TensorError::Foreign { op: OP }.into());
+        }
+        self.inner.own.accepts(bound, tensor.dtype(), tensor.count())
+    }
+
+    /// All that a run needs but memory.
+    fn start<'a>(
+        &self,
+        side: &Arc<DeviceSide>,
+        outputs: impl Iterator<Item = (&'a BoundTensor, usize)>,
+        params: &[(&str, ParamValue)],
+        grid: Option<[u32; 3]>,
+    ) -> Result<Start, ShaderError> {
+        let (own, limits) = (&self.inner.own, side.device().limits());
+        let params = own.params(params)?;
+        let longest = outputs.map(|(bound, count)| count.div_ceil(bound.per_element)).max().unwrap_or(1);
+        let grid = match grid {
+            Some(grid) => own.grid(grid, limits)?,
+            None => own.grid_over(longest, limits),
+        };
+        Ok(Start { kernel: self.kernel(side)?, params, grid })
+    }
+
+    /// A tensor as an input, beside outputs in these memories.
+    fn readable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
+        let buffer = tensor.storage().device(tensor.asking(OP), side)?;
+        let start = tensor.byte_range().0;
+        // Behind a last word that is not full lies anything; a shader is promised zeros.
+        let whole = tensor.bytes().is_multiple_of(4);
+        if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
+            return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });
+        }
+        self.copied(side, tensor, &buffer)
+    }
+
+    /// A tensor as an output, beside others in these memories.
+    fn writable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
+        let buffer = tensor.storage().device(tensor.asking(OP), side)?;
+        let (start, end) = tensor.byte_range();
+        // A last word that is not full is written whole, which only disturbs who lies behind.
+        let whole = end.is_multiple_of(4) || end == tensor.storage().bytes();
+        if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
+            return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });
+        }
+        self.copied(side, tensor, &buffer)
+    }
+
+    fn copied(&self, side: &Arc<DeviceSide>, tensor: &Tensor, buffer: &Buffer) -> Result<BufferRange, TensorError> {
+        let buffer = copies::to_own(&self.inner.context, side, OP, values(tensor, buffer))?;
+        Ok(BufferRange { buffer, start: 0, bytes: tensor.bytes() })
+    }
+}
+
+/// All that a run needs but memory.
+struct Start {
+    kernel: DeviceKernel,
+    params: Vec<u8>,
+    grid: [u32; 3],
+}
+
+impl Start {
+    fn record(&self, side: &DeviceSide, parts: &[BufferRange]) -> Result<(), TensorError> {
+        let bound: Vec<_> = parts
+            .iter()
+            .map(|BufferRange { buffer, start, bytes }| (buffer, *start as u64..(*start + *bytes) as u64))
+            .collect();
+        side.record(OP, |recording| recording.dispatch_parts(&self.kernel, &bound, &self.params, self.grid).of(OP))
+    }
+}
+
+/// Whether memory can be bound from this byte on.
+fn can_begin(side: &DeviceSide, start: usize) -> bool {
+    (start as u64).is_multiple_of(u64::from(side.device().limits().storage_alignment))
+}
+
+fn values<'a>(tensor: &Tensor, buffer: &'a Buffer) -> DeviceValues<'a> {
+    DeviceValues { buffer, offset: tensor.offset(), count: tensor.count(), dtype: tensor.dtype() }
+}
+
+impl fmt::Debug for CompiledShader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shader({})", self.name())
+    }
+}
+
+impl Escape for Vec<(String, Tensor)> {
+    fn escape(&self, tell: &mut dyn FnMut(&Tensor)) {
+        for (_, tensor) in self {
+            tell(tensor);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Gathers what ops do while they do it.
+//!
+//! Owns the rows, and which act of which submission belongs to which row.
+//! Does not time anything: the device's player does.
+//!
+//! Always: an op that is made of others is one row, which has all of their kernels; what another thread does is never
+//! counted to this one's ops.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use vramp_gpu::{Player, Readout, Timing};
+
+use super::{ProfiledOp, RanOn};
+use crate::ops::dtype::DType;
+use crate::ops::error::TensorError;
+use crate::ops::shape::Shape;
+
+thread_local! {
+    /// The row of the op that this thread is at.
+    static ROW: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Whether a context is looked at, and by whom.
+#[derive(Default)]
+pub(crate) struct Profiler {
+    /// Asked by every op, so that the lock is not.
+    is_on: AtomicBool,
+    collector: Mutex<Option<Arc<Collector>>>,
+}
+
+impl Profiler {
+    pub(super) fn begin(&self) -> Result<Arc<Collector>, TensorError> {
+        let mut collector = self.collector();
+        if collector.is_some() {
+            let problem = "this context is being profiled already; end that first".to_owned();
+            return Err(TensorError::Setting { op: "profile", problem });
+        }
+        let new = Arc::new(Collector::default());
+        *collector = Some(Arc::clone(&new));
+        self.is_on.store(true, Ordering::Release);
+        Ok(new)
+    }
+
+    pub(super) fn end(&self) {
+        self.is_on.store(false, Ordering::Release);
+        *self.collector() = None;
+    }
+
+    /// Notes that an op begins, where somebody looks. The description is only made then.
+    pub(crate) fn note(&self, op: impl FnOnce() -> OpDescription) -> Option<OpInProgress> {
+        if !self.is_on.load(Ordering::Acquire) || ROW.get().is_some() {
+            return None;
+        }
+        let collector = self.collector().clone()?;
+        let row = collector.add(op());
+        ROW.set(Some(row));
+        Some(OpInProgress { collector, row, started: Instant::now(), has_failed: true })
+    }
+
+    fn collector(&self) -> MutexGuard<'_, Option<Arc<Collector>>> {
+        self.collector.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known of an op before it runs.
+pub(crate) struct OpDescription {
+    pub(crate) op: String,
+    pub(crate) inputs: Vec<(Shape, DType)>,
+    pub(crate) output: Shape,
+    pub(crate) dtype: DType,
+    pub(crate) side: RanOn,
+}
+
+/// An op that is at work; its row is completed at the end, on error too.
+pub(crate) struct OpInProgress {
+    collector: Arc<Collector>,
+    row: usize,
+    started: Instant,
+    has_failed: bool,
+}
+
+impl OpInProgress {
+    /// It has done what it should.
+    pub(crate) fn done(mut self) {
+        self.has_failed = false;
+    }
+}
+
+impl Drop for OpInProgress {
+    fn drop(&mut self) {
+        ROW.set(None);
+        let host_ns = self.started.elapsed().as_nanos() as u64;
+        let mut state = self.collector.state();
+        // A profile may have ended meanwhile, on another thread, and was told without it.
+        if let Some(row) = state.rows.get_mut(self.row) {
+            (row.op.host_ns, row.op.has_failed) = (host_ns, self.has_failed);
+        }
+    }
+}
+
+/// The rows of one profile.
+#[derive(Default)]
+pub(crate) struct Collector {
+    state: Mutex<ProfilerState>,
+}
+
+#[derive(Default)]
+struct ProfilerState {
+    rows: Vec<ProfileRow>,
+    submissions: usize,
+    timed: usize,
+    whole_ns: u64,
+    timing: Option<Timing>,
+    /// Why the device is not timed.
+    problem: Option<String>,
+}
+
+struct ProfileRow {
+    op: ProfiledOp,
+    timed_dispatches: usize,
+    device_ns: u64,
+}
+
+impl Collector {
+    pub(super) fn not_timed(&self, problem: String) {
+        self.state().problem.get_or_insert(problem);
+    }
+
+    /// The rows, and how long the device worked in all.
+    pub(super) fn told(&self) -> (Vec<ProfiledOp>, Readout<u64>) {
+        let mut state = self.state();
+        let rows = std::mem::take(&mut state.rows);
+        let ops = rows.into_iter().map(|row| ProfiledOp { device_ns: state.time_of(&row), ..row.op }).collect();
+        (ops, state.whole())
+    }
+
+    fn add(&self, noted: OpDescription) -> usize {
+        let OpDescription { op, inputs, output, dtype, side } = noted;
+        let bytes = |shape: &Shape, dtype: DType| (shape.count() * dtype.bytes()) as u64;
+        let op = ProfiledOp {
+            op,
+            read_bytes: inputs.iter().map(|(shape, dtype)| bytes(shape, *dtype)).sum(),
+            written_bytes: bytes(&output, dtype),
+            inputs,
+            output,
+            dtype,
+            side,
+            dispatches: 0,
+            host_ns: 0,
+            device_ns: Readout::unavailable("it has not ended"),
+            has_failed: false,
+        };
+        let mut state = self.state();
+        state.rows.push(ProfileRow { op, timed_dispatches: 0, device_ns: 0 });
+        state.rows.len() - 1
+    }
+
+    fn state(&self) -> MutexGuard<'_, ProfilerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProfilerState {
+    fn time_of(&self, row: &ProfileRow) -> Readout<u64> {
+        let from = "stamps of the device's clock";
+        let missing = row.op.dispatches.saturating_sub(row.timed_dispatches);
+        match (&self.problem, self.timing) {
+            _ if row.op.side == RanOn::Host => Readout::unavailable("it ran on the host"),
+            _ if row.op.dispatches > 0 && missing == 0 => Readout::is(row.device_ns, from),
+            (Some(problem), _) => Readout::unavailable(problem.clone()),
+            (None, Some(Timing::Fenced)) => {
+                Readout::unavailable("this device has no clock to stamp: only whole submissions can be timed")
+            }
+            _ => Readout::unavailable(format!(
+                "{missing} of its {} kernels were not timed: they failed, or somebody else plays them",
+                row.op.dispatches
+            )),
+        }
+    }
+
+    fn whole(&self) -> Readout<u64> {
+        let Some(timing) = self.timing else {
+            let why = self.problem.as_deref().unwrap_or("nothing ran on a device");
+            return Readout::unavailable(why);
+        };
+        let from = match timing {
+            Timing::Timestamps => "stamps of the device's clock",
+            Timing::Fenced => "the host's clock, until the end of each submission was noticed",
+        };
+        let missing = self.submissions - self.timed;
+        let doubt = (missing > 0).then(|| format!("{missing} of {} submissions were not timed", self.submissions));
+        Readout::Is { value: self.whole_ns, from: from.to_owned(), doubt }
+    }
+}
+
+/// Which acts of a device's recordings belong to which rows.
+pub(crate) struct ActOwners {
+    collector: Arc<Collector>,
+    /// By act of the recording that is being written.
+    owners: Vec<Option<usize>>,
+    under_way: VecDeque<(u64, Vec<Option<usize>>)>,
+}
+
+impl ActOwners {
+    pub(crate) fn of(collector: &Arc<Collector>) -> ActOwners {
+        ActOwners { collector: Arc::clone(collector), owners: Vec::new(), under_way: VecDeque::new() }
+    }
+
+    /// This thread has written acts from `before` to `after`, so many of them dispatches. Acts in somebody else's
+    /// recording are counted only: he plays them.
+    pub(crate) fn note(&mut self, (before, after): (usize, usize), dispatches: usize, is_ours: bool) {
+        let row = ROW.get();
+        if let Some(row) = row
+            && let Some(row) = self.collector.state().rows.get_mut(row)
+        {
+            row.op.dispatches += dispatches;
+        }
+        if is_ours {
+            self.owners.resize(before, None);
+            self.owners.resize(after, row);
+        }
+    }
+
+    /// What was noted was played, or never will be.
+    pub(crate) fn played(&mut self, submission: Option<u64>) {
+        let owners = std::mem::take(&mut self.owners);
+        if let Some(submission) = submission {
+            self.collector.state().submissions += 1;
+            self.under_way.push_back((submission, owners));
+        }
+    }
+
+    /// Hears what the player knows.
+    pub(crate) fn hear(&mut self, player: &mut Player) {
+        let timing = player.timing();
+        let ActOwners { collector, under_way, .. } = self;
+        player.tell_times(&mut |time| {
+            while under_way.front().is_some_and(|(submission, _)| *submission < time.submission) {
+                under_way.pop_front();
+            }
+            if under_way.front().is_none_or(|(submission, _)| *submission != time.submission) {
+                return;
+            }
+            let Some((_, owners)) = under_way.pop_front() else { return };
+            let mut state = collector.state();
+            state.timing = timing;
+            state.timed += 1;
+            state.whole_ns += time.end_ns - time.begin_ns;
+            for part in time.parts.iter().filter(|part| part.dispatches > 0) {
+                if let Some(row) = owners.get(part.act).copied().flatten()
+                    && let Some(row) = state.rows.get_mut(row)
+                {
+                    row.device_ns += part.end_ns - part.begin_ns;
+                    row.timed_dispatches += part.dispatches;
+                }
+            }
+        });
+    }
+}

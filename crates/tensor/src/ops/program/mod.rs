@@ -1,0 +1,187 @@
+//! Elementwise work as data: what is done with one value of each input to make one value of the output.
+//!
+//! Owns the steps, how each input is walked through, and what makes two programs the same kernel.
+//! Does not run: `host` interprets it in blocks, `wgsl` writes it as text, both step by step in the same order.
+//!
+//! Always: every step rounds to the type of what it makes, so that joining steps into one program changes no bit.
+
+mod act;
+mod host;
+mod wgsl;
+
+pub(crate) use act::named_unary;
+pub use act::{Binary, Unary};
+
+pub(crate) use host::Running;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use wgsl::one_value;
+pub(crate) use wgsl::{AT_ONCE, VectorWidth};
+
+use smallvec::SmallVec;
+
+use crate::ops::dtype::DType;
+use crate::ops::shape::{Shape, merged};
+
+/// Elementwise work.
+#[derive(Debug, Clone)]
+pub(crate) struct ElementwiseProgram {
+    /// How each input is read.
+    pub(crate) inputs: Vec<ProgramInput>,
+    /// In order; a step uses steps before it.
+    pub(crate) steps: Vec<ProgramStep>,
+    /// Bits of values that are the same for every element.
+    pub(crate) constants: Vec<u32>,
+    /// The type of what the last step makes.
+    pub(crate) out: DType,
+}
+
+/// One input of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProgramInput {
+    pub(crate) dtype: DType,
+    /// Where it begins in its memory, in values.
+    pub(crate) offset: usize,
+    pub(crate) walk: Walk,
+}
+
+/// How an input is walked through while the output is made from its first value to its last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// Value by value.
+    Run,
+    /// Staying at one.
+    Stay,
+    /// By lengths and strides, the slowest axis first; neighbours that can be one axis are.
+    Stride(SmallVec<[(usize, usize); 4]>),
+}
+
+/// One step: what is done, with which earlier steps, and the type of what it makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ProgramStep {
+    pub(crate) act: Instruction,
+    pub(crate) dtype: DType,
+}
+
+/// What a step does. Numbers are those of earlier steps, unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Instruction {
+    /// The value of an input.
+    Input(u16),
+    /// A constant, by its number.
+    Constant(u16),
+    /// What a kernel has computed that this program ends.
+    Given,
+    Unary(Unary, u16),
+    Binary(Binary, u16, u16),
+    /// The second where the first is not 0, otherwise the third.
+    Select(u16, u16, u16),
+    /// The same value in another type.
+    Cast(u16),
+}
+
+impl Instruction {
+    /// The steps whose values it uses.
+    pub(crate) fn uses(self) -> SmallVec<[u16; 3]> {
+        match self {
+            Instruction::Input(_) | Instruction::Constant(_) | Instruction::Given => SmallVec::new(),
+            Instruction::Unary(_, a) | Instruction::Cast(a) => SmallVec::from_slice(&[a]),
+            Instruction::Binary(_, a, b) => SmallVec::from_slice(&[a, b]),
+            Instruction::Select(c, a, b) => SmallVec::from_slice(&[c, a, b]),
+        }
+    }
+}
+
+impl Walk {
+    /// How a shape with these strides is walked through; `strides` are 0 along what is repeated.
+    pub(crate) fn of(shape: &Shape, strides: &[usize]) -> Walk {
+        let axes = merged(shape.lengths(), strides);
+        match axes.as_slice() {
+            [] | [(_, 0)] => Walk::Stay,
+            [(_, 1)] => Walk::Run,
+            _ => Walk::Stride(axes),
+        }
+    }
+
+    /// Where value number `at` of the output is found, from the input's offset on.
+    pub(crate) fn place(&self, at: usize) -> usize {
+        match self {
+            Walk::Run => at,
+            Walk::Stay => 0,
+            Walk::Stride(axes) => {
+                let (mut rest, mut place) = (at, 0);
+                for (length, stride) in axes.iter().rev() {
+                    place += rest % length * stride;
+                    rest /= length;
+                }
+                place
+            }
+        }
+    }
+}
+
+impl ElementwiseProgram {
+    /// One input as it is, for kernels that only move or read values.
+    pub(crate) fn plain(input: ProgramInput) -> ElementwiseProgram {
+        let (dtype, steps) = (input.dtype, vec![ProgramStep { act: Instruction::Input(0), dtype: input.dtype }]);
+        ElementwiseProgram { inputs: vec![input], steps, constants: Vec::new(), out: dtype }
+    }
+
+    /// Everything that its text depends on, in words.
+    pub(crate) fn signature(&self) -> String {
+        use std::fmt::Write;
+        let mut text = format!("{}<", self.out);
+        for input in &self.inputs {
+            let _ = match &input.walk {
+                Walk::Run => write!(text, "{}{} ", input.dtype, if input.is_aligned() { "" } else { "~" }),
+                Walk::Stay => write!(text, "{}. ", input.dtype),
+                Walk::Stride(axes) => write!(text, "{}/{} ", input.dtype, axes.len()),
+            };
+        }
+        for ProgramStep { act, dtype } in &self.steps {
+            let _ = match act {
+                Instruction::Input(n) => write!(text, " i{n}"),
+                Instruction::Constant(n) => write!(text, " c{n}"),
+                Instruction::Given => write!(text, " g"),
+                Instruction::Unary(op, a) => write!(text, " {op}({a})"),
+                Instruction::Binary(op, a, b) => write!(text, " {op}({a},{b})"),
+                Instruction::Select(c, a, b) => write!(text, " select({c},{a},{b})"),
+                Instruction::Cast(a) => write!(text, " cast({a})"),
+            };
+            let _ = write!(text, ":{dtype}");
+        }
+        text
+    }
+}
+
+impl ProgramInput {
+    /// Whether four values from any fourth on lie in whole words.
+    pub(crate) fn is_aligned(&self) -> bool {
+        self.offset.is_multiple_of(4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk(lengths: &[usize], strides: &[usize]) -> Walk {
+        Walk::of(&Shape::new(lengths).unwrap(), strides)
+    }
+
+    #[test]
+    fn axes_that_can_be_walked_through_as_one_are() {
+        assert_eq!(walk(&[2, 3, 4], &[12, 4, 1]), Walk::Run);
+        assert_eq!(walk(&[2, 3, 4], &[0, 0, 0]), Walk::Stay);
+        assert_eq!(walk(&[1, 1], &[5, 7]), Walk::Stay);
+        assert_eq!(walk(&[], &[]), Walk::Stay);
+        assert_eq!(walk(&[2, 3, 4], &[0, 4, 1]), Walk::Stride(SmallVec::from_slice(&[(2, 0), (12, 1)])));
+        assert_eq!(walk(&[2, 3], &[1, 2]), Walk::Stride(SmallVec::from_slice(&[(2, 1), (3, 2)])));
+    }
+
+    #[test]
+    fn a_place_is_found_by_lengths_and_strides() {
+        let turned = walk(&[3, 2], &[1, 3]);
+        let places: Vec<usize> = (0..6).map(|at| turned.place(at)).collect();
+        assert_eq!(places, [0, 3, 1, 4, 2, 5]);
+    }
+}

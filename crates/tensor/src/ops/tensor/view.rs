@@ -1,0 +1,38 @@
+//! Other ways to see the same values.
+//!
+//! Owns the bounds of views.
+//! Does not copy: that a view begins anywhere is the business of whoever reads it.
+
+use std::sync::Arc;
+
+use super::Tensor;
+use crate::ops::error::TensorError;
+use crate::ops::shape::Shape;
+
+impl Tensor {
+    /// Values from `offset` on, `size` of them, in one row. Nothing is copied: what is written through either is seen
+    /// through both.
+    pub fn view(&self, offset: usize, size: usize) -> Result<Tensor, TensorError> {
+        let op = "view";
+        self.check(op)?;
+        let has = self.count();
+        let end = offset.saturating_add(size);
+        if end > has {
+            return Err(TensorError::OutOfRange { op, start: offset, end, shape: self.shape().clone(), has });
+        }
+        let shape = Shape::new(&[size])?;
+        Ok(Tensor::over(Arc::clone(self.storage()), shape, self.dtype(), self.offset() + offset))
+    }
+
+    /// The same values in another shape. Nothing is copied.
+    pub fn reshape(&self, lengths: &[usize]) -> Result<Tensor, TensorError> {
+        let op = "reshape";
+        self.check(op)?;
+        let shape = Shape::new(lengths)?;
+        if shape.count() != self.count() {
+            let problem = format!("{} has {} values, {shape} has {}", self.shape(), self.count(), shape.count());
+            return Err(TensorError::Mismatch { op, problem });
+        }
+        Ok(Tensor::over(Arc::clone(self.storage()), shape, self.dtype(), self.offset()))
+    }
+}

@@ -1,0 +1,433 @@
+//! The header of a safetensors file: what lies where behind it.
+//!
+//! Owns reading, checking and writing it. The format: eight bytes of length, then JSON of that length, an object of
+//! `name: {dtype, shape, data_offsets}` and perhaps `__metadata__`, then the values without gaps.
+//! Does not know tensors: types are names here, and shapes are lists.
+//!
+//! Always: in a header that was read, every tensor lies inside the file, none overlap, nothing between them is unclaimed,
+//! and where its type is known its shape fills its place.
+//!
+//! The text is read by `serde_json` and not by the `safetensors` crate (0.8.0), which the tests compare this with: that
+//! accepts a name twice, calls an unknown type bad JSON, and adds the offsets of a hostile header until they wrap.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::kinds::bits;
+
+/// Bytes that say how long the header is.
+pub(super) const LENGTH_BYTES: usize = 8;
+/// The longest header, as everywhere else.
+pub(super) const MAX_HEADER_BYTES: u64 = 100_000_000;
+/// The name that is not a tensor's.
+pub(super) const METADATA: &str = "__metadata__";
+/// More axes than any file has: lists in a header stay short.
+const MAX_AXES: usize = 64;
+
+/// Why a file is not safetensors.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// Too short to have a header.
+    #[error("it has {has} bytes, and a safetensors file has 8 and a header at least")]
+    TooShort {
+        /// How many.
+        has: u64,
+    },
+    /// The header would end behind the file.
+    #[error(
+        "its header is said to have {says} bytes, and {has} are left: it is cut short, or no safetensors file at all"
+    )]
+    HeaderBeyondEnd {
+        /// What the first eight bytes say.
+        says: u64,
+        /// What there is.
+        has: u64,
+    },
+    /// The header is longer than any should be.
+    #[error("its header is said to have {says} bytes, {most} is the most: it is no safetensors file")]
+    HeaderTooLong {
+        /// What the first eight bytes say.
+        says: u64,
+        /// What is allowed.
+        most: u64,
+    },
+    /// The header is not text.
+    #[error("its header is no text from byte {at} on: it is no safetensors file")]
+    NotText {
+        /// Where that shows.
+        at: usize,
+    },
+    /// The header is not the JSON of a safetensors file.
+    #[error("byte {at} of its header: {problem}")]
+    NotJson {
+        /// Offset into the header.
+        at: usize,
+        /// What the JSON reader reports.
+        problem: String,
+    },
+    /// A field is missing.
+    #[error("`{name}` has no `{field}`; it needs dtype, shape and data_offsets")]
+    Missing {
+        /// Of which tensor.
+        name: String,
+        /// Which.
+        field: &'static str,
+    },
+    /// A field that does not belong there, or comes twice.
+    #[error("`{name}` has a field `{field}` too many; it needs dtype, shape and data_offsets, each once")]
+    Superfluous {
+        /// Of which tensor.
+        name: String,
+        /// Which.
+        field: String,
+    },
+    /// Too many axes for anybody.
+    #[error("`{name}` has more than {most} axes")]
+    TooManyAxes {
+        /// Which tensor.
+        name: String,
+        /// What is allowed.
+        most: usize,
+    },
+    /// One name twice.
+    #[error("`{name}` is there twice")]
+    Twice {
+        /// Which name.
+        name: String,
+    },
+    /// A tensor ends before it starts.
+    #[error("`{name}` starts at byte {start} and ends at {end}")]
+    Backwards {
+        /// Which tensor.
+        name: String,
+        /// Where it starts.
+        start: u64,
+        /// Where it ends.
+        end: u64,
+    },
+    /// A tensor ends behind the file.
+    #[error("`{name}` ends at byte {end} of the values, of which there are {has}: the file is cut short")]
+    BeyondEnd {
+        /// Which tensor.
+        name: String,
+        /// Where it ends.
+        end: u64,
+        /// What there is.
+        has: u64,
+    },
+    /// Two tensors in one place.
+    #[error("`{name}` starts at byte {start}, before `{before}` ends at {end}")]
+    Overlap {
+        /// Which tensor.
+        name: String,
+        /// Where it starts.
+        start: u64,
+        /// The one before it.
+        before: String,
+        /// Where that ends.
+        end: u64,
+    },
+    /// Bytes that belong to nothing.
+    #[error("bytes {start} to {end} of the values belong to no tensor")]
+    Unclaimed {
+        /// The first.
+        start: u64,
+        /// Behind the last.
+        end: u64,
+    },
+    /// As many bytes as do not fit the shape.
+    #[error("`{name}` is {kind} of {shape:?} and has {has} bytes, which do not fit")]
+    WrongSize {
+        /// Which tensor.
+        name: String,
+        /// Its type.
+        kind: String,
+        /// Its lengths.
+        shape: Vec<u64>,
+        /// What it has.
+        has: u64,
+    },
+}
+
+/// What lies where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Header {
+    pub(super) spans: BTreeMap<String, TensorSpan>,
+    pub(super) metadata: BTreeMap<String, String>,
+    /// Where the values start in the file.
+    pub(super) values_at: u64,
+}
+
+/// One tensor in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TensorSpan {
+    /// Its type, as it is written.
+    pub(super) kind: String,
+    pub(super) shape: Vec<u64>,
+    /// From the start of the values.
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Header {
+    /// Reads the header of a file of so many bytes and checks it against that. `fetch` reads from a byte on.
+    pub(super) fn read<E: From<HeaderError>>(
+        file_bytes: u64,
+        fetch: impl Fn(u64, &mut [u8]) -> Result<(), E>,
+    ) -> Result<Header, E> {
+        let mut length = [0; LENGTH_BYTES];
+        let has = file_bytes.checked_sub(LENGTH_BYTES as u64).ok_or(HeaderError::TooShort { has: file_bytes })?;
+        fetch(0, &mut length)?;
+        let says = u64::from_le_bytes(length);
+        if says > has {
+            return Err(HeaderError::HeaderBeyondEnd { says, has }.into());
+        }
+        if says > MAX_HEADER_BYTES {
+            return Err(HeaderError::HeaderTooLong { says, most: MAX_HEADER_BYTES }.into());
+        }
+        let mut text = vec![0; says as usize];
+        fetch(LENGTH_BYTES as u64, &mut text)?;
+        let text = std::str::from_utf8(&text).map_err(|error| HeaderError::NotText { at: error.valid_up_to() })?;
+        let mut header = read_object(text)?;
+        header.values_at = LENGTH_BYTES as u64 + says;
+        header.check(has - says)?;
+        Ok(header)
+    }
+
+    /// The header as it stands in a file, its length before it. Filled up so that values start at a multiple of 8.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let text = serde_json::to_vec(self).expect("maps of strings and numbers are JSON");
+        let length = text.len().next_multiple_of(LENGTH_BYTES);
+        let mut bytes = Vec::with_capacity(LENGTH_BYTES + length);
+        bytes.extend((length as u64).to_le_bytes());
+        bytes.extend(text);
+        bytes.resize(LENGTH_BYTES + length, b' ');
+        bytes
+    }
+
+    /// Whether everything lies inside, apart, and without gaps, and fills its place.
+    fn check(&self, has: u64) -> Result<(), HeaderError> {
+        let mut spans: Vec<(&String, &TensorSpan)> = self.spans.iter().collect();
+        spans.sort_by_key(|(_, span)| (span.start, span.end));
+        let (mut at, mut before) = (0, "");
+        for (name, span) in spans {
+            let TensorSpan { start, end, .. } = *span;
+            if start > end {
+                return Err(HeaderError::Backwards { name: name.clone(), start, end });
+            }
+            if end > has {
+                return Err(HeaderError::BeyondEnd { name: name.clone(), end, has });
+            }
+            if start < at {
+                return Err(HeaderError::Overlap { name: name.clone(), start, before: before.to_owned(), end: at });
+            }
+            if start > at {
+                return Err(HeaderError::Unclaimed { start: at, end: start });
+            }
+            if !span.fits() {
+                let (kind, shape) = (span.kind.clone(), span.shape.clone());
+                return Err(HeaderError::WrongSize { name: name.clone(), kind, shape, has: end - start });
+            }
+            (at, before) = (end, name);
+        }
+        if at < has { Err(HeaderError::Unclaimed { start: at, end: has }) } else { Ok(()) }
+    }
+}
+
+impl TensorSpan {
+    /// Whether its shape fills its place. Of a type that nobody knows, nothing can be said.
+    fn fits(&self) -> bool {
+        let Some(bits) = bits(&self.kind) else { return true };
+        let wanted = self.shape.iter().try_fold(bits, |bits, length| bits.checked_mul(*length));
+        wanted.is_some_and(|wanted| Some(wanted) == (self.end - self.start).checked_mul(8))
+    }
+}
+
+impl Serialize for Header {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        if !self.metadata.is_empty() {
+            map.serialize_entry(METADATA, &self.metadata)?;
+        }
+        for (name, span) in &self.spans {
+            map.serialize_entry(name, span)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for TensorSpan {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(3))?;
+        map.serialize_entry("dtype", &self.kind)?;
+        map.serialize_entry("shape", &self.shape)?;
+        map.serialize_entry("data_offsets", &[self.start, self.end])?;
+        map.end()
+    }
+}
+
+fn read_object(text: &str) -> Result<Header, HeaderError> {
+    if !text.starts_with('{') {
+        let problem = "expected `{`, as in every safetensors file".to_owned();
+        return Err(HeaderError::NotJson { at: 0, problem });
+    }
+    let mut refused = None;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let header = HeaderSeed { refused: &mut refused }.deserialize(&mut json);
+    let header = header.and_then(|header| json.end().map(|()| header));
+    header.map_err(|error| refused.unwrap_or_else(|| not_json(text, &error)))
+}
+
+/// What `serde_json` reports, with its line and column as an offset into the header: that of the byte it does not expect,
+/// or of what follows a value of the wrong type.
+fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
+    let unread = usize::from(error.is_syntax() && error.column() > 0);
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let at = lines.map(str::len).sum::<usize>() + error.column() - unread;
+    let problem = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    HeaderError::NotJson { at, problem: problem.strip_suffix(&place).unwrap_or(&problem).to_owned() }
+}
+
+// The seeds below read the header's three kinds of objects. serde's errors are text, so what has a case of its own goes
+// into `refused`.
+
+struct HeaderSeed<'a> {
+    refused: &'a mut Option<HeaderError>,
+}
+
+struct MetadataSeed<'a> {
+    refused: &'a mut Option<HeaderError>,
+}
+
+struct SpanSeed<'a> {
+    name: &'a str,
+    refused: &'a mut Option<HeaderError>,
+}
+
+struct AxesSeed<'a> {
+    name: &'a str,
+    refused: &'a mut Option<HeaderError>,
+}
+
+macro_rules! seed {
+    ($seed:ident, $value:ty, $deserialize:ident) => {
+        impl<'de> DeserializeSeed<'de> for $seed<'_> {
+            type Value = $value;
+
+            fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<$value, D::Error> {
+                from.$deserialize(self)
+            }
+        }
+    };
+}
+
+seed!(HeaderSeed, Header, deserialize_map);
+seed!(MetadataSeed, BTreeMap<String, String>, deserialize_map);
+seed!(SpanSeed, TensorSpan, deserialize_map);
+seed!(AxesSeed, Vec<u64>, deserialize_seq);
+
+/// Keeps the typed error; the text that serde passes on is not shown.
+fn refuse<T, E: serde::de::Error>(refused: &mut Option<HeaderError>, problem: HeaderError) -> Result<T, E> {
+    let error = E::custom(&problem);
+    *refused = Some(problem);
+    Err(error)
+}
+
+impl<'de> Visitor<'de> for HeaderSeed<'_> {
+    type Value = Header;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+        let mut header = Header::default();
+        let mut metadata_seen = false;
+        while let Some(name) = map.next_key::<String>()? {
+            let refused = &mut *self.refused;
+            let twice = if name == METADATA {
+                header.metadata = map.next_value_seed(MetadataSeed { refused })?;
+                std::mem::replace(&mut metadata_seen, true)
+            } else {
+                let span = map.next_value_seed(SpanSeed { name: &name, refused })?;
+                header.spans.insert(name.clone(), span).is_some()
+            };
+            if twice {
+                return refuse(self.refused, HeaderError::Twice { name });
+            }
+        }
+        Ok(header)
+    }
+}
+
+impl<'de> Visitor<'de> for MetadataSeed<'_> {
+    type Value = BTreeMap<String, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of strings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut metadata = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, String>()? {
+            if metadata.insert(name.clone(), value).is_some() {
+                return refuse(self.refused, HeaderError::Twice { name });
+            }
+        }
+        Ok(metadata)
+    }
+}
+
+impl<'de> Visitor<'de> for SpanSeed<'_> {
+    type Value = TensorSpan;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with dtype, shape and data_offsets")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TensorSpan, A::Error> {
+        let SpanSeed { name, refused } = self;
+        let (mut kind, mut shape, mut offsets) = (None, None, None);
+        while let Some(field) = map.next_key::<String>()? {
+            let twice = match field.as_str() {
+                "dtype" => kind.replace(map.next_value::<String>()?).is_some(),
+                "shape" => shape.replace(map.next_value_seed(AxesSeed { name, refused: &mut *refused })?).is_some(),
+                "data_offsets" => offsets.replace(map.next_value::<[u64; 2]>()?).is_some(),
+                _ => true,
+            };
+            if twice {
+                return refuse(refused, HeaderError::Superfluous { name: name.to_owned(), field });
+            }
+        }
+        let field = match (kind, shape, offsets) {
+            (Some(kind), Some(shape), Some([start, end])) => return Ok(TensorSpan { kind, shape, start, end }),
+            (_, _, None) => "data_offsets",
+            (None, _, _) => "dtype",
+            (_, None, _) => "shape",
+        };
+        refuse(refused, HeaderError::Missing { name: name.to_owned(), field })
+    }
+}
+
+impl<'de> Visitor<'de> for AxesSeed<'_> {
+    type Value = Vec<u64>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of lengths")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u64>, A::Error> {
+        let mut axes = Vec::new();
+        while let Some(length) = list.next_element()? {
+            if axes.len() == MAX_AXES {
+                return refuse(self.refused, HeaderError::TooManyAxes { name: self.name.to_owned(), most: MAX_AXES });
+            }
+            axes.push(length);
+        }
+        Ok(axes)
+    }
+}

@@ -13,8 +13,16 @@ use anyhow::{Context, bail};
 use crate::shell;
 
 /// The crates that must build for the web. The program is not one of them: it reads files and arguments.
-const LIBRARIES: &[&str] =
-    &["vramp-plan", "vramp-kernels", "vramp-gpu", "vramp-tensor", "vramp-runtime", "vramp-handlers", "vramp"];
+const LIBRARIES: &[&str] = &[
+    "vramp-plan",
+    "vramp-kernels",
+    "vramp-gpu",
+    "vramp-tensor",
+    "vramp-runtime",
+    "vramp-handlers",
+    "vramp-pipeline",
+    "vramp",
+];
 
 const TARGET: &str = "wasm32-unknown-unknown";
 

@@ -23,7 +23,6 @@
 
 mod bench;
 mod cost_of;
-mod kept;
 mod line;
 mod scratch;
 mod steps;
@@ -36,17 +35,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use vramp_gpu::Device;
+use vramp_handlers::registry;
+use vramp_machine::{calibrated, figures_of as class_of};
+use vramp_pipeline::Error;
 use vramp_plan::{Origin, Profile, Size};
 
-use crate::Error;
-use crate::machine;
 use bench::Bench;
 use line::measured;
 
-pub use kept::{Calibrated, figures_of, keep, known};
 #[doc(hidden)]
 pub use stopwatch::Stopwatch;
 pub use tune::variants;
+pub use vramp_machine::calibrated::{Calibrated, figures_of, keep, known};
 
 /// Why there is no calibration.
 #[derive(thiserror::Error)]
@@ -158,15 +158,15 @@ impl<'a> Calibration<'a> {
     /// Measures.
     pub fn measure(self) -> Result<Profile, CalibrateError> {
         let adapter = self.device.map(Device::adapter);
-        let threads = kept::threads();
-        let mut profile = machine::figures_of(adapter);
+        let threads = calibrated::threads();
+        let mut profile = class_of(adapter);
         profile.about = match adapter {
-            None => format!("this machine without a device: {}", kept::processor()),
-            Some(adapter) => format!("{} ({}) and {}", adapter.name, adapter.driver_version, kept::processor()),
+            None => format!("this machine without a device: {}", calibrated::processor()),
+            Some(adapter) => format!("{} ({}) and {}", adapter.name, adapter.driver_version, calibrated::processor()),
         };
         profile.cpu.threads = measured(threads as f64, "asked of the system");
         inherit(&mut profile);
-        let (mut registry, stopwatch) = (crate::registry(), Stopwatch::default());
+        let (mut registry, stopwatch) = (registry(), Stopwatch::default());
         stopwatch.add_to(&mut registry).map_err(Error::Entry)?;
         let (device, effort, slowed) = (self.device, self.effort, self.slowed);
         let mut bench = Bench { registry: &registry, device, effort, slowed, stopwatch: &stopwatch };
@@ -187,7 +187,7 @@ impl<'a> Calibration<'a> {
         }
         steps::classes(&mut profile);
         (self.hear)(&Progress { done: of, of, what: "done".to_owned() });
-        Ok(profile.named(kept::name_for(adapter)))
+        Ok(profile.named(calibrated::name_for(adapter)))
     }
 }
 

@@ -6,9 +6,6 @@
 //! Invariants: a pipeline owns everything it needs, so that it can be moved to a thread; a device is opened only if the
 //! plan uses one.
 
-mod builder;
-mod error;
-
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -17,8 +14,7 @@ use vramp_plan::{Graph, GraphSpec, Plan, RunOptions};
 use vramp_runtime::engine::Engine;
 use vramp_runtime::{Outcome, Report, Stepped, Stopper, Watch};
 
-pub use builder::PipelineBuilder;
-pub use error::Error;
+use super::{Error, PipelineBuilder};
 
 /// What a step of a pipeline came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +45,7 @@ pub enum Step {
 /// # Ok::<(), vramp::Error>(())
 /// ```
 pub struct Pipeline {
-    plan: Plan,
+    pub(super) plan: Plan,
     device: Option<Device>,
     stopper: Stopper,
     watch: Watch,
@@ -82,7 +78,7 @@ impl Pipeline {
         PipelineBuilder::graph(graph)
     }
 
-    fn new(plan: Plan, device: Option<Device>, engine: Engine, options: &RunOptions) -> Pipeline {
+    pub(super) fn new(plan: Plan, device: Option<Device>, engine: Engine, options: &RunOptions) -> Pipeline {
         Pipeline {
             plan,
             device,

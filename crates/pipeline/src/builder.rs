@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use vramp_gpu::{Adapter, Choice, Device, OpenError};
 use vramp_handlers::files::{Clash, FileUse};
+use vramp_machine::{self as machine, calibrated};
 use vramp_plan::catalog::{Entry, EntryError};
 use vramp_plan::{
     Graph, GraphSpec, Memory, Mistakes, NoPlan, Plan, Profile, Reading, RunOptions, Size, Source, Space, read_text,
@@ -18,7 +19,6 @@ use vramp_runtime::engine::{Engine, EngineParts, Reopen, Replan};
 use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Trace};
 
 use super::{Error, Pipeline};
-use crate::{calibrate, machine};
 
 /// The device's pool may hold this much more than planned: small data are not known when planning.
 const SPARE_BYTES: u64 = 1 << 30;
@@ -68,7 +68,7 @@ impl PipelineBuilder {
     fn new(written: Written) -> PipelineBuilder {
         PipelineBuilder {
             written,
-            registry: crate::registry(),
+            registry: vramp_handlers::registry(),
             own: Vec::new(),
             options: RunOptions::default(),
             profile: None,
@@ -148,8 +148,9 @@ impl PipelineBuilder {
     }
 
     /// Does not check the files of its sinks, since others stand in for them that write none.
+    #[doc(hidden)]
     #[must_use]
-    pub(crate) fn without_sinks(mut self) -> Self {
+    pub fn without_sinks(mut self) -> Self {
         self.writes = false;
         self
     }
@@ -232,15 +233,15 @@ impl PipelineBuilder {
             return Ok((profile.clone(), None));
         }
         if self.options.only == Some(Space::Cpu) {
-            return Ok((calibrate::figures_of(None), None));
+            return Ok((calibrated::figures_of(None), None));
         }
         match machine::chosen(&self.choice) {
             Ok(chosen) => {
                 let warning = chosen.doubt.map(|doubt| format!("{}: {doubt}", chosen.adapter.name));
-                Ok((calibrate::figures_of(Some(&chosen.adapter)), warning))
+                Ok((calibrated::figures_of(Some(&chosen.adapter)), warning))
             }
             Err(why) if self.insists() => Err(why),
-            Err(why) => Ok((calibrate::figures_of(None), Some(without_device(&why)))),
+            Err(why) => Ok((calibrated::figures_of(None), Some(without_device(&why)))),
         }
     }
 
@@ -326,4 +327,24 @@ impl PipelineBuilder {
 /// What is said if a device would have been welcome.
 fn without_device(why: &OpenError) -> String {
     format!("{why}; everything runs on the cpu")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_class_does_not_refuse_what_the_machine_can_hold() {
+        let memory_bytes = machine::figures_of(None).cpu.memory_bytes.whole();
+        let shipped = Profile::shipped("software").expect("it ships");
+        // Half of the memory in one delay, whatever the class says.
+        let frames = memory_bytes / 2 / (4096 * 2160 * 4);
+        let text = format!("pattern size=4096x2160 ! delay {frames} ! null");
+        let builder = Pipeline::parse(text).options(RunOptions::new().only(Space::Cpu));
+        builder.plan().expect("the machine has the memory");
+        if memory_bytes * 2 > shipped.cpu.memory_bytes.whole() * 4 {
+            assert!(builder.profile(shipped).plan().is_err(), "figures that were given count as they are");
+        }
+    }
 }

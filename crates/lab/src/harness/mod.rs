@@ -49,10 +49,10 @@ use vramp_plan::{
 };
 use vramp_runtime::{Failure, Registry};
 
-use crate::pipeline::{Error, Pipeline};
 use ends::{CATCH, FEED, SLOWER, add_ends};
 use on_device::figures;
 use rig::{End, PATIENCE, find};
+use vramp_pipeline::{Error, Pipeline, read};
 
 pub use ends::Caught;
 pub use rig::Rig;
@@ -224,7 +224,7 @@ impl<'a> Harness<'a> {
     pub fn build(self) -> Result<Rig, HarnessError> {
         let mut registry = self.registry.clone();
         let (pushed, caught) = add_ends(&mut registry)?;
-        let spec = crate::read(self.text, registry.catalog())?;
+        let spec = read(self.text, registry.catalog())?;
         let Ends { spec, inputs, outputs, rate } = self.with_ends(&spec, registry.catalog())?;
         for (asked, _) in &self.inputs {
             find(&inputs, asked, "input")?;

@@ -8,10 +8,10 @@
 use vramp_gpu::{Adapter, Device};
 use vramp_plan::Profile;
 
-use crate::machine;
+use vramp_machine::figures_of;
 
 pub(crate) fn figures(device: &Device) -> Profile {
-    machine::figures_of(Some(&Adapter { limits: *device.limits(), ..device.adapter().clone() }))
+    figures_of(Some(&Adapter { limits: *device.limits(), ..device.adapter().clone() }))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use vramp_runtime::{Registry, Report};
 use crate::harness::Caught;
 use crate::harness::ends::{CATCH, Trays};
 use crate::harness::on_device::figures;
-use crate::pipeline::Pipeline;
+use vramp_pipeline::Pipeline;
 
 use super::stand_ins::{CARRY, Capture, Captured, REPLAY, cut_off};
 use super::{Options, VerifyError};

@@ -14,8 +14,8 @@ use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, EntryError, Input, Work};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Registry, Setup, Worker};
 
-use super::kept::threads;
 use super::taken::Accounts;
+use vramp_machine::calibrated::threads;
 
 static ENTRY: Entry = Entry {
     name: "stopwatch",

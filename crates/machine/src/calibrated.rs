@@ -15,7 +15,7 @@ use vramp_gpu::Adapter;
 use vramp_handlers::read_regular_text;
 use vramp_plan::Profile;
 
-use crate::machine;
+use super::{cache_folder, kept};
 
 /// The first line; another form is not read.
 const FORM: &str = "# a calibration by vramp, form 1";
@@ -42,7 +42,7 @@ pub fn known(adapter: Option<&Adapter>) -> Option<Calibrated> {
 
 /// The figures for an adapter: measured where they are known, those of its class otherwise.
 pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
-    known(adapter).map_or_else(|| machine::figures_of(adapter), |known| known.profile)
+    known(adapter).map_or_else(|| super::figures_of(adapter), |known| known.profile)
 }
 
 /// Keeps a calibration for later runs, and its host's part for runs without a device; hands back where. A cache that
@@ -57,17 +57,17 @@ pub fn keep(profile: &Profile, adapter: Option<&Adapter>) -> Option<PathBuf> {
 }
 
 /// What plans call the figures of an adapter.
-pub(super) fn name_for(adapter: Option<&Adapter>) -> String {
+pub fn name_for(adapter: Option<&Adapter>) -> String {
     format!("calibrated:{}", adapter.map_or("cpu", |adapter| &adapter.name))
 }
 
 /// Threads that a run spreads rows over.
-pub(super) fn threads() -> usize {
+pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// What the host computes with.
-pub(super) fn processor() -> String {
+pub fn processor() -> String {
     let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let named = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name));
     let name = named.map_or(std::env::consts::ARCH, str::trim);
@@ -90,12 +90,12 @@ fn kept_at(facts: &[String]) -> Option<PathBuf> {
     // FNV-1a: only to have one file for each; what is in it says whose it is.
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = facts.join("\n").as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix);
-    Some(machine::cache_folder()?.join(format!("calibration-{hash:016x}.toml")))
+    Some(cache_folder()?.join(format!("calibration-{hash:016x}.toml")))
 }
 
 fn put(profile: &Profile, facts: &[String]) -> Option<PathBuf> {
     let path = kept_at(facts)?;
-    machine::put(&path, &written(profile, facts, SystemTime::now())).then_some(path)
+    kept::put(&path, &written(profile, facts, SystemTime::now())).then_some(path)
 }
 
 fn written(profile: &Profile, facts: &[String], at: SystemTime) -> String {

@@ -11,7 +11,7 @@ use vramp_runtime::Registry;
 
 use super::stopwatch::Stopwatch;
 use super::{CalibrateError, Effort};
-use crate::{Pipeline, PipelineBuilder};
+use vramp_pipeline::{Pipeline, PipelineBuilder};
 
 /// What every measurement shares.
 pub(super) struct Bench<'a> {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use vramp_plan::{RunOptions, Size, Space};
 use vramp_runtime::Registry;
 
-use crate::{Error, Pipeline, PipelineBuilder};
+use vramp_pipeline::{Error, Pipeline, PipelineBuilder};
 
 pub use clock::cpu_time;
 pub use tensor::{TENSOR_WORKS, TensorWork};
@@ -109,7 +109,7 @@ pub struct Bench {
 impl Bench {
     /// Ready to measure.
     pub fn new() -> Bench {
-        let (mut registry, last) = (crate::registry(), Kept::default());
+        let (mut registry, last) = (vramp_handlers::registry(), Kept::default());
         ends::add_to(&mut registry, &last).expect("tests add the two kinds");
         Bench { registry, last }
     }

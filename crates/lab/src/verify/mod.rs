@@ -29,8 +29,8 @@ use vramp_plan::{CheckError, Graph, GraphSpec, Handler, NoPlan, Plan, Profile, R
 use vramp_runtime::{PrepareError, Registry, RunError};
 
 use crate::harness::Caught;
-use crate::pipeline::Error;
 use trial::{On, Subject, Taps, Trial, Tried};
+use vramp_pipeline::Error;
 
 pub use compare::{Difference, Found};
 

@@ -178,7 +178,7 @@ fn library_path(described: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::readings::tree::Tree;
+    use super::super::readings::tree::FileTree;
     use super::*;
 
     fn vars(of: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn drivers_are_found_where_the_loader_looks_and_missing_libraries_are_told() {
-        let tree = Tree::new("drivers_are_found");
+        let tree = FileTree::new("drivers_are_found");
         tree.file("usr/share/vulkan/icd.d/a.json", "{\"ICD\": {\"library_path\": \"liba.so\"}}");
         tree.file("etc/vulkan/icd.d/b.json", "{\"ICD\": {\"library_path\": \"/opt/libb.so\"}}");
         tree.file("etc/vulkan/icd.d/old.json", "{\"ICD\": {\"library_path\": \"o.so\", \"library_arch\": \"32\"}}");
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_variable_takes_the_place_of_folders() {
-        let tree = Tree::new("a_variable_takes_the_place");
+        let tree = FileTree::new("a_variable_takes_the_place");
         tree.file("usr/share/vulkan/icd.d/a.json", "{\"ICD\": {\"library_path\": \"liba.so\"}}");
         tree.file("mine.json", "{\"ICD\": {\"library_path\": \"./libmine.so\"}}");
         tree.file("libmine.so", "");

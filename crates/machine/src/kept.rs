@@ -92,20 +92,20 @@ pub(super) fn put(path: &Path, text: &str) -> bool {
 
 /// The list as it is kept.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct KeptAdapters {
     form: u64,
     circumstances: Vec<String>,
     adapters: Vec<Adapter>,
 }
 
 fn write(adapters: &[Adapter], circumstances: &[String]) -> String {
-    let kept = Kept { form: FORM, circumstances: circumstances.to_vec(), adapters: adapters.to_vec() };
+    let kept = KeptAdapters { form: FORM, circumstances: circumstances.to_vec(), adapters: adapters.to_vec() };
     serde_json::to_string_pretty(&kept).expect("text and numbers can be written as JSON")
 }
 
 /// The list, if it was made under these circumstances and is whole.
 fn read(text: &str, circumstances: &[String]) -> Option<Vec<Adapter>> {
-    let kept: Kept = serde_json::from_str(text).ok()?;
+    let kept: KeptAdapters = serde_json::from_str(text).ok()?;
     (kept.form == FORM && kept.circumstances == circumstances).then_some(kept.adapters)
 }
 

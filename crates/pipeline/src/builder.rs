@@ -26,7 +26,7 @@ const SPARE_BYTES: u64 = 1 << 30;
 /// What a pipeline is built from; [`PipelineBuilder::build`] ends it. [`Pipeline`] has the functions that begin one.
 #[derive(Clone)]
 pub struct PipelineBuilder {
-    written: Written,
+    graph: GraphInput,
     registry: Registry,
     /// Kinds to add to the registry.
     own: Vec<Kind>,
@@ -41,7 +41,7 @@ pub struct PipelineBuilder {
 
 /// What was given as the graph.
 #[derive(Clone)]
-enum Written {
+enum GraphInput {
     Text(String),
     Toml(String),
     Spec(GraphSpec),
@@ -50,24 +50,24 @@ enum Written {
 
 impl PipelineBuilder {
     pub(super) fn text(text: String) -> PipelineBuilder {
-        PipelineBuilder::new(Written::Text(text))
+        PipelineBuilder::new(GraphInput::Text(text))
     }
 
     pub(super) fn toml(text: String) -> PipelineBuilder {
-        PipelineBuilder::new(Written::Toml(text))
+        PipelineBuilder::new(GraphInput::Toml(text))
     }
 
     pub(super) fn spec(spec: GraphSpec) -> PipelineBuilder {
-        PipelineBuilder::new(Written::Spec(spec))
+        PipelineBuilder::new(GraphInput::Spec(spec))
     }
 
     pub(super) fn graph(graph: Graph) -> PipelineBuilder {
-        PipelineBuilder::new(Written::Graph(Box::new(graph)))
+        PipelineBuilder::new(GraphInput::Graph(Box::new(graph)))
     }
 
-    fn new(written: Written) -> PipelineBuilder {
+    fn new(graph: GraphInput) -> PipelineBuilder {
         PipelineBuilder {
-            written,
+            graph,
             registry: vramp_handlers::registry(),
             own: Vec::new(),
             options: RunOptions::default(),
@@ -159,11 +159,11 @@ impl PipelineBuilder {
     pub fn check(&self) -> Result<Graph, Error> {
         let registry = self.whole_registry()?;
         let catalog = registry.catalog();
-        let (reading, source) = match &self.written {
-            Written::Graph(graph) => return Ok(Graph::clone(graph)),
-            Written::Spec(spec) => return Ok(registry.check(spec)?),
-            Written::Text(text) => (read_text(text, catalog), Source::new("pipeline", text.as_str())),
-            Written::Toml(text) => (read_toml(text), Source::new("pipeline", text.as_str())),
+        let (reading, source) = match &self.graph {
+            GraphInput::Graph(graph) => return Ok(Graph::clone(graph)),
+            GraphInput::Spec(spec) => return Ok(registry.check(spec)?),
+            GraphInput::Text(text) => (read_text(text, catalog), Source::new("pipeline", text.as_str())),
+            GraphInput::Toml(text) => (read_toml(text), Source::new("pipeline", text.as_str())),
         };
         let Reading { spec, mistakes } = reading;
         if !mistakes.is_empty() {

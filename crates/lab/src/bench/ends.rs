@@ -59,26 +59,26 @@ const fn setting(name: &'static str, value: ValueType, fallback: Fallback, about
     Setting { name, value, fallback, liveness: Liveness::Fixed, about }
 }
 
-/// What was seen of the run that was last.
+/// The first and the last frame of the latest run.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Kept(Arc<Mutex<Seen>>);
+pub(super) struct SeenFrames(Arc<Mutex<Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    first: Option<Arrival>,
-    last: Option<(Arrival, u64)>,
+    first: Option<FrameArrival>,
+    last: Option<(FrameArrival, u64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Arrival {
+struct FrameArrival {
     number: u64,
     at: Instant,
     cpu: Option<Duration>,
 }
 
-/// What came to pass between the first frame and the last.
+/// Time and work between the first frame and the last.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct RunSpan {
     /// How long it took.
     pub took: Duration,
     /// What all threads computed meanwhile, where that is known.
@@ -87,29 +87,29 @@ pub(super) struct Span {
     pub hash: u64,
 }
 
-impl Kept {
+impl SeenFrames {
     /// As if nothing had come.
     pub fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     }
 
     /// From the first frame to this one, where both have come.
-    pub fn up_to(&self, number: u64) -> Option<Span> {
+    pub fn up_to(&self, number: u64) -> Option<RunSpan> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, (last, hash)) = seen.first.zip(seen.last).filter(|(_, (last, _))| last.number == number)?;
         let cpu = last.cpu.zip(first.cpu).map(|(last, first)| last.saturating_sub(first));
-        Some(Span { took: last.at - first.at, cpu, hash })
+        Some(RunSpan { took: last.at - first.at, cpu, hash })
     }
 }
 
 /// Adds both kinds; what arrives is found in `last`.
-pub(super) fn add_to(registry: &mut Registry, last: &Kept) -> Result<(), EntryError> {
+pub(super) fn add_to(registry: &mut Registry, last: &SeenFrames) -> Result<(), EntryError> {
     let last = last.clone();
-    registry.add(&STILL, |setup: &Setup<'_>| Ok(Worker::frames(Still::of(setup)?)))?;
-    registry.add(&KEEP, move |_: &Setup<'_>| Ok(Worker::frames(Keep { last: last.clone() })))
+    registry.add(&STILL, |setup: &Setup<'_>| Ok(Worker::frames(StillSource::of(setup)?)))?;
+    registry.add(&KEEP, move |_: &Setup<'_>| Ok(Worker::frames(KeepSink { last: last.clone() })))
 }
 
-struct Still {
+struct StillSource {
     format: Format,
     size: Size,
     seed: u32,
@@ -117,12 +117,12 @@ struct Still {
     frame: Option<Frame>,
 }
 
-impl Still {
-    fn of(setup: &Setup<'_>) -> Result<Still, HandlerError> {
+impl StillSource {
+    fn of(setup: &Setup<'_>) -> Result<StillSource, HandlerError> {
         let missing = || HandlerError::failed("settings are to be checked by a graph");
         let settings = setup.settings;
         let int = |key| settings.int(key).ok_or_else(missing);
-        Ok(Still {
+        Ok(StillSource {
             format: settings.format("format").ok_or_else(missing)?,
             size: settings.size("size").ok_or_else(missing)?,
             seed: int("seed")? as u32,
@@ -157,7 +157,7 @@ fn noise(i: u32, seed: u32) -> u32 {
     (mixed ^ (mixed >> 15)).wrapping_mul(0xc2b2_ae35) >> 16
 }
 
-impl FrameHandler for Still {
+impl FrameHandler for StillSource {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let frame = match &self.frame {
             Some(frame) => frame.clone(),
@@ -182,13 +182,13 @@ impl FrameHandler for Still {
     }
 }
 
-struct Keep {
-    last: Kept,
+struct KeepSink {
+    last: SeenFrames,
 }
 
-impl FrameHandler for Keep {
+impl FrameHandler for KeepSink {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let arrival = Arrival { number: call.now().number, at: Instant::now(), cpu: cpu_time() };
+        let arrival = FrameArrival { number: call.now().number, at: Instant::now(), cpu: cpu_time() };
         let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
         let mut seen = self.last.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.first.is_none() {

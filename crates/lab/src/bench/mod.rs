@@ -10,7 +10,7 @@
 mod clock;
 mod ends;
 mod tensor;
-mod works;
+mod workloads;
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use vramp_runtime::Registry;
 use vramp_pipeline::{Error, Pipeline, PipelineBuilder};
 
 pub use clock::cpu_time;
-pub use tensor::{TENSOR_WORKS, TensorWork};
-pub use works::{Suite, WORKS, Work};
+pub use tensor::{TENSOR_WORKLOADS, TensorWorkload};
+pub use workloads::{Suite, WORKLOADS, Workload};
 
-use ends::{Kept, Span};
+use ends::{RunSpan, SeenFrames};
 
 /// Why a work was not measured.
 #[derive(thiserror::Error)]
@@ -103,13 +103,13 @@ impl Default for Effort {
 /// Runs works and keeps what they end in.
 pub struct Bench {
     registry: Registry,
-    last: Kept,
+    last: SeenFrames,
 }
 
 impl Bench {
     /// Ready to measure.
     pub fn new() -> Bench {
-        let (mut registry, last) = (vramp_handlers::registry(), Kept::default());
+        let (mut registry, last) = (vramp_handlers::registry(), SeenFrames::default());
         ends::add_to(&mut registry, &last).expect("tests add the two kinds");
         Bench { registry, last }
     }
@@ -118,7 +118,7 @@ impl Bench {
     /// choice of a device.
     pub fn measure(
         &self,
-        work: &Work,
+        work: &Workload,
         size: Size,
         effort: Effort,
         options: &RunOptions,
@@ -142,7 +142,7 @@ impl Bench {
             runs.push(run(frames)?);
         }
         runs.sort_by(|a, b| a.frame_s().total_cmp(&b.frame_s()));
-        let mut cpu_s: Vec<f64> = runs.iter().filter_map(Run::cpu_frame_s).collect();
+        let mut cpu_s: Vec<f64> = runs.iter().filter_map(MeasuredRun::cpu_frame_s).collect();
         cpu_s.sort_by(f64::total_cmp);
         let middle = &runs[runs.len() / 2];
         Ok(Measurement {
@@ -162,12 +162,12 @@ impl Bench {
 
     fn run(
         &self,
-        work: &Work,
+        work: &Workload,
         size: Size,
         frames: u64,
         options: &RunOptions,
         with: &impl Fn(PipelineBuilder) -> PipelineBuilder,
-    ) -> Result<Run, BenchError> {
+    ) -> Result<MeasuredRun, BenchError> {
         let options = options.clone().frames(frames);
         let builder = Pipeline::parse(work.text(size, frames)).registry(&self.registry).options(options);
         let mut pipeline = with(builder).build()?;
@@ -177,7 +177,7 @@ impl Bench {
         let report = pipeline.run()?;
         let span = self.last.up_to(frames - 1).ok_or(BenchError::NoLastFrame { work: work.name, frames })?;
         let backend = if on_device { report.backend } else { "cpu".to_owned() };
-        Ok(Run { frames: frames - 1, span, backend, threads })
+        Ok(MeasuredRun { frames: frames - 1, span, backend, threads })
     }
 }
 
@@ -193,14 +193,14 @@ const LEAST_FRAMES: u64 = 16;
 const MOST_FRAMES: u64 = 20_000;
 
 /// One run; the first frame is not counted.
-struct Run {
+struct MeasuredRun {
     frames: u64,
-    span: Span,
+    span: RunSpan,
     backend: String,
     threads: usize,
 }
 
-impl Run {
+impl MeasuredRun {
     fn frame_s(&self) -> f64 {
         self.span.took.as_secs_f64() / self.frames as f64
     }

@@ -16,19 +16,19 @@ use super::{BenchError, Effort, Measurement};
 
 /// One piece of work on tensors.
 #[derive(Clone, Copy)]
-pub struct TensorWork {
+pub struct TensorWorkload {
     /// Its name.
     pub name: &'static str,
     /// Its size, in words.
     pub size: &'static str,
-    make: fn(&Context) -> Result<Run, TensorError>,
+    make: fn(&Context) -> Result<WorkloadFn, TensorError>,
 }
 
 /// What is run again and again, and gives what it makes.
-type Run = Box<dyn FnMut(&Context) -> Result<Vec<Tensor>, TensorError>>;
+type WorkloadFn = Box<dyn FnMut(&Context) -> Result<Vec<Tensor>, TensorError>>;
 
 /// Every work on tensors, under the names that others measure them by.
-pub static TENSOR_WORKS: &[TensorWork] = &[
+pub static TENSOR_WORKLOADS: &[TensorWorkload] = &[
     work("matmul_f32_512", "512", |context| matmul(context, 512)),
     work("matmul_f32_1024", "1024", |context| matmul(context, 1024)),
     work("softmax_1024x1024", "1024x1024", |context| {
@@ -68,17 +68,21 @@ pub static TENSOR_WORKS: &[TensorWork] = &[
 /// Values in a megabyte of f32.
 const MEGABYTE: usize = (1 << 20) / 4;
 
-const fn work(name: &'static str, size: &'static str, make: fn(&Context) -> Result<Run, TensorError>) -> TensorWork {
-    TensorWork { name, size, make }
+const fn work(
+    name: &'static str,
+    size: &'static str,
+    make: fn(&Context) -> Result<WorkloadFn, TensorError>,
+) -> TensorWorkload {
+    TensorWorkload { name, size, make }
 }
 
-impl std::fmt::Debug for TensorWork {
+impl std::fmt::Debug for TensorWorkload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TensorWork").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("TensorWorkload").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl TensorWork {
+impl TensorWorkload {
     /// Measures it in a context.
     pub fn measure(&self, context: &Context, effort: Effort) -> Result<Measurement, BenchError> {
         let failed = |problem| BenchError::Tensor { work: self.name, problem };
@@ -142,7 +146,7 @@ const LEAST: usize = 7;
 /// However long somebody wants to wait.
 const MOST: Duration = Duration::from_secs(600);
 
-fn matmul(context: &Context, side: usize) -> Result<Run, TensorError> {
+fn matmul(context: &Context, side: usize) -> Result<WorkloadFn, TensorError> {
     let (a, b) = (noise(context, &[side, side])?, noise(context, &[side, side])?);
     Ok(Box::new(move |_| Ok(vec![a.matmul(&b)?])))
 }

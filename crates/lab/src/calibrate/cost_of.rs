@@ -8,25 +8,25 @@
 use vramp_plan::{Profile, Rates, Size, Space};
 
 use super::CalibrateError;
-use super::bench::{Bench, Piece};
-use super::line::{measured, rate};
+use super::fit::{measured, rate};
+use super::timer::{PipelineTimer, TimedPiece};
 
 /// So fast that it costs nothing.
 const FREE: f64 = 1e12;
 
 /// Measures a piece at two sizes and gives all of these handlers the rate that explains it.
 pub(super) fn handler(
-    bench: &Bench<'_>,
+    timer: &PipelineTimer<'_>,
     keys: &[&str],
-    pieces: &[Piece],
+    pieces: &[TimedPiece],
     profile: &mut Profile,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), CalibrateError> {
     let (mut points, mut words) = (Vec::new(), Vec::new());
     for piece in pieces {
-        for size in [bench.effort.small, bench.effort.large] {
-            let ns = bench.frame_ns(piece, size, profile, stopped)?;
-            points.push(point(bench, keys, piece, size, profile, ns)?);
+        for size in [timer.effort.small, timer.effort.large] {
+            let ns = timer.frame_ns(piece, size, profile, stopped)?;
+            points.push(point(timer, keys, piece, size, profile, ns)?);
             words.push(format!("{size} in {:.1} us", ns / 1e3));
         }
     }
@@ -43,9 +43,9 @@ pub(super) fn handler(
 
 /// The handler's units of work in a plan of a piece, and the time that nothing else explains.
 fn point(
-    bench: &Bench<'_>,
+    timer: &PipelineTimer<'_>,
     keys: &[&str],
-    piece: &Piece,
+    piece: &TimedPiece,
     size: Size,
     profile: &Profile,
     ns: f64,
@@ -56,7 +56,7 @@ fn point(
             let figure = measured(value, "");
             rates(&mut trial, piece.space).map(|rates| rates.handlers.insert((*key).to_owned(), figure));
         }
-        bench.cost_ns(piece, size, &trial)
+        timer.cost_ns(piece, size, &trial)
     };
     let free = priced(FREE)?;
     // A million units a second are a unit in a thousand nanoseconds.

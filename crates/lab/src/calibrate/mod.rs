@@ -21,13 +21,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bench;
 mod cost_of;
-mod line;
+mod fit;
 mod scratch;
 mod steps;
 mod stopwatch;
 mod taken;
+mod timer;
 mod tune;
 
 use std::sync::Arc;
@@ -40,8 +40,8 @@ use vramp_machine::{calibrated, figures_of as class_of};
 use vramp_pipeline::Error;
 use vramp_plan::{Origin, Profile, Size};
 
-use bench::Bench;
-use line::measured;
+use fit::measured;
+use timer::PipelineTimer;
 
 #[doc(hidden)]
 pub use stopwatch::Stopwatch;
@@ -61,35 +61,35 @@ pub enum CalibrateError {
 
 vramp_plan::debug_as_display!(CalibrateError);
 
-/// How far a calibration is.
+/// How far a calibration has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    /// Steps that are done.
+pub struct CalibrationProgress {
+    /// Finished steps.
     pub done: usize,
     /// Steps in all.
     pub of: usize,
-    /// What is measured now.
+    /// The step that runs now, for people.
     pub what: String,
 }
 
-/// The wishes for a calibration; [`Calibration::measure`] ends them.
+/// Builds a calibration; [`Calibration::measure`] runs it.
 pub struct Calibration<'a> {
     device: Option<&'a Device>,
-    hear: Box<dyn Fn(&Progress) + 'a>,
+    hear: Box<dyn Fn(&CalibrationProgress) + 'a>,
     stop: Arc<AtomicBool>,
-    effort: Effort,
+    effort: Thoroughness,
     slowed: u32,
 }
 
-/// How thorough it is.
+/// Sizes and times of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Effort {
+struct Thoroughness {
     small: Size,
     large: Size,
     /// How long one run should take.
     run_ms: f64,
     runs: usize,
-    /// Where variants are compared.
+    /// The size at which variants are compared.
     tuned_at: Size,
     /// Sizes beyond the large one, to find where the cache ends.
     beyond: &'static [Size],
@@ -99,7 +99,7 @@ const fn size(width: u32, height: u32) -> Size {
     Size { width, height }
 }
 
-const THOROUGH: Effort = Effort {
+const THOROUGH: Thoroughness = Thoroughness {
     small: size(320, 240),
     large: size(1280, 720),
     run_ms: 20.0,
@@ -111,7 +111,7 @@ const THOROUGH: Effort = Effort {
 /// After this long, it hurries.
 const LONG: Duration = Duration::from_secs(20);
 
-const HASTY: Effort = Effort {
+const HASTY: Thoroughness = Thoroughness {
     small: size(64, 48),
     large: size(256, 192),
     run_ms: 1.0,
@@ -128,7 +128,7 @@ impl<'a> Calibration<'a> {
 
     /// Tells somebody how far it is.
     #[must_use]
-    pub fn listener(mut self, hear: impl Fn(&Progress) + 'a) -> Self {
+    pub fn listener(mut self, hear: impl Fn(&CalibrationProgress) + 'a) -> Self {
         self.hear = Box::new(hear);
         self
     }
@@ -169,24 +169,24 @@ impl<'a> Calibration<'a> {
         let (mut registry, stopwatch) = (registry(), Stopwatch::default());
         stopwatch.add_to(&mut registry).map_err(Error::Entry)?;
         let (device, effort, slowed) = (self.device, self.effort, self.slowed);
-        let mut bench = Bench { registry: &registry, device, effort, slowed, stopwatch: &stopwatch };
+        let mut timer = PipelineTimer { registry: &registry, device, effort, slowed, stopwatch: &stopwatch };
         let steps = steps::all(&registry, self.device.is_some());
         let of = steps.len();
-        let folder = scratch::Folder::make();
+        let folder = scratch::ScratchFolder::make();
         let started = Instant::now();
         for (done, step) in steps.iter().enumerate() {
-            (self.hear)(&Progress { done, of, what: step.what() });
+            (self.hear)(&CalibrationProgress { done, of, what: step.what() });
             if self.stop.load(Ordering::Acquire) {
                 return Err(CalibrateError::Interrupted);
             }
             // A machine that is slow or busy is not kept for minutes: what is left is measured once.
             if started.elapsed() > LONG {
-                (bench.effort.runs, bench.effort.run_ms) = (1, effort.run_ms / 2.0);
+                (timer.effort.runs, timer.effort.run_ms) = (1, effort.run_ms / 2.0);
             }
-            step.take(&bench, &mut profile, folder.as_ref(), &|| self.stop.load(Ordering::Acquire))?;
+            step.take(&timer, &mut profile, folder.as_ref(), &|| self.stop.load(Ordering::Acquire))?;
         }
         steps::classes(&mut profile);
-        (self.hear)(&Progress { done: of, of, what: "done".to_owned() });
+        (self.hear)(&CalibrationProgress { done: of, of, what: "done".to_owned() });
         Ok(profile.named(calibrated::name_for(adapter)))
     }
 }

@@ -6,11 +6,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-pub(super) struct Folder(PathBuf);
+pub(super) struct ScratchFolder(PathBuf);
 
-impl Folder {
+impl ScratchFolder {
     /// A new folder among the system's temporary files; none where there is no room for one.
-    pub fn make() -> Option<Folder> {
+    pub fn make() -> Option<ScratchFolder> {
         let path = std::env::temp_dir().join(format!("vramp-calibrate-{}", std::process::id()));
         let text = path.to_str()?;
         // Its name becomes a part of pipelines, in quotes.
@@ -18,7 +18,7 @@ impl Folder {
             return None;
         }
         fs::create_dir(&path).ok()?;
-        Some(Folder(path))
+        Some(ScratchFolder(path))
     }
 
     /// A file in it, as a setting's value.
@@ -27,7 +27,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

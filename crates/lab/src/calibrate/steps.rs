@@ -9,10 +9,10 @@ use vramp_plan::catalog::{Class, Entry, Fallback, Family, KernelRule, ValueType}
 use vramp_plan::{Figure, Profile, Size, Space};
 use vramp_runtime::Registry;
 
-use super::bench::{Bench, Piece};
-use super::line::{Line, measured};
-use super::scratch::Folder;
-use super::{CalibrateError, Effort, cost_of, size, tune};
+use super::fit::{LinearFit, measured};
+use super::scratch::ScratchFolder;
+use super::timer::{PipelineTimer, TimedPiece};
+use super::{CalibrateError, Thoroughness, cost_of, size, tune};
 
 const SOLID: &str = "pattern kind=solid size=SIZE ! null";
 const PATTERNS: [&str; 6] = ["bars", "ball", "checker", "noise", "gradient", "disc"];
@@ -61,7 +61,7 @@ const CONVERSIONS: [(&str, &str); 4] = [
 /// A picture so small that only the way to the device takes time.
 const TINY: Size = size(32, 32);
 
-pub(super) enum Step {
+pub(super) enum CalibrationStep {
     /// Calls, cache and memory of the host.
     Host,
     /// Dispatches, submits and memory of the device.
@@ -71,7 +71,7 @@ pub(super) enum Step {
     /// A class's variant.
     Tune(Class),
     /// The rate of some kinds.
-    Handler { keys: Vec<&'static str>, pieces: Vec<Piece> },
+    Handler { keys: Vec<&'static str>, pieces: Vec<TimedPiece> },
     /// Drawing a picture from a file.
     Overlay(Space),
     /// Writing files.
@@ -79,40 +79,46 @@ pub(super) enum Step {
 }
 
 /// All steps, in order.
-pub(super) fn all(registry: &Registry, device: bool) -> Vec<Step> {
-    let mut steps = vec![Step::Host];
+pub(super) fn all(registry: &Registry, device: bool) -> Vec<CalibrationStep> {
+    let mut steps = vec![CalibrationStep::Host];
     handlers(&mut steps, registry, Space::Cpu);
-    steps.push(Step::Files);
+    steps.push(CalibrationStep::Files);
     if device {
-        steps.extend([Class::Pixel, Class::Sample, Class::Tap].map(Step::Tune));
-        steps.push(Step::Device);
-        steps.push(Step::Handler { keys: vec!["pattern.solid"], pieces: vec![Piece::new(SOLID, Space::Gpu)] });
-        steps.push(Step::Ramps);
+        steps.extend([Class::Pixel, Class::Sample, Class::Tap].map(CalibrationStep::Tune));
+        steps.push(CalibrationStep::Device);
+        steps.push(CalibrationStep::Handler {
+            keys: vec!["pattern.solid"],
+            pieces: vec![TimedPiece::new(SOLID, Space::Gpu)],
+        });
+        steps.push(CalibrationStep::Ramps);
         handlers(&mut steps, registry, Space::Gpu);
     }
     steps
 }
 
-fn handlers(steps: &mut Vec<Step>, registry: &Registry, space: Space) {
+fn handlers(steps: &mut Vec<CalibrationStep>, registry: &Registry, space: Space) {
     for (kind, key) in PATTERNS.into_iter().zip(PATTERN_KEYS) {
-        let piece = Piece::new(SOLID.replace("solid", kind), space);
-        steps.push(Step::Handler { keys: vec![key], pieces: vec![piece] });
+        let piece = TimedPiece::new(SOLID.replace("solid", kind), space);
+        steps.push(CalibrationStep::Handler { keys: vec![key], pieces: vec![piece] });
     }
     for (key, text) in unlisted(registry, space) {
-        steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
+        steps.push(CalibrationStep::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
     }
     for (keys, texts) in FILTERS.into_iter().chain([BLUR]) {
         let pieces = texts.iter().map(|text| behind_solid(text, space)).collect();
-        steps.push(Step::Handler { keys: keys.to_vec(), pieces });
+        steps.push(CalibrationStep::Handler { keys: keys.to_vec(), pieces });
     }
     for (key, mode) in MODES {
-        steps.push(Step::Handler { keys: vec![key], pieces: vec![Piece::new(MIX.replace("MODE", mode), space)] });
+        steps.push(CalibrationStep::Handler {
+            keys: vec![key],
+            pieces: vec![TimedPiece::new(MIX.replace("MODE", mode), space)],
+        });
     }
-    steps.push(Step::Handler { keys: vec!["compositor"], pieces: vec![Piece::new(COMPOSITOR, space)] });
+    steps.push(CalibrationStep::Handler { keys: vec!["compositor"], pieces: vec![TimedPiece::new(COMPOSITOR, space)] });
     for (key, text) in CONVERSIONS {
-        steps.push(Step::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
+        steps.push(CalibrationStep::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
     }
-    steps.push(Step::Overlay(space));
+    steps.push(CalibrationStep::Overlay(space));
 }
 
 /// Filters and drawings with a kernel that no list names: each under its defaults or, if it has settings without a default,
@@ -141,57 +147,57 @@ fn unlisted(registry: &Registry, space: Space) -> Vec<(&'static str, &'static st
 const PATTERN_KEYS: [&str; 6] =
     ["pattern.bars", "pattern.ball", "pattern.checker", "pattern.noise", "pattern.gradient", "pattern.disc"];
 
-fn behind_solid(text: &str, space: Space) -> Piece {
-    Piece::new(format!("pattern kind=solid size=SIZE ! {text} ! null"), space)
+fn behind_solid(text: &str, space: Space) -> TimedPiece {
+    TimedPiece::new(format!("pattern kind=solid size=SIZE ! {text} ! null"), space)
 }
 
-impl Step {
+impl CalibrationStep {
     /// What it measures, in words.
     pub fn what(&self) -> String {
         match self {
-            Step::Host => "calls and memory on the cpu".to_owned(),
-            Step::Device => "dispatches, submits and memory on the gpu".to_owned(),
-            Step::Ramps => "uploads and downloads".to_owned(),
-            Step::Tune(class) => format!("variants of {} kernels", class.name()),
-            Step::Handler { keys, pieces } => {
+            CalibrationStep::Host => "calls and memory on the cpu".to_owned(),
+            CalibrationStep::Device => "dispatches, submits and memory on the gpu".to_owned(),
+            CalibrationStep::Ramps => "uploads and downloads".to_owned(),
+            CalibrationStep::Tune(class) => format!("variants of {} kernels", class.name()),
+            CalibrationStep::Handler { keys, pieces } => {
                 let space = pieces.first().map_or(Space::Cpu, |piece| piece.space);
                 format!("{} on the {space}", keys[0])
             }
-            Step::Overlay(space) => format!("overlay on the {space}"),
-            Step::Files => "files".to_owned(),
+            CalibrationStep::Overlay(space) => format!("overlay on the {space}"),
+            CalibrationStep::Files => "files".to_owned(),
         }
     }
 
     pub fn take(
         &self,
-        bench: &Bench<'_>,
+        timer: &PipelineTimer<'_>,
         profile: &mut Profile,
-        folder: Option<&Folder>,
+        folder: Option<&ScratchFolder>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<(), CalibrateError> {
         // Everything else rests on these, so they are worth more runs.
-        let thorough = Bench { effort: Effort { runs: 4 * bench.effort.runs, ..bench.effort }, ..*bench };
+        let thorough = PipelineTimer { effort: Thoroughness { runs: 4 * timer.effort.runs, ..timer.effort }, ..*timer };
         match (self, folder) {
-            (Step::Host, _) => host(&thorough, profile, stopped),
-            (Step::Device, _) => device(&thorough, profile, stopped),
-            (Step::Ramps, _) => ramps(&thorough, profile, stopped),
-            (Step::Tune(class), _) => tune::tune(bench, *class, profile, stopped),
-            (Step::Handler { keys, pieces }, _) => {
+            (CalibrationStep::Host, _) => host(&thorough, profile, stopped),
+            (CalibrationStep::Device, _) => device(&thorough, profile, stopped),
+            (CalibrationStep::Ramps, _) => ramps(&thorough, profile, stopped),
+            (CalibrationStep::Tune(class), _) => tune::tune(timer, *class, profile, stopped),
+            (CalibrationStep::Handler { keys, pieces }, _) => {
                 // All others are measured behind a solid picture.
-                let bench = if keys[0] == "pattern.solid" { &thorough } else { bench };
-                cost_of::handler(bench, keys, pieces, profile, stopped)
+                let timer = if keys[0] == "pattern.solid" { &thorough } else { timer };
+                cost_of::handler(timer, keys, pieces, profile, stopped)
             }
-            (Step::Overlay(space), Some(folder)) => overlay(bench, *space, profile, folder, stopped),
-            (Step::Files, Some(folder)) => files(bench, profile, folder, stopped),
+            (CalibrationStep::Overlay(space), Some(folder)) => overlay(timer, *space, profile, folder, stopped),
+            (CalibrationStep::Files, Some(folder)) => files(timer, profile, folder, stopped),
             // Without a place for files their figures stay those of the class.
-            (Step::Overlay(_) | Step::Files, None) => Ok(()),
+            (CalibrationStep::Overlay(_) | CalibrationStep::Files, None) => Ok(()),
         }
     }
 }
 
 /// A solid picture is one pass over memory and nothing else.
-fn host(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
-    let piece = Piece::new(SOLID, Space::Cpu);
+fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
+    let piece = TimedPiece::new(SOLID, Space::Cpu);
     let how = "a solid picture is one pass over memory";
     profile.cpu.rates.handlers.insert("pattern.solid".to_owned(), measured(1e7, how));
     // Bytes as the planner sees them: more for each thread where rows are not spread over all of them.
@@ -199,21 +205,21 @@ fn host(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) ->
     (unit.cpu.call_us.value, unit.cpu.cache_gb_s.value, unit.cpu.memory_gb_s.value) = (1e-6, 1.0, 1.0);
     unit.cpu.cache_bytes.value = 1e15;
     let point = |size: Size| -> Result<(f64, f64, f64), CalibrateError> {
-        let ns = bench.frame_ns(&piece, size, profile, stopped)?;
-        Ok((bench.cost_ns(&piece, size, &unit)?, ns, (size.pixels() * 4) as f64))
+        let ns = timer.frame_ns(&piece, size, profile, stopped)?;
+        Ok((timer.cost_ns(&piece, size, &unit)?, ns, (size.pixels() * 4) as f64))
     };
-    let (small, large) = (point(bench.effort.small)?, point(bench.effort.large)?);
-    let line = Line::through((small.0, small.1), (large.0, large.1));
+    let (small, large) = (point(timer.effort.small)?, point(timer.effort.large)?);
+    let line = LinearFit::through((small.0, small.1), (large.0, large.1));
     let mut passes = vec![(large.2, 1.0 / line.slope)];
-    for size in bench.effort.beyond {
+    for size in timer.effort.beyond {
         let (bytes, ns, _) = point(*size)?;
         passes.push(((size.pixels() * 4) as f64, bytes / (ns - line.start).max(ns / 50.0)));
     }
     let how = format!(
         "`{SOLID}` at {} in {:.1} us and {} in {:.1} us",
-        bench.effort.small,
+        timer.effort.small,
         small.1 / 1e3,
-        bench.effort.large,
+        timer.effort.large,
         large.1 / 1e3
     );
     let cpu = &mut profile.cpu;
@@ -230,17 +236,17 @@ fn host(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) ->
     Ok(())
 }
 
-fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
+fn device(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
     let chain = |grays: usize| {
-        Piece::new(format!("pattern kind=solid size=SIZE {}! null", "! grayscale ".repeat(grays)), Space::Gpu)
+        TimedPiece::new(format!("pattern kind=solid size=SIZE {}! null", "! grayscale ".repeat(grays)), Space::Gpu)
     };
-    let one = bench.frame_ns(&chain(0), TINY, profile, stopped)?;
-    let nine = bench.frame_ns(&chain(8).unfused(), TINY, profile, stopped)?;
-    let line = Line::through((1.0, one), (9.0, nine));
-    let large = bench.effort.large;
-    let fused = bench.frame_ns(&chain(4), large, profile, stopped)?;
-    let unfused = bench.frame_ns(&chain(4).unfused(), large, profile, stopped)?;
-    let alone = bench.frame_ns(&chain(0), large, profile, stopped)?;
+    let one = timer.frame_ns(&chain(0), TINY, profile, stopped)?;
+    let nine = timer.frame_ns(&chain(8).unfused(), TINY, profile, stopped)?;
+    let line = LinearFit::through((1.0, one), (9.0, nine));
+    let large = timer.effort.large;
+    let fused = timer.frame_ns(&chain(4), large, profile, stopped)?;
+    let unfused = timer.frame_ns(&chain(4).unfused(), large, profile, stopped)?;
+    let alone = timer.frame_ns(&chain(0), large, profile, stopped)?;
     // Four wires, each a store, a load and a dispatch; and a store is no more than all that a solid picture takes.
     let store_ns = (alone - line.start - line.slope).max(alone / 50.0);
     let pass_ns = (((unfused - fused) / 4.0 - line.slope).max(unfused / 400.0) / 2.0).min(store_ns);
@@ -253,24 +259,24 @@ fn device(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) 
     Ok(())
 }
 
-fn ramps(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
+fn ramps(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
     // With nothing else to do on the device: behind a kernel, a transfer hides. What the host does for the source hides
     // behind the transfer instead, so it must be little.
-    let bench = Bench { slowed: 1, ..*bench };
-    let up = Piece::new(SOLID, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Gpu);
+    let timer = PipelineTimer { slowed: 1, ..*timer };
+    let up = TimedPiece::new(SOLID, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Gpu);
     let there_and_back = "pattern kind=solid size=SIZE ! upload ! download ! null";
-    let down = Piece::new(there_and_back, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Cpu);
+    let down = TimedPiece::new(there_and_back, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Cpu);
     let submit_ns = profile.gpu.as_ref().map_or(0.0, |gpu| gpu.submit_us.value * 1e3);
     let mut before = [submit_ns; 2];
     for (piece, is_up) in [(up, true), (down, false)] {
         let (mut points, mut words) = (Vec::new(), Vec::new());
-        for (size, before) in [TINY, bench.effort.large].into_iter().zip(&mut before) {
-            let ns = bench.frame_ns(&piece, size, profile, stopped)?;
+        for (size, before) in [TINY, timer.effort.large].into_iter().zip(&mut before) {
+            let ns = timer.frame_ns(&piece, size, profile, stopped)?;
             points.push(((size.pixels() * 4) as f64, (ns - *before).max(ns / 50.0)));
             words.push(format!("{size} in {:.1} us, {:.1} without what came before", ns / 1e3, (ns - *before) / 1e3));
             *before = ns.max(*before);
         }
-        let line = Line::through(points[0], points[1]);
+        let line = LinearFit::through(points[0], points[1]);
         let how = format!("`{}` at {}", piece.text.replace(" size=SIZE", ""), words.join(", "));
         let Some(gpu) = &mut profile.gpu else { return Ok(()) };
         let (us, gb_s) = (measured(line.start / 1e3, &how), measured(1.0 / line.slope, &how));
@@ -284,30 +290,30 @@ fn ramps(bench: &Bench<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -
 }
 
 fn overlay(
-    bench: &Bench<'_>,
+    timer: &PipelineTimer<'_>,
     space: Space,
     profile: &mut Profile,
-    folder: &Folder,
+    folder: &ScratchFolder,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), CalibrateError> {
     let path = folder.file("logo.png");
-    let make = Piece::new(format!("pattern kind=disc size=256x256 frames=1 ! png path={path}"), Space::Cpu);
-    bench.frame_ns(&make.most_frames(1), TINY, profile, stopped)?;
+    let make = TimedPiece::new(format!("pattern kind=disc size=256x256 frames=1 ! png path={path}"), Space::Cpu);
+    timer.frame_ns(&make.most_frames(1), TINY, profile, stopped)?;
     let piece = behind_solid(&format!("overlay path={path}"), space);
-    cost_of::handler(bench, &["overlay"], &[piece], profile, stopped)
+    cost_of::handler(timer, &["overlay"], &[piece], profile, stopped)
 }
 
 /// One codec and one pipe stand for all of them.
 fn files(
-    bench: &Bench<'_>,
+    timer: &PipelineTimer<'_>,
     profile: &mut Profile,
-    folder: &Folder,
+    folder: &ScratchFolder,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), CalibrateError> {
     let png = format!("pattern kind=ball size=SIZE ! png path={}", folder.file("out-%04d.png"));
-    cost_of::handler(bench, &["png"], &[Piece::new(png, Space::Cpu).most_frames(6)], profile, stopped)?;
+    cost_of::handler(timer, &["png"], &[TimedPiece::new(png, Space::Cpu).most_frames(6)], profile, stopped)?;
     let raw = format!("pattern kind=solid size=SIZE ! raw path={}", folder.file("out.raw"));
-    cost_of::handler(bench, &["raw"], &[Piece::new(raw, Space::Cpu).most_frames(8)], profile, stopped)?;
+    cost_of::handler(timer, &["raw"], &[TimedPiece::new(raw, Space::Cpu).most_frames(8)], profile, stopped)?;
     let rates = &mut profile.cpu.rates;
     if let Some(figure) = rates.handlers.get("png") {
         rates.codec = figure.clone();

@@ -38,11 +38,11 @@ const LEAST_WINDOW: usize = 6;
 /// The notes of the run that goes on.
 #[derive(Debug, Clone, Default)]
 pub struct Stopwatch {
-    notes: Arc<Mutex<Noted>>,
+    notes: Arc<Mutex<FrameTimes>>,
 }
 
 #[derive(Debug, Default)]
-struct Noted {
+struct FrameTimes {
     /// When each frame came.
     at: Vec<Instant>,
     /// The accounts of threads when the first one came, and lately, with how many had come.
@@ -95,7 +95,7 @@ fn quick_ns(at_ns: &[f64]) -> Option<f64> {
 }
 
 struct Notes {
-    notes: Arc<Mutex<Noted>>,
+    notes: Arc<Mutex<FrameTimes>>,
 }
 
 impl FrameHandler for Notes {

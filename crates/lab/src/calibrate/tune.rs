@@ -9,7 +9,7 @@ use vramp_plan::catalog::Class;
 use vramp_plan::{Profile, Space, Variant};
 
 use super::CalibrateError;
-use super::bench::{Bench, Piece};
+use super::timer::{PipelineTimer, TimedPiece};
 
 /// What is tried beside the usual one: fewer and more pixels each, and smaller and larger workgroups.
 const TRIED: [Variant; 6] =
@@ -30,23 +30,23 @@ pub fn variants(most_invocations: u32) -> impl Iterator<Item = Variant> {
 
 /// Finds the variant for kernels of a class.
 pub(super) fn tune(
-    bench: &Bench<'_>,
+    timer: &PipelineTimer<'_>,
     class: Class,
     profile: &mut Profile,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), CalibrateError> {
-    let Some(most) = bench.device.map(|device| device.limits().invocations_per_workgroup) else { return Ok(()) };
+    let Some(most) = timer.device.map(|device| device.limits().invocations_per_workgroup) else { return Ok(()) };
     let chain = match class {
         Class::Tap => "pattern kind=solid size=SIZE ! blur sigma=2 ! null",
         Class::Sample => "pattern kind=solid size=SIZE ! resize scale=2 ! flip h ! null",
         _ => "pattern kind=ball size=SIZE ! saturation 0.7 ! gamma 2.2 ! markers ! null",
     };
-    let piece = Piece::new(chain, Space::Gpu);
+    let piece = TimedPiece::new(chain, Space::Gpu);
     let mut best: Option<(f64, Variant)> = None;
     for variant in variants(most) {
         let mut trial = profile.clone();
         set(&mut trial, class, variant);
-        let ns = bench.frame_ns(&piece, bench.effort.tuned_at, &trial, stopped)?;
+        let ns = timer.frame_ns(&piece, timer.effort.tuned_at, &trial, stopped)?;
         let is_better = best.is_none_or(|(least, now)| {
             let wanted = if now == Variant::default() { BETTER } else { 1.0 };
             ns < least * wanted

@@ -51,7 +51,7 @@ use vramp_runtime::{Failure, Registry};
 
 use ends::{CATCH, FEED, SLOWER, add_ends};
 use on_device::figures;
-use rig::{End, PATIENCE, find};
+use rig::{OpenPort, PATIENCE, find};
 use vramp_pipeline::{Error, Pipeline, read};
 
 pub use ends::Caught;
@@ -282,12 +282,12 @@ impl<'a> Harness<'a> {
                     continue;
                 }
                 let stream = asked.unwrap_or(usual);
-                inputs.push((at, End::new(&names[at], port.name, stream)));
+                inputs.push((at, OpenPort::new(&names[at], port.name, stream)));
             }
             for port in entry.outputs.iter().filter(|port| open(port.name, false)) {
                 let catch = whole.add(HandlerSpec::new(CATCH.name));
                 whole.connect(HandlerId(at).port(port.name), catch);
-                outputs.push((catch, End::new(&names[at], port.name, usual)));
+                outputs.push((catch, OpenPort::new(&names[at], port.name, usual)));
             }
         }
         let rate = inputs.iter().map(|(_, end)| end.stream.rate).max().unwrap_or(usual.rate);
@@ -309,8 +309,8 @@ impl<'a> Harness<'a> {
             feeds.push((feed, end));
         }
         let names = whole.names();
-        let named = |ends: Vec<(HandlerId, End)>| {
-            ends.into_iter().map(|(id, end)| End { tray: names[id.0].clone(), ..end }).collect()
+        let named = |ends: Vec<(HandlerId, OpenPort)>| {
+            ends.into_iter().map(|(id, end)| OpenPort { tray: names[id.0].clone(), ..end }).collect()
         };
         let (inputs, outputs) = (named(feeds), named(outputs));
         Ok(Ends { spec: whole, inputs, outputs, rate })
@@ -320,8 +320,8 @@ impl<'a> Harness<'a> {
 /// A piece with both ends put on.
 struct Ends {
     spec: GraphSpec,
-    inputs: Vec<End>,
-    outputs: Vec<End>,
+    inputs: Vec<OpenPort>,
+    outputs: Vec<OpenPort>,
     /// Of the fastest input.
     rate: Rate,
 }

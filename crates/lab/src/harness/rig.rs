@@ -19,16 +19,16 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open port and the tray of what was put on it.
 #[derive(Debug, Clone)]
-pub(super) struct End {
+pub(super) struct OpenPort {
     pub(super) handler: String,
     pub(super) port: String,
     pub(super) tray: String,
     pub(super) stream: Stream,
 }
 
-impl End {
-    pub(super) fn new(handler: &str, port: &str, stream: Stream) -> End {
-        End { handler: handler.to_owned(), port: port.to_owned(), tray: String::new(), stream }
+impl OpenPort {
+    pub(super) fn new(handler: &str, port: &str, stream: Stream) -> OpenPort {
+        OpenPort { handler: handler.to_owned(), port: port.to_owned(), tray: String::new(), stream }
     }
 
     pub(super) fn name(&self) -> String {
@@ -36,13 +36,13 @@ impl End {
     }
 }
 
-pub(super) fn find<'e>(ends: &'e [End], asked: &str, side: &'static str) -> Result<&'e End, HarnessError> {
+pub(super) fn find<'e>(ends: &'e [OpenPort], asked: &str, side: &'static str) -> Result<&'e OpenPort, HarnessError> {
     let exact = ends.iter().find(|end| end.name() == asked);
     let mut by_port = ends.iter().filter(|end| end.port == asked);
     match (exact, by_port.next(), by_port.next()) {
         (Some(end), ..) | (None, Some(end), None) => Ok(end),
         _ => {
-            let there = ends.iter().map(End::name).collect();
+            let there = ends.iter().map(OpenPort::name).collect();
             Err(HarnessError::NoPort { asked: asked.to_owned(), side, there })
         }
     }
@@ -52,8 +52,8 @@ pub(super) fn find<'e>(ends: &'e [End], asked: &str, side: &'static str) -> Resu
 pub struct Rig {
     engine: Engine,
     plan: Plan,
-    inputs: Vec<End>,
-    outputs: Vec<End>,
+    inputs: Vec<OpenPort>,
+    outputs: Vec<OpenPort>,
     pushed: Trays,
     caught: Trays,
     rate: Rate,
@@ -65,7 +65,7 @@ impl Rig {
     pub(super) fn new(
         engine: Engine,
         plan: Plan,
-        (inputs, outputs): (Vec<End>, Vec<End>),
+        (inputs, outputs): (Vec<OpenPort>, Vec<OpenPort>),
         (pushed, caught): (Trays, Trays),
         rate: Rate,
     ) -> Rig {

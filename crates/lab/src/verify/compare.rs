@@ -17,15 +17,15 @@ use crate::harness::Caught;
 pub struct Difference {
     /// The number of the frame.
     pub frame: u64,
-    /// What is different about it.
-    pub found: Found,
+    /// How it differs.
+    pub found: Mismatch,
     /// How many frames differ.
     pub frames: usize,
 }
 
-/// What is different about a frame.
+/// How a frame differs from the expected one.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum Mismatch {
     /// Pixels.
     Pixels {
         /// Column of the first.
@@ -86,25 +86,25 @@ impl fmt::Display for Difference {
         let show = |pixel: &[u8; 4]| format!("{} {} {} {}", pixel[0], pixel[1], pixel[2], pixel[3]);
         write!(f, "frame {}, ", self.frame)?;
         match &self.found {
-            Found::Pixels { x, y, expected, found, count, most } => {
+            Mismatch::Pixels { x, y, expected, found, count, most } => {
                 write!(f, "pixel {x},{y} is {} instead of {}; ", show(found), show(expected))?;
                 write!(f, "{count} {} by up to {most}", if *count == 1 { "pixel differs" } else { "pixels differ" })?;
             }
-            Found::Bytes { plane, row, at, expected, found, count, most } => {
+            Mismatch::Bytes { plane, row, at, expected, found, count, most } => {
                 write!(f, "plane {plane}, row {row}, byte {at} is {found} instead of {expected}; ")?;
                 write!(f, "{count} {} by up to {most}", if *count == 1 { "byte differs" } else { "bytes differ" })?;
             }
-            Found::Shape { expected, found } => {
+            Mismatch::Shape { expected, found } => {
                 write!(f, "{} {} instead of {} {}", found.0, found.1, expected.0, expected.1)?;
             }
-            Found::Place { expected, found } => {
+            Mismatch::Place { expected, found } => {
                 write!(
                     f,
                     "number {} at {} ns instead of number {} at {} ns",
                     found.0, found.1, expected.0, expected.1
                 )?;
             }
-            Found::Count { expected, found } => write!(f, "{found} frames came instead of {expected}")?,
+            Mismatch::Count { expected, found } => write!(f, "{found} frames came instead of {expected}")?,
         }
         if self.frames > 1 { write!(f, ", in {} frames", self.frames) } else { Ok(()) }
     }
@@ -124,18 +124,18 @@ pub(super) fn compare(expected: &[Caught], found: &[Caught], levels: u8) -> Opti
         let shorter = expected.len().min(found.len());
         let number = expected.get(shorter).or(found.get(shorter)).map_or(0, |frame| frame.number);
         frames += expected.len().abs_diff(found.len());
-        first.get_or_insert((number, Found::Count { expected: expected.len(), found: found.len() }));
+        first.get_or_insert((number, Mismatch::Count { expected: expected.len(), found: found.len() }));
     }
     first.map(|(frame, found)| Difference { frame, found, frames })
 }
 
-fn differ(expected: &Caught, found: &Caught, levels: u8) -> Option<Found> {
+fn differ(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
     let (shape, place) = (|frame: &Caught| (frame.format, frame.size), |frame: &Caught| (frame.number, frame.pts_ns));
     if place(expected) != place(found) {
-        return Some(Found::Place { expected: place(expected), found: place(found) });
+        return Some(Mismatch::Place { expected: place(expected), found: place(found) });
     }
     if shape(expected) != shape(found) {
-        return Some(Found::Shape { expected: shape(expected), found: shape(found) });
+        return Some(Mismatch::Shape { expected: shape(expected), found: shape(found) });
     }
     if expected.bytes == found.bytes {
         return None;
@@ -143,13 +143,13 @@ fn differ(expected: &Caught, found: &Caught, levels: u8) -> Option<Found> {
     if expected.format == Format::Rgba8 { pixels(expected, found, levels) } else { bytes(expected, found, levels) }
 }
 
-fn pixels(expected: &Caught, found: &Caught, levels: u8) -> Option<Found> {
+fn pixels(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
     let apart = |(a, b): &([u8; 4], [u8; 4])| a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
     let both = expected.pixels().iter().copied().zip(found.pixels().iter().copied());
     let different = || both.clone().enumerate().filter(|(_, both)| apart(both) > levels);
     let (at, (expected_here, found_here)) = different().next()?;
     let width = expected.size.width as usize;
-    Some(Found::Pixels {
+    Some(Mismatch::Pixels {
         x: (at % width) as u32,
         y: (at / width) as u32,
         expected: expected_here,
@@ -159,7 +159,7 @@ fn pixels(expected: &Caught, found: &Caught, levels: u8) -> Option<Found> {
     })
 }
 
-fn bytes(expected: &Caught, found: &Caught, levels: u8) -> Option<Found> {
+fn bytes(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
     let (mut first, mut count, mut most) = (None, 0, 0);
     for (plane, place) in expected.format.planes(expected.size).enumerate() {
         for row in 0..place.rows {
@@ -174,7 +174,7 @@ fn bytes(expected: &Caught, found: &Caught, levels: u8) -> Option<Found> {
             }
         }
     }
-    first.map(|(plane, row, at, expected, found)| Found::Bytes { plane, row, at, expected, found, count, most })
+    first.map(|(plane, row, at, expected, found)| Mismatch::Bytes { plane, row, at, expected, found, count, most })
 }
 
 #[cfg(test)]

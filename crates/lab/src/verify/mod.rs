@@ -29,10 +29,10 @@ use vramp_plan::{CheckError, Graph, GraphSpec, Handler, NoPlan, Plan, Profile, R
 use vramp_runtime::{PrepareError, Registry, RunError};
 
 use crate::harness::Caught;
-use trial::{On, Subject, Taps, Trial, Tried};
+use trial::{On, Subject, TappedOutputs, TrialRun, Tried};
 use vramp_pipeline::Error;
 
-pub use compare::{Difference, Found};
+pub use compare::{Difference, Mismatch};
 
 /// Why a graph could not be verified.
 #[derive(thiserror::Error)]
@@ -96,30 +96,30 @@ impl Default for Options {
     }
 }
 
-/// What was compared.
+/// The result of [`verify`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
-    /// Every comparison, in the order they were made.
-    pub checks: Vec<Check>,
+    /// In the order in which they were made.
+    pub comparisons: Vec<Comparison>,
 }
 
-/// One comparison.
+/// One comparison of the frames at a port.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
-    /// What was compared with what.
-    pub what: What,
+pub struct Comparison {
+    /// Which runs were compared.
+    pub kind: ComparisonKind,
     /// The port whose frames were compared, as `handler.port`.
     pub port: String,
     /// The handlers, joined into one kernel or not, that made what is looked at; of a whole graph that differs, those
     /// whose result is the first to differ.
     pub made_by: Vec<String>,
-    /// What came of it.
-    pub result: Outcome,
+    /// Whether they are equal.
+    pub result: ComparisonResult,
 }
 
-/// What is compared with what.
+/// Which runs a comparison compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum ComparisonKind {
     /// The whole graph on the host, fused, with every handler by itself.
     FusedOnCpu,
     /// One handler on the device with the same on the host, on identical inputs.
@@ -128,10 +128,10 @@ pub enum What {
     FusedOnDevice,
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
-    /// So many frames are equal, or at most so many levels apart.
+pub enum ComparisonResult {
+    /// The frames are equal, or at most `levels` apart.
     Equal {
         /// Frames that were compared.
         frames: usize,
@@ -140,7 +140,7 @@ pub enum Outcome {
     },
     /// They differ.
     Different(Difference),
-    /// It makes no sense to compare, for this reason.
+    /// Nothing was compared, for this reason.
     Left(String),
 }
 
@@ -152,48 +152,48 @@ impl Verified {
 
     /// How many comparisons were made: those that were left out do not count.
     pub fn compared(&self) -> usize {
-        self.checks.iter().filter(|check| !matches!(check.result, Outcome::Left(_))).count()
+        self.comparisons.iter().filter(|comparison| !matches!(comparison.result, ComparisonResult::Left(_))).count()
     }
 
     /// Every difference, with where it is.
-    pub fn differences(&self) -> impl Iterator<Item = (&Check, &Difference)> {
-        self.checks.iter().filter_map(|check| match &check.result {
-            Outcome::Different(difference) => Some((check, difference)),
+    pub fn differences(&self) -> impl Iterator<Item = (&Comparison, &Difference)> {
+        self.comparisons.iter().filter_map(|comparison| match &comparison.result {
+            ComparisonResult::Different(difference) => Some((comparison, difference)),
             _ => None,
         })
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for ComparisonKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            What::FusedOnCpu => "fused and unfused on the cpu",
-            What::Twins => "gpu and cpu",
-            What::FusedOnDevice => "fused on the gpu and unfused on the cpu",
+            ComparisonKind::FusedOnCpu => "fused and unfused on the cpu",
+            ComparisonKind::Twins => "gpu and cpu",
+            ComparisonKind::FusedOnDevice => "fused on the gpu and unfused on the cpu",
         })
     }
 }
 
-impl fmt::Display for Check {
+impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let made_by = self.made_by.join("+");
-        match self.what {
-            What::Twins => write!(f, "{made_by}, {}: ", self.what)?,
-            _ => write!(f, "{} (made by {made_by}), {}: ", self.port, self.what)?,
+        match self.kind {
+            ComparisonKind::Twins => write!(f, "{made_by}, {}: ", self.kind)?,
+            _ => write!(f, "{} (made by {made_by}), {}: ", self.port, self.kind)?,
         }
         match &self.result {
-            Outcome::Equal { frames, levels: 0 } => write!(f, "{frames} frames are equal"),
-            Outcome::Equal { frames, levels } => write!(f, "{frames} frames are equal within {levels} level"),
-            Outcome::Different(difference) => write!(f, "{difference}"),
-            Outcome::Left(why) => write!(f, "not compared: {why}"),
+            ComparisonResult::Equal { frames, levels: 0 } => write!(f, "{frames} frames are equal"),
+            ComparisonResult::Equal { frames, levels } => write!(f, "{frames} frames are equal within {levels} level"),
+            ComparisonResult::Different(difference) => write!(f, "{difference}"),
+            ComparisonResult::Left(why) => write!(f, "not compared: {why}"),
         }
     }
 }
 
 impl fmt::Display for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for check in &self.checks {
-            writeln!(f, "{check}")?;
+        for comparison in &self.comparisons {
+            writeln!(f, "{comparison}")?;
         }
         let (count, compared) = (self.differences().count(), self.compared());
         match count {
@@ -213,20 +213,20 @@ pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Resul
     let plan = Plan::decide(&graph, &profile, &RunOptions::new())?;
     let subject = Subject::capture(spec, &graph, plan, registry, options)?;
     let device = options.device.as_ref();
-    let alone = Trial {
+    let alone = TrialRun {
         up_to: None,
-        taps: Taps::All,
+        taps: TappedOutputs::All,
         fusion: false,
         device: device.filter(|_| subject.needs_device()),
         on: On::Host,
     };
     let truth = subject.run(alone)?;
-    let mut checks = Vec::new();
-    let fused = Trial { taps: Taps::None, fusion: true, ..alone };
-    compare_sinks(&subject, &truth, fused, What::FusedOnCpu, &mut checks)?;
+    let mut comparisons = Vec::new();
+    let fused = TrialRun { taps: TappedOutputs::None, fusion: true, ..alone };
+    compare_sinks(&subject, &truth, fused, ComparisonKind::FusedOnCpu, &mut comparisons)?;
     if let Some(device) = device {
         for name in subject.twins() {
-            let there = Trial { up_to: Some(name), device: Some(device), on: On::DeviceFor(name), ..alone };
+            let there = TrialRun { up_to: Some(name), device: Some(device), on: On::DeviceFor(name), ..alone };
             let tried = subject.run(there)?;
             // A converter to the format that comes in has no kernel.
             let computes = tried.plan.handlers.iter().any(|handler| handler.name == name && handler.group.is_some());
@@ -236,26 +236,32 @@ pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Resul
             let levels = subject.handler(name).map_or(0, |handler| levels(handler.entry));
             let own = |port: &str| port.split('.').next() == Some(name);
             for (port, found) in tried.frames.iter().filter(|(port, _)| own(port)) {
-                let result = outcome(truth.at(port), found, levels);
+                let result = compared(truth.at(port), found, levels);
                 let made_by = vec![name.to_owned()];
-                checks.push(Check { what: What::Twins, port: port.clone(), made_by, result });
+                comparisons.push(Comparison { kind: ComparisonKind::Twins, port: port.clone(), made_by, result });
             }
         }
         let left = |handler: &Handler, why: String| {
             let port = format!("{}.{}", handler.name, handler.entry.outputs[0].name);
-            Check { what: What::Twins, port, made_by: vec![handler.name.clone()], result: Outcome::Left(why) }
+            Comparison {
+                kind: ComparisonKind::Twins,
+                port,
+                made_by: vec![handler.name.clone()],
+                result: ComparisonResult::Left(why),
+            }
         };
         for handler in subject.device_only() {
-            checks.push(left(handler, "it has no version for the cpu, so that the gpu's is taken as it is".to_owned()));
+            comparisons
+                .push(left(handler, "it has no version for the cpu, so that the gpu's is taken as it is".to_owned()));
         }
         for (name, why) in &subject.kept_off {
             let handler = subject.handler(name).filter(|handler| !handler.entry.outputs.is_empty());
-            checks.extend(handler.map(|handler| left(handler, format!("it stays on the cpu: {why}"))));
+            comparisons.extend(handler.map(|handler| left(handler, format!("it stays on the cpu: {why}"))));
         }
-        let fused = Trial { device: Some(device), on: On::Device, ..fused };
-        compare_sinks(&subject, &truth, fused, What::FusedOnDevice, &mut checks)?;
+        let fused = TrialRun { device: Some(device), on: On::Device, ..fused };
+        compare_sinks(&subject, &truth, fused, ComparisonKind::FusedOnDevice, &mut comparisons)?;
     }
-    Ok(Verified { checks })
+    Ok(Verified { comparisons })
 }
 
 /// Whoever cannot run is named before anything is read, with the words of a run.
@@ -281,27 +287,29 @@ impl Tried {
 fn compare_sinks(
     subject: &Subject<'_>,
     truth: &Tried,
-    trial: Trial<'_>,
-    what: What,
-    checks: &mut Vec<Check>,
+    trial: TrialRun<'_>,
+    kind: ComparisonKind,
+    comparisons: &mut Vec<Comparison>,
 ) -> Result<(), VerifyError> {
     let tried = subject.run(trial)?;
-    let apart = apart(subject, &tried);
+    let tolerances = tolerances(subject, &tried);
     for sink in subject.sinks() {
         for (port, found) in tried.frames.iter().filter(|(port, _)| port.split('.').next() == Some(&sink.name)) {
-            let result = match apart.get(&sink.name) {
-                Some(Apart::Unknown(by)) => Outcome::Left(format!(
+            let result = match tolerances.get(&sink.name) {
+                Some(Tolerance::Unknown(by)) => ComparisonResult::Left(format!(
                     "{by} may be a level off on the gpu, and what is behind it may make more of that"
                 )),
-                Some(Apart::Levels(levels)) => outcome(truth.at(port), found, *levels),
-                None => outcome(truth.at(port), found, 0),
+                Some(Tolerance::Levels(levels)) => compared(truth.at(port), found, *levels),
+                None => compared(truth.at(port), found, 0),
             };
             let made_by = match &result {
-                Outcome::Different(_) => first_different(subject, truth, &tried, trial, &apart, &sink.name)?,
+                ComparisonResult::Different(_) => {
+                    first_different(subject, truth, &tried, trial, &tolerances, &sink.name)?
+                }
                 _ => None,
             };
             let made_by = made_by.unwrap_or_else(|| makers(&tried, port));
-            checks.push(Check { what, port: port.clone(), made_by, result });
+            comparisons.push(Comparison { kind, port: port.clone(), made_by, result });
         }
     }
     Ok(())
@@ -312,8 +320,8 @@ fn first_different(
     subject: &Subject<'_>,
     truth: &Tried,
     tried: &Tried,
-    trial: Trial<'_>,
-    apart: &BTreeMap<String, Apart>,
+    trial: TrialRun<'_>,
+    tolerances: &BTreeMap<String, Tolerance>,
     sink: &str,
 ) -> Result<Option<Vec<String>>, VerifyError> {
     let before: BTreeSet<&str> = subject.names_up_to(sink).collect();
@@ -322,9 +330,9 @@ fn first_different(
         before.contains(handler.name.as_str()) && last.is_none_or(|last| last == at)
     });
     let ends: BTreeSet<String> = ends.map(|(_, handler)| handler.name.clone()).collect();
-    let looked = subject.run(Trial { taps: Taps::Of(&ends), ..trial })?;
+    let looked = subject.run(TrialRun { taps: TappedOutputs::Of(&ends), ..trial })?;
     for handler in looked.plan.handlers.iter().filter(|handler| ends.contains(&handler.name)) {
-        let Some(Apart::Levels(levels)) = apart.get(&handler.name) else { continue };
+        let Some(Tolerance::Levels(levels)) = tolerances.get(&handler.name) else { continue };
         let own = |port: &&String| port.split('.').next() == Some(&handler.name);
         let differs = |port: &String| compare::compare(truth.at(port), looked.at(port), *levels).is_some();
         if looked.frames.keys().filter(own).any(differs) {
@@ -336,10 +344,10 @@ fn first_different(
     Ok(None)
 }
 
-fn outcome(expected: &[Caught], found: &[Caught], levels: u8) -> Outcome {
+fn compared(expected: &[Caught], found: &[Caught], levels: u8) -> ComparisonResult {
     match compare::compare(expected, found, levels) {
-        Some(difference) => Outcome::Different(difference),
-        None => Outcome::Equal { frames: found.len(), levels },
+        Some(difference) => ComparisonResult::Different(difference),
+        None => ComparisonResult::Equal { frames: found.len(), levels },
     }
 }
 
@@ -352,26 +360,26 @@ fn makers(tried: &Tried, port: &str) -> Vec<String> {
     group.unwrap_or_else(|| vec![producer]).into_iter().map(|at| plan.handlers[at].name.clone()).collect()
 }
 
-/// How far a whole graph on the device may be from the host at some handler.
+/// How far the results of the device and the host may be apart at a handler, when the whole graph runs.
 #[derive(Debug, Clone, PartialEq)]
-enum Apart {
+enum Tolerance {
     Levels(u8),
-    /// This handler's level was changed by others.
+    /// Later handlers changed a difference of one level that this handler made.
     Unknown(String),
 }
 
 /// A level that one handler is off stays a level where pixels are only moved, and can become anything elsewhere.
-fn apart(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Apart> {
+fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Tolerance> {
     let plan = &tried.plan;
-    let mut found: BTreeMap<String, (Apart, Option<String>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, (Tolerance, Option<String>)> = BTreeMap::new();
     for (at, planned) in plan.handlers.iter().enumerate() {
         let feeds = plan.links.iter().filter(|link| link.to.handler == at).map(|l| &plan.handlers[l.from.handler].name);
         let before: Vec<_> = feeds.filter_map(|name| found.get(name).cloned()).collect();
-        let worst = before.into_iter().max_by_key(|(apart, _)| match apart {
-            Apart::Levels(levels) => u16::from(*levels),
-            Apart::Unknown(_) => u16::MAX,
+        let worst = before.into_iter().max_by_key(|(tolerance, _)| match tolerance {
+            Tolerance::Levels(levels) => u16::from(*levels),
+            Tolerance::Unknown(_) => u16::MAX,
         });
-        let (coming, by) = worst.unwrap_or((Apart::Levels(0), None));
+        let (coming, by) = worst.unwrap_or((Tolerance::Levels(0), None));
         let handler = subject.handler(&planned.name);
         let there = planned.space == Space::Gpu;
         let own = handler.filter(|_| there).map_or(0, |handler| levels(handler.entry));
@@ -383,14 +391,14 @@ fn apart(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Apart> {
         });
         let by = if own > 0 { Some(planned.name.clone()) } else { by };
         let now = match coming {
-            Apart::Levels(0) => Apart::Levels(own),
-            Apart::Levels(levels) if own == 0 && !computes => Apart::Levels(levels),
-            Apart::Unknown(by) => Apart::Unknown(by),
-            Apart::Levels(_) => Apart::Unknown(by.clone().unwrap_or_default()),
+            Tolerance::Levels(0) => Tolerance::Levels(own),
+            Tolerance::Levels(levels) if own == 0 && !computes => Tolerance::Levels(levels),
+            Tolerance::Unknown(by) => Tolerance::Unknown(by),
+            Tolerance::Levels(_) => Tolerance::Unknown(by.clone().unwrap_or_default()),
         };
         found.insert(planned.name.clone(), (now, by));
     }
-    found.into_iter().map(|(name, (apart, _))| (name, apart)).collect()
+    found.into_iter().map(|(name, (tolerance, _))| (name, tolerance)).collect()
 }
 
 /// Levels that a handler's two implementations may be apart, given the same input. All that vramp computes itself is

@@ -24,13 +24,13 @@ use vramp_pipeline::Pipeline;
 use super::stand_ins::{CARRY, Capture, Captured, REPLAY, cut_off};
 use super::{Options, VerifyError};
 
-/// What is known of the sources already: nothing is looked at twice.
-struct Known<'a> {
+/// Answers probes with what the checked graph knows, so that no source is opened twice.
+struct KnownSources<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
 }
 
-impl Probe for Known<'_> {
+impl Probe for KnownSources<'_> {
     fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
         let same = |handler: &&Handler| handler.entry == entry && handler.settings == *settings;
         Ok(self.graph.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
@@ -67,11 +67,11 @@ pub(super) struct Tried {
 
 /// Which part of the graph is run, and how.
 #[derive(Clone, Copy)]
-pub(super) struct Trial<'t> {
+pub(super) struct TrialRun<'t> {
     /// Only this handler and what is in front of it; everything where none is named.
     pub(super) up_to: Option<&'t str>,
     /// Which outputs are looked at besides what reaches the sinks.
-    pub(super) taps: Taps<'t>,
+    pub(super) taps: TappedOutputs<'t>,
     pub(super) fusion: bool,
     /// The device, where one is used.
     pub(super) device: Option<&'t Device>,
@@ -79,9 +79,9 @@ pub(super) struct Trial<'t> {
     pub(super) on: On<'t>,
 }
 
-/// Which outputs are looked at.
+/// The outputs whose frames are captured.
 #[derive(Clone, Copy)]
-pub(super) enum Taps<'t> {
+pub(super) enum TappedOutputs<'t> {
     /// None.
     None,
     /// All; of a part of the graph, those of its last handler.
@@ -185,10 +185,13 @@ impl<'a> Subject<'a> {
     }
 
     /// Runs the graph, or a part of it.
-    pub(super) fn run(&self, trial: Trial<'_>) -> Result<Tried, VerifyError> {
+    pub(super) fn run(&self, trial: TrialRun<'_>) -> Result<Tried, VerifyError> {
         let (spec, taps) = self.written(&trial);
-        let graph =
-            Graph::check(&spec, self.registry.catalog(), &Known { graph: self.graph, registry: &self.registry })?;
+        let graph = Graph::check(
+            &spec,
+            self.registry.catalog(),
+            &KnownSources { graph: self.graph, registry: &self.registry },
+        )?;
         let mut options = RunOptions::new().fusion(trial.fusion).frames(self.frames).nominal_time();
         for handler in graph.handlers().iter().filter(|handler| handler.entry.transfer.is_none()) {
             let place = match trial.on {
@@ -223,7 +226,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The graph as a trial runs it, and which port each catch looks at.
-    fn written(&self, trial: &Trial<'_>) -> (GraphSpec, Vec<(String, String)>) {
+    fn written(&self, trial: &TrialRun<'_>) -> (GraphSpec, Vec<(String, String)>) {
         let kept = trial.up_to.map_or_else(|| (0..self.plan.handlers.len()).collect(), |name| self.up_to(name));
         let transfers = matches!(trial.on, On::Device);
         let mut spec = GraphSpec::new();
@@ -251,9 +254,9 @@ impl<'a> Subject<'a> {
         for from in outputs.into_iter().filter(|from| kept.contains(&from.handler)) {
             let name = &self.plan.handlers[from.handler].name;
             let wanted = match trial.taps {
-                Taps::None => false,
-                Taps::All => trial.up_to.is_none_or(|last| last == name),
-                Taps::Of(names) => names.contains(name),
+                TappedOutputs::None => false,
+                TappedOutputs::All => trial.up_to.is_none_or(|last| last == name),
+                TappedOutputs::Of(names) => names.contains(name),
             };
             let feeds = |link: &PlannedLink| link.from == from && kept.contains(&link.to.handler);
             // An output that goes nowhere in this part of the graph has to go somewhere.
@@ -330,7 +333,7 @@ fn read(
     let mut spec = GraphSpec::new();
     let (from, to) = (spec.add(written.named(&source.name)), spec.add(HandlerSpec::new(CATCH.name)));
     spec.connect(from, to).policy(Policy::Lossless);
-    let alone = Graph::check(&spec, registry.catalog(), &Known { graph, registry: &registry })?;
+    let alone = Graph::check(&spec, registry.catalog(), &KnownSources { graph, registry: &registry })?;
     let options = RunOptions::new().only(Space::Cpu).frames(frames).nominal_time();
     Pipeline::from_graph(alone).registry(&registry).options(options).build()?.outcome()?.into_result()?;
     let read = caught.empty().remove(Capture::TRAY).unwrap_or_default();

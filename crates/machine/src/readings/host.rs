@@ -52,10 +52,12 @@ pub(super) fn cpu_times(root: &Path) -> Result<CpuTimes, String> {
     }
 }
 
-type Times = Result<CpuTimes, String>;
-
 /// How busy the CPU was in between.
-pub(super) fn load(before: Option<&Times>, after: Option<&Times>, took: Duration) -> Known<f32> {
+pub(super) fn load(
+    before: Option<&Result<CpuTimes, String>>,
+    after: Option<&Result<CpuTimes, String>>,
+    took: Duration,
+) -> Known<f32> {
     match (before, after) {
         (Some(Ok(before)), Some(Ok(after))) => {
             let all = after.all.saturating_sub(before.all);

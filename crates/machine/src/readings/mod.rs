@@ -83,10 +83,10 @@ impl Readings {
     /// What is known of these adapters now. May take a tenth of a second, however many there are.
     pub fn read_all(&self, adapters: &[Adapter]) -> Vec<Reading> {
         let cards = card::cards(&self.root);
-        let sources: Vec<Source> = adapters.iter().map(|adapter| self.source(adapter, &cards)).collect();
-        let counts_host = sources.iter().any(|source| matches!(source, Source::Host));
+        let sources: Vec<ReadingSource> = adapters.iter().map(|adapter| self.source(adapter, &cards)).collect();
+        let counts_host = sources.iter().any(|source| matches!(source, ReadingSource::Host));
         let counts_cards =
-            sources.iter().any(|source| matches!(source, Source::Card(card) if card.driver != amd::DRIVER));
+            sources.iter().any(|source| matches!(source, ReadingSource::Card(card) if card.driver != amd::DRIVER));
         let counted = || {
             let cpu = counts_host.then(|| host::cpu_times(&self.root));
             (cpu, counts_cards.then(|| Usage::now(&self.root)))
@@ -94,25 +94,25 @@ impl Readings {
         let before = counted();
         let took = if counts_host || counts_cards { (self.wait)() } else { Duration::ZERO };
         let after = counted();
-        let read = |(adapter, source): (&Adapter, &Source)| match source {
-            Source::Host => Reading {
+        let read = |(adapter, source): (&Adapter, &ReadingSource)| match source {
+            ReadingSource::Host => Reading {
                 load_percent: host::load(before.0.as_ref(), after.0.as_ref(), took),
                 ..host::memory(&self.root, "it computes on the cpu")
             },
-            Source::Card(card) if card.driver == amd::DRIVER => amd::read(card, adapter.kind),
-            Source::Card(card) => self.counting(card, adapter, before.1.as_ref(), after.1.as_ref(), took),
-            Source::Nvidia => nvidia::read(adapter),
-            Source::Nobody(why) => Reading::unavailable(why.as_str()),
+            ReadingSource::Card(card) if card.driver == amd::DRIVER => amd::read(card, adapter.kind),
+            ReadingSource::Card(card) => self.counting(card, adapter, before.1.as_ref(), after.1.as_ref(), took),
+            ReadingSource::Nvidia => nvidia::read(adapter),
+            ReadingSource::Nobody(why) => Reading::unavailable(why.as_str()),
         };
         adapters.iter().zip(&sources).map(read).collect()
     }
 
     /// Who tells of this adapter.
-    fn source<'c>(&self, adapter: &Adapter, cards: &'c Result<Vec<Card>, String>) -> Source<'c> {
+    fn source<'c>(&self, adapter: &Adapter, cards: &'c Result<Vec<Card>, String>) -> ReadingSource<'c> {
         let has_files = cfg!(target_os = "linux") || !self.is_this_machine;
         if adapter.kind == AdapterKind::Software {
             let elsewhere = "it computes on the cpu, whose memory and load vramp reads on Linux only";
-            return if has_files { Source::Host } else { Source::Nobody(elsewhere.into()) };
+            return if has_files { ReadingSource::Host } else { ReadingSource::Nobody(elsewhere.into()) };
         }
         let card = match cards {
             Ok(cards) if has_files => card::of(adapter, cards, &self.root),
@@ -120,10 +120,12 @@ impl Readings {
             _ => Err("vramp reads memory and load on Linux, and elsewhere those of NVIDIA's cards".to_owned()),
         };
         match card {
-            Ok(card) if card.driver != nvidia::DRIVER => Source::Card(card),
-            _ if adapter.vendor == NVIDIA && self.is_this_machine => Source::Nvidia,
-            Ok(_) => Source::Nobody("NVIDIA's driver tells it through a library, which is not among files".into()),
-            Err(why) => Source::Nobody(why),
+            Ok(card) if card.driver != nvidia::DRIVER => ReadingSource::Card(card),
+            _ if adapter.vendor == NVIDIA && self.is_this_machine => ReadingSource::Nvidia,
+            Ok(_) => {
+                ReadingSource::Nobody("NVIDIA's driver tells it through a library, which is not among files".into())
+            }
+            Err(why) => ReadingSource::Nobody(why),
         }
     }
 
@@ -152,7 +154,7 @@ impl Readings {
 }
 
 /// Who tells of an adapter.
-enum Source<'c> {
+enum ReadingSource<'c> {
     /// The host: it computes there.
     Host,
     /// A kernel driver, in files.

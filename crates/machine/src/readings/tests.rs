@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vramp_gpu::{Backend, DeviceLimits};
 
-use super::tree::Tree;
+use super::tree::FileTree;
 use super::*;
 
 const PCI: &str = "0000:03:00.0";
@@ -45,14 +45,14 @@ pub(in super::super) fn an_adapter(kind: AdapterKind) -> Adapter {
     adapter(kind, 0x1002, 1, None)
 }
 
-fn card(tree: &Tree, number: u32, driver: &str, pci: &str, ids: (&str, &str)) {
+fn card(tree: &FileTree, number: u32, driver: &str, pci: &str, ids: (&str, &str)) {
     let device = format!("sys/class/drm/card{number}/device");
     tree.file(&format!("{device}/uevent"), &format!("DRIVER={driver}\nPCI_CLASS=30000\nPCI_SLOT_NAME={pci}\n"));
     tree.file(&format!("{device}/vendor"), &format!("{}\n", ids.0));
     tree.file(&format!("{device}/device"), &format!("{}\n", ids.1));
 }
 
-fn amd(tree: &Tree, number: u32, pci: &str) {
+fn amd(tree: &FileTree, number: u32, pci: &str) {
     card(tree, number, "amdgpu", pci, ("0x1002", "0x73bf"));
     let device = format!("sys/class/drm/card{number}/device");
     tree.file(&format!("{device}/gpu_busy_percent"), "37\n");
@@ -61,7 +61,7 @@ fn amd(tree: &Tree, number: u32, pci: &str) {
 }
 
 /// Reads once, with nothing but this between the two countings.
-fn read(tree: &Tree, adapter: &Adapter, between: impl Fn() + Send + Sync + 'static) -> Reading {
+fn read(tree: &FileTree, adapter: &Adapter, between: impl Fn() + Send + Sync + 'static) -> Reading {
     let wait = move || {
         between();
         TICK
@@ -76,7 +76,7 @@ fn why<T: Copy>(known: &Known<T>) -> &str {
 
 #[test]
 fn amds_cards_tell_memory_and_load_in_files() {
-    let tree = Tree::new("amds_cards");
+    let tree = FileTree::new("amds_cards");
     amd(&tree, 0, PCI);
     tree.file("sys/class/drm/card0-HDMI-A-1/status", "connected");
     let found = adapter(AdapterKind::Discrete, 0x1002, 0x73bf, Some(PCI));
@@ -89,7 +89,7 @@ fn amds_cards_tell_memory_and_load_in_files() {
 
 #[test]
 fn a_chip_of_amd_may_borrow_from_the_host() {
-    let tree = Tree::new("a_chip_of_amd");
+    let tree = FileTree::new("a_chip_of_amd");
     amd(&tree, 0, PCI);
     tree.file("sys/class/drm/card0/device/mem_info_gtt_total", "1000");
     let found = adapter(AdapterKind::Integrated, 0x1002, 0x73bf, Some(PCI));
@@ -100,7 +100,7 @@ fn a_chip_of_amd_may_borrow_from_the_host() {
 
 #[test]
 fn what_is_missing_or_garbage_is_a_reason_with_its_file_and_never_a_zero() {
-    let tree = Tree::new("what_is_missing");
+    let tree = FileTree::new("what_is_missing");
     amd(&tree, 0, PCI);
     let device = tree.root().join("sys/class/drm/card0/device");
     let found = adapter(AdapterKind::Discrete, 0x1002, 0x73bf, Some(PCI));
@@ -126,7 +126,7 @@ fn what_is_missing_or_garbage_is_a_reason_with_its_file_and_never_a_zero() {
 
 #[test]
 fn a_card_is_found_by_its_address_or_else_by_its_numbers_if_only_one_has_them() {
-    let tree = Tree::new("a_card_is_found");
+    let tree = FileTree::new("a_card_is_found");
     amd(&tree, 0, PCI);
     card(&tree, 1, "amdgpu", "0000:04:00.0", ("0x1002", "0x1234"));
     let by = |model: u32, pci: Option<&str>| read(&tree, &adapter(AdapterKind::Discrete, 0x1002, model, pci), || {});
@@ -139,7 +139,7 @@ fn a_card_is_found_by_its_address_or_else_by_its_numbers_if_only_one_has_them() 
 
 #[test]
 fn without_any_card_the_reason_is_the_folder() {
-    let tree = Tree::new("without_any_card");
+    let tree = FileTree::new("without_any_card");
     let reading = read(&tree, &adapter(AdapterKind::Discrete, 0x1002, 1, Some(PCI)), || {});
     for why in [why(&reading.memory_bytes), why(&reading.used_bytes), why(&reading.load_percent)] {
         assert!(why.contains("sys/class/drm: it is not there"), "{why}");
@@ -148,7 +148,7 @@ fn without_any_card_the_reason_is_the_folder() {
 
 #[test]
 fn nvidias_cards_tell_nothing_in_files() {
-    let tree = Tree::new("nvidias_cards");
+    let tree = FileTree::new("nvidias_cards");
     card(&tree, 0, "nvidia", PCI, ("0x10de", "0x2684"));
     let reading = read(&tree, &adapter(AdapterKind::Discrete, NVIDIA, 0x2684, Some(PCI)), || {});
     assert!(why(&reading.memory_bytes).contains("library"), "{reading:?}");
@@ -162,7 +162,7 @@ fn this_machine_answers_for_an_nvidia_card_that_is_not_there_with_a_reason() {
 
 #[test]
 fn software_has_the_hosts_memory_and_the_cpus_load() {
-    let tree = Tree::new("software_has_the_hosts");
+    let tree = FileTree::new("software_has_the_hosts");
     tree.file("proc/meminfo", "MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:    400 kB\n");
     tree.file("proc/stat", "cpu  100 0 100 700 100 0 0 0 0 0\ncpu0 1 2 3\n");
     let root = tree.root().to_owned();
@@ -177,7 +177,7 @@ fn software_has_the_hosts_memory_and_the_cpus_load() {
 
 #[test]
 fn a_host_that_tells_nothing_is_no_idle_host() {
-    let tree = Tree::new("a_host_that_tells_nothing");
+    let tree = FileTree::new("a_host_that_tells_nothing");
     let software = adapter(AdapterKind::Software, 0, 0, None);
     let reading = read(&tree, &software, || {});
     assert!(why(&reading.load_percent).contains("proc/stat: it is not there"));
@@ -206,8 +206,8 @@ mod counted {
         adapter(kind, 0x8086, 0x56a0, Some(PCI))
     }
 
-    fn with_card(test: &str, driver: &str) -> Arc<Tree> {
-        let tree = Tree::new(test);
+    fn with_card(test: &str, driver: &str) -> Arc<FileTree> {
+        let tree = FileTree::new(test);
         card(&tree, 0, driver, PCI, ("0x8086", "0x56a0"));
         tree.file("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 1000 kB\n");
         Arc::new(tree)

@@ -6,14 +6,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) struct Tree(PathBuf);
+pub(crate) struct FileTree(PathBuf);
 
-impl Tree {
-    pub(crate) fn new(test: &str) -> Tree {
+impl FileTree {
+    pub(crate) fn new(test: &str) -> FileTree {
         let root = std::env::temp_dir().join(format!("vramp-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(&root).expect("a folder for tests can be written");
-        Tree(root)
+        FileTree(root)
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -36,7 +36,7 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for FileTree {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

@@ -34,12 +34,12 @@ struct Client {
     driver: String,
     pci: Option<String>,
     id: Option<String>,
-    engines: BTreeMap<String, Engine>,
+    engines: BTreeMap<String, EngineUsage>,
     own_memory_bytes: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-struct Engine {
+struct EngineUsage {
     busy_ns: Option<u64>,
     cycles: Option<u64>,
     all_cycles: Option<u64>,
@@ -171,9 +171,10 @@ impl Client {
             let Some((key, value)) = line.strip_prefix("drm-").and_then(|line| line.split_once(':')) else { continue };
             let value = value.trim();
             let number = || value.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
-            let engine = |engines: &mut BTreeMap<String, Engine>, name: &str, set: fn(&mut Engine, Option<u64>)| {
-                set(engines.entry(name.to_owned()).or_default(), number());
-            };
+            let engine =
+                |engines: &mut BTreeMap<String, EngineUsage>, name: &str, set: fn(&mut EngineUsage, Option<u64>)| {
+                    set(engines.entry(name.to_owned()).or_default(), number());
+                };
             if key == "driver" {
                 value.clone_into(&mut client.driver);
             } else if key == "pdev" {
@@ -208,9 +209,9 @@ impl Client {
     }
 }
 
-impl Engine {
+impl EngineUsage {
     /// The part of all of its time for which it worked since then; none where its driver does not count.
-    fn share_since(self, then: Engine, took: Duration, is_new: bool) -> Option<f64> {
+    fn share_since(self, then: EngineUsage, took: Duration, is_new: bool) -> Option<f64> {
         let capacity = self.capacity.unwrap_or(1).max(1) as f64;
         let share = match (self.busy_ns, self.cycles, self.all_cycles) {
             (Some(busy), _, _) => busy.saturating_sub(then.busy_ns.unwrap_or(0)) as f64 / took.as_nanos().max(1) as f64,

@@ -10,14 +10,14 @@ use vramp_plan::{OnLoss, Profile, RunOptions, Size, Space};
 use vramp_runtime::Registry;
 
 use super::stopwatch::Stopwatch;
-use super::{CalibrateError, Effort};
+use super::{CalibrateError, Thoroughness};
 use vramp_pipeline::{Pipeline, PipelineBuilder};
 
-/// What every measurement shares.
-pub(super) struct Bench<'a> {
+/// Times pipelines, and asks the planner for their cost.
+pub(super) struct PipelineTimer<'a> {
     pub registry: &'a Registry,
     pub device: Option<&'a Device>,
-    pub effort: Effort,
+    pub effort: Thoroughness,
     pub slowed: u32,
     pub stopwatch: &'a Stopwatch,
 }
@@ -28,9 +28,9 @@ const LEAST_FRAMES: u64 = 16;
 /// More frames than this make no run any better.
 const MOST_FRAMES: u64 = 20_000;
 
-/// A pipeline to be measured; `SIZE` stands for its size, and `null` for a sink that takes the time.
+/// A pipeline to measure. `SIZE` stands for its size, and `null` is replaced by a stopwatch.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
+pub(super) struct TimedPiece {
     pub text: String,
     pub space: Space,
     /// Handlers that are elsewhere.
@@ -40,17 +40,17 @@ pub(super) struct Piece {
     pub most_frames: u64,
 }
 
-impl Piece {
-    pub fn new(text: impl Into<String>, space: Space) -> Piece {
-        Piece { text: text.into(), space, pins: Vec::new(), fusion: true, most_frames: u64::MAX }
+impl TimedPiece {
+    pub fn new(text: impl Into<String>, space: Space) -> TimedPiece {
+        TimedPiece { text: text.into(), space, pins: Vec::new(), fusion: true, most_frames: u64::MAX }
     }
 
-    pub fn unfused(mut self) -> Piece {
+    pub fn unfused(mut self) -> TimedPiece {
         self.fusion = false;
         self
     }
 
-    pub fn pin(mut self, handler: &'static str, space: Space) -> Piece {
+    pub fn pin(mut self, handler: &'static str, space: Space) -> TimedPiece {
         self.pins.push((handler, space));
         self
     }
@@ -59,17 +59,17 @@ impl Piece {
         self.text.contains("! null")
     }
 
-    pub fn most_frames(mut self, frames: u64) -> Piece {
+    pub fn most_frames(mut self, frames: u64) -> TimedPiece {
         self.most_frames = frames;
         self
     }
 }
 
-impl Bench<'_> {
+impl PipelineTimer<'_> {
     /// The time per frame, in nanoseconds: the quickest of several runs.
     pub fn frame_ns(
         &self,
-        piece: &Piece,
+        piece: &TimedPiece,
         size: Size,
         profile: &Profile,
         stopped: &dyn Fn() -> bool,
@@ -106,16 +106,16 @@ impl Bench<'_> {
     }
 
     /// What its plan costs under these figures, in nanoseconds.
-    pub fn cost_ns(&self, piece: &Piece, size: Size, profile: &Profile) -> Result<f64, CalibrateError> {
+    pub fn cost_ns(&self, piece: &TimedPiece, size: Size, profile: &Profile) -> Result<f64, CalibrateError> {
         Ok(self.builder(piece, size, profile).options(self.options(piece)).plan()?.cost_ns as f64)
     }
 
-    fn builder(&self, piece: &Piece, size: Size, profile: &Profile) -> PipelineBuilder {
+    fn builder(&self, piece: &TimedPiece, size: Size, profile: &Profile) -> PipelineBuilder {
         let text = piece.text.replace("SIZE", &size.to_string()).replace("! null", "! stopwatch name=null0");
         Pipeline::parse(text).registry(self.registry).profile(profile.clone())
     }
 
-    fn options(&self, piece: &Piece) -> RunOptions {
+    fn options(&self, piece: &TimedPiece) -> RunOptions {
         let options = RunOptions::new().slowed(self.slowed).fusion(piece.fusion).on_loss(OnLoss::Stop);
         if piece.pins.is_empty() {
             return options.only(piece.space);

@@ -40,9 +40,9 @@ impl fmt::Display for Suite {
     }
 }
 
-/// One piece of work.
+/// A pipeline to measure, by name.
 #[derive(Debug, Clone, Copy)]
-pub struct Work {
+pub struct Workload {
     /// Its name.
     pub name: &'static str,
     /// Where it belongs.
@@ -51,10 +51,10 @@ pub struct Work {
     pipeline: &'static str,
 }
 
-impl Work {
+impl Workload {
     /// The work of this name.
-    pub fn named(name: &str) -> Option<&'static Work> {
-        WORKS.iter().find(|work| work.name == name)
+    pub fn named(name: &str) -> Option<&'static Workload> {
+        WORKLOADS.iter().find(|work| work.name == name)
     }
 
     /// Its pipeline at a size. All frames are dropped, but for the first and the last of so many: these are looked at,
@@ -66,12 +66,12 @@ impl Work {
     }
 }
 
-const fn filter(name: &'static str, pipeline: &'static str) -> Work {
-    Work { name, suite: Suite::Filters, pipeline }
+const fn filter(name: &'static str, pipeline: &'static str) -> Workload {
+    Workload { name, suite: Suite::Filters, pipeline }
 }
 
-const fn several(name: &'static str, pipeline: &'static str) -> Work {
-    Work { name, suite: Suite::Pipelines, pipeline }
+const fn several(name: &'static str, pipeline: &'static str) -> Workload {
+    Workload { name, suite: Suite::Pipelines, pipeline }
 }
 
 const CONVOLVE5: &str = "bench-still SIZE ! convolve kernel=-2,-1,0,1,2,3,4,-2,-1,0,1,2,3,4,-2,-1,0,1,2,3,4,-2,-1,0,\
@@ -80,7 +80,7 @@ const CONVOLVE7: &str = "bench-still SIZE ! convolve kernel=-3,-2,-1,0,1,2,3,4,5
     -3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0 divisor=32 name=out";
 
 /// Every work on frames.
-pub static WORKS: &[Work] = &[
+pub static WORKLOADS: &[Workload] = &[
     filter("brightness_contrast", "bench-still SIZE ! contrast 1.2 ! brightness 0.0392157 name=out"),
     filter("gamma", "bench-still SIZE ! gamma 2.2 name=out"),
     filter("invert", "bench-still SIZE ! invert name=out"),
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_found() {
-        for work in WORKS {
-            assert!(std::ptr::eq(Work::named(work.name).unwrap(), work), "{} is there twice", work.name);
+        for work in WORKLOADS {
+            assert!(std::ptr::eq(Workload::named(work.name).unwrap(), work), "{} is there twice", work.name);
         }
-        assert!(Work::named("nothing").is_none());
+        assert!(Workload::named("nothing").is_none());
     }
 }

@@ -7,9 +7,9 @@
 
 use vramp_plan::{Figure, Origin};
 
-/// A time that grows with an amount: what it takes at all, and what one unit more takes.
+/// A time that grows linearly with an amount: the time at zero, and the time per unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Line {
+pub(super) struct LinearFit {
     pub start: f64,
     pub slope: f64,
 }
@@ -17,21 +17,21 @@ pub(super) struct Line {
 /// The least that anything takes, in nanoseconds: figures have to be above zero.
 const LEAST_NS: f64 = 1.0;
 
-impl Line {
+impl LinearFit {
     /// Through two points of an amount and a time in nanoseconds, the smaller amount first. Neither the start nor the
     /// slope is ever below nothing: where noise says so, it is the other one that explains the times.
-    pub fn through(small: (f64, f64), large: (f64, f64)) -> Line {
+    pub fn through(small: (f64, f64), large: (f64, f64)) -> LinearFit {
         let [(x1, y1), (x2, y2)] = [small, large].map(|(x, y)| (x.max(1.0), y.max(LEAST_NS)));
         let slope = (y2 - y1) / (x2 - x1).max(1.0);
         if slope <= 0.0 {
             // More takes no longer: all of it is the start.
-            return Line { start: y1.min(y2), slope: LEAST_NS / x2 };
+            return LinearFit { start: y1.min(y2), slope: LEAST_NS / x2 };
         }
         let start = y1 - slope * x1;
         if start < LEAST_NS {
-            return Line { start: LEAST_NS, slope: y2 / x2 };
+            return LinearFit { start: LEAST_NS, slope: y2 / x2 };
         }
-        Line { start, slope }
+        LinearFit { start, slope }
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_line_goes_through_both_points() {
-        let line = Line::through((100.0, 250.0), (1_000.0, 700.0));
+        let line = LinearFit::through((100.0, 250.0), (1_000.0, 700.0));
         assert!((line.start - 200.0).abs() < 1e-9 && (line.slope - 0.5).abs() < 1e-9, "{line:?}");
     }
 
@@ -68,7 +68,7 @@ mod tests {
         let times = [-5.0, 0.0, 1.0, 3.0, 1e9, f64::MIN_POSITIVE];
         for a in times {
             for b in times {
-                let line = Line::through((10.0, a), (1e6, b));
+                let line = LinearFit::through((10.0, a), (1e6, b));
                 assert!(line.start > 0.0 && line.start.is_finite(), "{a} {b} {line:?}");
                 assert!(line.slope > 0.0 && line.slope.is_finite(), "{a} {b} {line:?}");
                 let rate = rate(&[(1e6, a), (0.0, b)]);

@@ -16,7 +16,7 @@
 //!
 //! This crate only re-exports the crates of the workspace under one name: [`plan`] (graphs, the planner), [`runtime`]
 //! (handlers, frames, reports), [`handlers`] (the built-in ones), [`kernels`], [`gpu`], [`tensor`], [`machine`]
-//! (adapters, their memory and load), and tools that run pipelines: [`bench`], [`calibrate`], [`verify`] and
+//! (adapters, their memory and load), and tools that run pipelines: [`mod@bench`], [`calibrate`], [`verify`] and
 //! [`harness`], for tests of your own handlers.
 
 pub use vramp_gpu as gpu;

@@ -233,6 +233,17 @@ fn wgpu_named(path: &str, text: &str) -> Vec<String> {
     lines.into_iter().map(|line| format!("{path}:{line}: names wgpu outside crates/gpu")).collect()
 }
 
+/// The facade is one file of re-exports: whatever does something has a room below it.
+fn in_facade(path: &str, text: &str) -> Vec<String> {
+    if path != "src/lib.rs" {
+        return vec![format!("{path}: src/ holds lib.rs alone; code lives in a crate below the facade")];
+    }
+    let code = code(text);
+    let items = ["fn", "impl", "struct", "enum", "trait", "static", "const", "macro_rules!"];
+    let lines = items.iter().flat_map(|item| lines_with(&code, item).into_iter().map(move |line| (line, item)));
+    lines.map(|(line, item)| format!("{path}:{line}: `{item}` in the facade, which only re-exports")).collect()
+}
+
 /// The planner's code names nothing that its promises exclude.
 fn plan_names(path: &str, text: &str) -> Vec<String> {
     let code = outside_tests(&code(text));
@@ -377,6 +388,13 @@ fn only_the_gpu_crate_names_wgpu() {
 }
 
 #[test]
+fn the_facade_only_re_exports() {
+    let facade = rust_files(|path| path.starts_with("src/"));
+    assert!(!facade.is_empty(), "the facade is where it was");
+    assert_none(&facade.iter().flat_map(|path| in_facade(path, &read(path))).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_planner_names_nothing_that_its_promises_exclude() {
     let sources = rust_files(|path| path.starts_with("crates/plan/src/") && !path.ends_with("/tests.rs"));
     assert!(sources.len() > 10, "the planner's sources are where they were");
@@ -479,6 +497,18 @@ fn the_crates_of_a_workspace_are_read_with_every_kind_of_dependency() {
     let metadata = serde_json::json!({"packages": [{"name": "a", "dependencies": [
         {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}, {"name": "d", "kind": "build"}]}]});
     assert_eq!(crates_of(&metadata), workspace(&[("a", &["b", "c", "d"])]));
+}
+
+#[test]
+fn code_in_the_facade_is_found() {
+    assert_eq!(in_facade("src/machine.rs", "").len(), 1);
+    for planted in ["pub fn a() {}", "impl A {}", "pub struct A;", "macro_rules! a { () => {} }"] {
+        assert_eq!(in_facade("src/lib.rs", planted).len(), 1, "nothing found in {planted}");
+    }
+    assert_eq!(
+        in_facade("src/lib.rs", "//! fn\npub use a::b;\n/// struct\npub mod prelude { pub use c::d; }"),
+        [""; 0]
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tools that run pipelines to measure, compare and test them.
 //!
-//! [`bench`] measures works, [`calibrate`] measures the machine, [`verify`] compares the results of both sides, and
+//! [`mod@bench`] measures works, [`calibrate`] measures the machine, [`verify`] compares the results of both sides, and
 //! [`harness`] tests handlers with frames and a clock of its own.
 //! Nothing that runs a pipeline in earnest depends on this crate.
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use vramp::bench::{Bench, Effort, WORKS, Work};
+use vramp::bench::{Bench, Effort, WORKLOADS, Workload};
 use vramp::plan::{RunOptions, Size, Space};
 
 const ROUNDS: usize = 3;
@@ -23,8 +23,8 @@ fn main() {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
     let python = words.next().unwrap_or_else(|| "python3".to_owned());
     let only: Vec<String> = words.collect();
-    let works: Vec<&Work> =
-        WORKS.iter().filter(|work| only.is_empty() || only.iter().any(|name| name == work.name)).collect();
+    let works: Vec<&Workload> =
+        WORKLOADS.iter().filter(|work| only.is_empty() || only.iter().any(|name| name == work.name)).collect();
     let bench = Bench::new();
     let mut own: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut others: BTreeMap<String, Vec<f64>> = BTreeMap::new();

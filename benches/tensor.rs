@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use vramp::bench::{Effort, TENSOR_WORKS, TensorWork};
+use vramp::bench::{Effort, TENSOR_WORKLOADS, TensorWorkload};
 use vramp::gpu::Device;
 use vramp::tensor::Context;
 
@@ -27,8 +27,8 @@ fn main() {
     let python = words.next().unwrap_or_else(|| "python3".to_owned());
     let tfjs = words.next();
     let only: Vec<String> = words.collect();
-    let works: Vec<&TensorWork> =
-        TENSOR_WORKS.iter().filter(|work| only.is_empty() || only.iter().any(|name| name == work.name)).collect();
+    let works: Vec<&TensorWorkload> =
+        TENSOR_WORKLOADS.iter().filter(|work| only.is_empty() || only.iter().any(|name| name == work.name)).collect();
 
     println!("host, one thread, ms of CPU time a call, the best of {ROUNDS} rounds");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/tensors.py");
@@ -47,7 +47,7 @@ fn main() {
 
 fn compare(
     context: &Context,
-    works: &[&TensorWork],
+    works: &[&TensorWorkload],
     wanted: &[(&str, f64)],
     others: impl Fn() -> Vec<(String, String, f64)>,
 ) {

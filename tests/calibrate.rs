@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vramp::Pipeline;
-use vramp::calibrate::{CalibrateError, Calibration, Progress};
+use vramp::calibrate::{CalibrateError, Calibration, CalibrationProgress};
 use vramp::gpu::Device;
 use vramp::plan::catalog::{Class, Family};
 use vramp::plan::{FigureOrigin, Profile, RunOptions, Space};
@@ -15,8 +15,8 @@ use vramp::plan::{FigureOrigin, Profile, RunOptions, Space};
 #[test]
 fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
     let device = Device::choose().open().unwrap();
-    let heard = RefCell::new(Vec::<Progress>::new());
-    let listen = |progress: &Progress| heard.borrow_mut().push(progress.clone());
+    let heard = RefCell::new(Vec::<CalibrationProgress>::new());
+    let listen = |progress: &CalibrationProgress| heard.borrow_mut().push(progress.clone());
     let profile = Calibration::on(Some(&device)).hasty().listener(listen).measure().unwrap();
     assert_eq!(profile.name(), format!("calibrated:{}", device.adapter().name));
     let mut measured = 0;
@@ -69,7 +69,7 @@ fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
 fn an_interrupted_calibration_says_so_and_gives_nothing() {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
-    let at_third = move |progress: &Progress| asked.store(progress.done >= 2, Ordering::Release);
+    let at_third = move |progress: &CalibrationProgress| asked.store(progress.done >= 2, Ordering::Release);
     let calibration = Calibration::on(None).hasty().stop_when(stop).listener(at_third);
     assert!(matches!(calibration.measure(), Err(CalibrateError::Interrupted)));
 }

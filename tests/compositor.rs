@@ -6,7 +6,7 @@
 use vramp::gpu::{Device, LimitSet};
 use vramp::harness::{Harness, Rig, Stream};
 use vramp::plan::{Plan, Profile, RunOptions, Size, Space};
-use vramp::verify::{Options, Outcome, Verified, What, verify};
+use vramp::verify::{ComparisonKind, ComparisonResult, Options, Verified, verify};
 use vramp::{Pipeline, registry};
 
 use crate::shared::device;
@@ -164,9 +164,9 @@ fn verified(text: &str, device: &Device) -> Verified {
 
 /// Whether the compositor was compared on the device, and if not, why.
 fn compared(found: &Verified) -> Result<(), String> {
-    let twins = found.checks.iter().find(|check| check.what == What::Twins && check.made_by == ["all"]);
+    let twins = found.comparisons.iter().find(|check| check.kind == ComparisonKind::Twins && check.made_by == ["all"]);
     match &twins.expect("it is looked at").result {
-        Outcome::Left(why) => Err(why.clone()),
+        ComparisonResult::Left(why) => Err(why.clone()),
         _ => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use vramp::gpu::Device;
 use vramp::kernels::PixelFn;
 use vramp::plan::catalog::Entry;
 use vramp::runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, Worker};
-use vramp::verify::{Found, Options, Outcome, Verified, VerifyError, What, verify};
+use vramp::verify::{ComparisonKind, ComparisonResult, Mismatch, Options, Verified, VerifyError, verify};
 
 use crate::shared::{ADD_RED, device};
 
@@ -24,7 +24,7 @@ fn equal(text: &str) -> Verified {
     let found =
         verified(text, &vramp::registry(), 5, Some(device().clone())).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert!(found.is_equal(), "{text}\n{found}");
-    assert!(found.checks.iter().any(|check| check.what == What::FusedOnCpu), "{text}\n{found}");
+    assert!(found.comparisons.iter().any(|check| check.kind == ComparisonKind::FusedOnCpu), "{text}\n{found}");
     found
 }
 
@@ -69,10 +69,13 @@ fn chains_and_diamonds_are_equal_fused_unfused_and_on_the_device() {
         "pattern kind=noise size=16x9 ! convert format=i420 ! convert format=rgba8 ! blur ! null",
     ] {
         let found = equal(text);
-        let fuses = |check: &vramp::verify::Check| check.made_by.len() > 1;
-        some_fuse |= found.checks.iter().any(fuses);
-        let compared = |what| found.checks.iter().filter(|check| check.what == what).count();
-        assert!(compared(What::Twins) >= 2 && compared(What::FusedOnDevice) >= 1, "{text}\n{found}");
+        let fuses = |check: &vramp::verify::Comparison| check.made_by.len() > 1;
+        some_fuse |= found.comparisons.iter().any(fuses);
+        let compared = |what| found.comparisons.iter().filter(|check| check.kind == what).count();
+        assert!(
+            compared(ComparisonKind::Twins) >= 2 && compared(ComparisonKind::FusedOnDevice) >= 1,
+            "{text}\n{found}"
+        );
     }
     assert!(some_fuse, "there was nothing to compare");
 }
@@ -141,7 +144,10 @@ fn random_graphs_are_equal_too() {
 #[test]
 fn frames_are_counted_as_they_reach_the_sinks() {
     let found = equal("pattern kind=noise size=8x8 ! every n=2 ! invert ! null");
-    assert!(found.checks.iter().all(|check| matches!(check.result, Outcome::Equal { frames: 3 | 5, .. })), "{found}");
+    assert!(
+        found.comparisons.iter().all(|check| matches!(check.result, ComparisonResult::Equal { frames: 3 | 5, .. })),
+        "{found}"
+    );
     let text = "pattern0, gpu and cpu: 5 frames are equal";
     assert!(found.to_string().contains(text), "{found}");
     assert!(found.to_string().contains("null0.video (made by invert0), fused and unfused on the cpu: 3 frames"));
@@ -186,7 +192,7 @@ fn big_frames_are_fewer_and_never_none() {
     for (most_bytes, count) in [(64 << 10, 1), (0, 1), (3 * (64 << 10), 3), (u64::MAX, 8)] {
         let found = verify(&spec, &registry, &Options { most_bytes, ..Options::default() }).expect("it runs");
         assert!(
-            found.checks.iter().all(|check| check.result == Outcome::Equal { frames: count, levels: 0 }),
+            found.comparisons.iter().all(|check| check.result == ComparisonResult::Equal { frames: count, levels: 0 }),
             "{most_bytes}: {found}"
         );
     }
@@ -196,12 +202,15 @@ fn big_frames_are_fewer_and_never_none() {
 fn a_level_that_others_may_amplify_is_not_compared_as_a_whole() {
     let own = "wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\"";
     let found = equal(&format!("pattern kind=noise size=20x20 ! {own} ! contrast amount=3 ! null"));
-    let whole = found.checks.iter().find(|check| check.what == What::FusedOnDevice).expect("one sink");
-    assert!(matches!(&whole.result, Outcome::Left(why) if why.starts_with("wgsl0 may be a level off")), "{found}");
+    let whole = found.comparisons.iter().find(|check| check.kind == ComparisonKind::FusedOnDevice).expect("one sink");
+    assert!(
+        matches!(&whole.result, ComparisonResult::Left(why) if why.starts_with("wgsl0 may be a level off")),
+        "{found}"
+    );
     // Where pixels are only moved, a level stays a level.
     let found = equal(&format!("pattern kind=noise size=20x20 ! {own} ! flip ! identity ! null"));
-    let whole = found.checks.iter().find(|check| check.what == What::FusedOnDevice).expect("one sink");
-    assert_eq!(whole.result, Outcome::Equal { frames: 5, levels: 1 }, "{found}");
+    let whole = found.comparisons.iter().find(|check| check.kind == ComparisonKind::FusedOnDevice).expect("one sink");
+    assert_eq!(whole.result, ComparisonResult::Equal { frames: 5, levels: 1 }, "{found}");
 }
 
 #[test]
@@ -251,17 +260,17 @@ const OWN: &str = "pattern kind=gradient size=9x5 label=false ! invert ! addred 
 fn a_kind_of_ones_own_is_verified_like_any_other() {
     let found = verified(OWN, &with(&AGREES, || 9), 3, Some(device().clone())).expect("it runs");
     assert!(found.is_equal(), "{found}");
-    assert!(found.checks.iter().any(|check| check.what == What::Twins && check.made_by == ["addred0"]));
+    assert!(found.comparisons.iter().any(|check| check.kind == ComparisonKind::Twins && check.made_by == ["addred0"]));
 }
 
 #[test]
 fn a_kernel_that_differs_from_its_twin_is_found_and_named() {
     let found = verified(OWN, &with(&DIFFERS, || 9), 3, Some(device().clone())).expect("it runs");
-    let twins: Vec<_> = found.differences().filter(|(check, _)| check.what == What::Twins).collect();
+    let twins: Vec<_> = found.differences().filter(|(check, _)| check.kind == ComparisonKind::Twins).collect();
     let [(check, difference)] = twins[..] else { panic!("only one handler is wrong\n{found}") };
     assert_eq!((check.made_by.as_slice(), check.port.as_str()), (&["addred0".to_owned()][..], "addred0.video"));
     assert_eq!((difference.frame, difference.frames), (0, 3));
-    let Found::Pixels { x: 3, y: 2, expected, found: is, count: 1, most: 1 } = difference.found else {
+    let Mismatch::Pixels { x: 3, y: 2, expected, found: is, count: 1, most: 1 } = difference.found else {
         panic!("{difference}")
     };
     assert_eq!((is[0], &is[1..]), (expected[0] + 1, &expected[1..]));
@@ -278,7 +287,7 @@ fn a_mistake_that_only_a_fused_run_has_is_found() {
     let found = verified(OWN, &registry, 2, None).expect("it runs");
     let differences: Vec<_> = found.differences().collect();
     let [(check, difference)] = differences[..] else { panic!("one sink\n{found}") };
-    assert_eq!((check.what, check.port.as_str()), (What::FusedOnCpu, "null0.video"));
+    assert_eq!((check.kind, check.port.as_str()), (ComparisonKind::FusedOnCpu, "null0.video"));
     assert!(check.made_by.contains(&"addred0".to_owned()), "{found}");
-    assert!(matches!(difference.found, Found::Pixels { count: 45, .. }), "{found}");
+    assert!(matches!(difference.found, Mismatch::Pixels { count: 45, .. }), "{found}");
 }

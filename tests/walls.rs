@@ -54,6 +54,29 @@ const ROOMS: &[Room] = &[
         because: "handlers are users of everything below the facade",
     },
     Room {
+        name: "vramp-machine",
+        may_use: &["vramp-files", "vramp-plan", "vramp-gpu"],
+        because: "what a machine has is known before a pipeline is built",
+    },
+    Room {
+        name: "vramp-pipeline",
+        may_use: &["vramp-plan", "vramp-gpu", "vramp-runtime", "vramp-handlers", "vramp-machine"],
+        because: "running a pipeline never depends on the tools that measure one",
+    },
+    Room {
+        name: "vramp-lab",
+        may_use: &[
+            "vramp-plan",
+            "vramp-gpu",
+            "vramp-tensor",
+            "vramp-runtime",
+            "vramp-handlers",
+            "vramp-machine",
+            "vramp-pipeline",
+        ],
+        because: "the tools run pipelines as any program does, and reach kernels through handlers only",
+    },
+    Room {
         name: "vramp",
         may_use: &[
             "vramp-files",
@@ -63,6 +86,9 @@ const ROOMS: &[Room] = &[
             "vramp-tensor",
             "vramp-runtime",
             "vramp-handlers",
+            "vramp-machine",
+            "vramp-pipeline",
+            "vramp-lab",
         ],
         because: "the facade joins the libraries for programs, and is all that they depend on",
     },
@@ -75,8 +101,11 @@ const ROOMS: &[Room] = &[
 ];
 
 /// What lessons and tests may use beyond the rooms of their crate, and why.
-const LESSONS_USE: &[(&str, &str, &str)] =
-    &[("vramp", "vramp-cli", "lesson 2 is the whole program with a handler of one's own")];
+const LESSONS_USE: &[(&str, &str, &str)] = &[
+    ("vramp", "vramp-cli", "lesson 2 is the whole program with a handler of one's own"),
+    ("vramp-pipeline", "vramp", "examples in its documentation are programs, which use the facade"),
+    ("vramp-lab", "vramp", "as above"),
+];
 
 /// What the planner is built from, directly or not, and what for.
 const PLAN_IS_MADE_OF: &[(&str, &str)] = &[
@@ -239,6 +268,17 @@ fn tensor_modules(path: &str, text: &str) -> Vec<String> {
     found
 }
 
+/// The facade is one file of re-exports: whatever does something has a room below it.
+fn in_facade(path: &str, text: &str) -> Vec<String> {
+    if path != "src/lib.rs" {
+        return vec![format!("{path}: src/ holds lib.rs alone; code lives in a crate below the facade")];
+    }
+    let code = code(text);
+    let items = ["fn", "impl", "struct", "enum", "trait", "static", "const", "macro_rules!"];
+    let lines = items.iter().flat_map(|item| lines_with(&code, item).into_iter().map(move |line| (line, item)));
+    lines.map(|(line, item)| format!("{path}:{line}: `{item}` in the facade, which only re-exports")).collect()
+}
+
 /// The planner's code names nothing that its promises exclude.
 fn plan_names(path: &str, text: &str) -> Vec<String> {
     let code = outside_tests(&code(text));
@@ -392,6 +432,13 @@ fn modules_of_the_tensor_crate_name_none_above_them() {
 }
 
 #[test]
+fn the_facade_only_re_exports() {
+    let facade = rust_files(|path| path.starts_with("src/"));
+    assert!(!facade.is_empty(), "the facade is where it was");
+    assert_none(&facade.iter().flat_map(|path| in_facade(path, &read(path))).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_planner_names_nothing_that_its_promises_exclude() {
     let sources = rust_files(|path| path.starts_with("crates/plan/src/") && !path.ends_with("/tests.rs"));
     assert!(sources.len() > 10, "the planner's sources are where they were");
@@ -452,6 +499,9 @@ fn a_dependency_through_a_wall_is_found() {
         ("vramp-tensor", "vramp-runtime"),
         ("vramp-runtime", "vramp-handlers"),
         ("vramp-handlers", "vramp"),
+        ("vramp-machine", "vramp-pipeline"),
+        ("vramp-pipeline", "vramp-lab"),
+        ("vramp-lab", "vramp"),
         ("vramp", "vramp-cli"),
         ("vramp-cli", "vramp-plan"),
         ("xtask", "vramp"),
@@ -512,6 +562,18 @@ fn the_crates_of_a_workspace_are_read_with_every_kind_of_dependency() {
     let metadata = serde_json::json!({"packages": [{"name": "a", "dependencies": [
         {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}, {"name": "d", "kind": "build"}]}]});
     assert_eq!(crates_of(&metadata), workspace(&[("a", &["b", "c", "d"])]));
+}
+
+#[test]
+fn code_in_the_facade_is_found() {
+    assert_eq!(in_facade("src/machine.rs", "").len(), 1);
+    for planted in ["pub fn a() {}", "impl A {}", "pub struct A;", "macro_rules! a { () => {} }"] {
+        assert_eq!(in_facade("src/lib.rs", planted).len(), 1, "nothing found in {planted}");
+    }
+    assert_eq!(
+        in_facade("src/lib.rs", "//! fn\npub use a::b;\n/// struct\npub mod prelude { pub use c::d; }"),
+        [""; 0]
+    );
 }
 
 #[test]

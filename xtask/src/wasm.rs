@@ -21,6 +21,7 @@ const LIBRARIES: &[&str] = &[
     "vramp-tensor",
     "vramp-runtime",
     "vramp-handlers",
+    "vramp-pipeline",
     "vramp",
 ];
 

@@ -6,7 +6,9 @@
 //! Always: a measurement is printed as soon as it is there; there is nothing to finish, so Ctrl-C ends it at once.
 
 use anyhow::anyhow;
-use vramp::bench::{Bench, BenchError, Effort, Measurement, Suite, TENSOR_WORKS, TensorWork, WORKS, Work};
+use vramp::bench::{
+    Bench, BenchError, Effort, Measurement, Suite, TENSOR_WORKLOADS, TensorWorkload, WORKLOADS, Workload,
+};
 use vramp::gpu::AdapterKind;
 use vramp::plan::Profile;
 use vramp::tensor::Context;
@@ -21,7 +23,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let bench = Bench::new();
     let profile = args.flags.profile.as_deref().map(request::find_profile).transpose()?;
     let effort = Effort { run: args.seconds, ..Effort::default() };
-    let works: Vec<&Work> = WORKS.iter().filter(|work| is_wanted(work, &args.what)).collect();
+    let works: Vec<&Workload> = WORKLOADS.iter().filter(|work| is_wanted(work, &args.what)).collect();
     if !args.json {
         let threads = args.flags.threads.map_or("all threads".to_owned(), |n| format!("{n} thread(s)"));
         page::result(format!("{} on {threads}\n\n{}", args.size, HEADING).as_bytes())?;
@@ -33,7 +35,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         let measured = measured.map_err(failure)?;
         page::result(if args.json { json(&measured)? } else { row(&measured) }.as_bytes())?;
     }
-    let works: Vec<&TensorWork> = TENSOR_WORKS.iter().filter(|work| is_wanted_tensor(work, &args.what)).collect();
+    let works: Vec<&TensorWorkload> =
+        TENSOR_WORKLOADS.iter().filter(|work| is_wanted_tensor(work, &args.what)).collect();
     if works.is_empty() {
         return Ok(());
     }
@@ -73,11 +76,11 @@ fn wished(args: &BenchArgs, profile: Option<&Profile>, builder: PipelineBuilder)
 
 const HEADING: &str = "work                       backend        ms      min   cpu ms       fps  hash\n";
 
-fn is_wanted(work: &Work, what: &[String]) -> bool {
+fn is_wanted(work: &Workload, what: &[String]) -> bool {
     what.is_empty() || what.iter().any(|word| word == work.name || word == work.suite.name())
 }
 
-fn is_wanted_tensor(work: &TensorWork, what: &[String]) -> bool {
+fn is_wanted_tensor(work: &TensorWorkload, what: &[String]) -> bool {
     what.is_empty() || what.iter().any(|word| word == work.name || word == Suite::Tensor.name())
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use vramp::calibrate::{CalibrateError, Calibration, Progress, keep, known};
+use vramp::calibrate::{CalibrateError, Calibration, CalibrationProgress, keep, known};
 use vramp::gpu::{Adapter, Device};
 use vramp::machine;
 use vramp::plan::{FigureOrigin, Profile};
@@ -104,8 +104,8 @@ fn bar() -> Option<ProgressBar> {
     })
 }
 
-fn hear(progress: &Progress, bar: Option<&ProgressBar>, verbose: bool) {
-    let Progress { done, of, what } = progress;
+fn hear(progress: &CalibrationProgress, bar: Option<&ProgressBar>, verbose: bool) {
+    let CalibrationProgress { done, of, what } = progress;
     match bar {
         Some(bar) => {
             bar.set_length(*of as u64);

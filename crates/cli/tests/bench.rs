@@ -48,7 +48,7 @@ fn works_on_tensors_run_on_the_side_that_was_asked_for_and_tell_every_key() {
 fn every_work_runs() {
     let ran = ends_with(0, vramp(&["bench", "--cpu", "--size", "32x24", "--seconds", "0.0001"]));
     let rows = ran.out.lines().skip_while(|line| !line.starts_with("work ")).count();
-    assert_eq!(rows, 1 + vramp::bench::WORKS.len() + vramp::bench::TENSOR_WORKS.len(), "{}", ran.out);
+    assert_eq!(rows, 1 + vramp::bench::WORKLOADS.len() + vramp::bench::TENSOR_WORKLOADS.len(), "{}", ran.out);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use vramp::bench::{Suite, TENSOR_WORKS, WORKS};
+use vramp::bench::{Suite, TENSOR_WORKLOADS, WORKLOADS};
 use vramp::plan::Size;
 
 use super::{Flags, seconds};
@@ -53,7 +53,7 @@ pub(crate) struct BenchArgs {
 
 fn names() -> Vec<PossibleValue> {
     let suites = Suite::ALL.iter().map(|suite| suite.name());
-    let works = WORKS.iter().map(|work| work.name).chain(TENSOR_WORKS.iter().map(|work| work.name));
+    let works = WORKLOADS.iter().map(|work| work.name).chain(TENSOR_WORKLOADS.iter().map(|work| work.name));
     suites.chain(works).map(PossibleValue::new).collect()
 }
 

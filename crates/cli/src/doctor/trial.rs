@@ -5,7 +5,7 @@
 
 use vramp::gpu::Device;
 use vramp::machine;
-use vramp::verify::{Options, Outcome, Verified, What, verify};
+use vramp::verify::{ComparisonKind, ComparisonResult, Options, Verified, verify};
 
 use super::Check;
 use crate::run::counted;
@@ -28,11 +28,11 @@ pub(super) fn checks(has_adapters: bool) -> Vec<Check> {
         Ok(verified) => verified,
         Err(why) => return vec![Check::problem("trial", why, format!("vramp run '{PIPELINE}' --cpu -v"))],
     };
-    let mut checks = vec![told("trial on cpu", &verified, "the cpu", |what| what == What::FusedOnCpu)];
+    let mut checks = vec![told("trial on cpu", &verified, "the cpu", |what| what == ComparisonKind::FusedOnCpu)];
     checks.extend(refused);
     if let Some(device) = device {
         let name = format!("{} ({})", device.adapter().name, device.adapter().backend);
-        checks.push(told("trial on gpu", &verified, &name, |what| what != What::FusedOnCpu));
+        checks.push(told("trial on gpu", &verified, &name, |what| what != ComparisonKind::FusedOnCpu));
     }
     checks
 }
@@ -45,13 +45,13 @@ fn tried(device: Option<&Device>) -> Result<Verified, String> {
 }
 
 /// What came of the comparisons of one kind.
-fn told(name: &'static str, verified: &Verified, on: &str, which: impl Fn(What) -> bool) -> Check {
-    let checks: Vec<_> = verified.checks.iter().filter(|check| which(check.what)).collect();
-    if let Some(different) = checks.iter().find(|check| matches!(check.result, Outcome::Different(_))) {
+fn told(name: &'static str, verified: &Verified, on: &str, which: impl Fn(ComparisonKind) -> bool) -> Check {
+    let checks: Vec<_> = verified.comparisons.iter().filter(|check| which(check.kind)).collect();
+    if let Some(different) = checks.iter().find(|check| matches!(check.result, ComparisonResult::Different(_))) {
         let fix = format!("vramp run '{PIPELINE}' --verify -v, and stay with --cpu until its driver is updated");
         return Check::problem(name, format!("{on} computes something else: {different}"), fix);
     }
-    let equal = checks.iter().filter(|check| matches!(check.result, Outcome::Equal { .. })).count();
+    let equal = checks.iter().filter(|check| matches!(check.result, ComparisonResult::Equal { .. })).count();
     if equal == 0 {
         return Check::warning(name, format!("{on}: nothing could be compared"));
     }

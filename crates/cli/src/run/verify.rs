@@ -9,7 +9,7 @@ use serde::Serialize;
 use vramp::gpu::Device;
 use vramp::plan::{Graph, GraphSpec};
 use vramp::runtime::Registry;
-use vramp::verify::{Check, Found, Options, Outcome, Verified, What};
+use vramp::verify::{Comparison, ComparisonKind, ComparisonResult, Mismatch, Options, Verified};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -69,12 +69,14 @@ fn told(all: bool, verified: &Verified) -> String {
         return verified.to_string();
     }
     let mut lines = Vec::new();
-    for what in [What::FusedOnCpu, What::Twins, What::FusedOnDevice] {
-        let checks: Vec<&Check> = verified.checks.iter().filter(|check| check.what == what).collect();
+    for what in [ComparisonKind::FusedOnCpu, ComparisonKind::Twins, ComparisonKind::FusedOnDevice] {
+        let checks: Vec<&Comparison> = verified.comparisons.iter().filter(|check| check.kind == what).collect();
         if !checks.is_empty() {
             lines.push(format!("{what}: {}", summed(&checks)));
         }
-        lines.extend(checks.iter().filter(|check| matches!(check.result, Outcome::Left(_))).map(ToString::to_string));
+        lines.extend(
+            checks.iter().filter(|check| matches!(check.result, ComparisonResult::Left(_))).map(ToString::to_string),
+        );
     }
     lines.push(match (verified.differences().count(), verified.compared()) {
         (0, compared) => format!("verified: {}, no difference", counted(compared, "comparison")),
@@ -84,16 +86,16 @@ fn told(all: bool, verified: &Verified) -> String {
 }
 
 /// Comparisons of one kind in a few words.
-fn summed(checks: &[&Check]) -> String {
+fn summed(checks: &[&Comparison]) -> String {
     let (mut equal, mut near, mut different, mut left, mut most) = (0, 0, 0, 0, 0);
     for check in checks {
         match &check.result {
-            Outcome::Equal { frames, levels } => {
+            ComparisonResult::Equal { frames, levels } => {
                 (equal, most) = (equal + 1, most.max(*frames));
                 near += usize::from(*levels > 0);
             }
-            Outcome::Different(_) => different += 1,
-            Outcome::Left(_) => left += 1,
+            ComparisonResult::Different(_) => different += 1,
+            ComparisonResult::Left(_) => left += 1,
         }
     }
     let mut parts = Vec::new();
@@ -167,27 +169,27 @@ impl<'a> Json<'a> {
             verified: verified.is_equal(),
             backend: adapter.map_or_else(|| "cpu".to_owned(), |adapter| adapter.backend.to_string()),
             device: adapter.map(|adapter| adapter.name.as_str()),
-            checks: verified.checks.iter().map(JsonCheck::of).collect(),
+            checks: verified.comparisons.iter().map(JsonCheck::of).collect(),
         }
     }
 }
 
 impl<'a> JsonCheck<'a> {
-    fn of(check: &'a Check) -> JsonCheck<'a> {
-        let what = match check.what {
-            What::FusedOnCpu => "fused-on-cpu",
-            What::Twins => "gpu-and-cpu",
-            What::FusedOnDevice => "fused-on-gpu",
+    fn of(check: &'a Comparison) -> JsonCheck<'a> {
+        let what = match check.kind {
+            ComparisonKind::FusedOnCpu => "fused-on-cpu",
+            ComparisonKind::Twins => "gpu-and-cpu",
+            ComparisonKind::FusedOnDevice => "fused-on-gpu",
         };
         let result = match &check.result {
-            Outcome::Equal { frames, levels } => JsonResult::Equal { frames: *frames, levels: *levels },
-            Outcome::Left(why) => JsonResult::Left { why },
-            Outcome::Different(difference) => JsonResult::Different {
+            ComparisonResult::Equal { frames, levels } => JsonResult::Equal { frames: *frames, levels: *levels },
+            ComparisonResult::Left(why) => JsonResult::Left { why },
+            ComparisonResult::Different(difference) => JsonResult::Different {
                 frame: difference.frame,
                 frames: difference.frames,
                 words: difference.to_string(),
                 pixel: match difference.found {
-                    Found::Pixels { x, y, expected, found, count, most } => {
+                    Mismatch::Pixels { x, y, expected, found, count, most } => {
                         Some(JsonPixel { x, y, expected, found, pixels: count, levels: most })
                     }
                     _ => None,
@@ -204,22 +206,22 @@ mod tests {
 
     use super::*;
 
-    fn verified(results: &[(What, Outcome)]) -> Verified {
-        let check = |(what, result): &(What, Outcome)| {
+    fn verified(results: &[(ComparisonKind, ComparisonResult)]) -> Verified {
+        let check = |(what, result): &(ComparisonKind, ComparisonResult)| {
             let (port, made_by) = ("blur0.video".to_owned(), vec!["blur0".to_owned()]);
-            Check { what: *what, port, made_by, result: result.clone() }
+            Comparison { kind: *what, port, made_by, result: result.clone() }
         };
-        Verified { checks: results.iter().map(check).collect() }
+        Verified { comparisons: results.iter().map(check).collect() }
     }
 
     fn one_of_each() -> Verified {
         let (expected, found) = ([1, 2, 3, 255], [1, 2, 4, 255]);
-        let pixels = Found::Pixels { x: 5, y: 6, expected, found, count: 2, most: 1 };
+        let pixels = Mismatch::Pixels { x: 5, y: 6, expected, found, count: 2, most: 1 };
         verified(&[
-            (What::FusedOnCpu, Outcome::Equal { frames: 8, levels: 0 }),
-            (What::Twins, Outcome::Different(Difference { frame: 3, found: pixels, frames: 4 })),
-            (What::Twins, Outcome::Equal { frames: 8, levels: 1 }),
-            (What::FusedOnDevice, Outcome::Left("text0 may be a level off".to_owned())),
+            (ComparisonKind::FusedOnCpu, ComparisonResult::Equal { frames: 8, levels: 0 }),
+            (ComparisonKind::Twins, ComparisonResult::Different(Difference { frame: 3, found: pixels, frames: 4 })),
+            (ComparisonKind::Twins, ComparisonResult::Equal { frames: 8, levels: 1 }),
+            (ComparisonKind::FusedOnDevice, ComparisonResult::Left("text0 may be a level off".to_owned())),
         ])
     }
 
@@ -233,7 +235,9 @@ mod tests {
             ["blur0, gpu and cpu: frame 3, pixel 5,6 is 1 2 4 255 instead of 1 2 3 255; 2 pixels differ by up to 1, \
               in 4 frames"]
         );
-        assert!(judge(&verified(&[(What::FusedOnCpu, Outcome::Equal { frames: 1, levels: 0 })])).is_ok());
+        assert!(
+            judge(&verified(&[(ComparisonKind::FusedOnCpu, ComparisonResult::Equal { frames: 1, levels: 0 })])).is_ok()
+        );
     }
 
     #[test]

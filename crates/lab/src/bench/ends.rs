@@ -1,0 +1,201 @@
+//! The two ends of a measured pipeline: a source that costs nothing, and a sink that looks at the first and last frame.
+//!
+//! Owns their entries, the picture, when the two frames arrived, and the hash of the last.
+//! Does not know what was asked for.
+//!
+//! Always: every frame of a source is the same memory, held by the source too, so that nobody behind it can edit it in
+//! place; a picture is a function of size, format, seed and alpha.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use vramp_handlers::control::probe::hash;
+use vramp_plan::catalog::{
+    Entry, EntryError, Fallback, FormatRule, Input, Liveness, Output, PortMedia, RateRule, Setting, SizeRule,
+    ValueType, Work,
+};
+use vramp_plan::{Format, Size};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Registry, Setup, Worker};
+
+use super::clock::cpu_time;
+
+/// Hands out one picture again and again.
+static STILL: Entry = Entry {
+    name: "bench-still",
+    about: "the same picture in every frame, at no cost",
+    example: "bench-still 64x64 ! null",
+    outputs: &[Output {
+        media: PortMedia::ANY,
+        format: FormatRule::Setting("format"),
+        size: SizeRule::Setting("size"),
+        rate: RateRule::Setting("fps"),
+        ..Output::VIDEO
+    }],
+    settings: &[
+        setting("size", ValueType::Size, Fallback::Required, "its size"),
+        setting("format", ValueType::Format, Fallback::Is("rgba8"), "its format"),
+        setting("fps", ValueType::Rate, Fallback::Is("30"), "its nominal rate"),
+        setting("seed", ValueType::Int { min: 0, max: 1 << 30 }, Fallback::Is("0"), "which picture"),
+        setting("alpha", ValueType::Int { min: 0, max: 255 }, Fallback::Is("255"), "its alpha"),
+    ],
+    bare: Some("size"),
+    work: Work::NONE,
+    blocking: false,
+    ..Entry::SOURCE
+};
+
+/// Looks at what arrives.
+static KEEP: Entry = Entry {
+    name: "bench-keep",
+    about: "notes when the first and the last frame come",
+    example: "bench-still 64x64 ! bench-keep",
+    inputs: &[Input::ANY],
+    work: Work::NONE,
+    blocking: false,
+    ..Entry::SINK
+};
+
+const fn setting(name: &'static str, value: ValueType, fallback: Fallback, about: &'static str) -> Setting {
+    Setting { name, value, fallback, liveness: Liveness::Fixed, about }
+}
+
+/// The first and the last frame of the latest run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SeenFrames(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    first: Option<FrameArrival>,
+    last: Option<(FrameArrival, u64)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct FrameArrival {
+    number: u64,
+    at: Instant,
+    cpu: Option<Duration>,
+}
+
+/// Time and work between the first frame and the last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunSpan {
+    /// How long it took.
+    pub took: Duration,
+    /// What all threads computed meanwhile, where that is known.
+    pub cpu: Option<Duration>,
+    /// The hash of the last frame.
+    pub hash: u64,
+}
+
+impl SeenFrames {
+    /// As if nothing had come.
+    pub fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
+    }
+
+    /// From the first frame to this one, where both have come.
+    pub fn up_to(&self, number: u64) -> Option<RunSpan> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, (last, hash)) = seen.first.zip(seen.last).filter(|(_, (last, _))| last.number == number)?;
+        let cpu = last.cpu.zip(first.cpu).map(|(last, first)| last.saturating_sub(first));
+        Some(RunSpan { took: last.at - first.at, cpu, hash })
+    }
+}
+
+/// Adds both kinds; what arrives is found in `last`.
+pub(super) fn add_to(registry: &mut Registry, last: &SeenFrames) -> Result<(), EntryError> {
+    let last = last.clone();
+    registry.add(&STILL, |setup: &Setup<'_>| Ok(Worker::frames(StillSource::of(setup)?)))?;
+    registry.add(&KEEP, move |_: &Setup<'_>| Ok(Worker::frames(KeepSink { last: last.clone() })))
+}
+
+struct StillSource {
+    format: Format,
+    size: Size,
+    seed: u32,
+    alpha: u8,
+    frame: Option<Frame>,
+}
+
+impl StillSource {
+    fn of(setup: &Setup<'_>) -> Result<StillSource, HandlerError> {
+        let missing = || HandlerError::failed("settings are to be checked by a graph");
+        let settings = setup.settings;
+        let int = |key| settings.int(key).ok_or_else(missing);
+        Ok(StillSource {
+            format: settings.format("format").ok_or_else(missing)?,
+            size: settings.size("size").ok_or_else(missing)?,
+            seed: int("seed")? as u32,
+            alpha: int("alpha")? as u8,
+            frame: None,
+        })
+    }
+
+    /// A smooth gradient with a little noise, and a green field in it.
+    fn paint(&self, bytes: &mut [u8]) {
+        if self.format != Format::Rgba8 {
+            for (i, byte) in (0_u32..).zip(bytes.iter_mut()) {
+                *byte = 16 + (noise(i, self.seed) % 220) as u8;
+            }
+            return;
+        }
+        let Size { width, height } = self.size;
+        for (i, pixel) in (0_u32..).zip(bytes.as_chunks_mut::<4>().0) {
+            let (x, y) = (i % width, i / width);
+            let grain = noise(i, self.seed) % 16;
+            let level = |part: u32, whole: u32| (part * 239 / whole + grain) as u8;
+            let field = (width / 4..width / 2).contains(&x) && (height / 4..height / 2).contains(&y);
+            let color =
+                if field { [20, 220, 30] } else { [level(x, width), level(y, height), level(x + y, width + height)] };
+            *pixel = [color[0], color[1], color[2], self.alpha];
+        }
+    }
+}
+
+fn noise(i: u32, seed: u32) -> u32 {
+    let mixed = (i ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
+    (mixed ^ (mixed >> 15)).wrapping_mul(0xc2b2_ae35) >> 16
+}
+
+impl FrameHandler for StillSource {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let frame = match &self.frame {
+            Some(frame) => frame.clone(),
+            None => {
+                let mut frame = call.lend(self.format, self.size)?;
+                self.paint(&mut frame.fill().ok_or_else(|| HandlerError::failed("what was just lent is held twice"))?);
+                self.frame.insert(frame).clone()
+            }
+        };
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+
+    fn stop(&mut self) -> Result<(), HandlerError> {
+        self.frame = None;
+        Ok(())
+    }
+
+    /// All it ever lends is one frame, first of all: nothing has to be set aside for each of the others.
+    fn can_repeat(&self) -> bool {
+        true
+    }
+}
+
+struct KeepSink {
+    last: SeenFrames,
+}
+
+impl FrameHandler for KeepSink {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let arrival = FrameArrival { number: call.now().number, at: Instant::now(), cpu: cpu_time() };
+        let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
+        let mut seen = self.last.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.first.is_none() {
+            seen.first = Some(arrival);
+        } else {
+            seen.last = Some((arrival, hash(&frame)));
+        }
+        Ok(Flow::Produced)
+    }
+}

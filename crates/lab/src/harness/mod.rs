@@ -1,0 +1,347 @@
+//! A rig for trying handlers: push frames in, step the clock, look at what comes out.
+//!
+//! Owns the two ends that are put on whatever is left open in a piece of pipeline, and a clock that moves only when told.
+//! Does not fake anything between them: the piece is read, checked, planned and run as any other pipeline, without
+//! threads.
+//!
+//! Always: the same pushes and steps give the same frames, on every run and in either space.
+//!
+//! ```
+//! use vramp::harness::Harness;
+//! use vramp::prelude::*;
+//!
+//! let size = Size::new(2, 1).expect("both sides are in range");
+//! let mut rig = Harness::of("invert", &vramp::registry()).input("video", size).on(Space::Cpu).build()?;
+//! rig.push("video", &[0, 10, 20, 255, 255, 245, 235, 7])?;
+//! rig.step()?;
+//! let frame = rig.pull("video")?;
+//! assert_eq!(frame.pixels(), [[255, 245, 235, 255], [0, 10, 20, 7]]);
+//! assert_eq!(rig.finish()?.frames_out, 1);
+//! # Ok::<(), vramp::harness::HarnessError>(())
+//! ```
+//!
+//! A source under test has no input and makes a frame each step; a sink under test has no output. Handlers with several
+//! inputs are pushed by port, and a chain names its ports `handler.port` where one name is not enough:
+//!
+//! ```
+//! # use vramp::harness::Harness;
+//! # use vramp::prelude::*;
+//! let size = Size::new(1, 1).expect("both sides are in range");
+//! let mut rig = Harness::of("blur ! mix amount=0.25", &vramp::registry()).input("blur0.video", size).build()?;
+//! rig.push("video", &[100, 100, 100, 255])?;
+//! rig.push("b", &[200, 0, 200, 255])?;
+//! rig.step()?;
+//! assert_eq!(rig.pull("video")?.pixel(0, 0), Some([125, 75, 125, 255]));
+//! # Ok::<(), vramp::harness::HarnessError>(())
+//! ```
+
+pub(crate) mod ends;
+pub(crate) mod on_device;
+mod rig;
+
+use std::collections::BTreeSet;
+
+use vramp_gpu::{Device, OpenError};
+use vramp_plan::catalog::{Catalog, Entry, EntryError};
+use vramp_plan::{
+    CheckError, Format, GraphSpec, HandlerId, HandlerSpec, LinkEnd, Mistakes, OnLoss, Rate, RunOptions, Size, Space,
+};
+use vramp_runtime::{HandlerFailure, Registry};
+
+use ends::{CATCH, FEED, SLOWER, add_ends};
+use on_device::figures;
+use rig::{OpenPort, PATIENCE, find};
+use vramp_pipeline::{Error, Pipeline, read};
+
+pub use ends::Caught;
+pub use rig::Rig;
+
+/// Why a rig could not be built or used.
+#[derive(thiserror::Error)]
+pub enum HarnessError {
+    /// The text is wrong.
+    #[error(transparent)]
+    Text(#[from] Mistakes),
+    /// The piece, with both ends put on, is no graph.
+    #[error(transparent)]
+    Graph(#[from] CheckError),
+    /// A kind of the harness's own could not be added.
+    #[error(transparent)]
+    Kind(#[from] EntryError),
+    /// It could not be planned or made ready.
+    #[error(transparent)]
+    Pipeline(#[from] Error),
+    /// There is no device to run on.
+    #[error(transparent)]
+    NoDevice(#[from] OpenError),
+    /// Nothing of it runs where it was to run.
+    #[error("nothing in `{text}` runs on the {space}; leave `on({space})` out, or try a handler that offers it")]
+    NotThere {
+        /// The piece.
+        text: String,
+        /// Where it was to run.
+        space: Space,
+    },
+    /// There is no such open port, or more than one.
+    #[error("`{asked}` is not one open {side} of the rig; it has {}", listed(.there))]
+    NoPort {
+        /// The name that was given.
+        asked: String,
+        /// `input` or `output`.
+        side: &'static str,
+        /// Those there are.
+        there: Vec<String>,
+    },
+    /// The clock has no tick for every frame of an input.
+    #[error("{port}: {own} frames a second do not divide the {rate} of the fastest input")]
+    Rates {
+        /// The input.
+        port: String,
+        /// Its rate.
+        own: Rate,
+        /// That of the fastest.
+        rate: Rate,
+    },
+    /// What was pushed is not one frame.
+    #[error("{port}: {given} bytes were pushed, a frame of {size} in {format} has {needed}")]
+    NotAFrame {
+        /// The input.
+        port: String,
+        /// The size it was to have.
+        size: Size,
+        /// Its format.
+        format: Format,
+        /// Bytes that such a frame has.
+        needed: u64,
+        /// Bytes that were given.
+        given: usize,
+    },
+    /// Nothing has come out that was not pulled already.
+    #[error("nothing waits at {port}; step once more, or ask `waiting` first")]
+    Nothing {
+        /// The output.
+        port: String,
+    },
+    /// A handler failed.
+    #[error(transparent)]
+    Failed(#[from] HandlerFailure),
+    /// The device does not come to an end.
+    #[error("the device has not finished what it was given within {PATIENCE:?}")]
+    Overdue,
+}
+
+vramp_plan::debug_as_display!(HarnessError);
+
+fn listed(there: &[String]) -> String {
+    if there.is_empty() { "none".to_owned() } else { there.join(", ") }
+}
+
+/// What is pushed into an input: pictures of this size, format and rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// Width and height of the first frame.
+    pub size: Size,
+    /// How its pixels are stored.
+    pub format: Format,
+    /// Frames a second.
+    pub rate: Rate,
+}
+
+impl Stream {
+    /// Pictures in rgba8, 30 a second.
+    pub fn of(size: Size) -> Stream {
+        Stream { size, format: Format::Rgba8, rate: Rate::new(30, 1).expect("30 is a rate") }
+    }
+
+    /// Stored otherwise.
+    #[must_use]
+    pub fn format(self, format: Format) -> Stream {
+        Stream { format, ..self }
+    }
+
+    /// Another number a second. The fastest input's rate is that of the rig's clock and of frame numbers; the others have
+    /// to divide it.
+    #[must_use]
+    pub fn rate(self, rate: Rate) -> Stream {
+        Stream { rate, ..self }
+    }
+}
+
+impl From<Size> for Stream {
+    fn from(size: Size) -> Stream {
+        Stream::of(size)
+    }
+}
+
+/// The wishes for a rig; [`Harness::build`] ends them.
+#[derive(Clone)]
+pub struct Harness<'a> {
+    text: &'a str,
+    registry: &'a Registry,
+    inputs: Vec<(String, Stream)>,
+    space: Space,
+    device: Option<Device>,
+    fusion: bool,
+}
+
+impl<'a> Harness<'a> {
+    /// A rig for a handler, a chain or any piece of a pipeline, as text.
+    pub fn of(text: &'a str, registry: &'a Registry) -> Harness<'a> {
+        Harness { text, registry, inputs: Vec::new(), space: Space::Cpu, device: None, fusion: true }
+    }
+
+    /// Says what is pushed into an open input, by `port` or `handler.port`. Required inputs that are not named get what
+    /// the first named one gets, 64x48 where none is; optional ones are left open.
+    #[must_use]
+    pub fn input(mut self, port: impl Into<String>, stream: impl Into<Stream>) -> Self {
+        self.inputs.push((port.into(), stream.into()));
+        self
+    }
+
+    /// Puts everything there that can be there; the cpu unless told.
+    #[must_use]
+    pub fn on(mut self, space: Space) -> Self {
+        self.space = space;
+        self
+    }
+
+    /// Uses a device that is open already; [`Harness::on`] the gpu opens one otherwise.
+    #[must_use]
+    pub fn device(mut self, device: &Device) -> Self {
+        self.device = Some(device.clone());
+        self
+    }
+
+    /// Whether neighbouring kernels are joined; they are unless told otherwise.
+    #[must_use]
+    pub fn fusion(mut self, fusion: bool) -> Self {
+        self.fusion = fusion;
+        self
+    }
+
+    /// Puts the ends on, plans, and starts every handler.
+    pub fn build(self) -> Result<Rig, HarnessError> {
+        let mut registry = self.registry.clone();
+        let (pushed, caught) = add_ends(&mut registry)?;
+        let spec = read(self.text, registry.catalog())?;
+        let Ends { spec, inputs, outputs, rate } = self.with_ends(&spec, registry.catalog())?;
+        for (asked, _) in &self.inputs {
+            find(&inputs, asked, "input")?;
+        }
+        let graph = registry.check(&spec)?;
+        let options = RunOptions::new().only(self.space).fusion(self.fusion).pace(rate).nominal_time().threads(1);
+        let builder = Pipeline::from_graph(graph).registry(&registry).options(options.on_loss(OnLoss::Stop));
+        let pipeline = match self.space {
+            Space::Cpu => builder.build()?,
+            Space::Gpu => {
+                let device = self.device.clone().map_or_else(|| Device::choose().open(), Ok)?;
+                builder.profile(figures(&device)).device(&device).build()?
+            }
+        };
+        let plan = pipeline.plan().clone();
+        let mut engine = pipeline.into_engine()?;
+        let ends = [FEED.name, SLOWER.name, CATCH.name];
+        if !plan.handlers.iter().any(|handler| handler.space == self.space && !ends.contains(&handler.kind())) {
+            return Err(HarnessError::NotThere { text: self.text.to_owned(), space: self.space });
+        }
+        engine.start()?;
+        Ok(Rig::new(engine, plan, (inputs, outputs), (pushed, caught), rate))
+    }
+
+    /// The piece with a feed in front of every open input and a catch behind every open output.
+    fn with_ends(&self, spec: &GraphSpec, catalog: &Catalog) -> Result<Ends, HarnessError> {
+        let names = spec.names();
+        let mut whole = GraphSpec::new();
+        for handler in spec.handlers() {
+            whole.add(handler.clone());
+        }
+        let mut linked = BTreeSet::new();
+        for link in spec.links() {
+            let copy = whole.connect(link.from.clone(), link.to.clone());
+            (copy.policy, copy.depth, copy.place) = (link.policy, link.depth, link.place.clone());
+            linked.insert((link.from.handler.0, port_of(&link.from, catalog, spec, false), false));
+            linked.insert((link.to.handler.0, port_of(&link.to, catalog, spec, true), true));
+        }
+        let wanted = |handler: &str, port: &str| {
+            let full = format!("{handler}.{port}");
+            self.inputs.iter().find(|(name, _)| *name == port || *name == full).map(|(_, stream)| *stream)
+        };
+        let usual = self.inputs.first().map_or_else(|| Stream::of(SMALL), |(_, stream)| *stream);
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for (at, handler) in spec.handlers().iter().enumerate() {
+            let feeds = |entry: &Entry| entry.inputs.iter().any(|port| wanted(&names[at], port.name).is_some());
+            let fed = linked.iter().any(|(to, _, incoming)| *to == at && *incoming)
+                || catalog.find(&handler.kind, true).is_some_and(feeds);
+            // An unknown kind is left to the check, which says so with its place.
+            let Some(entry) = catalog.find(&handler.kind, fed) else { continue };
+            let open = |port: &str, incoming: bool| !linked.contains(&(at, port.to_owned(), incoming));
+            for port in entry.inputs.iter().filter(|port| open(port.name, true)) {
+                let asked = wanted(&names[at], port.name);
+                if asked.is_none() && !port.required {
+                    continue;
+                }
+                let stream = asked.unwrap_or(usual);
+                inputs.push((at, OpenPort::new(&names[at], port.name, stream)));
+            }
+            for port in entry.outputs.iter().filter(|port| open(port.name, false)) {
+                let catch = whole.add(HandlerSpec::new(CATCH.name));
+                whole.connect(HandlerId(at).port(port.name), catch);
+                outputs.push((catch, OpenPort::new(&names[at], port.name, usual)));
+            }
+        }
+        let rate = inputs.iter().map(|(_, end)| end.stream.rate).max().unwrap_or(usual.rate);
+        let mut feeds = Vec::new();
+        for (at, end) in inputs {
+            let Stream { size, format, rate: own } = end.stream;
+            let every =
+                ticks_per_frame(rate, own).ok_or_else(|| HarnessError::Rates { port: end.name(), own, rate })?;
+            let feed = HandlerSpec::new(FEED.name).set("format", format).set("size", size);
+            let feed = whole.add(feed.set("fps", rate).set("every", every));
+            let to = HandlerId(at).port(&end.port);
+            if every == 1 {
+                whole.connect(feed, to);
+            } else {
+                let slower = whole.add(HandlerSpec::new(SLOWER.name).set("n", every));
+                whole.connect(feed, slower);
+                whole.connect(slower, to);
+            }
+            feeds.push((feed, end));
+        }
+        let names = whole.names();
+        let named = |ends: Vec<(HandlerId, OpenPort)>| {
+            ends.into_iter().map(|(id, end)| OpenPort { tray: names[id.0].clone(), ..end }).collect()
+        };
+        let (inputs, outputs) = (named(feeds), named(outputs));
+        Ok(Ends { spec: whole, inputs, outputs, rate })
+    }
+}
+
+/// A piece with both ends put on.
+struct Ends {
+    spec: GraphSpec,
+    inputs: Vec<OpenPort>,
+    outputs: Vec<OpenPort>,
+    /// Of the fastest input.
+    rate: Rate,
+}
+
+/// How many ticks of a clock a frame takes; none where that is no whole number.
+fn ticks_per_frame(clock: Rate, own: Rate) -> Option<u32> {
+    let ticks = u64::from(clock.num()) * u64::from(own.den());
+    let frames = u64::from(clock.den()) * u64::from(own.num());
+    ticks.is_multiple_of(frames).then(|| u32::try_from(ticks / frames).ok()).flatten()
+}
+
+/// What is pushed where nobody says: small, and of unequal sides.
+const SMALL: Size = Size { width: 64, height: 48 };
+
+/// The port that an end of a link means: the first one declared where it names none.
+fn port_of(end: &LinkEnd, catalog: &Catalog, spec: &GraphSpec, incoming: bool) -> String {
+    let first = || {
+        let fed = incoming || spec.links().iter().any(|link| link.to.handler == end.handler);
+        let entry = catalog.find(&spec.handlers()[end.handler.0].kind, fed)?;
+        let name = if incoming { entry.inputs.first()?.name } else { entry.outputs.first()?.name };
+        Some(name.to_owned())
+    };
+    end.port.clone().or_else(first).unwrap_or_default()
+}

@@ -1,0 +1,223 @@
+//! Comparing: two streams of frames that should be the same.
+//!
+//! Owns what a difference is and how it is told.
+//! Does not know who made the frames.
+//!
+//! Always: the first difference is the one that is told, with how much more there is; padding between rows and planes
+//! is never looked at.
+
+use std::fmt;
+
+use vramp_plan::{Format, Size};
+
+use crate::harness::Caught;
+
+/// How two streams differ, at their first difference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The number of the frame.
+    pub frame: u64,
+    /// How it differs.
+    pub found: Mismatch,
+    /// How many frames differ.
+    pub frames: usize,
+}
+
+/// How a frame differs from the expected one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mismatch {
+    /// Pixels.
+    Pixels {
+        /// Column of the first.
+        x: u32,
+        /// Its row.
+        y: u32,
+        /// What it should be.
+        expected: [u8; 4],
+        /// What it is.
+        found: [u8; 4],
+        /// How many pixels of the frame differ.
+        count: u64,
+        /// By how many levels at most.
+        most: u8,
+    },
+    /// Bytes, in formats whose pixels are not stored one by one.
+    Bytes {
+        /// Which plane.
+        plane: usize,
+        /// Which row of it.
+        row: u64,
+        /// Which byte of that.
+        at: u64,
+        /// What it should be.
+        expected: u8,
+        /// What it is.
+        found: u8,
+        /// How many bytes of the frame differ.
+        count: u64,
+        /// By how many levels at most.
+        most: u8,
+    },
+    /// Its format or size.
+    Shape {
+        /// What it should be.
+        expected: (Format, Size),
+        /// What it is.
+        found: (Format, Size),
+    },
+    /// Its number or time.
+    Place {
+        /// What they should be.
+        expected: (u64, i64),
+        /// What they are.
+        found: (u64, i64),
+    },
+    /// There are more frames or fewer.
+    Count {
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |pixel: &[u8; 4]| format!("{} {} {} {}", pixel[0], pixel[1], pixel[2], pixel[3]);
+        write!(f, "frame {}, ", self.frame)?;
+        match &self.found {
+            Mismatch::Pixels { x, y, expected, found, count, most } => {
+                write!(f, "pixel {x},{y} is {} instead of {}; ", show(found), show(expected))?;
+                write!(f, "{count} {} by up to {most}", if *count == 1 { "pixel differs" } else { "pixels differ" })?;
+            }
+            Mismatch::Bytes { plane, row, at, expected, found, count, most } => {
+                write!(f, "plane {plane}, row {row}, byte {at} is {found} instead of {expected}; ")?;
+                write!(f, "{count} {} by up to {most}", if *count == 1 { "byte differs" } else { "bytes differ" })?;
+            }
+            Mismatch::Shape { expected, found } => {
+                write!(f, "{} {} instead of {} {}", found.0, found.1, expected.0, expected.1)?;
+            }
+            Mismatch::Place { expected, found } => {
+                write!(
+                    f,
+                    "number {} at {} ns instead of number {} at {} ns",
+                    found.0, found.1, expected.0, expected.1
+                )?;
+            }
+            Mismatch::Count { expected, found } => write!(f, "{found} frames came instead of {expected}")?,
+        }
+        if self.frames > 1 { write!(f, ", in {} frames", self.frames) } else { Ok(()) }
+    }
+}
+
+/// The first difference of more than so many levels.
+pub(super) fn compare(expected: &[Caught], found: &[Caught], levels: u8) -> Option<Difference> {
+    let mut first = None;
+    let mut frames = 0;
+    for (expected, found) in expected.iter().zip(found) {
+        if let Some(different) = differ(expected, found, levels) {
+            frames += 1;
+            first.get_or_insert((expected.number, different));
+        }
+    }
+    if expected.len() != found.len() {
+        let shorter = expected.len().min(found.len());
+        let number = expected.get(shorter).or(found.get(shorter)).map_or(0, |frame| frame.number);
+        frames += expected.len().abs_diff(found.len());
+        first.get_or_insert((number, Mismatch::Count { expected: expected.len(), found: found.len() }));
+    }
+    first.map(|(frame, found)| Difference { frame, found, frames })
+}
+
+fn differ(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
+    let (shape, place) = (|frame: &Caught| (frame.format, frame.size), |frame: &Caught| (frame.number, frame.pts_ns));
+    if place(expected) != place(found) {
+        return Some(Mismatch::Place { expected: place(expected), found: place(found) });
+    }
+    if shape(expected) != shape(found) {
+        return Some(Mismatch::Shape { expected: shape(expected), found: shape(found) });
+    }
+    if expected.bytes == found.bytes {
+        return None;
+    }
+    if expected.format == Format::Rgba8 { pixels(expected, found, levels) } else { bytes(expected, found, levels) }
+}
+
+fn pixels(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
+    let apart = |(a, b): &([u8; 4], [u8; 4])| a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
+    let both = expected.pixels().iter().copied().zip(found.pixels().iter().copied());
+    let different = || both.clone().enumerate().filter(|(_, both)| apart(both) > levels);
+    let (at, (expected_here, found_here)) = different().next()?;
+    let width = expected.size.width as usize;
+    Some(Mismatch::Pixels {
+        x: (at % width) as u32,
+        y: (at / width) as u32,
+        expected: expected_here,
+        found: found_here,
+        count: different().count() as u64,
+        most: both.map(|both| apart(&both)).max().unwrap_or(0),
+    })
+}
+
+fn bytes(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
+    let (mut first, mut count, mut most) = (None, 0, 0);
+    for (plane, place) in expected.format.planes(expected.size).enumerate() {
+        for row in 0..place.rows {
+            for at in 0..place.row_bytes {
+                let byte = (place.start + row * place.stride + at) as usize;
+                let (a, b) = (expected.bytes[byte], found.bytes[byte]);
+                most = most.max(a.abs_diff(b));
+                if a.abs_diff(b) > levels {
+                    count += 1;
+                    first.get_or_insert((plane, row, at, a, b));
+                }
+            }
+        }
+    }
+    first.map(|(plane, row, at, expected, found)| Mismatch::Bytes { plane, row, at, expected, found, count, most })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vramp_runtime::Yuv;
+
+    fn frame(number: u64, format: Format, bytes: &[u8]) -> Caught {
+        let size = Size { width: 3, height: 1 };
+        Caught { number, pts_ns: 0, format, size, yuv: Yuv::default(), bytes: bytes.to_vec() }
+    }
+
+    fn one(expected: &Caught, found: &Caught, levels: u8) -> Option<Difference> {
+        compare(std::slice::from_ref(expected), std::slice::from_ref(found), levels)
+    }
+
+    #[test]
+    fn the_first_pixel_that_differs_is_told_with_how_many_more_do() {
+        let expected = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+        let mut other = expected;
+        (other[5], other[8]) = (7, 4);
+        let (a, b) = (frame(4, Format::Rgba8, &expected), frame(4, Format::Rgba8, &other));
+        let told = one(&a, &b, 0).expect("they differ").to_string();
+        assert_eq!(told, "frame 4, pixel 1,0 is 5 7 7 8 instead of 5 6 7 8; 2 pixels differ by up to 5");
+        let told = one(&a, &b, 1).expect("one of them by 5").to_string();
+        assert_eq!(told, "frame 4, pixel 2,0 is 4 10 11 12 instead of 9 10 11 12; 1 pixel differs by up to 5");
+        assert_eq!(one(&a, &b, 5), None);
+    }
+
+    #[test]
+    fn padding_is_not_looked_at() {
+        let (a, b) = (frame(0, Format::Gray8, &[1, 2, 3, 0]), frame(0, Format::Gray8, &[1, 2, 3, 99]));
+        assert_eq!(one(&a, &b, 0), None);
+        let told = one(&a, &frame(0, Format::Gray8, &[1, 2, 4, 0]), 0).expect("it differs").to_string();
+        assert_eq!(told, "frame 0, plane 0, row 0, byte 2 is 4 instead of 3; 1 byte differs by up to 1");
+    }
+
+    #[test]
+    fn missing_frames_and_other_numbers_are_differences_too() {
+        let gray = |number| frame(number, Format::Gray8, &[0; 4]);
+        let told = compare(&[gray(0), gray(1), gray(2)], &[gray(0)], 0).expect("two are missing").to_string();
+        assert_eq!(told, "frame 1, 1 frames came instead of 3, in 2 frames");
+        let told = compare(&[gray(0)], &[gray(5)], 0).expect("another number").to_string();
+        assert_eq!(told, "frame 0, number 5 at 0 ns instead of number 0 at 0 ns");
+    }
+}

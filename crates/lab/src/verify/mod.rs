@@ -1,0 +1,408 @@
+//! Verifying: the same frames come out, fused or not, on the host or on the device.
+//!
+//! Owns which runs of a graph are compared, how far apart they may be, and how the result is told.
+//! Does not write to any sink, and reads every source once.
+//!
+//! Always: on the host, fused and unfused are equal to the byte; so are host and device, handler by handler on identical
+//! inputs. Time is nominal and links drop nothing, so a result can be repeated.
+//!
+//! ```
+//! use vramp::verify::{Options, verify};
+//!
+//! let registry = vramp::registry();
+//! let spec = vramp::read("pattern size=64x48 ! blur ! invert ! null", registry.catalog())?;
+//! let verified = verify(&spec, &registry, &Options { frames: 2, ..Options::default() })?;
+//! assert!(verified.is_equal(), "{verified}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod compare;
+mod stand_ins;
+mod trial;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use vramp_gpu::Device;
+use vramp_plan::catalog::{Entry, EntryError, KernelKind};
+use vramp_plan::{CheckError, Graph, GraphSpec, Handler, NoPlan, Plan, Profile, RunOptions, Space};
+use vramp_runtime::{PrepareError, Registry, RunError};
+
+use crate::harness::Caught;
+use trial::{On, Subject, TappedOutputs, TrialRun, Tried};
+use vramp_pipeline::Error;
+
+pub use compare::{Difference, Mismatch};
+
+/// Why a graph could not be verified.
+#[derive(thiserror::Error)]
+pub enum VerifyError {
+    /// It is no graph.
+    #[error(transparent)]
+    Graph(#[from] CheckError),
+    /// It cannot be planned, or not be made ready, as in any other run.
+    #[error(transparent)]
+    Pipeline(#[from] Error),
+    /// A run of it failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A source gave nothing to compare.
+    #[error("{handler}: it ended before its first frame, so there is nothing to compare")]
+    NoFrames {
+        /// The source.
+        handler: String,
+    },
+    /// A source cannot be captured.
+    #[error("{handler}: it has {outputs} outputs, and only sources with one can be captured")]
+    ManyOutputs {
+        /// The source.
+        handler: String,
+        /// Its outputs.
+        outputs: usize,
+    },
+    /// A handler should have run on the device and did not.
+    #[error("{handler}: it was to be compared on the device, and nothing was dispatched there")]
+    NotOnDevice {
+        /// The handler.
+        handler: String,
+    },
+    /// A kind that verifying needs could not be added.
+    #[error(transparent)]
+    Kind(#[from] EntryError),
+}
+
+vramp_plan::debug_as_display!(VerifyError);
+
+impl From<NoPlan> for VerifyError {
+    fn from(why: NoPlan) -> VerifyError {
+        VerifyError::Pipeline(Error::NoPlan(why))
+    }
+}
+
+/// How much is compared, and with what.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Frames of each source.
+    pub frames: u64,
+    /// Bytes of frames that are kept for comparing; where frames are big there are fewer of them, and one at least.
+    pub most_bytes: u64,
+    /// The device to compare the host with; none compares fused with unfused only.
+    pub device: Option<Device>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { frames: 8, most_bytes: 512 << 20, device: None }
+    }
+}
+
+/// The result of [`verify`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// In the order in which they were made.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// One comparison of the frames at a port.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Which runs were compared.
+    pub kind: ComparisonKind,
+    /// The port whose frames were compared, as `handler.port`.
+    pub port: String,
+    /// The handlers, joined into one kernel or not, that made what is looked at; of a whole graph that differs, those
+    /// whose result is the first to differ.
+    pub made_by: Vec<String>,
+    /// Whether they are equal.
+    pub result: ComparisonResult,
+}
+
+/// Which runs a comparison compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComparisonKind {
+    /// The whole graph on the host, fused, with every handler by itself.
+    FusedOnCpu,
+    /// One handler on the device with the same on the host, on identical inputs.
+    Twins,
+    /// The whole graph on the device, fused, with every handler by itself on the host.
+    FusedOnDevice,
+}
+
+/// The result of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ComparisonResult {
+    /// The frames are equal, or at most `levels` apart.
+    Equal {
+        /// Frames that were compared.
+        frames: usize,
+        /// Levels that were allowed.
+        levels: u8,
+    },
+    /// They differ.
+    Different(Difference),
+    /// Nothing was compared, for this reason.
+    Left(String),
+}
+
+impl Verified {
+    /// Whether no difference was found.
+    pub fn is_equal(&self) -> bool {
+        self.differences().next().is_none()
+    }
+
+    /// How many comparisons were made: those that were left out do not count.
+    pub fn compared(&self) -> usize {
+        self.comparisons.iter().filter(|comparison| !matches!(comparison.result, ComparisonResult::Left(_))).count()
+    }
+
+    /// Every difference, with where it is.
+    pub fn differences(&self) -> impl Iterator<Item = (&Comparison, &Difference)> {
+        self.comparisons.iter().filter_map(|comparison| match &comparison.result {
+            ComparisonResult::Different(difference) => Some((comparison, difference)),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for ComparisonKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ComparisonKind::FusedOnCpu => "fused and unfused on the cpu",
+            ComparisonKind::Twins => "gpu and cpu",
+            ComparisonKind::FusedOnDevice => "fused on the gpu and unfused on the cpu",
+        })
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let made_by = self.made_by.join("+");
+        match self.kind {
+            ComparisonKind::Twins => write!(f, "{made_by}, {}: ", self.kind)?,
+            _ => write!(f, "{} (made by {made_by}), {}: ", self.port, self.kind)?,
+        }
+        match &self.result {
+            ComparisonResult::Equal { frames, levels: 0 } => write!(f, "{frames} frames are equal"),
+            ComparisonResult::Equal { frames, levels } => write!(f, "{frames} frames are equal within {levels} level"),
+            ComparisonResult::Different(difference) => write!(f, "{difference}"),
+            ComparisonResult::Left(why) => write!(f, "not compared: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for comparison in &self.comparisons {
+            writeln!(f, "{comparison}")?;
+        }
+        let (count, compared) = (self.differences().count(), self.compared());
+        match count {
+            0 => write!(f, "verified: {compared} comparisons, no difference"),
+            1 => write!(f, "verified: {compared} comparisons, 1 difference"),
+            _ => write!(f, "verified: {compared} comparisons, {count} differences"),
+        }
+    }
+}
+
+/// Compares a graph fused with unfused, and the device with the host, handler by handler and as a whole.
+pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Result<Verified, VerifyError> {
+    let graph = registry.check(spec)?;
+    check_all_run(&graph, registry)?;
+    // Only how everything is linked is taken from this plan; every machine with a device links it so.
+    let profile = Profile::shipped("integrated").expect("every class ships, tests/shipped.rs");
+    let plan = Plan::decide(&graph, &profile, &RunOptions::new())?;
+    let subject = Subject::capture(spec, &graph, plan, registry, options)?;
+    let device = options.device.as_ref();
+    let alone = TrialRun {
+        up_to: None,
+        taps: TappedOutputs::All,
+        fusion: false,
+        device: device.filter(|_| subject.needs_device()),
+        on: On::Host,
+    };
+    let truth = subject.run(alone)?;
+    let mut comparisons = Vec::new();
+    let fused = TrialRun { taps: TappedOutputs::None, fusion: true, ..alone };
+    compare_sinks(&subject, &truth, fused, ComparisonKind::FusedOnCpu, &mut comparisons)?;
+    if let Some(device) = device {
+        for name in subject.twins() {
+            let there = TrialRun { up_to: Some(name), device: Some(device), on: On::DeviceFor(name), ..alone };
+            let tried = subject.run(there)?;
+            // A converter to the format that comes in has no kernel.
+            let computes = tried.plan.handlers.iter().any(|handler| handler.name == name && handler.group.is_some());
+            if computes && tried.report.counters.dispatches == 0 {
+                return Err(VerifyError::NotOnDevice { handler: name.to_owned() });
+            }
+            let levels = subject.handler(name).map_or(0, |handler| levels(handler.entry));
+            let own = |port: &str| port.split('.').next() == Some(name);
+            for (port, found) in tried.frames.iter().filter(|(port, _)| own(port)) {
+                let result = compared(truth.at(port), found, levels);
+                let made_by = vec![name.to_owned()];
+                comparisons.push(Comparison { kind: ComparisonKind::Twins, port: port.clone(), made_by, result });
+            }
+        }
+        let left = |handler: &Handler, why: String| {
+            let port = format!("{}.{}", handler.name, handler.entry.outputs[0].name);
+            Comparison {
+                kind: ComparisonKind::Twins,
+                port,
+                made_by: vec![handler.name.clone()],
+                result: ComparisonResult::Left(why),
+            }
+        };
+        for handler in subject.device_only() {
+            comparisons
+                .push(left(handler, "it has no version for the cpu, so that the gpu's is taken as it is".to_owned()));
+        }
+        for (name, why) in &subject.kept_off {
+            let handler = subject.handler(name).filter(|handler| !handler.entry.outputs.is_empty());
+            comparisons.extend(handler.map(|handler| left(handler, format!("it stays on the cpu: {why}"))));
+        }
+        let fused = TrialRun { device: Some(device), on: On::Device, ..fused };
+        compare_sinks(&subject, &truth, fused, ComparisonKind::FusedOnDevice, &mut comparisons)?;
+    }
+    Ok(Verified { comparisons })
+}
+
+/// Whoever cannot run is named before anything is read, with the words of a run.
+fn check_all_run(graph: &Graph, registry: &Registry) -> Result<(), VerifyError> {
+    let missing = graph.handlers().iter().find(|h| !registry.runs(h.entry));
+    missing.map_or(Ok(()), |handler| {
+        let (handler, kind) = (handler.name.clone(), handler.entry.name.to_owned());
+        Err(VerifyError::Pipeline(Error::Prepare(PrepareError::NotBuilt {
+            handler,
+            what: kind,
+            instead: "`vramp inspect` lists what runs".to_owned(),
+        })))
+    })
+}
+
+impl Tried {
+    fn at(&self, port: &str) -> &[Caught] {
+        self.frames.get(port).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Compares what reaches the sinks in a trial of the whole graph.
+fn compare_sinks(
+    subject: &Subject<'_>,
+    truth: &Tried,
+    trial: TrialRun<'_>,
+    kind: ComparisonKind,
+    comparisons: &mut Vec<Comparison>,
+) -> Result<(), VerifyError> {
+    let tried = subject.run(trial)?;
+    let tolerances = tolerances(subject, &tried);
+    for sink in subject.sinks() {
+        for (port, found) in tried.frames.iter().filter(|(port, _)| port.split('.').next() == Some(&sink.name)) {
+            let result = match tolerances.get(&sink.name) {
+                Some(Tolerance::Unknown(by)) => ComparisonResult::Left(format!(
+                    "{by} may be a level off on the gpu, and what is behind it may make more of that"
+                )),
+                Some(Tolerance::Levels(levels)) => compared(truth.at(port), found, *levels),
+                None => compared(truth.at(port), found, 0),
+            };
+            let made_by = match &result {
+                ComparisonResult::Different(_) => {
+                    first_different(subject, truth, &tried, trial, &tolerances, &sink.name)?
+                }
+                _ => None,
+            };
+            let made_by = made_by.unwrap_or_else(|| makers(&tried, port));
+            comparisons.push(Comparison { kind, port: port.clone(), made_by, result });
+        }
+    }
+    Ok(())
+}
+
+/// The first kernel on the way to a sink whose result differs: the trial is run once more, and looked at behind each.
+fn first_different(
+    subject: &Subject<'_>,
+    truth: &Tried,
+    tried: &Tried,
+    trial: TrialRun<'_>,
+    tolerances: &BTreeMap<String, Tolerance>,
+    sink: &str,
+) -> Result<Option<Vec<String>>, VerifyError> {
+    let before: BTreeSet<&str> = subject.names_up_to(sink).collect();
+    let ends = tried.plan.handlers.iter().enumerate().filter(|(at, handler)| {
+        let last = handler.group.and_then(|group| tried.plan.groups[group].handlers.last());
+        before.contains(handler.name.as_str()) && last.is_none_or(|last| last == at)
+    });
+    let ends: BTreeSet<String> = ends.map(|(_, handler)| handler.name.clone()).collect();
+    let looked = subject.run(TrialRun { taps: TappedOutputs::Of(&ends), ..trial })?;
+    for handler in looked.plan.handlers.iter().filter(|handler| ends.contains(&handler.name)) {
+        let Some(Tolerance::Levels(levels)) = tolerances.get(&handler.name) else { continue };
+        let own = |port: &&String| port.split('.').next() == Some(&handler.name);
+        let differs = |port: &String| compare::compare(truth.at(port), looked.at(port), *levels).is_some();
+        if looked.frames.keys().filter(own).any(differs) {
+            let group = handler.group.map(|group| looked.plan.groups[group].handlers.as_slice());
+            let names = |all: &[usize]| all.iter().map(|at| looked.plan.handlers[*at].name.clone()).collect();
+            return Ok(Some(group.map_or_else(|| vec![handler.name.clone()], names)));
+        }
+    }
+    Ok(None)
+}
+
+fn compared(expected: &[Caught], found: &[Caught], levels: u8) -> ComparisonResult {
+    match compare::compare(expected, found, levels) {
+        Some(difference) => ComparisonResult::Different(difference),
+        None => ComparisonResult::Equal { frames: found.len(), levels },
+    }
+}
+
+/// The handlers that make what arrives at a port: one, or those that are fused with it.
+fn makers(tried: &Tried, port: &str) -> Vec<String> {
+    let plan = &tried.plan;
+    let Some(link) = plan.links.iter().find(|link| plan.port_name(link.to) == port) else { return Vec::new() };
+    let producer = link.from.handler;
+    let group = plan.handlers[producer].group.map(|group| plan.groups[group].handlers.clone());
+    group.unwrap_or_else(|| vec![producer]).into_iter().map(|at| plan.handlers[at].name.clone()).collect()
+}
+
+/// How far the results of the device and the host may be apart at a handler, when the whole graph runs.
+#[derive(Debug, Clone, PartialEq)]
+enum Tolerance {
+    Levels(u8),
+    /// Later handlers changed a difference of one level that this handler made.
+    Unknown(String),
+}
+
+/// A level that one handler is off stays a level where pixels are only moved, and can become anything elsewhere.
+fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Tolerance> {
+    let plan = &tried.plan;
+    let mut found: BTreeMap<String, (Tolerance, Option<String>)> = BTreeMap::new();
+    for (at, planned) in plan.handlers.iter().enumerate() {
+        let feeds = plan.links.iter().filter(|link| link.to.handler == at).map(|l| &plan.handlers[l.from.handler].name);
+        let before: Vec<_> = feeds.filter_map(|name| found.get(name).cloned()).collect();
+        let worst = before.into_iter().max_by_key(|(tolerance, _)| match tolerance {
+            Tolerance::Levels(levels) => u16::from(*levels),
+            Tolerance::Unknown(_) => u16::MAX,
+        });
+        let (coming, by) = worst.unwrap_or((Tolerance::Levels(0), None));
+        let handler = subject.handler(&planned.name);
+        let there = planned.space == Space::Gpu;
+        let own = handler.filter(|_| there).map_or(0, |handler| levels(handler.entry));
+        // A converter between formats computes too, whatever its kernel reads.
+        let computes = handler.is_none_or(|handler| {
+            let kernel = handler.kernel();
+            kernel.is_some_and(|kernel| kernel.kind != KernelKind::Gather)
+                || handler.entry.family == vramp_plan::catalog::Family::Convert && handler.entry.transfer.is_none()
+        });
+        let by = if own > 0 { Some(planned.name.clone()) } else { by };
+        let now = match coming {
+            Tolerance::Levels(0) => Tolerance::Levels(own),
+            Tolerance::Levels(levels) if own == 0 && !computes => Tolerance::Levels(levels),
+            Tolerance::Unknown(by) => Tolerance::Unknown(by),
+            Tolerance::Levels(_) => Tolerance::Unknown(by.clone().unwrap_or_default()),
+        };
+        found.insert(planned.name.clone(), (now, by));
+    }
+    found.into_iter().map(|(name, (tolerance, _))| (name, tolerance)).collect()
+}
+
+/// Levels that a handler's two implementations may be apart, given the same input. All that vramp computes itself is
+/// whole numbers on both sides; a user's floats are the driver's.
+fn levels(entry: &Entry) -> u8 {
+    u8::from(entry.name == "wgsl")
+}

@@ -1,0 +1,341 @@
+//! Trials: the same graph run in different ways, with its ends cut off.
+//!
+//! Owns the frames captured from sources, and the graphs that are run with them.
+//! Does not compare anything.
+//!
+//! Always: nothing outside is read twice or written; every trial has the same frames, numbers and times.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vramp_gpu::Device;
+use vramp_plan::catalog::{DeclareError, DeclaredShader, Entry, KernelKind, ProbeError, Probed, Settings, SourceProbe};
+use vramp_plan::{
+    Content, Format, Graph, GraphSpec, Handler, HandlerSpec, LinkEnd, OnLoss, Plan, PlannedLink, Policy, PortAt, Rate,
+    RunOptions, Space,
+};
+use vramp_runtime::{Registry, Report};
+
+use crate::harness::Caught;
+use crate::harness::ends::{CATCH, Trays};
+use crate::harness::on_device::figures;
+use vramp_pipeline::Pipeline;
+
+use super::stand_ins::{CARRY, Capture, Captured, REPLAY, cut_off};
+use super::{Options, VerifyError};
+
+/// Answers probes with what the checked graph knows, so that no source is opened twice.
+struct KnownSources<'a> {
+    graph: &'a Graph,
+    registry: &'a Registry,
+}
+
+impl SourceProbe for KnownSources<'_> {
+    fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
+        let same = |handler: &&Handler| handler.entry == entry && handler.settings == *settings;
+        Ok(self.graph.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
+    }
+
+    /// A shader's text is asked anew: its settings are typed by it.
+    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
+        self.registry.declared(entry, settings)
+    }
+}
+
+/// A graph to be tried, with the frames of its sources.
+pub(super) struct Subject<'a> {
+    graph: &'a Graph,
+    spec: &'a GraphSpec,
+    names: Vec<String>,
+    /// How everything is linked, converters included.
+    pub(super) plan: Plan,
+    registry: Registry,
+    captured: Captured,
+    caught: Trays,
+    /// Who offers the device and does not fit this one, and why.
+    pub(super) kept_off: BTreeMap<String, String>,
+    /// Frames of sources that are not captured, since they can be made at will.
+    pub(super) frames: u64,
+}
+
+/// What a trial left at its sinks and taps, by `handler.port`.
+pub(super) struct Tried {
+    pub(super) frames: BTreeMap<String, Vec<Caught>>,
+    pub(super) plan: Plan,
+    pub(super) report: Report,
+}
+
+/// Which part of the graph is run, and how.
+#[derive(Clone, Copy)]
+pub(super) struct TrialRun<'t> {
+    /// Only this handler and what is in front of it; everything where none is named.
+    pub(super) up_to: Option<&'t str>,
+    /// Which outputs are looked at besides what reaches the sinks.
+    pub(super) taps: TappedOutputs<'t>,
+    pub(super) fusion: bool,
+    /// The device, where one is used.
+    pub(super) device: Option<&'t Device>,
+    /// Where handlers go that can go there; the others are on the other side.
+    pub(super) on: On<'t>,
+}
+
+/// The outputs whose frames are captured.
+#[derive(Clone, Copy)]
+pub(super) enum TappedOutputs<'t> {
+    /// None.
+    None,
+    /// All; of a part of the graph, those of its last handler.
+    All,
+    /// Those of these handlers. Behind the last of a fused group a tap changes nothing about the group.
+    Of(&'t BTreeSet<String>),
+}
+
+/// Who is on the device.
+#[derive(Clone, Copy)]
+pub(super) enum On<'t> {
+    /// Those that run nowhere else.
+    Host,
+    /// This one, and those that run nowhere else.
+    DeviceFor(&'t str),
+    /// Everybody who can.
+    Device,
+}
+
+impl<'a> Subject<'a> {
+    /// Reads the frames of every source that does not compute them, once.
+    pub(super) fn capture(
+        spec: &'a GraphSpec,
+        graph: &'a Graph,
+        plan: Plan,
+        registry: &Registry,
+        options: &Options,
+    ) -> Result<Subject<'a>, VerifyError> {
+        let outputs: BTreeSet<_> = plan.links.iter().map(|link| link.from).collect();
+        let bytes_of = |from| plan.links.iter().find(|link| link.from == from).map_or(0, |link| link.content.bytes());
+        // Every output is kept once as it should be, and once more as it is.
+        let frame_bytes = 2 * outputs.into_iter().map(bytes_of).sum::<u64>().max(1);
+        let frames = options.frames.min(options.most_bytes / frame_bytes).max(1);
+        let mut captured = BTreeMap::new();
+        let sources: Vec<&Handler> = graph.handlers().iter().filter(|handler| is_read(handler)).collect();
+        let names = spec.names();
+        for source in &sources {
+            let most_bytes = options.most_bytes / 2 / sources.len() as u64;
+            let written = names.iter().position(|name| *name == source.name).map(|at| &spec.handlers()[at]);
+            let written = written.cloned().unwrap_or_else(|| HandlerSpec::new(source.entry.name));
+            captured.insert(source.name.clone(), read(graph, source, written, registry, (frames, most_bytes))?.into());
+        }
+        let (captured, caught) = (Arc::new(captured), Trays::default());
+        let registry = cut_off(registry, graph.handlers().len(), &captured, &caught)?;
+        let kept_off = options.device.as_ref().map_or_else(|| Ok(BTreeMap::new()), |device| kept_off(graph, device))?;
+        Ok(Subject { graph, spec, names, plan, registry, captured, caught, kept_off, frames })
+    }
+
+    /// The handler of this name; none for converters that the planner put there.
+    pub(super) fn handler(&self, name: &str) -> Option<&'a Handler> {
+        self.graph.handlers().iter().find(|handler| handler.name == name)
+    }
+
+    /// Names of the handlers that take frames out.
+    pub(super) fn sinks(&self) -> impl Iterator<Item = &'a Handler> {
+        self.graph.handlers().iter().filter(|handler| handler.entry.outputs.is_empty())
+    }
+
+    /// Names of handlers with a result on either side that can be compared, converters that the planner put there
+    /// included.
+    pub(super) fn twins(&self) -> impl Iterator<Item = &str> {
+        let both = |entry: &Entry| entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
+        let written = self.graph.handlers().iter().filter(move |handler| {
+            let entry = handler.entry;
+            let fits = !self.kept_off.contains_key(&handler.name);
+            both(entry) && fits && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
+        });
+        let converts = self.graph.catalog().converter().is_some_and(both);
+        let inserted = self.plan.handlers.iter().filter(move |handler| handler.inserted && converts);
+        written.map(|handler| handler.name.as_str()).chain(inserted.map(|handler| handler.name.as_str()))
+    }
+
+    /// Handlers that compute on the device and nowhere else.
+    pub(super) fn device_only(&self) -> impl Iterator<Item = &'a Handler> {
+        self.graph.handlers().iter().filter(|handler| {
+            let entry = handler.entry;
+            entry.transfer.is_none() && !entry.outputs.is_empty() && !entry.offers(Space::Cpu)
+        })
+    }
+
+    /// Names of everything in front of a handler, and its own.
+    pub(super) fn names_up_to(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.up_to(name).into_iter().map(|at| self.plan.handlers[at].name.as_str())
+    }
+
+    /// The handler and everything in front of it.
+    fn up_to(&self, name: &str) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut asked: Vec<usize> = self.plan.handlers.iter().position(|h| h.name == name).into_iter().collect();
+        while let Some(at) = asked.pop() {
+            if found.insert(at) {
+                asked.extend(self.plan.links.iter().filter(|link| link.to.handler == at).map(|link| link.from.handler));
+            }
+        }
+        found
+    }
+
+    /// Whether something runs on the device only.
+    pub(super) fn needs_device(&self) -> bool {
+        self.graph.handlers().iter().any(|h| h.entry.transfer.is_none() && !h.entry.offers(Space::Cpu))
+    }
+
+    /// Runs the graph, or a part of it.
+    pub(super) fn run(&self, trial: TrialRun<'_>) -> Result<Tried, VerifyError> {
+        let (spec, taps) = self.written(&trial);
+        let graph = Graph::check(
+            &spec,
+            self.registry.catalog(),
+            &KnownSources { graph: self.graph, registry: &self.registry },
+        )?;
+        let mut options = RunOptions::new().fusion(trial.fusion).frames(self.frames).nominal_time();
+        for handler in graph.handlers().iter().filter(|handler| handler.entry.transfer.is_none()) {
+            let place = match trial.on {
+                // Frames are looked at on the host.
+                _ if handler.entry.outputs.is_empty() => Space::Cpu,
+                On::DeviceFor(name) if handler.name == name => Space::Gpu,
+                On::Host | On::DeviceFor(_) => Space::Cpu,
+                On::Device if self.kept_off.contains_key(&handler.name) => Space::Cpu,
+                On::Device => Space::Gpu,
+            };
+            if trial.device.is_some() && handler.entry.offers(place) {
+                options = options.place(&handler.name, place);
+            }
+        }
+        let builder = Pipeline::from_graph(graph).registry(&self.registry).without_sinks();
+        let mut pipeline = match trial.device {
+            None => builder.options(options.only(Space::Cpu)).build()?,
+            // What the cpu would go on with is not what is to be compared.
+            Some(device) => {
+                builder.options(options.on_loss(OnLoss::Stop)).profile(figures(device)).device(device).build()?
+            }
+        };
+        let outcome = pipeline.outcome()?.into_result();
+        let plan = pipeline.plan().clone();
+        let mut caught = self.caught.empty();
+        let report = outcome?;
+        let mut frames = BTreeMap::new();
+        for (name, at) in taps {
+            frames.insert(at, caught.remove(&name).unwrap_or_default());
+        }
+        Ok(Tried { frames, plan, report })
+    }
+
+    /// The graph as a trial runs it, and which port each catch looks at.
+    fn written(&self, trial: &TrialRun<'_>) -> (GraphSpec, Vec<(String, String)>) {
+        let kept = trial.up_to.map_or_else(|| (0..self.plan.handlers.len()).collect(), |name| self.up_to(name));
+        let transfers = matches!(trial.on, On::Device);
+        let mut spec = GraphSpec::new();
+        let (mut ids, mut taps) = (BTreeMap::new(), Vec::new());
+        for at in &kept {
+            let planned = &self.plan.handlers[*at];
+            let stand_in = self.stand_in(*at, transfers);
+            let same = stand_in.kind == planned.kind();
+            ids.insert(*at, (spec.add(stand_in.named(&planned.name)), same));
+        }
+        // What stands in for another kind has one port, whatever the other calls its own.
+        let end = |at: PortAt| match ids[&at.handler] {
+            (id, true) => id.port(at.port),
+            (id, false) => LinkEnd::from(id),
+        };
+        for link in self.plan.links.iter().filter(|link| kept.contains(&link.to.handler)) {
+            // Nothing in a trial is live, so every link waits; asking for that would keep its ends from being fused.
+            spec.connect(end(link.from), end(link.to));
+            let name = &self.plan.handlers[link.to.handler].name;
+            if self.sinks().any(|sink| sink.name == *name) {
+                taps.push((name.clone(), format!("{name}.{}", link.to.port)));
+            }
+        }
+        let outputs: BTreeSet<_> = self.plan.links.iter().map(|link| link.from).collect();
+        for from in outputs.into_iter().filter(|from| kept.contains(&from.handler)) {
+            let name = &self.plan.handlers[from.handler].name;
+            let wanted = match trial.taps {
+                TappedOutputs::None => false,
+                TappedOutputs::All => trial.up_to.is_none_or(|last| last == name),
+                TappedOutputs::Of(names) => names.contains(name),
+            };
+            let feeds = |link: &PlannedLink| link.from == from && kept.contains(&link.to.handler);
+            // An output that goes nowhere in this part of the graph has to go somewhere.
+            if wanted || !self.plan.links.iter().any(feeds) {
+                // Default names count from 0 and are never this.
+                let name = format!("verify-tap-{}", taps.len());
+                let tap = spec.add(HandlerSpec::new(CATCH.name).named(&name));
+                spec.connect(end(from), tap);
+                taps.push((name, self.plan.port_name(from)));
+            }
+        }
+        (spec, taps)
+    }
+
+    /// What stands for a handler in a trial.
+    fn stand_in(&self, at: usize, transfers: bool) -> HandlerSpec {
+        let planned = &self.plan.handlers[at];
+        let content = self.plan.links.iter().find(|link| link.from.handler == at).map(|link| &link.content);
+        let Some(handler) = self.handler(&planned.name) else {
+            let format = content.and_then(Content::frame).map_or(Format::Rgba8, |frame| frame.format);
+            return HandlerSpec::new(planned.kind()).set("format", format);
+        };
+        if handler.entry.transfer.is_some() && !transfers {
+            return HandlerSpec::new(CARRY.name);
+        }
+        if handler.entry.outputs.is_empty() && !handler.entry.offers(Space::Cpu) {
+            return HandlerSpec::new(CATCH.name);
+        }
+        if let (true, Some(first)) = (handler.entry.live, self.captured.get(&handler.name).and_then(|all| all.first()))
+        {
+            let rate = content.and_then(Content::rate).or_else(|| Rate::new(30, 1));
+            let replay = HandlerSpec::new(REPLAY.name).set("format", first.format).set("size", first.size);
+            return rate.map_or(replay.clone(), |rate| replay.set("fps", rate));
+        }
+        let written = self.names.iter().position(|name| *name == planned.name);
+        written.map_or_else(|| HandlerSpec::new(planned.kind()), |written| self.spec.handlers()[written].clone())
+    }
+}
+
+/// Who offers the device and does not fit this one, by the plan that puts everybody there who does.
+fn kept_off(graph: &Graph, device: &Device) -> Result<BTreeMap<String, String>, VerifyError> {
+    let figures = figures(device);
+    let plan = Plan::decide(graph, &figures, &RunOptions::new().only(Space::Gpu).fusion(false))?;
+    let said =
+        |name: &str| plan.warnings.iter().find_map(|words| words.strip_prefix(&format!("{name} stays on the cpu: ")));
+    Ok(plan
+        .handlers
+        .iter()
+        .filter_map(|handler| Some((handler.name.clone(), said(&handler.name)?.to_owned())))
+        .collect())
+}
+
+/// Whether a source reads its frames from outside instead of computing them.
+fn is_read(handler: &Handler) -> bool {
+    let kernel = handler.kernel();
+    handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)
+}
+
+/// The first frames of a source, so many at most and in so many bytes.
+fn read(
+    graph: &Graph,
+    source: &Handler,
+    written: HandlerSpec,
+    registry: &Registry,
+    (frames, most_bytes): (u64, u64),
+) -> Result<Vec<Caught>, VerifyError> {
+    if source.entry.outputs.len() > 1 {
+        return Err(VerifyError::ManyOutputs { handler: source.name.clone(), outputs: source.entry.outputs.len() });
+    }
+    let mut registry = registry.clone();
+    let caught = Trays::default();
+    let to = caught.clone();
+    registry.add(&CATCH, move |_| Ok(Capture { to: to.clone(), left_bytes: most_bytes }))?;
+    let mut spec = GraphSpec::new();
+    let (from, to) = (spec.add(written.named(&source.name)), spec.add(HandlerSpec::new(CATCH.name)));
+    spec.connect(from, to).policy(Policy::Lossless);
+    let alone = Graph::check(&spec, registry.catalog(), &KnownSources { graph, registry: &registry })?;
+    let options = RunOptions::new().only(Space::Cpu).frames(frames).nominal_time();
+    Pipeline::from_graph(alone).registry(&registry).options(options).build()?.outcome()?.into_result()?;
+    let read = caught.empty().remove(Capture::TRAY).unwrap_or_default();
+    if read.is_empty() { Err(VerifyError::NoFrames { handler: source.name.clone() }) } else { Ok(read) }
+}

@@ -1,0 +1,82 @@
+//! The host's memory and load, for adapters that compute there or share its memory.
+//!
+//! Owns the reading of `/proc/meminfo` and of the first line of `/proc/stat`.
+//! Does not know of cards.
+
+use std::path::Path;
+use std::time::Duration;
+
+use vramp_gpu::{AdapterReading, Readout};
+
+use super::files;
+
+/// The host's memory, with the reason why it is an adapter's. How busy the adapter is stays open.
+pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
+    let file = root.join("proc/meminfo");
+    let from = format!("the host's, {}: {because}", file.display());
+    let text = match files::text(&file) {
+        Ok(text) => text,
+        Err(why) => return AdapterReading::unavailable(why),
+    };
+    let bytes = |key: &str| kib(&text, key).ok_or_else(|| format!("{}: no `{key}` with a number", file.display()));
+    let known =
+        |bytes: Result<u64, String>| bytes.map_or_else(Readout::Unavailable, |bytes| Readout::is(bytes, from.clone()));
+    let total = bytes("MemTotal");
+    let used = total.clone().and_then(|total| Ok(total.saturating_sub(bytes("MemAvailable")?)));
+    AdapterReading {
+        memory_bytes: known(total),
+        used_bytes: known(used),
+        load_percent: Readout::unavailable("nobody counted it"),
+    }
+}
+
+/// Ticks of all of the CPU's threads since the machine was started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CpuTimes {
+    all: u64,
+    idle: u64,
+}
+
+pub(super) fn cpu_times(root: &Path) -> Result<CpuTimes, String> {
+    let file = root.join("proc/stat");
+    let text = files::text(&file)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "));
+    // User, nice, system, idle, waiting for disks, interrupts, soft interrupts, stolen; guests are counted in user.
+    let ticks: Option<Vec<u64>> =
+        line.map(|line| line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect());
+    match ticks.as_deref() {
+        Some(ticks @ [_, _, _, idle, rest @ ..]) => {
+            Ok(CpuTimes { all: ticks.iter().sum(), idle: idle + rest.first().copied().unwrap_or(0) })
+        }
+        _ => Err(format!("{}: no `cpu` line with four numbers", file.display())),
+    }
+}
+
+/// How busy the CPU was in between.
+pub(super) fn load(
+    before: Option<&Result<CpuTimes, String>>,
+    after: Option<&Result<CpuTimes, String>>,
+    took: Duration,
+) -> Readout<f32> {
+    match (before, after) {
+        (Some(Ok(before)), Some(Ok(after))) => {
+            let all = after.all.saturating_sub(before.all);
+            if all == 0 {
+                return Readout::unavailable("the cpu's times in /proc/stat did not move");
+            }
+            let idle = after.idle.saturating_sub(before.idle).min(all);
+            let percent = 100.0 * (all - idle) as f32 / all as f32;
+            Readout::is(
+                percent,
+                format!("the cpu's own over {:.1} s, /proc/stat: it computes there", took.as_secs_f32()),
+            )
+        }
+        (Some(Err(why)), _) | (_, Some(Err(why))) => Readout::unavailable(why.as_str()),
+        _ => Readout::unavailable("nobody counted it"),
+    }
+}
+
+fn kib(text: &str, key: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}

@@ -1,0 +1,172 @@
+//! Memory and load of adapters at this moment.
+//!
+//! Owns which source tells of which adapter: NVIDIA's library, the files of AMD's and Intel's kernel drivers, the engine
+//! times that DRM drivers keep for every process, and the host's own files for drivers that compute on the CPU.
+//! Does not keep anything: every reading is taken anew.
+//!
+//! Always: what cannot be read says why, down to the file; nothing is guessed, and no zero stands for "unknown".
+
+mod amd;
+mod card;
+mod files;
+mod host;
+mod intel;
+mod nvidia;
+mod usage;
+
+#[cfg(test)]
+pub(super) mod tree;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use vramp_gpu::{Adapter, AdapterKind, AdapterReading, Readout};
+
+use card::Card;
+use usage::Usage;
+
+/// Time between two readings of what only counts up. The CPU's times have a resolution of 10 ms.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+pub(super) const NVIDIA: u32 = 0x10de;
+
+/// Where readings are taken.
+#[derive(Clone)]
+pub struct Readings {
+    root: PathBuf,
+    is_this_machine: bool,
+    wait: Arc<dyn Fn() -> Duration + Send + Sync>,
+}
+
+impl fmt::Debug for Readings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readings").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// The host's memory, where Linux tells.
+pub(crate) fn host_memory_bytes() -> Option<u64> {
+    host::memory(std::path::Path::new("/"), "it is the host").memory_bytes.value()
+}
+
+impl Readings {
+    /// On this machine.
+    pub fn of_this_machine() -> Readings {
+        Readings { is_this_machine: true, ..Readings::rooted_at("/") }
+    }
+
+    /// From files below a folder that has `sys` and `proc` as Linux has them.
+    pub fn rooted_at(root: impl Into<PathBuf>) -> Readings {
+        let wait = || {
+            let begun = Instant::now();
+            std::thread::sleep(INTERVAL);
+            begun.elapsed()
+        };
+        Readings { root: root.into(), is_this_machine: false, wait: Arc::new(wait) }
+    }
+
+    /// What happens between two readings of what only counts up, instead of waiting a tenth of a second; it says how
+    /// long it took.
+    #[must_use]
+    pub fn waiting(mut self, wait: impl Fn() -> Duration + Send + Sync + 'static) -> Readings {
+        self.wait = Arc::new(wait);
+        self
+    }
+
+    /// What is known of an adapter now. May take a tenth of a second.
+    pub fn read(&self, adapter: &Adapter) -> AdapterReading {
+        self.read_all(std::slice::from_ref(adapter)).pop().expect("one answer for one adapter")
+    }
+
+    /// What is known of these adapters now. May take a tenth of a second, however many there are.
+    pub fn read_all(&self, adapters: &[Adapter]) -> Vec<AdapterReading> {
+        let cards = card::cards(&self.root);
+        let sources: Vec<ReadingSource> = adapters.iter().map(|adapter| self.source(adapter, &cards)).collect();
+        let counts_host = sources.iter().any(|source| matches!(source, ReadingSource::Host));
+        let counts_cards =
+            sources.iter().any(|source| matches!(source, ReadingSource::Card(card) if card.driver != amd::DRIVER));
+        let counted = || {
+            let cpu = counts_host.then(|| host::cpu_times(&self.root));
+            (cpu, counts_cards.then(|| Usage::now(&self.root)))
+        };
+        let before = counted();
+        let took = if counts_host || counts_cards { (self.wait)() } else { Duration::ZERO };
+        let after = counted();
+        let read = |(adapter, source): (&Adapter, &ReadingSource)| match source {
+            ReadingSource::Host => AdapterReading {
+                load_percent: host::load(before.0.as_ref(), after.0.as_ref(), took),
+                ..host::memory(&self.root, "it computes on the cpu")
+            },
+            ReadingSource::Card(card) if card.driver == amd::DRIVER => amd::read(card, adapter.kind),
+            ReadingSource::Card(card) => self.counting(card, adapter, before.1.as_ref(), after.1.as_ref(), took),
+            ReadingSource::Nvidia => nvidia::read(adapter),
+            ReadingSource::Nobody(why) => AdapterReading::unavailable(why.as_str()),
+        };
+        adapters.iter().zip(&sources).map(read).collect()
+    }
+
+    /// Who tells of this adapter.
+    fn source<'c>(&self, adapter: &Adapter, cards: &'c Result<Vec<Card>, String>) -> ReadingSource<'c> {
+        let has_files = cfg!(target_os = "linux") || !self.is_this_machine;
+        if adapter.kind == AdapterKind::Software {
+            let elsewhere = "it computes on the cpu, whose memory and load vramp reads on Linux only";
+            return if has_files { ReadingSource::Host } else { ReadingSource::Nobody(elsewhere.into()) };
+        }
+        let card = match cards {
+            Ok(cards) if has_files => card::of(adapter, cards, &self.root),
+            Err(why) if has_files => Err(why.clone()),
+            _ => Err("vramp reads memory and load on Linux, and elsewhere those of NVIDIA's cards".to_owned()),
+        };
+        match card {
+            Ok(card) if card.driver != nvidia::DRIVER => ReadingSource::Card(card),
+            _ if adapter.vendor == NVIDIA && self.is_this_machine => ReadingSource::Nvidia,
+            Ok(_) => {
+                ReadingSource::Nobody("NVIDIA's driver tells it through a library, which is not among files".into())
+            }
+            Err(why) => ReadingSource::Nobody(why),
+        }
+    }
+
+    /// A card whose driver keeps times and memory for every process.
+    fn counting(
+        &self,
+        card: &Card,
+        adapter: &Adapter,
+        before: Option<&Usage>,
+        after: Option<&Usage>,
+        took: Duration,
+    ) -> AdapterReading {
+        let load_percent = match (before, after) {
+            (Some(before), Some(after)) => after.load(before, card, took),
+            _ => Readout::unavailable("it was not counted"),
+        };
+        let own = intel::memory(card);
+        if own.is_none() && adapter.kind == AdapterKind::Integrated {
+            return AdapterReading { load_percent, ..host::memory(&self.root, "it shares the host's memory") };
+        }
+        let seen = || after.map_or_else(|| Readout::unavailable("it was not counted"), |usage| usage.own_memory(card));
+        let unknown = || format!("{} tells the size of its memory in no file", card.driver);
+        let (memory_bytes, used_bytes) = own.unwrap_or_else(|| (Readout::unavailable(unknown()), None));
+        AdapterReading { memory_bytes, used_bytes: used_bytes.unwrap_or_else(seen), load_percent }
+    }
+}
+
+/// Who tells of an adapter.
+enum ReadingSource<'c> {
+    /// The host: it computes there.
+    Host,
+    /// A kernel driver, in files.
+    Card(&'c Card),
+    /// NVIDIA's library.
+    Nvidia,
+    /// Nobody, for this reason.
+    Nobody(String),
+}
+
+#[cfg(test)]
+pub(super) use tests::an_adapter;
+
+#[cfg(test)]
+mod tests;

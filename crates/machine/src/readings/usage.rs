@@ -1,0 +1,297 @@
+//! What DRM drivers keep for every process that has a card open: time on its engines, memory.
+//!
+//! Owns the walk over `/proc/*/fdinfo` and the sums.
+//! Does not say how big a card's memory is: no driver tells that there.
+//!
+//! Always: one open file that several processes share counts once. Processes that may not be looked at are counted, and
+//! make a number doubtful, or, where nothing at all is seen, impossible.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use vramp_gpu::Readout;
+
+use super::card::Card;
+use super::files;
+
+/// All open cards at one moment.
+pub(super) struct Usage {
+    clients: BTreeMap<String, Client>,
+    /// Processes that may not be looked at.
+    hidden: usize,
+    /// Open cards whose drivers keep nothing.
+    silent: usize,
+    place: PathBuf,
+    problem: Option<String>,
+}
+
+/// One opening of one card.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Client {
+    driver: String,
+    pci: Option<String>,
+    id: Option<String>,
+    engines: BTreeMap<String, EngineUsage>,
+    own_memory_bytes: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct EngineUsage {
+    busy_ns: Option<u64>,
+    cycles: Option<u64>,
+    all_cycles: Option<u64>,
+    capacity: Option<u64>,
+}
+
+impl Usage {
+    /// Looks at every process that may be looked at.
+    pub(super) fn now(root: &Path) -> Usage {
+        let place = root.join("proc");
+        let mut usage = Usage { clients: BTreeMap::new(), hidden: 0, silent: 0, place, problem: None };
+        match fs::read_dir(&usage.place) {
+            Err(error) => usage.problem = Some(format!("{}: {error}", usage.place.display())),
+            Ok(processes) => {
+                let is_process = |path: &PathBuf| {
+                    let name = path.file_name().and_then(|name| name.to_str());
+                    name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+                };
+                processes.flatten().map(|entry| entry.path()).filter(is_process).for_each(|path| usage.look_at(&path));
+            }
+        }
+        usage
+    }
+
+    /// How busy a card was since then: its busiest kind of engine.
+    pub(super) fn load(&self, before: &Usage, card: &Card, took: Duration) -> Readout<f32> {
+        if let Some(why) = self.unseen(card, "its load") {
+            return Readout::Unavailable(why);
+        }
+        let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
+        for (key, client) in self.clients.iter().filter(|(_, client)| client.is_on(card)) {
+            let earlier = before.clients.get(key);
+            for (name, engine) in &client.engines {
+                let then = earlier.and_then(|client| client.engines.get(name)).copied().unwrap_or_default();
+                if let Some(share) = engine.share_since(then, took, earlier.is_none()) {
+                    *shares.entry(name).or_default() += share;
+                }
+            }
+        }
+        let is_open = self.clients.values().any(|client| client.is_on(card));
+        let busiest = shares.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        let from = |what: &str| format!("{what} over {:.1} s, {}", took.as_secs_f32(), self.files());
+        match busiest {
+            Some((engine, share)) => {
+                let percent = (100.0 * share).clamp(0.0, 100.0) as f32;
+                Readout::Is { value: percent, from: from(&format!("engine `{engine}`")), doubt: self.doubt() }
+            }
+            None if is_open => {
+                Readout::unavailable(format!("{} keeps no engine times in {}", card.driver, self.files()))
+            }
+            None => Readout::is(0.0, from("no process has it open")),
+        }
+    }
+
+    /// Memory of its own that processes have on a card.
+    pub(super) fn own_memory(&self, card: &Card) -> Readout<u64> {
+        if let Some(why) = self.unseen(card, "how much of it is in use") {
+            return Readout::Unavailable(why);
+        }
+        let on_card: Vec<&Client> = self.clients.values().filter(|client| client.is_on(card)).collect();
+        if !on_card.is_empty() && on_card.iter().all(|client| client.own_memory_bytes.is_empty()) {
+            return Readout::unavailable(format!("{} keeps no memory of its own in {}", card.driver, self.files()));
+        }
+        let value = on_card.iter().flat_map(|client| client.own_memory_bytes.values()).sum();
+        Readout::Is { value, from: self.files(), doubt: self.doubt() }
+    }
+
+    /// Why nothing can be said of a card, where that is so: nobody is seen who has it open, and somebody may have.
+    fn unseen(&self, card: &Card, what: &str) -> Option<String> {
+        if let Some(problem) = &self.problem {
+            return Some(problem.clone());
+        }
+        let files = self.files();
+        if self.clients.values().any(|client| client.is_on(card)) {
+            None
+        } else if self.silent > 0 {
+            Some(format!("{} keeps {what} in no {files}", card.driver))
+        } else if self.hidden > 0 {
+            let hidden = self.hidden;
+            Some(format!(
+                "no process that has it open is seen, and {hidden} of other users may not be looked at ({files})"
+            ))
+        } else {
+            None
+        }
+    }
+
+    fn doubt(&self) -> Option<String> {
+        let hidden = self.hidden;
+        (hidden > 0).then(|| format!("{hidden} processes of other users may not be looked at, so that it may be more"))
+    }
+
+    fn files(&self) -> String {
+        format!("{}/*/fdinfo", self.place.display())
+    }
+
+    fn look_at(&mut self, process: &Path) {
+        let open = match fs::read_dir(process.join("fd")) {
+            Ok(open) => open,
+            Err(error) => {
+                // One that has ended meanwhile has nothing open.
+                self.hidden += usize::from(error.kind() == ErrorKind::PermissionDenied);
+                return;
+            }
+        };
+        for file in open.flatten() {
+            // Thousands of files are open on a desktop, a few of them are cards.
+            if !fs::read_link(file.path()).is_ok_and(|target| target.starts_with("/dev/dri")) {
+                continue;
+            }
+            let Ok(text) = files::text(&process.join("fdinfo").join(file.file_name())) else { continue };
+            let client = Client::read(&text);
+            if client.driver.is_empty() {
+                self.silent += 1;
+                continue;
+            }
+            let whose = client.id.clone().unwrap_or_else(|| file.path().display().to_string());
+            let key = format!("{} {} {whose}", client.driver, client.pci.as_deref().unwrap_or_default());
+            self.clients.insert(key, client);
+        }
+    }
+}
+
+impl Client {
+    /// Lines of `drm-key: value`; what is not understood is left out.
+    fn read(text: &str) -> Client {
+        let mut client = Client::default();
+        // How much is resident comes before how much was once called memory.
+        let mut older = BTreeMap::new();
+        for line in text.lines() {
+            let Some((key, value)) = line.strip_prefix("drm-").and_then(|line| line.split_once(':')) else { continue };
+            let value = value.trim();
+            let number = || value.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+            let engine =
+                |engines: &mut BTreeMap<String, EngineUsage>, name: &str, set: fn(&mut EngineUsage, Option<u64>)| {
+                    set(engines.entry(name.to_owned()).or_default(), number());
+                };
+            if key == "driver" {
+                value.clone_into(&mut client.driver);
+            } else if key == "pdev" {
+                client.pci = Some(value.to_lowercase());
+            } else if key == "client-id" {
+                client.id = Some(value.to_owned());
+            } else if let Some(name) = key.strip_prefix("engine-capacity-") {
+                engine(&mut client.engines, name, |engine, number| engine.capacity = number);
+            } else if let Some(name) = key.strip_prefix("engine-") {
+                engine(&mut client.engines, name, |engine, number| engine.busy_ns = number);
+            } else if let Some(name) = key.strip_prefix("total-cycles-") {
+                engine(&mut client.engines, name, |engine, number| engine.all_cycles = number);
+            } else if let Some(name) = key.strip_prefix("cycles-") {
+                engine(&mut client.engines, name, |engine, number| engine.cycles = number);
+            } else if let Some(region) = key.strip_prefix("resident-").filter(|region| is_own(region)) {
+                client.own_memory_bytes.extend(bytes(value).map(|bytes| (region.to_owned(), bytes)));
+            } else if let Some(region) = key.strip_prefix("memory-").filter(|region| is_own(region)) {
+                older.extend(bytes(value).map(|bytes| (region.to_owned(), bytes)));
+            }
+        }
+        if client.own_memory_bytes.is_empty() {
+            client.own_memory_bytes = older;
+        }
+        client
+    }
+
+    fn is_on(&self, card: &Card) -> bool {
+        match (&self.pci, &card.pci) {
+            (Some(own), Some(cards)) => own == cards,
+            _ => self.driver == card.driver,
+        }
+    }
+}
+
+impl EngineUsage {
+    /// The part of all of its time for which it worked since then; none where its driver does not count.
+    fn share_since(self, then: EngineUsage, took: Duration, is_new: bool) -> Option<f64> {
+        let capacity = self.capacity.unwrap_or(1).max(1) as f64;
+        let share = match (self.busy_ns, self.cycles, self.all_cycles) {
+            (Some(busy), _, _) => busy.saturating_sub(then.busy_ns.unwrap_or(0)) as f64 / took.as_nanos().max(1) as f64,
+            // All cycles go on from the card's start: only a difference of them is a time.
+            (None, Some(_), Some(_)) if is_new => 0.0,
+            (None, Some(cycles), Some(all)) => {
+                let all = all.saturating_sub(then.all_cycles.unwrap_or(0));
+                cycles.saturating_sub(then.cycles.unwrap_or(0)) as f64 / all.max(1) as f64
+            }
+            _ => return None,
+        };
+        Some(share / capacity)
+    }
+}
+
+/// Regions that are the card's own memory, as drivers call them.
+fn is_own(region: &str) -> bool {
+    ["vram", "local", "lmem"].iter().any(|name| region.starts_with(name))
+}
+
+/// `12 KiB`, `3 MiB` or bytes.
+fn bytes(value: &str) -> Option<u64> {
+    let mut words = value.split_whitespace();
+    let number: u64 = words.next()?.parse().ok()?;
+    let unit = match words.next() {
+        None => 1,
+        Some("KiB") => 1 << 10,
+        Some("MiB") => 1 << 20,
+        Some("GiB") => 1 << 30,
+        Some(_) => return None,
+    };
+    number.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PCI: &str = "0000:03:00.0";
+
+    fn usage(hidden: usize, busy_ns: Option<u64>) -> Usage {
+        let about = |busy_ns| format!("drm-driver: i915\ndrm-pdev: {PCI}\ndrm-engine-render: {busy_ns} ns\n");
+        let clients = busy_ns.map(|busy_ns| ("a".to_owned(), Client::read(&about(busy_ns))));
+        let (clients, place) = (clients.into_iter().collect(), PathBuf::from("/proc"));
+        Usage { clients, hidden, silent: 0, place, problem: None }
+    }
+
+    fn load(before: &Usage, after: &Usage) -> Readout<f32> {
+        after.load(before, &Card::of_driver("i915", PCI), Duration::from_millis(100))
+    }
+
+    #[test]
+    fn processes_that_may_not_be_looked_at_make_a_number_doubtful() {
+        let load = load(&usage(3, Some(0)), &usage(3, Some(50_000_000)));
+        assert_eq!(load.value(), Some(50.0));
+        let doubt = "3 processes of other users may not be looked at, so that it may be more";
+        assert_eq!(load.why(), Some(doubt));
+    }
+
+    #[test]
+    fn where_nobody_is_seen_and_somebody_is_hidden_there_is_no_number() {
+        let load = load(&usage(3, None), &usage(3, None));
+        assert_eq!(load.value(), None);
+        assert!(load.why().unwrap().contains("3 of other users may not be looked at"), "{load:?}");
+    }
+
+    #[test]
+    fn times_that_run_backwards_are_no_load() {
+        assert_eq!(load(&usage(0, Some(50)), &usage(0, Some(40))).value(), Some(0.0));
+    }
+
+    #[test]
+    fn memory_has_units_and_what_is_resident_comes_first() {
+        assert_eq!([bytes("3"), bytes("3 KiB"), bytes("3 MiB")], [Some(3), Some(3 << 10), Some(3 << 20)]);
+        assert_eq!([bytes(""), bytes("x"), bytes("3 parsecs"), bytes("99999999999999 GiB")], [None; 4]);
+        let both = Client::read("drm-driver: amdgpu\ndrm-memory-vram: 9 KiB\ndrm-resident-vram: 8 KiB\n");
+        assert_eq!(both.own_memory_bytes.values().sum::<u64>(), 8 << 10);
+        let older = Client::read("drm-memory-vram: 9 KiB\ndrm-memory-gtt: 5 KiB\n");
+        assert_eq!(older.own_memory_bytes.values().sum::<u64>(), 9 << 10);
+    }
+}

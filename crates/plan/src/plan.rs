@@ -102,7 +102,7 @@ pub struct PlannedLink {
     pub rings: Vec<usize>,
 }
 
-/// A transfer between spaces, shared by every consumer behind it.
+/// A transfer between spaces, shared by every consumer behind it. In JSON, transfers are published under the key `ramps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
     /// The output it starts from.

@@ -74,7 +74,7 @@ impl FrameHandler for Null {
     }
 }
 
-/// A source, so many times `identity`, and `null`, linked by links of this depth; node i rings the bell that it is given.
+/// A source, so many times `identity`, and `null`, linked by links of this depth; node i notifies the signal that it is given.
 fn chain(frames: u64, identities: usize, depth: usize, signals: &[WakeSignal]) -> Vec<Node> {
     let clock = Clock::free(Rate::new(30, 1).expect("a rate"));
     let mut nodes = vec![Node::new("make", Box::new(Make { left: frames }), 0, 1).clock(clock)];

@@ -1,4 +1,4 @@
-//! Bells in real threads: a ring is heard once, at once, and never lost.
+//! Wake signals in real threads: one is heard once, at once, and never lost.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Bells lose no ring, whatever order two threads run in: the real `signal.rs`, compiled against loom's threads, which
+//! A wake signal is never lost, whatever order two threads run in: the real `wake_signal.rs`, compiled against loom's threads, which
 //! tries them all. A ring that is lost leaves a thread asleep for ever, and loom says so.
 
 /// What `signal.rs` finds under the names of the crate's own `sync`.

@@ -1,4 +1,4 @@
-//! Devices: the one that a pipeline uses, and what was asked of those that it has lost.
+//! Device history: the device that a pipeline uses, and what was asked of the devices that it has lost.
 //!
 //! Owns the sums over all of them, and the list of losses.
 //! Does not open or lose any: the device's lane does.

@@ -1,4 +1,4 @@
-//! Playing: how what the device's lane records reaches the device, and what comes down.
+//! The lane player: how what the device's lane records reaches the device, and what comes down.
 //!
 //! Owns the lane's player and the list of what nodes wait for, in order: downloads, and the end of frames that stay.
 //! Does not decide who fires: the lane does, and only while there is room.
@@ -28,7 +28,7 @@ pub(crate) const DEVICE: &str = "device";
 pub struct LanePlayer {
     player: Player,
     /// The downloads that nodes wait for. What was recorded and not played yet has no submission.
-    asked: VecDeque<AwaitedResult<Meta>>,
+    awaited: VecDeque<AwaitedResult<Meta>>,
     /// The frames whose end on the device sinks wait for: apart from downloads, which may have to wait for memory.
     ending: VecDeque<AwaitedResult<()>>,
     /// What was played last; before that, what has always been finished.
@@ -60,7 +60,7 @@ struct AwaitedResult<T> {
     played: Option<Played>,
     segment: usize,
     node: usize,
-    wanted: T,
+    request: T,
 }
 
 /// Who is told that a frame has ended on the device: its node and the place of that in the lane, and the time since the
@@ -78,9 +78,10 @@ impl LanePlayer {
             milestones: Milestones::default(),
         };
         let segments = shares.into_iter().map(count).collect();
-        let mut playing = LanePlayer::again(player, PlaybackTotals { segments, times, timing: None, ring_bytes: 0 });
-        playing.kept.segments.iter_mut().for_each(|segment| segment.seen = Some(0));
-        playing
+        let mut lane_player =
+            LanePlayer::again(player, PlaybackTotals { segments, times, timing: None, ring_bytes: 0 });
+        lane_player.kept.segments.iter_mut().for_each(|segment| segment.seen = Some(0));
+        lane_player
     }
 
     /// Plays on another player and goes on counting.
@@ -90,7 +91,7 @@ impl LanePlayer {
         let kept = PlaybackTotals { segments, timing: player.timing(), ..kept };
         LanePlayer {
             player,
-            asked: VecDeque::with_capacity(16),
+            awaited: VecDeque::with_capacity(16),
             ending: VecDeque::with_capacity(16),
             last,
             recorded: None,
@@ -118,7 +119,7 @@ impl LanePlayer {
 
     /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.asked.is_empty() && self.ending.is_empty() && self.player.under_way() == 0
+        self.awaited.is_empty() && self.ending.is_empty() && self.player.under_way() == 0
     }
 
     /// Plays what was recorded and could not be played before; says whether it went through.
@@ -156,13 +157,13 @@ impl LanePlayer {
             frame,
             (device_context.recording.len(), device_context.recording.dispatches()),
         );
-        for wanted in device_context.asked.drain(..) {
-            match wanted {
+        for request in device_context.requests.drain(..) {
+            match request {
                 DeviceRequest::Download(meta) => {
-                    self.asked.push_back(AwaitedResult { played: None, segment, node, wanted: meta })
+                    self.awaited.push_back(AwaitedResult { played: None, segment, node, request: meta });
                 }
                 DeviceRequest::Finished => {
-                    self.ending.push_back(AwaitedResult { played: None, segment, node, wanted: () })
+                    self.ending.push_back(AwaitedResult { played: None, segment, node, request: () });
                 }
             }
         }
@@ -206,7 +207,7 @@ impl LanePlayer {
     }
 
     fn played(&mut self, played: Played) {
-        let asked = self.asked.iter_mut().map(|asked| &mut asked.played);
+        let asked = self.awaited.iter_mut().map(|asked| &mut asked.played);
         let ending = self.ending.iter_mut().map(|ending| &mut ending.played);
         asked.chain(ending).filter(|own| own.is_none()).for_each(|own| *own = Some(played));
     }
@@ -232,7 +233,7 @@ impl LanePlayer {
             let interval = node.finish_awaited(done);
             ended((place, node), interval, done, context);
         }
-        while self.asked.front().is_some_and(|asked| asked.played.is_some()) {
+        while self.awaited.front().is_some_and(|asked| asked.played.is_some()) {
             let waiting = self.come.take();
             let mut download = waiting.as_ref().map_or(0, |(_, next)| *next);
             let next = |player: &Player| match waiting {
@@ -246,8 +247,8 @@ impl LanePlayer {
                 Err(error) => return Err(failure(DeviceError::Read(error))),
             };
             let of_it = |asked: &AwaitedResult<Meta>| asked.played.is_some_and(|played| played.ticket == Some(ticket));
-            while let Some(asked) = self.asked.front().copied().filter(of_it) {
-                let meta = asked.wanted;
+            while let Some(asked) = self.awaited.front().copied().filter(of_it) {
+                let meta = asked.request;
                 let node = &segments[asked.segment][asked.node];
                 let (owner, leave_bytes) = node.memory();
                 context.serve(owner, meta.number);
@@ -282,7 +283,7 @@ impl LanePlayer {
                     },
                 };
                 (any, self.short) = (true, None);
-                self.asked.pop_front();
+                self.awaited.pop_front();
                 download += 1;
                 if let Some(failure) = segments[asked.segment][asked.node].deliver(made, context) {
                     return Err(failure);
@@ -304,7 +305,7 @@ impl LanePlayer {
     /// Gives up what was asked of a device that is gone: every node hears what it will not get. A device that hangs is
     /// left behind, since dropping it would hang as well.
     pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) -> PlaybackTotals {
-        let asked = self.asked.drain(..).map(|asked| (asked.segment, asked.node));
+        let asked = self.awaited.drain(..).map(|asked| (asked.segment, asked.node));
         let ending = self.ending.drain(..).map(|ending| (ending.segment, ending.node));
         for (segment, node) in asked.chain(ending) {
             segments[segment][node].lose_awaited();
@@ -331,7 +332,7 @@ impl LanePlayer {
     /// Whether only the device can make something move again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn waits_for_device(&self) -> bool {
-        let waits = !self.asked.is_empty() || !self.ending.is_empty() || self.recorded.is_some();
+        let waits = !self.awaited.is_empty() || !self.ending.is_empty() || self.recorded.is_some();
         self.is_at_work() || self.come.is_none() && waits
     }
 
@@ -347,10 +348,10 @@ impl LanePlayer {
     pub(crate) fn stop(&mut self, context: &mut LaneContext) {
         if let Some(device_context) = context.device_context() {
             device_context.recording.clear();
-            device_context.asked.clear();
+            device_context.requests.clear();
             self.kept.times.played(None, 0);
         }
-        self.asked.clear();
+        self.awaited.clear();
         self.ending.clear();
         (self.come, self.short) = (None, None);
         #[cfg(not(target_arch = "wasm32"))]

@@ -26,7 +26,7 @@ pub(crate) struct DeviceTimes {
     /// When the last span on the track ended.
     traced_ns: u64,
     recorded: Vec<RecordingShare>,
-    sent: VecDeque<Submission>,
+    sent: VecDeque<InFlightSubmission>,
     spare: Vec<Vec<RecordingShare>>,
 }
 
@@ -43,7 +43,7 @@ struct RecordingShare {
 }
 
 /// A submission that is under way.
-struct Submission {
+struct InFlightSubmission {
     submission: u64,
     /// The run's clock minus the device's.
     offset_ns: i64,
@@ -90,7 +90,7 @@ impl DeviceTimes {
             Some(Played { submission, .. }) => {
                 let empty = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(64));
                 let marks = std::mem::replace(&mut self.recorded, empty);
-                self.sent.push_back(Submission { submission, offset_ns, marks });
+                self.sent.push_back(InFlightSubmission { submission, offset_ns, marks });
             }
         }
     }
@@ -116,7 +116,11 @@ impl DeviceTimes {
         }
     }
 
-    fn share_out(&mut self, time: &DeviceTime<'_>, Submission { offset_ns, marks, .. }: &mut Submission) {
+    fn share_out(
+        &mut self,
+        time: &DeviceTime<'_>,
+        InFlightSubmission { offset_ns, marks, .. }: &mut InFlightSubmission,
+    ) {
         let Some(first) = marks.first().copied() else { return };
         let host = |ns: u64| ns.saturating_add_signed(*offset_ns);
         let whole_ns = time.end_ns - time.begin_ns;

@@ -58,7 +58,7 @@ impl FrameHandler for Download {
         };
         let bytes = frame.meta().format.frame_bytes(frame.meta().size);
         device_context.recording.download_part(buffer, 0, bytes).map_err(DeviceError::Record)?;
-        device_context.asked.push(DeviceRequest::Download(*frame.meta()));
+        device_context.requests.push(DeviceRequest::Download(*frame.meta()));
         call.later = true;
         Ok(Flow::Produced)
     }

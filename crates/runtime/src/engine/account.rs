@@ -97,7 +97,7 @@ impl WatchedEngine {
             interval.merge(&node.stats.interval);
             latency.merge(&node.stats.latency);
         }
-        let (backend, device) = self.devices.named().unwrap_or_else(|| ("cpu".to_owned(), "host".to_owned()));
+        let (backend, device) = self.device_history.named().unwrap_or_else(|| ("cpu".to_owned(), "host".to_owned()));
         let links: Vec<LinkUse> = self.links.iter().map(|link| self.link_use(link)).collect();
         let queued: u64 = links.iter().map(|link| link.queued).sum();
         let counters = self.counted();
@@ -127,7 +127,7 @@ impl WatchedEngine {
             failed: sum(|_| true, |counts| counts.failed),
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
-            recoveries: self.devices.recoveries(),
+            recoveries: self.device_history.recoveries(),
             partial_files: Vec::new(),
             memory: self.memory(measured),
             groups: self.groups(),
@@ -166,8 +166,8 @@ impl WatchedEngine {
     }
 
     fn counted(&self) -> RunCounters {
-        let reading = self.passed.read();
-        let device = self.devices.counters().since(&self.counted_before);
+        let reading = self.sink_counter.read();
+        let device = self.device_history.counters().since(&self.counted_before);
         let heap = is_counted();
         RunCounters {
             uploads: device.uploads,
@@ -188,9 +188,9 @@ impl WatchedEngine {
     }
 
     fn steady(&self, measured: Option<(&PlaybackTotals, u64)>, counters: &RunCounters) -> PerFrame {
-        let Some((frames_before, before)) = self.passed.middle() else { return PerFrame::default() };
-        let now = self.passed.read();
-        let frames = self.passed.frames() - frames_before;
+        let Some((frames_before, before)) = self.sink_counter.middle() else { return PerFrame::default() };
+        let now = self.sink_counter.read();
+        let frames = self.sink_counter.frames() - frames_before;
         let per_frame = |now: u64, before: u64| (now - before) as f64 / frames.max(1) as f64;
         let asked =
             |counter: fn(&vramp_gpu::Counters) -> u64| measured.map_or(0.0, |(kept, _)| kept.per_frame(counter));
@@ -217,7 +217,7 @@ impl WatchedEngine {
     fn memory(&self, measured: Option<(&PlaybackTotals, u64)>) -> MemoryUse {
         let host = self.pool.stats();
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let device = self.devices.memory();
+        let device = self.device_history.memory();
         MemoryUse {
             pool_bytes: host.pooled_bytes + device.pooled_bytes,
             pool_peak_bytes: host.peak_bytes + device.peak_bytes,
@@ -234,7 +234,7 @@ impl WatchedEngine {
             hits: host.hits + device.hits,
             misses: host.misses + device.misses,
             trimmed: host.trimmed + device.trimmed,
-            waits: self.passed.waits.load(Ordering::Relaxed),
+            waits: self.sink_counter.waits.load(Ordering::Relaxed),
             leaks: self.leaks(),
         }
     }
@@ -248,7 +248,7 @@ impl WatchedEngine {
             bytes: held.bytes,
             since_frame: held.since_frame,
         });
-        let current = self.devices.current().filter(|device| device.check().is_ok());
+        let current = self.device_history.current().filter(|device| device.check().is_ok());
         let there = current.into_iter().flat_map(|device| device.pool().leaks());
         let there = there.filter(|row| !self.lent_before.contains(&row.tag)).map(|row| Leak {
             space: "gpu",

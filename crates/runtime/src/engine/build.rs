@@ -34,9 +34,9 @@ pub(super) struct BuildContext<'a> {
     pub(super) stop: Stopper,
     pub(super) threads: usize,
     pub(super) pool: FramePool,
-    pub(super) devices: Arc<DeviceHistory>,
+    pub(super) device_history: Arc<DeviceHistory>,
     pub(super) tally: Arc<HeapTally>,
-    pub(super) passed: Arc<SinkCounter>,
+    pub(super) sink_counter: Arc<SinkCounter>,
     /// The most memory that a plan of this graph has needed so far.
     pub(super) needed: Arc<Mutex<vramp_plan::PlannedMemory>>,
     pub(super) target: PoolTarget,
@@ -81,12 +81,12 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
     let watched = WatchedEngine {
         nodes: lanes.watched,
         links,
-        begun: shared.passed.read(),
-        counted_before: shared.devices.counters(),
+        begun: shared.sink_counter.read(),
+        counted_before: shared.device_history.counters(),
         pool: shared.pool,
-        devices: shared.devices,
+        device_history: shared.device_history,
         tally: shared.tally,
-        passed: shared.passed,
+        sink_counter: shared.sink_counter,
         lent_before: lent_before.into_iter().map(|row| row.tag).collect(),
         planned: shared.needed,
         trace: parts.trace.clone(),
@@ -116,7 +116,7 @@ impl<'a> BuildContext<'a> {
             device.set_time_limit(Duration::from_millis(limit_ms));
         }
         let uses_device = plan.lanes.iter().any(|lane| lane.device);
-        let devices = Arc::new(DeviceHistory::new(parts.device.clone().filter(|_| uses_device)));
+        let device_history = Arc::new(DeviceHistory::new(parts.device.clone().filter(|_| uses_device)));
         // If the device is lost, its frames are on the host from then on.
         let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
         let budget = options.cpu_memory_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
@@ -124,16 +124,16 @@ impl<'a> BuildContext<'a> {
         for frames in &plan.memory.host_frames {
             pool.reserve(frames.bytes, usize::try_from(frames.count).unwrap_or(usize::MAX));
         }
-        let target = PoolTarget { pool: pool.clone(), devices: Arc::clone(&devices) };
+        let target = PoolTarget { pool: pool.clone(), device_history: Arc::clone(&device_history) };
         target.at(&plan.memory);
         if let Some(device) = &parts.device {
             device.pool().restart_peak();
         }
         let tally = Arc::new(HeapTally::default());
-        let passed = Arc::new(SinkCounter::new(Arc::clone(&tally), pool.clone(), Arc::clone(&devices)));
+        let sink_counter = Arc::new(SinkCounter::new(Arc::clone(&tally), pool.clone(), Arc::clone(&device_history)));
         let needed = Arc::new(Mutex::new(plan.memory.clone()));
         let threads = options.threads.map_or_else(threads_there_are, |threads| threads.max(1) as usize);
-        BuildContext { parts, planned, stop, threads, pool, devices, tally, passed, needed, target }
+        BuildContext { parts, planned, stop, threads, pool, device_history, tally, sink_counter, needed, target }
     }
 }
 

@@ -141,8 +141,10 @@ impl LaneAssembly<'_> {
             self.segment_times.push(SegmentTime { names, lane: number, time: Arc::clone(time) });
             self.made.timed.push((Arc::clone(own[0].stats()), Arc::clone(time)));
         }
-        let (devices, lose_at) = (Arc::clone(&self.shared.devices), options.lose_device_at.clone().into());
-        let mut recovery = RecoveryState::new(options.on_loss, limited(self.shared.parts), make, devices, lose_at);
+        let (device_history, lose_at) =
+            (Arc::clone(&self.shared.device_history), options.lose_device_at.clone().into());
+        let mut recovery =
+            RecoveryState::new(options.on_loss, limited(self.shared.parts), make, device_history, lose_at);
         recovery.first_pause = options.away_ms.map_or(recovery.first_pause, Duration::from_millis);
         let signal = self.shared.stop.signals[number].clone();
         let lane = Lane::on_device(nodes, gates, signal, place, LanePlayer::new(player, shares, times));
@@ -155,7 +157,7 @@ impl LaneAssembly<'_> {
             .counting(Arc::clone(&self.shared.tally))
             .slowed(self.shared.parts.options.slowed.max(1))
             .stopper(self.shared.stop.clone())
-            .passing(Arc::clone(&self.shared.passed));
+            .counting_sinks(Arc::clone(&self.shared.sink_counter));
         match &self.shared.parts.listener {
             Some(listener) => place.listener(Arc::clone(listener)),
             None => place,

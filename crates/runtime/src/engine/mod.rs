@@ -151,7 +151,7 @@ impl Engine {
         let stepped = self.step_once(now);
         let shortage = self.lanes.iter().find_map(Lane::shortage).filter(|_| self.starves(&stepped)).cloned();
         let Some(shortage) = shortage else { return stepped };
-        let failure = shortage.failure(&self.watched.pool, self.watched.devices.current().as_ref());
+        let failure = shortage.failure(&self.watched.pool, self.watched.device_history.current().as_ref());
         self.failed = Some(failure.drops());
         Stepped::Failed(failure)
     }

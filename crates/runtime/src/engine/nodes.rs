@@ -208,13 +208,13 @@ fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node 
     let size = planned.outputs.iter().flatten().find_map(Content::frame).map(|frame| frame.size);
     match (&shared.parts.replan, size) {
         (Some(replan), Some(size)) if probed => {
-            let (replan, passed) = (Arc::clone(replan), Arc::clone(&shared.passed));
+            let (replan, sink_counter) = (Arc::clone(replan), Arc::clone(&shared.sink_counter));
             let (most, target) = (Arc::clone(&shared.needed), shared.target.clone());
             node.planned(
                 size,
                 Arc::new(move |name, size| {
                     let needed = replan(name, size)?;
-                    passed.replans.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    sink_counter.replans.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     let mut most = most.lock().unwrap_or_else(PoisonError::into_inner);
                     most.gpu_bytes = most.gpu_bytes.max(needed.gpu_bytes);
                     most.cpu_bytes = most.cpu_bytes.max(needed.cpu_bytes);

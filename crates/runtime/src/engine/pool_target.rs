@@ -19,7 +19,7 @@ use super::nodes::Planned;
 #[derive(Clone)]
 pub(super) struct PoolTarget {
     pub(super) pool: FramePool,
-    pub(super) devices: Arc<DeviceHistory>,
+    pub(super) device_history: Arc<DeviceHistory>,
 }
 
 impl PoolTarget {
@@ -27,7 +27,7 @@ impl PoolTarget {
     pub(super) fn at(&self, memory: &vramp_plan::PlannedMemory) {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
         self.pool.aim(enough(memory.cpu_bytes));
-        self.devices.aim(enough(memory.gpu_bytes));
+        self.device_history.aim(enough(memory.gpu_bytes));
     }
 }
 

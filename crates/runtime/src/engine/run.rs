@@ -49,7 +49,7 @@ impl Engine {
         let started = Instant::now();
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
-        let device_lane = self.lanes.iter().position(|lane| lane.playing().is_some());
+        let device_lane = self.lanes.iter().position(|lane| lane.player().is_some());
         let back = self.spawn(started)?;
         let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
         let mut error = None;
@@ -60,16 +60,16 @@ impl Engine {
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
             // The device's lane cannot say so itself while the driver keeps it.
-            if let (None, None, Some(device)) = (hangs, &stuck, self.watched.devices.current())
+            if let (None, None, Some(device)) = (hangs, &stuck, self.watched.device_history.current())
                 && let Err(overdue) = device.check_overdue()
             {
                 // Where it comes back after all, it goes on without that device.
                 let failure = failure(DeviceError::Play(overdue));
-                self.watched.devices.hang(failure.error.trouble());
+                self.watched.device_history.hang(failure.error.trouble());
                 device.abandon();
                 stuck = Some((now, failure));
             }
-            let left = self.watched.devices.is_hanging();
+            let left = self.watched.device_history.is_hanging();
             if let Some((_, failure)) = stuck.take_if(|(since, _)| !left || now.duration_since(*since) >= GRACE)
                 && left
             {
@@ -164,7 +164,7 @@ impl Engine {
             }
             Verdict::Hopeless => {
                 let shortage = out().find_map(|number| busy[number].shortage())?;
-                Some(shortage.failure(&self.watched.pool, self.watched.devices.current().as_ref()))
+                Some(shortage.failure(&self.watched.pool, self.watched.device_history.current().as_ref()))
             }
         }
     }

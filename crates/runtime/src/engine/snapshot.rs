@@ -1,4 +1,4 @@
-//! A snapshot at a run while it goes on: what its parts have counted so far.
+//! A snapshot of a run while it goes on: what its parts have counted so far.
 //!
 //! Owns the picture of one moment that whoever watches is given.
 //! Does not compare moments: rates and shares are between two of them, and whoever looks twice knows both.
@@ -141,8 +141,8 @@ impl WatchedEngine {
                 budget_bytes: host.budget_bytes,
             },
             device: self.device_snapshot(planned.gpu_bytes),
-            waits: self.passed.waits.load(Ordering::Relaxed),
-            recoveries: self.devices.recoveries(),
+            waits: self.sink_counter.waits.load(Ordering::Relaxed),
+            recoveries: self.device_history.recoveries(),
         }
     }
 
@@ -157,8 +157,8 @@ impl WatchedEngine {
     }
 
     fn device_snapshot(&self, planned_bytes: u64) -> Option<DeviceSnapshot> {
-        let device = self.devices.current()?;
-        let memory = self.devices.memory();
+        let device = self.device_history.current()?;
+        let memory = self.device_history.memory();
         let each = self.segments.iter().map(|(first, time)| Some(first.counts().taken as f64 * time.mean_ns()?));
         let worked_ns: Option<f64> = each.sum();
         Some(DeviceSnapshot {

@@ -37,7 +37,7 @@ impl Watch {
 
     /// The device it computes on now; none where that is the cpu.
     pub fn device(&self) -> Option<Device> {
-        self.watched.devices.current()
+        self.watched.device_history.current()
     }
 }
 
@@ -46,9 +46,9 @@ pub(super) struct WatchedEngine {
     pub(super) nodes: Vec<WatchedNode>,
     pub(super) links: Vec<WatchedLink>,
     pub(super) pool: FramePool,
-    pub(super) devices: Arc<DeviceHistory>,
+    pub(super) device_history: Arc<DeviceHistory>,
     pub(super) tally: Arc<HeapTally>,
-    pub(super) passed: Arc<SinkCounter>,
+    pub(super) sink_counter: Arc<SinkCounter>,
     pub(super) begun: CounterReading,
     pub(super) counted_before: vramp_gpu::Counters,
     /// What was lent on the device before.

@@ -55,17 +55,17 @@ pub struct FusedUnit {
     /// The sizes for which its threads found the memory they work in.
     fitted: Option<(Size, Size)>,
     /// How far the parameters of the last frame are filled in: what a repeated call goes on with.
-    filling: Option<ParamProgress>,
+    progress: Option<ParamProgress>,
     /// How luma and chroma of what is made are tagged, and its fields.
     yuv: Yuv,
     fields: Option<[u8; 3]>,
     kernels: Option<DeviceKernels>,
     /// What is compiled meanwhile, where a member has changed.
     #[cfg(not(target_arch = "wasm32"))]
-    renewing: Option<PendingReload>,
+    pending_reload: Option<PendingReload>,
     /// A member whose change went with a device.
     #[cfg(not(target_arch = "wasm32"))]
-    forgone: Option<usize>,
+    lost_reload: Option<usize>,
 }
 
 /// The size of a head's picture that has brought nothing yet: scaled to any size it stays transparent.
@@ -122,14 +122,14 @@ impl FusedUnit {
             nothing: SmallVec::new(),
             variant: Variant::default(),
             fitted: None,
-            filling: None,
+            progress: None,
             yuv: Yuv::default(),
             fields: None,
             kernels: None,
             #[cfg(not(target_arch = "wasm32"))]
-            renewing: None,
+            pending_reload: None,
             #[cfg(not(target_arch = "wasm32"))]
-            forgone: None,
+            lost_reload: None,
         }
     }
 }
@@ -150,15 +150,15 @@ impl FrameHandler for FusedUnit {
         let number = call.now().number;
         // Not between a call and its repetition, whose parameters are filled in already.
         #[cfg(not(target_arch = "wasm32"))]
-        if self.filling.is_none_or(|filling| filling.number != number) {
-            self.renew(call);
+        if self.progress.is_none_or(|progress| progress.number != number) {
+            self.reload_changed(call);
         }
         let sizes = match self.fill_params(call)? {
             Err(flow) => return Ok(flow),
             Ok(sizes) => sizes,
         };
         let made = self.compute(call, sizes)?;
-        self.filling = None;
+        self.progress = None;
         call.send(0, made);
         Ok(Flow::Produced)
     }
@@ -181,7 +181,7 @@ impl FrameHandler for FusedUnit {
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
         vramp_gpu::now(self.compile(device))?;
         // What was being compiled was for the device before, and may be why that is gone.
-        self.forgone = self.renewing.take().map(|renewing| renewing.member).or(self.forgone);
+        self.lost_reload = self.pending_reload.take().map(|pending_reload| pending_reload.member).or(self.lost_reload);
         Ok(())
     }
 

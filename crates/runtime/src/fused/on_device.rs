@@ -67,7 +67,7 @@ pub(super) struct DeviceKernels {
     pub(super) kernels: Vec<DeviceKernel>,
     /// The first of two passes, where there are two.
     pub(super) first: Option<First>,
-    /// Pictures that functions in front of the head read.
+    /// Pictures that functions before the head read.
     pub(super) inputs_before_head: usize,
     /// How what is made is stored; none where that is as pixels.
     pub(super) into: Option<&'static StoredFormat>,
@@ -109,7 +109,7 @@ impl DeviceKernels {
             let mut bound: SmallVec<[&Buffer; 12]> = SmallVec::new();
             bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
             bound.extend(kept.filter(|_| second.is_some()));
-            // Each pass binds the pictures of its own functions: those in front first, those behind last.
+            // Each pass binds the pictures of its own functions: those before the head first, those after it last.
             let from = if reads_source { 0 } else { self.inputs_before_head };
             let to = if first.is_some() { self.inputs_before_head } else { extra_inputs.len() };
             bound.extend(extra_inputs[from..to].iter().filter_map(Frame::buffer));

@@ -32,7 +32,7 @@ pub(super) struct ParamProgress {
 impl FusedUnit {
     /// Asks a generator for its parameters ahead of its call, which then goes on with the next member; whether it has ended.
     pub(super) fn peek(&mut self, now: Now) -> bool {
-        if self.filling.is_some_and(|filling| filling.number == now.number) {
+        if self.progress.is_some_and(|progress| progress.number == now.number) {
             return false;
         }
         let size = self.members.iter().fold(self.ports.size, |size, member| member.handler.size(size));
@@ -40,18 +40,18 @@ impl FusedUnit {
         self.fields = None;
         let sizes = (self.ports.size, size);
         let here = self.ports.size;
-        let filling = ParamProgress { number: now.number, sizes, member: 0, part: 0, here, yuv: Yuv::default() };
-        match self.fill_member(filling, now) {
-            Ok(Ok(filling)) => self.filling = Some(filling),
+        let progress = ParamProgress { number: now.number, sizes, member: 0, part: 0, here, yuv: Yuv::default() };
+        match self.fill_member(progress, now) {
+            Ok(Ok(progress)) => self.progress = Some(progress),
             Ok(Err(Flow::Ended)) => return true,
             // The call asks again.
-            Ok(Err(Flow::Produced | Flow::Filtered)) | Err(_) => self.filling = None,
+            Ok(Err(Flow::Produced | Flow::Filtered)) | Err(_) => self.progress = None,
         }
         false
     }
 
     /// Begins a frame: its sizes, and room for its parameters.
-    fn begin_filling(&mut self, call: &Call<'_>) -> Result<ParamProgress, HandlerError> {
+    fn begin_progress(&mut self, call: &Call<'_>) -> Result<ParamProgress, HandlerError> {
         let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
         let source = match coming {
             None if self.recipe.pictures > 0 => NOTHING_YET,
@@ -74,40 +74,40 @@ impl FusedUnit {
     /// Asks every member for its parameters, each once for a frame: after a failure it goes on with the member that failed.
     /// Hands back the sizes of source and output.
     pub(super) fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
-        let begun = self.filling.filter(|filling| filling.number == call.now().number);
-        let mut filling = match begun {
-            Some(filling) => filling,
-            None => self.begin_filling(call)?,
+        let begun = self.progress.filter(|progress| progress.number == call.now().number);
+        let mut progress = match begun {
+            Some(progress) => progress,
+            None => self.begin_progress(call)?,
         };
-        while filling.member < self.members.len() {
-            self.failed = Some(filling.member);
-            self.filling = Some(filling);
-            self.check_extra_inputs(call, &filling)?;
-            filling = match self.fill_member(filling, call.now())? {
-                Ok(filling) => filling,
+        while progress.member < self.members.len() {
+            self.failed = Some(progress.member);
+            self.progress = Some(progress);
+            self.check_extra_inputs(call, &progress)?;
+            progress = match self.fill_member(progress, call.now())? {
+                Ok(progress) => progress,
                 Err(flow) => return Ok(Err(flow)),
             };
         }
-        (self.filling, self.failed, self.yuv) = (Some(filling), None, filling.yuv);
-        Ok(Ok(filling.sizes))
+        (self.progress, self.failed, self.yuv) = (Some(progress), None, progress.yuv);
+        Ok(Ok(progress.sizes))
     }
 
     /// Asks the next member for its parameters. One that failed before it gave any is asked again by a repeated call; after
     /// anything else that call begins anew, since parameters that were given cannot be taken back.
     fn fill_member(
         &mut self,
-        mut filling: ParamProgress,
+        mut progress: ParamProgress,
         now: Now,
     ) -> Result<Result<ParamProgress, Flow>, HandlerError> {
-        let member = &mut self.members[filling.member];
-        let made = member.handler.size(filling.here);
-        let info = PixelInfo { now, size: made, source: filling.here, rate: self.rate, yuv: filling.yuv };
-        let places = &self.places[filling.part..filling.part + member.parts];
+        let member = &mut self.members[progress.member];
+        let made = member.handler.size(progress.here);
+        let info = PixelInfo { now, size: made, source: progress.here, rate: self.rate, yuv: progress.yuv };
+        let places = &self.places[progress.part..progress.part + member.parts];
         let mut give = ParamWriter { params: &mut self.params, places, next: 0 };
         let flow = match catch(|| member.handler.frame(&info, &mut give)) {
             Ok(flow) => flow,
             Err(error) => {
-                self.filling = (give.next == 0).then_some(filling);
+                self.progress = (give.next == 0).then_some(progress);
                 return Err(error);
             }
         };
@@ -115,18 +115,18 @@ impl FusedUnit {
             return Ok(Err(flow));
         }
         debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
-        filling.part += member.parts;
-        filling.here = made;
-        filling.yuv = member.handler.yuv(filling.yuv);
-        filling.member += 1;
-        Ok(Ok(filling))
+        progress.part += member.parts;
+        progress.here = made;
+        progress.yuv = member.handler.yuv(progress.yuv);
+        progress.member += 1;
+        Ok(Ok(progress))
     }
 
     /// The pictures that a member's functions read have to be of its size; those of a head may be of any.
-    fn check_extra_inputs(&self, call: &Call<'_>, filling: &ParamProgress) -> Result<(), HandlerError> {
-        let wanted = filling.here;
+    fn check_extra_inputs(&self, call: &Call<'_>, progress: &ParamProgress) -> Result<(), HandlerError> {
+        let wanted = progress.here;
         for extra in
-            self.ports.extra_inputs.iter().skip(self.recipe.pictures).filter(|extra| extra.member == filling.member)
+            self.ports.extra_inputs.iter().skip(self.recipe.pictures).filter(|extra| extra.member == progress.member)
         {
             if let Some(has) = call.input(extra.port).map(|frame| frame.meta().size).filter(|has| *has != wanted) {
                 return Err(HandlerError::failed(format!(

@@ -1,6 +1,6 @@
 //! What the parts of several handlers become when they are joined into one kernel.
 //!
-//! Owns the order of the parts: functions in front of the head, the head, functions behind it; the formats of what is
+//! Owns the order of the parts: functions before the head, the head, functions after it; the formats of what is
 //! read and written; and where each finds its parameters.
 //! Does not hold handlers, and compiles nothing.
 //!

@@ -16,7 +16,7 @@ use super::{FusedMember, FusedUnit};
 
 /// A group in the making.
 pub(super) struct PendingReload {
-    pub(super) joined: FusedRecipe,
+    pub(super) recipe: FusedRecipe,
     /// Which member changes.
     pub(super) member: usize,
     /// Who it will be.
@@ -31,19 +31,19 @@ const STACK_BYTES: usize = 16 << 20;
 
 impl FusedUnit {
     /// Lets a member be followed by another one, once its kernels are there; between two frames.
-    pub(super) fn renew(&mut self, call: &mut Call<'_>) {
-        if let Some(member) = self.forgone.take() {
+    pub(super) fn reload_changed(&mut self, call: &mut Call<'_>) {
+        if let Some(member) = self.lost_reload.take() {
             let handler = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
             let problem = "the device was lost while it was compiled; save it once more to try again".to_owned();
             call.context.report(&RunEvent::NotReloaded { handler, problem });
         }
-        if let Some(renewing) = &mut self.renewing {
-            let Some(compiled) = renewing.compiled() else { return };
-            let Some(PendingReload { joined, member, handler, parts, .. }) = self.renewing.take() else { return };
+        if let Some(pending_reload) = &mut self.pending_reload {
+            let Some(compiled) = pending_reload.compiled() else { return };
+            let Some(PendingReload { recipe, member, handler, parts, .. }) = self.pending_reload.take() else { return };
             let name = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
             match compiled {
                 Ok(kernels) => {
-                    let FusedRecipe { recipe, layout, program, places, .. } = joined;
+                    let FusedRecipe { recipe, layout, program, places, .. } = recipe;
                     (self.recipe, self.layout, self.program, self.places) = (recipe, layout, program, places);
                     self.members[member] = FusedMember { handler, parts };
                     self.put_kernels(kernels);
@@ -64,7 +64,7 @@ impl FusedUnit {
                     else {
                         return;
                     };
-                    self.begin_renewing(&device, at, handler);
+                    self.begin_reload(&device, at, handler);
                     return;
                 }
             }
@@ -72,10 +72,10 @@ impl FusedUnit {
     }
 
     /// Begins to compile what it becomes with another member at this place.
-    fn begin_renewing(&mut self, device: &Device, at: usize, handler: Box<dyn PixelHandler>) {
+    fn begin_reload(&mut self, device: &Device, at: usize, handler: Box<dyn PixelHandler>) {
         let mut parts: Vec<Vec<Part>> = self.members.iter().map(|member| member.handler.parts()).collect();
         parts[at] = handler.parts();
-        self.renewing = Some(PendingReload::begin(&self.name, device, &parts, self.variant, (at, handler)));
+        self.pending_reload = Some(PendingReload::begin(&self.name, device, &parts, self.variant, (at, handler)));
     }
 }
 
@@ -88,16 +88,16 @@ impl PendingReload {
         variant: Variant,
         (member, handler): (usize, Box<dyn PixelHandler>),
     ) -> PendingReload {
-        let joined = FusedRecipe::of(parts);
+        let recipe = FusedRecipe::of(parts);
         let (send, answer) = sync_channel(1);
-        let (shaders, device) = (joined.recipe.shaders_as(name, variant), device.clone());
+        let (shaders, device) = (recipe.recipe.shaders_as(name, variant), device.clone());
         let compiling = std::thread::Builder::new().name("vramp compiler".to_owned()).stack_size(STACK_BYTES);
         // Where there is no thread, the sender is dropped with the closure, which is an answer too.
         let _ = compiling.spawn(move || {
             let compiled: Result<Vec<_>, _> = shaders.iter().map(|shader| device.prepare(shader)).collect();
             let _ = send.send(compiled.map_err(|problem| problem.to_string()));
         });
-        PendingReload { joined, member, parts: parts[member].len(), handler, answer }
+        PendingReload { recipe, member, parts: parts[member].len(), handler, answer }
     }
 
     /// What came of it; none while it is not known.

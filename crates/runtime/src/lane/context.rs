@@ -1,9 +1,9 @@
-//! Workplaces: what a lane has to work with.
+//! Lane contexts: what a lane has to work with.
 //!
-//! Owns a lane's hold on the host pool, its share of threads, its desk at the device, and where it reports to.
+//! Owns a lane's hold on the host pool, its share of threads, its context at the device, and where it reports to.
 //! Does not fire anything and does not play what is recorded: lanes do.
 //!
-//! Always: there is one workplace per lane, so nothing in it is waited for.
+//! Always: there is one context per lane, so nothing in it is waited for.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -32,20 +32,20 @@ pub struct LaneContext {
     device_context: Option<DeviceContext>,
     listener: Option<Listener>,
     tally: Arc<HeapTally>,
-    progress: Option<Arc<SinkCounter>>,
+    sink_counter: Option<Arc<SinkCounter>>,
     track: Option<Track>,
     stopper: Option<Stopper>,
     /// A frame that was lent ahead for whoever is called next.
     aside: Cell<Option<Frame>>,
 }
 
-/// A lane's desk at the device: what it records lies here until it is played.
+/// What a lane has at its device: what it records lies here until it is played.
 pub struct DeviceContext {
     device: Device,
     /// What was recorded since the last play.
     pub(crate) recording: Recording<Buffer, UploadSource>,
     /// What the device is to finish before its node goes on, in the order in which it was recorded.
-    pub(crate) asked: Vec<DeviceRequest>,
+    pub(crate) requests: Vec<DeviceRequest>,
 }
 
 /// What a node waits for.
@@ -75,7 +75,7 @@ impl LaneContext {
             device_context: None,
             listener: None,
             tally: Arc::default(),
-            progress: None,
+            sink_counter: None,
             track: None,
             stopper: None,
             aside: Cell::default(),
@@ -104,7 +104,7 @@ impl LaneContext {
     /// Puts it at a device.
     #[must_use]
     pub fn at(mut self, device: Device) -> LaneContext {
-        self.device_context = Some(DeviceContext { device, recording: Recording::default(), asked: Vec::new() });
+        self.device_context = Some(DeviceContext { device, recording: Recording::default(), requests: Vec::new() });
         self
     }
 
@@ -115,7 +115,7 @@ impl LaneContext {
 
     /// Puts it at another device.
     pub(crate) fn enter(&mut self, device: Device) {
-        self.device_context = Some(DeviceContext { device, recording: Recording::default(), asked: Vec::new() });
+        self.device_context = Some(DeviceContext { device, recording: Recording::default(), requests: Vec::new() });
     }
 
     /// Lets calls see when the pipeline is asked to end.
@@ -138,8 +138,8 @@ impl LaneContext {
 
     /// Counts frames that reach a sink here.
     #[must_use]
-    pub(crate) fn passing(mut self, passed: Arc<SinkCounter>) -> LaneContext {
-        self.progress = Some(passed);
+    pub(crate) fn counting_sinks(mut self, sink_counter: Arc<SinkCounter>) -> LaneContext {
+        self.sink_counter = Some(sink_counter);
         self
     }
 
@@ -165,8 +165,8 @@ impl LaneContext {
 
     /// A sink has taken this many frames.
     pub(crate) fn sunk(&self, frames: u64) {
-        if let Some(passed) = &self.progress {
-            passed.sunk(frames);
+        if let Some(sink_counter) = &self.sink_counter {
+            sink_counter.sunk(frames);
         }
     }
 
@@ -218,8 +218,8 @@ impl LaneContext {
 
     /// Counts a wait for memory.
     pub(crate) fn count_wait(&self) {
-        if let Some(passed) = &self.progress {
-            passed.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if let Some(sink_counter) = &self.sink_counter {
+            sink_counter.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
@@ -228,7 +228,7 @@ impl LaneContext {
         self.threads
     }
 
-    /// The desk at the device; none for lanes of the host.
+    /// The context at the device; none for lanes of the host.
     pub fn device_context(&mut self) -> Option<&mut DeviceContext> {
         self.device_context.as_mut()
     }

@@ -1,10 +1,10 @@
 //! Lanes: nodes that run one after another, on one thread or stepped from outside.
 //!
-//! Owns the nodes of a lane, its bell, its workplace, and the loop that lets them fire. The device's lane has its nodes
+//! Owns the nodes of a lane, its wake signal, its context, and the loop that lets them fire. The device's lane has its nodes
 //! in segments and plays what they record, one submit each.
-//! Does not know other lanes: links and bells are all they share.
+//! Does not know other lanes: links and wake signals are all they share.
 //!
-//! Always: a lane that can do nothing waits for its bell or for the device, never long, so stopping it is ringing it;
+//! Always: a lane that can do nothing waits for its wake signal or for the device, never long, so stopping it is waking it;
 //! the latest segment that can move goes first, so frames leave before others come.
 
 pub(crate) mod context;
@@ -37,7 +37,7 @@ pub struct Lane {
     gates: Vec<Vec<Vec<usize>>>,
     signal: WakeSignal,
     context: LaneContext,
-    playing: Option<LanePlayer>,
+    player: Option<LanePlayer>,
     recovery: Option<RecoveryState>,
     busy: Arc<Busy>,
     slow: LatenessReporter,
@@ -116,9 +116,9 @@ impl Busy {
 pub enum Stepped {
     /// Something moved.
     Moved,
-    /// Nothing moves before the bell rings or the device has done something.
+    /// Nothing moves before the signal comes or the device has done something.
     Stuck,
-    /// Nothing moves before the bell rings or this much time has passed.
+    /// Nothing moves before the signal comes or this much time has passed.
     Wait(Duration),
     /// Every node has ended.
     Over,
@@ -127,14 +127,14 @@ pub enum Stepped {
 }
 
 impl Lane {
-    /// A lane of these nodes, in running order, woken by this bell.
+    /// A lane of these nodes, in running order, woken by this wake signal.
     pub fn new(nodes: Vec<Node>, signal: WakeSignal, context: LaneContext) -> Lane {
         Lane {
             gates: vec![vec![Vec::new(); nodes.len()]],
             segments: vec![nodes],
             signal,
             context,
-            playing: None,
+            player: None,
             recovery: None,
             busy: Arc::default(),
             slow: LatenessReporter::default(),
@@ -150,9 +150,9 @@ impl Lane {
         gates: Vec<Vec<Vec<usize>>>,
         signal: WakeSignal,
         context: LaneContext,
-        playing: LanePlayer,
+        player: LanePlayer,
     ) -> Lane {
-        Lane { segments, gates, playing: Some(playing), ..Lane::new(Vec::new(), signal, context) }
+        Lane { segments, gates, player: Some(player), ..Lane::new(Vec::new(), signal, context) }
     }
 
     /// Goes on when its device is lost.
@@ -162,7 +162,7 @@ impl Lane {
         self
     }
 
-    /// Says whom to ask for the blame when frames are late, and the lane's own number there.
+    /// Says whom to ask for the cause when frames are late, and the lane's own number there.
     pub(crate) fn ask(&mut self, lateness: &Arc<Lateness>, number: usize) {
         self.slow = LatenessReporter::of(lateness, number, self.nodes().count());
     }
@@ -187,7 +187,7 @@ impl Lane {
 
     /// Whether it computes pixels on the host, so that more threads would help.
     pub fn computes(&self) -> bool {
-        (self.playing.is_none() || self.may_leave()) && self.nodes().any(Node::computes)
+        (self.player.is_none() || self.may_leave()) && self.nodes().any(Node::computes)
     }
 
     /// Whether it is the device's, and goes on without it where need be.
@@ -195,7 +195,7 @@ impl Lane {
         self.recovery.as_ref().is_some_and(|recovery| recovery.rule != vramp_plan::OnLoss::Stop)
     }
 
-    /// What wakes it: ring it after asking it to stop.
+    /// What wakes it: notify it after asking it to stop.
     pub fn signal(&self) -> &WakeSignal {
         &self.signal
     }
@@ -206,13 +206,13 @@ impl Lane {
     }
 
     /// What plays its recordings, in the device's lane.
-    pub fn playing(&self) -> Option<&LanePlayer> {
-        self.playing.as_ref()
+    pub fn player(&self) -> Option<&LanePlayer> {
+        self.player.as_ref()
     }
 
     /// What was measured on its device, also where that is gone; and what the rings of its player take.
     pub(crate) fn measured(&self) -> Option<(&PlaybackTotals, u64)> {
-        let live = self.playing.as_ref().map(|playing| (playing.kept(), playing.player().ring_bytes()));
+        let live = self.player.as_ref().map(|player| (player.kept(), player.player().ring_bytes()));
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
     }
 
@@ -239,7 +239,7 @@ impl Lane {
             self.look_for_device(now());
         }
         let stepped =
-            counted(&tally, || if self.playing.is_some() { self.step_device(now) } else { self.step_host(now) });
+            counted(&tally, || if self.player.is_some() { self.step_device(now) } else { self.step_host(now) });
         match stepped {
             Stepped::Failed(mut failure) => {
                 if failure.handler == DEVICE {
@@ -277,18 +277,18 @@ impl Lane {
     }
 
     fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
-        let Lane { segments, gates, context, busy, slow, playing, batch, .. } = self;
-        let Some(playing) = playing else { return Stepped::Over };
+        let Lane { segments, gates, context, busy, slow, player, batch, .. } = self;
+        let Some(player) = player else { return Stepped::Over };
         let mut ended = |(place, node): (usize, &Node), interval, done, context: &LaneContext| {
             context.sunk(node.counts().emitted);
             slow.look_at_sink(place, interval, done, node.last_number(), context);
         };
-        let mut arrived = match playing.receive(segments, context, now, &mut ended) {
+        let mut arrived = match player.receive(segments, context, now, &mut ended) {
             Ok(arrived) => arrived,
             Err(failure) => return Stepped::Failed(failure),
         };
-        playing.hear_times();
-        match playing.play_what_waits(context, now) {
+        player.hear_times();
+        match player.play_what_waits(context, now) {
             Ok(played) => arrived |= played,
             Err(failure) => return Stepped::Failed(failure),
         }
@@ -296,7 +296,7 @@ impl Lane {
         let mut base: usize = segments.iter().map(Vec::len).sum();
         for (at, nodes) in segments.iter_mut().enumerate().rev() {
             base -= nodes.len();
-            match playing.has_room(context) {
+            match player.has_room(context) {
                 Ok(true) => {}
                 Ok(false) => return if arrived { Stepped::Moved } else { Stepped::Stuck },
                 Err(failure) => return Stepped::Failed(failure),
@@ -304,7 +304,7 @@ impl Lane {
             let (mut moved, mut starves) = (false, false);
             for _ in 0..*batch {
                 let mut asked = |node: usize, frame: u64, context: &mut LaneContext| {
-                    playing.note_asked(at, node, frame, context);
+                    player.note_asked(at, node, frame, context);
                 };
                 match fire_all((nodes, &gates[at]), base, now, context, busy, slow, &mut asked) {
                     Stepped::Moved => moved = true,
@@ -320,24 +320,24 @@ impl Lane {
                     Stepped::Over => break,
                     Stepped::Failed(failure) => {
                         // What was recorded before it goes on its way: those frames are fine.
-                        let _ = playing.play(context, now);
+                        let _ = player.play(context, now);
                         return Stepped::Failed(failure);
                     }
                 }
             }
             if moved {
-                playing.note_recorded(at, nodes.first().map_or(0, |first| first.counts().taken));
-                return match playing.play(context, now) {
+                player.note_recorded(at, nodes.first().map_or(0, |first| first.counts().taken));
+                return match player.play(context, now) {
                     Ok(()) => Stepped::Moved,
                     Err(failure) => Stepped::Failed(failure),
                 };
             }
             // What the device gives back is for the latest segment, not for more frames to come in.
-            if starves && playing.is_at_work() {
+            if starves && player.is_at_work() {
                 return if arrived { Stepped::Moved } else { Stepped::Stuck };
             }
         }
-        match (arrived, over && playing.is_idle(), wait) {
+        match (arrived, over && player.is_idle(), wait) {
             (true, ..) => Stepped::Moved,
             (_, true, _) => Stepped::Over,
             (_, _, Some(wait)) => Stepped::Wait(wait),
@@ -346,18 +346,18 @@ impl Lane {
     }
 
     /// Runs until everything has ended, a handler fails, or `stopped` says so; `now` tells the time since the start.
-    /// Stopping takes effect at the next ring of the lane's bell.
+    /// Stopping takes effect at the next signal to the lane.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), HandlerFailure> {
-        /// A bell that is never rung must not hang a lane for good; nothing depends on this length.
+        /// A signal that never comes must not hang a lane for good; nothing depends on this length.
         const LONGEST: Duration = Duration::from_secs(1);
-        /// Memory that comes back rings no bell.
+        /// Memory that comes back wakes no lane.
         const FOR_MEMORY: Duration = Duration::from_millis(1);
         while !stopped() {
             let stepped = self.step(now);
             let longest = if self.shortage().is_some() { FOR_MEMORY } else { LONGEST };
             if !matches!(stepped, Stepped::Moved) || self.busy.waits.load(Ordering::Relaxed) != 0 {
-                self.busy.note(&stepped, self.shortage(), self.playing.as_ref().is_some_and(LanePlayer::is_at_work));
+                self.busy.note(&stepped, self.shortage(), self.player.as_ref().is_some_and(LanePlayer::is_at_work));
             }
             match stepped {
                 Stepped::Moved => {}
@@ -372,21 +372,21 @@ impl Lane {
 
     /// What it waits for, where that is memory.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
-        let delivering = self.playing.as_ref().and_then(LanePlayer::shortage);
+        let delivering = self.player.as_ref().and_then(LanePlayer::shortage);
         delivering.or_else(|| self.nodes().find_map(Node::shortage))
     }
 
     /// Whether the device works on something for it.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.playing.as_ref().is_some_and(LanePlayer::is_at_work)
+        self.player.as_ref().is_some_and(LanePlayer::is_at_work)
     }
 
     /// Waits for the device, at most this long; false where only something else can make it move.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait_for_device(&mut self, most: Duration) -> bool {
-        match &mut self.playing {
-            Some(playing) if playing.waits_for_device() => {
-                playing.wait(most);
+        match &mut self.player {
+            Some(player) if player.waits_for_device() => {
+                player.wait(most);
                 true
             }
             _ => false,
@@ -413,8 +413,8 @@ impl Lane {
         intended: bool,
         partial: &mut Vec<KeptPartial>,
     ) -> Result<(), HandlerFailure> {
-        if let Some(playing) = &mut self.playing {
-            playing.stop(&mut self.context);
+        if let Some(player) = &mut self.player {
+            player.stop(&mut self.context);
         }
         let mut first = Ok(());
         for node in self.segments.iter_mut().flatten() {

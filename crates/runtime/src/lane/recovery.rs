@@ -42,7 +42,7 @@ pub(crate) struct RecoveryState {
     pub(crate) rule: OnLoss,
     pub(crate) reopen: Option<Reopen>,
     pub(crate) player: MakePlayer,
-    pub(crate) devices: Arc<DeviceHistory>,
+    pub(crate) device_history: Arc<DeviceHistory>,
     /// The device is destroyed when it has been given so many frames, to see what becomes of it.
     pub(crate) lose_at: VecDeque<u64>,
     /// How long the device stays away at first.
@@ -71,14 +71,14 @@ impl RecoveryState {
         rule: OnLoss,
         reopen: Option<Reopen>,
         player: MakePlayer,
-        devices: Arc<DeviceHistory>,
+        device_history: Arc<DeviceHistory>,
         lose_at: VecDeque<u64>,
     ) -> RecoveryState {
         RecoveryState {
             rule,
             reopen,
             player,
-            devices,
+            device_history,
             lose_at: sorted(lose_at),
             first_pause: FIRST_PAUSE,
             losses: VecDeque::new(),
@@ -125,7 +125,7 @@ impl Lane {
     pub(super) fn recover(&mut self, failure: HandlerFailure, now: Duration) -> Stepped {
         let Some(trouble) = failure.error.trouble() else { return Stepped::Failed(failure) };
         let Some(mut recovery) = self.recovery.take() else { return Stepped::Failed(failure) };
-        let trouble = recovery.devices.take_hang().unwrap_or(trouble);
+        let trouble = recovery.device_history.take_hang().unwrap_or(trouble);
         let stepped = if recovery.rule == OnLoss::Stop {
             Stepped::Failed(failure)
         } else {
@@ -156,7 +156,9 @@ impl Lane {
             }
         }
         let reason = trouble.to_string();
-        recovery.devices.replace(device, DeviceRecovery { reason: reason.clone(), on, lost, frame, back: false });
+        recovery
+            .device_history
+            .replace(device, DeviceRecovery { reason: reason.clone(), on, lost, frame, back: false });
         self.context.report(&RunEvent::DeviceLost { reason, on, lost });
         Stepped::Moved
     }
@@ -164,12 +166,12 @@ impl Lane {
     /// Gives up everything on the device, and says how many frames that were.
     fn give_up(&mut self, recovery: &mut RecoveryState, hangs: bool) -> u64 {
         let mut lost = 0;
-        if let Some(playing) = self.playing.take() {
-            recovery.kept = Some(playing.lose(&mut self.segments, hangs));
+        if let Some(player) = self.player.take() {
+            recovery.kept = Some(player.lose(&mut self.segments, hangs));
         }
         if let Some(device_context) = self.context.device_context() {
             device_context.recording.clear();
-            device_context.asked.clear();
+            device_context.requests.clear();
         }
         for node in self.segments.iter_mut().flatten() {
             lost += node.lose_device();
@@ -208,7 +210,7 @@ impl Lane {
         }
         // Only now: where one of them finds no room, all stay on the host.
         self.segments.iter_mut().flatten().zip(raised).for_each(|(node, frames)| node.put_supplied(frames));
-        self.playing = recovery.kept.take().map(|kept| LanePlayer::again(player, kept));
+        self.player = recovery.kept.take().map(|kept| LanePlayer::again(player, kept));
         Ok(())
     }
 
@@ -216,7 +218,7 @@ impl Lane {
     pub(super) fn lose_on_purpose(&mut self) {
         let taken: u64 = self.nodes().filter(|node| node.enters_device()).map(Node::taken).sum();
         let Some(recovery) = &mut self.recovery else { return };
-        if self.playing.is_some() && recovery.lose_at.front().is_some_and(|at| *at <= taken) {
+        if self.player.is_some() && recovery.lose_at.front().is_some_and(|at| *at <= taken) {
             recovery.lose_at.pop_front();
             if let Some(device_context) = self.context.device_context() {
                 device_context.device().destroy();
@@ -233,7 +235,7 @@ impl Lane {
             if self.enter(&mut recovery, &device).is_ok() {
                 recovery.way_back = None;
                 let name = device.adapter().name.clone();
-                recovery.devices.back(device);
+                recovery.device_history.back(device);
                 self.context.report(&RunEvent::DeviceBack { device: name });
             } else {
                 self.context.leave();

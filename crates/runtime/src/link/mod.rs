@@ -1,7 +1,7 @@
-//! Links: a ring between two lanes, and the bells that wake them.
+//! Links: a ring between two lanes, and the wake signals that wake them.
 //!
 //! Owns both ends of a ring and who is told when it changes.
-//! Does not wait: a lane that can do nothing waits for its own bell, which any of its links may ring.
+//! Does not wait: a lane that can do nothing waits for its own signal, which any of its links may give.
 //!
 //! Always: the consumer's lane is woken when something came, the producer's when there is room again.
 
@@ -16,7 +16,7 @@ use vramp_plan::Policy;
 use crate::link::ring::{DropReason, RingCounts, SendResult, SlotRing, StreamSlot};
 use crate::link::wake_signal::WakeSignal;
 
-/// Makes a link of this policy and depth, with the bells of both lanes; hands out its two ends.
+/// Makes a link of this policy and depth, with the wake signals of both lanes; hands out its two ends.
 pub fn link<T>(
     policy: Policy,
     depth: usize,
@@ -36,7 +36,7 @@ pub fn link<T>(
 #[derive(Debug)]
 struct LinkShared<T> {
     ring: Mutex<SlotRing<T>>,
-    /// The bells of both lanes, where they are two.
+    /// The wake signals of both lanes, where they are two.
     producer: Option<WakeSignal>,
     consumer: Option<WakeSignal>,
 }

@@ -1,4 +1,4 @@
-//! Bells: how one lane wakes another.
+//! Wake signals: how one lane wakes another.
 //!
 //! Owns a wake-up that is never lost: a ring before a wait ends that wait at once.
 //! Does not say why it rang; whoever wakes looks for itself.
@@ -34,20 +34,20 @@ struct SignalState {
 }
 
 impl WakeSignal {
-    /// A bell that has not rung.
+    /// A signal that has not been given.
     pub fn new() -> WakeSignal {
         let inner = SignalState { state: AtomicU8::new(QUIET), fewer: AtomicU32::new(0), sleeper: Mutex::new(None) };
         WakeSignal { inner: Arc::new(inner) }
     }
 
-    /// Whether both are one bell.
+    /// Whether both are one signal.
     pub fn is_same(&self, other: &WakeSignal) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// Rings: whoever waits wakes, and otherwise the next wait does not wait.
     pub fn notify(&self) {
-        // A bell that was rung and not heard yet needs no second ring: most of a busy stream ends here. The load
+        // A signal that was given and not heard yet needs no second one: most of a busy stream ends here. The load
         // alone would not do, since what was done before the ring must be seen by whoever hears it.
         if self.inner.state.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
             && let Some(sleeper) = &*self.inner.sleeper.lock().unwrap_or_else(PoisonError::into_inner)

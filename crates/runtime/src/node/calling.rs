@@ -62,7 +62,7 @@ impl Node {
         let outcome = catch(|| self.handler.process(&mut call));
         if let (Ok(Flow::Produced), true, Some(device_context)) = (&outcome, ends_there, call.context.device_context())
         {
-            device_context.asked.push(DeviceRequest::Finished);
+            device_context.requests.push(DeviceRequest::Finished);
             call.later = true;
         }
         let later = call.later;

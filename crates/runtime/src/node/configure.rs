@@ -1,6 +1,6 @@
 //! What a node is made of, before it fires.
 //!
-//! Owns the wishes: which handler, which links, what leads, what ends it, what it holds back.
+//! Owns its configuration: which handler, which links, what leads, what ends it, what it holds back.
 //! Does not fire anything.
 
 use std::sync::Arc;

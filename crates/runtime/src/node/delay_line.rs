@@ -1,4 +1,4 @@
-//! Holding: places of a stream that a node keeps back, in order.
+//! The delay line: places of a stream that a node keeps back, in order.
 //!
 //! Owns what `delay` holds and what was asked for and comes later.
 //! Does not send: the node does, when what is oldest is there and due.

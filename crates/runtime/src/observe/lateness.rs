@@ -1,4 +1,4 @@
-//! Blame: who keeps frames from being in time.
+//! Lateness: which node keeps frames from being in time.
 //!
 //! Owns who waits for whom, and what each node has taken lately.
 //! Does not measure and does not steer: nodes write their times, lanes say when a frame was late.
@@ -37,7 +37,7 @@ pub(crate) struct SegmentTime {
     pub(crate) time: Arc<Histogram>,
 }
 
-/// Who keeps frames from being in time.
+/// Which node keeps frames from being in time.
 pub(crate) struct Lateness {
     candidates: Vec<LatenessCandidate>,
     segment_times: Vec<SegmentTime>,
@@ -193,7 +193,7 @@ impl LatenessReporter {
         }
     }
 
-    /// Says that frames come too late at a sink, and who is to blame. Half a period more is jitter; so is anything less
+    /// Says that frames come too late at a sink, and names the cause. Half a period more is jitter; so is anything less
     /// that is made up for within a second.
     pub(crate) fn look_at_sink(
         &mut self,

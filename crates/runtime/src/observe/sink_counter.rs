@@ -1,4 +1,4 @@
-//! Passed: frames that have reached a sink, and what had been counted by then.
+//! The sink counter: frames that have reached a sink, and what had been counted by then.
 //!
 //! Owns the count of frames through the whole pipeline, and readings of the counters that belong to no segment.
 //! Does not count what the device does per frame: the device's lane does, where it is exact.
@@ -36,11 +36,11 @@ pub(crate) struct SinkCounter {
     pub(crate) waits: AtomicU64,
     tally: Arc<HeapTally>,
     pool: FramePool,
-    devices: Arc<DeviceHistory>,
+    device_history: Arc<DeviceHistory>,
 }
 
 impl SinkCounter {
-    pub(crate) fn new(tally: Arc<HeapTally>, pool: FramePool, devices: Arc<DeviceHistory>) -> SinkCounter {
+    pub(crate) fn new(tally: Arc<HeapTally>, pool: FramePool, device_history: Arc<DeviceHistory>) -> SinkCounter {
         SinkCounter {
             frames: AtomicU64::new(0),
             milestones: Mutex::default(),
@@ -49,7 +49,7 @@ impl SinkCounter {
             waits: AtomicU64::new(0),
             tally,
             pool,
-            devices,
+            device_history,
         }
     }
 
@@ -72,7 +72,7 @@ impl SinkCounter {
 
     /// The counters as they are.
     pub(crate) fn read(&self) -> CounterReading {
-        let device = self.devices.counters();
+        let device = self.device_history.counters();
         CounterReading {
             heap_allocs: self.tally.own(),
             foreign_allocs: self.tally.foreign(),

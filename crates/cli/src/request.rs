@@ -136,13 +136,19 @@ fn placements(flags: &Flags) -> Result<BTreeMap<String, Space>, Failure> {
 
 /// The file of a profile; none for one that ships.
 pub(crate) fn profile_file(word: &OsStr) -> Option<&Path> {
-    let ships = word.to_str().is_some_and(|word| word.starts_with("shipped:"));
-    (!ships).then(|| Path::new(word))
+    shipped_name(word).is_none().then(|| Path::new(word))
+}
+
+/// The name of a profile that ships: after `shipped:`, or by itself. A file of the same name is given with a directory or
+/// an extension, so that a run does not depend on what lies in the working directory.
+fn shipped_name(word: &OsStr) -> Option<&str> {
+    let word = word.to_str()?;
+    word.strip_prefix("shipped:").or_else(|| Profile::SHIPPED.contains(&word).then_some(word))
 }
 
 /// A profile from a file, or one that ships.
 pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, Failure> {
-    if let Some(class) = word.to_str().and_then(|w| w.strip_prefix("shipped:")) {
+    if let Some(class) = shipped_name(word) {
         return shipped(class);
     }
     let path = Path::new(word);

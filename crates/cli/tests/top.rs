@@ -214,7 +214,7 @@ fn a_lost_device_is_among_the_events() {
 fn without_a_terminal_or_with_a_sink_on_standard_output_it_is_refused() {
     let run = ends_with(2, vramp(&["top", "pattern ! null"]));
     assert!(
-        run.out.is_empty() && run.err.contains("no terminal") && run.err.contains("run PIPELINE --json"),
+        run.out.is_empty() && run.err.contains("not a terminal") && run.err.contains("run PIPELINE --json"),
         "{}",
         run.err
     );
@@ -303,7 +303,7 @@ fn fewer_colours_and_none_are_drawn_too() {
 fn drawing_elsewhere_than_into_a_terminal_is_refused() {
     let pipeline = "pattern size=16x9 frames=2 ! terminal";
     let run = ends_with(2, vramp(&["run", pipeline, "--cpu"]));
-    assert!(run.out.is_empty() && run.err.contains("no terminal") && run.err.contains("y4m path=-"), "{}", run.err);
+    assert!(run.out.is_empty() && run.err.contains("not a terminal") && run.err.contains("y4m path=-"), "{}", run.err);
     let run = ends_with(2, vramp(&["run", pipeline, "--json"]));
     assert!(run.err.contains("terminal0 draws on standard output, where --json"), "{}", run.err);
     let two = "pattern name=a frames=2 ! terminal; a. ! terminal";

@@ -71,14 +71,14 @@ Reading a plan:
 
 Examples:
   vramp plan 'pattern ! blur ! null'
-  vramp plan 'pattern name=p ! blur ! null' --place p=cpu --profile shipped:discrete
+  vramp plan 'pattern name=p ! blur ! null' --place p=cpu --profile discrete
   vramp plan pipeline.toml --format mermaid
   echo 'pattern ! null' | vramp plan - --json";
 
 const RUN_HELP: &str = "\
 While it runs:
   The chosen plan, warnings and progress are words on standard error; `-q` keeps only
-  errors, `-v` adds the whole plan. Standard output is left to a sink with `path=-`, to
+  errors, `-v` adds the whole plan and every link. Standard output is left to a sink with `path=-`, to
   `terminal`, which draws there and leaves no place for progress, and to `--json`.
   `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames and the report
   is printed. A second Ctrl-C ends it at once.

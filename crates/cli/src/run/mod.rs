@@ -8,14 +8,14 @@
 //! however the run ends.
 
 mod budget;
-mod held;
+mod event_log;
 mod live;
 mod streams;
 mod verify;
 mod words;
 
 pub(crate) use budget::check as check_budget;
-pub(crate) use held::Held;
+pub(crate) use event_log::EventLog;
 pub(crate) use live::{Live, Total};
 pub(crate) use streams::Streams;
 pub(crate) use words::{counted, reasons, size_of_plan};

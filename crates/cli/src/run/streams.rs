@@ -90,8 +90,8 @@ impl Streams {
             Some(drawer) if !io::stdout().is_terminal() => wrong(
                 drawer,
                 format!(
-                    "{drawer} draws on standard output, which is no terminal; write frames into a pipe with `y4m path=-`, \
-                 or into files with `png`"
+                    "{drawer} draws in a terminal, and standard output is not a terminal; write frames into a pipe with \
+                 `y4m path=-`, or into files with `png`"
                 ),
             ),
             _ => Ok(()),

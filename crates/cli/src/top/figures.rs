@@ -120,7 +120,7 @@ fn head(setting: &Setting, before: &Glance, now: &Glance, stopping: bool) -> Vec
     let side = |space: Space, memory: &MemoryGlance| {
         let MemoryGlance { bytes, peak_bytes, lent, planned_bytes, .. } = memory;
         let [bytes, peak, planned] = [bytes, peak_bytes, planned_bytes].map(|bytes| bytes_in_words(*bytes));
-        format!("{space} {bytes}, peak {peak} of {planned} planned, {lent} lent")
+        format!("{space} {bytes}, peak {peak} (planned {planned}), {lent} lent")
     };
     let sides = now.device.iter().map(|device| side(Space::Gpu, &device.memory));
     let mut memory: Vec<String> = sides.chain([side(Space::Cpu, &now.host)]).collect();
@@ -294,7 +294,7 @@ pub(super) mod tests {
         assert!(sheet.head[0].starts_with("0:02  4 handlers on the cpu"), "{:?}", sheet.head);
         assert_eq!(sheet.head[2], "latency 3.00 ms (p50) 4.25 ms (p99)  a frame every 10.00 ms (p50) 12.50 ms (p99)");
         assert_eq!(sheet.head[3], "device none, the cpu does it all");
-        assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB of 10.0 MB planned, 3 lent");
+        assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB (planned 10.0 MB), 3 lent");
         assert_eq!(sheet.handlers[0], ["pattern0", "cpu", "0", "112", "5.00 ms", "50 %"]);
         assert_eq!(sheet.handlers[1], ["invert0", "cpu", "0", "112", "\"", "\""]);
         assert_eq!(sheet.handlers[2], ["blur0", "cpu", "1", "111", "42.0 µs", "0 %"]);

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::input::Written;
 use crate::interrupt::Interrupts;
 use crate::page;
-use crate::run::{Held, Ready, Streams, conclude, own_files};
+use crate::run::{EventLog, Ready, Streams, conclude, own_files};
 use crate::screen::Screen;
 
 use figures::{Figures, Setting};
@@ -50,14 +50,14 @@ fn play(args: &RunArgs, written: &Written, registry: &Registry) -> Result<(), Fa
     streams.refuse_shared(args.json)?;
     if !io::stdout().is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
         return Err(Failure::Wrong(anyhow!(
-            "`vramp top` shows its view on standard output, which is no terminal that it could draw on; use `vramp run \
-             PIPELINE --json` for figures in a file or a pipe"
+            "`vramp top` draws on standard output, which is not a terminal that can show it; use `vramp run PIPELINE \
+             --json` for figures in a file or a pipe"
         )));
     }
     streams.refuse_under("top")?;
     let interrupts = Interrupts::listen()?;
-    let held = Held::new();
-    let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, held.listener())?;
+    let log = EventLog::new();
+    let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, log.listener())?;
     let (watch, stopper) = (pipeline.watch(), pipeline.stopper());
     interrupts.stop_instead(stopper.clone());
     let setting = Setting::of(pipeline.plan());
@@ -65,13 +65,13 @@ fn play(args: &RunArgs, written: &Written, registry: &Registry) -> Result<(), Fa
     let running = thread::Builder::new().name("run".to_owned()).spawn(move || pipeline.outcome());
     let running = running.context("the run has no thread").map_err(Failure::Failed)?;
     let shown =
-        show(screen, &Run { running: &running, watch, stopper: &stopper, interrupts: &interrupts }, &setting, &held);
+        show(screen, &Run { running: &running, watch, stopper: &stopper, interrupts: &interrupts }, &setting, &log);
     if shown.is_err() {
         stopper.stop();
     }
     let outcome = running.join().unwrap_or_else(|panic| resume_unwind(panic));
     if !args.flags.quiet {
-        held.print();
+        log.print();
     }
     conclude(args, outcome?, timeline, interrupts.were_there()).and(shown)
 }
@@ -85,7 +85,7 @@ struct Run<'a> {
 }
 
 /// Shows a run until it has ended, and gives the terminal back.
-fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Result<(), Failure> {
+fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, log: &EventLog) -> Result<(), Failure> {
     let broken = |error: io::Error| Failure::Failed(anyhow::Error::new(error).context("the terminal"));
     let (begun, mut keyboard) = (Instant::now(), Keyboard::find().map_err(broken)?);
     let (mut figures, mut keys) = (Figures::default(), Keys::default());
@@ -99,7 +99,7 @@ fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Re
             is_stale = true;
         }
         if std::mem::take(&mut is_stale) {
-            let sheet = figures.sheet(setting, held.all(), run.stopper.is_stopped());
+            let sheet = figures.sheet(setting, log.all(), run.stopper.is_stopped());
             screen.terminal.draw(|frame| view::draw(frame, &sheet, &mut keys, colour)).map_err(broken)?;
         }
         let wait = LOOK.saturating_sub(looked.map_or(LOOK, |at| at.elapsed())).min(NOTICE);

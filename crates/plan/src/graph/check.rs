@@ -13,7 +13,7 @@ use crate::catalog::{
     Catalog, Entry, Fallback, FormatRule, PortMedia, Probe, ProbeError, Probed, RateRule, Settings, SizeRule,
     ValueType, nearest,
 };
-use crate::text::{Mistake, clip};
+use crate::text::{Mistake, clip, foreign};
 use crate::words::{PortType, Until};
 
 use super::checked::{Graph, Handler, Link};
@@ -112,7 +112,8 @@ impl<'a> Check<'a> {
                         .help(match catalog.nearest(&handler.kind) {
                             Some(name) => format!("did you mean `{name}`?"),
                             None => "`vramp inspect` lists them all".to_owned(),
-                        }),
+                        })
+                        .hint(foreign::kind(&handler.kind, catalog)),
                     );
                     None
                 }
@@ -136,11 +137,12 @@ impl<'a> Check<'a> {
                     Some(value) => settings.set(key.as_str(), value),
                     None => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: `{}` does not fit {key}", clip(text)),
+                            format!("{name}: `{}` is not a valid {key}", clip(text)),
                             format!("expected {}", declared.value.expects()),
                         )
                         .at(at_value)
-                        .nearest(nearest(text, declared.value.words())),
+                        .nearest(nearest(text, declared.value.words()))
+                        .hint(foreign::value(text, declared.value, entry)),
                     ),
                 }
             } else if several && key == "lead" {
@@ -159,7 +161,7 @@ impl<'a> Check<'a> {
                     Ok(rule) => until = rule,
                     Err(_) => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: `{}` does not fit until", clip(text)),
+                            format!("{name}: `{}` is not a valid until", clip(text)),
                             "expected lead or shortest",
                         )
                         .at(at_value)
@@ -182,7 +184,8 @@ impl<'a> Check<'a> {
                     },
                 );
                 let near = nearest(key, known.chain(["name", "on-error"]));
-                self.mistakes.push(mistake.at(setting.key_place.0.clone()).nearest(near));
+                self.mistakes
+                    .push(mistake.at(setting.key_place.0.clone()).nearest(near).hint(foreign::setting(key, entry)));
             }
         }
         self.missing_settings(&name, spec, entry);

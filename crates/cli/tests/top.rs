@@ -180,6 +180,23 @@ fn a_terminal_that_goes_away_ends_the_run() {
 }
 
 #[test]
+fn escape_leaves_the_help_and_then_ends_the_run() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    for key in ["?", "h", "\x1bOP"] {
+        terminal.press(key);
+        terminal.wait_for("files are finished");
+        terminal.press("\x1b");
+        terminal.wait_for("null0");
+    }
+    let so_far = terminal.number_before("out");
+    terminal.wait("a larger count", |screen| {
+        terminal::number_before(&screen.contents(), "out").filter(|count| *count > so_far)
+    });
+    terminal.press("\x1b");
+    ends(terminal, 0);
+}
+
+#[test]
 fn the_view_stands_still_while_the_run_goes_on() {
     let terminal = top(80, 24, ENDLESS, &PACED);
     terminal.number_before("out");

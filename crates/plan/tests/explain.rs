@@ -283,6 +283,14 @@ fn an_order_that_causes_transfers_is_named_with_what_dropping_it_saves() {
 }
 
 #[test]
+fn a_change_that_spares_several_transfers_is_advised_once() {
+    let spec = chain(&["src-cpu", "point", "point", "sink-cpu"]);
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
+    assert_eq!(plan.warnings.iter().filter(|w| w.contains("transfer of")).count(), 2, "{:?}", plan.warnings);
+    assert_eq!(plan.warnings.iter().filter(|w| w.contains("avoidable")).count(), 1, "{:?}", plan.warnings);
+}
+
+#[test]
 fn neighbours_that_share_the_blame_are_named_together() {
     let spec = chain(&["src-gpu", "point-cpu", "point-cpu", "sink-gpu"]);
     let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap();

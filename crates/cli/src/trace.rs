@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use vramp::runtime::Trace;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// A file that a timeline will be written to. Nothing is left behind where that does not happen.
 pub(crate) struct TraceFile {
@@ -24,9 +24,9 @@ pub(crate) struct TraceFile {
 
 impl TraceFile {
     /// Opens the file beside the path that was asked for.
-    pub(crate) fn create(path: &Path) -> Result<TraceFile, Failure> {
+    pub(crate) fn create(path: &Path) -> Result<TraceFile, CliError> {
         let refused =
-            |problem: String| Failure::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
+            |problem: String| CliError::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
         if path.as_os_str() == "-" {
             return Err(refused("standard output is for results".to_owned()));
         }
@@ -50,10 +50,10 @@ impl TraceFile {
     }
 
     /// Writes timelines, each under its name, and gives the file its own.
-    pub(crate) fn write(mut self, traces: &[(&str, &Trace)]) -> Result<(), Failure> {
+    pub(crate) fn write(mut self, traces: &[(&str, &Trace)]) -> Result<(), CliError> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let written = self.fill(file, traces);
-        written.map_err(|error| Failure::Failed(anyhow!("--trace {}: {error}", self.path.display())))
+        written.map_err(|error| CliError::Failed(anyhow!("--trace {}: {error}", self.path.display())))
     }
 
     fn fill(&self, file: File, traces: &[(&str, &Trace)]) -> io::Result<()> {

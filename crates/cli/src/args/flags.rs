@@ -13,7 +13,7 @@ use vramp::plan::OnLoss;
 use vramp::plan::{Rate, Space, is_name};
 
 use super::{Budget, MemoryBudget, bytes};
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// The APIs that can be asked for.
 pub(super) const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
@@ -28,7 +28,7 @@ const KINDS: [&str; 3] = ["hardware", "software", "any"];
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Where and how")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
-pub(crate) struct Flags {
+pub(crate) struct SharedFlags {
     /// Everything on the cpu; no device is opened
     #[arg(long, conflicts_with_all = ["gpu", "backend", "device", "prefer", "min_memory", "max_load"])]
     pub(crate) cpu: bool,
@@ -104,11 +104,11 @@ pub(crate) struct Flags {
     pub(crate) verbose: bool,
 }
 
-impl Flags {
+impl SharedFlags {
     /// Says that a command compares nothing, rather than to end as if it had.
-    pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), Failure> {
+    pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), CliError> {
         if self.verify {
-            return Err(Failure::Wrong(anyhow!(
+            return Err(CliError::Wrong(anyhow!(
                 "--verify: `vramp {command}` compares nothing; `vramp run PIPELINE --verify` does"
             )));
         }

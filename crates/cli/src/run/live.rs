@@ -120,7 +120,7 @@ impl Live {
         self.log.print();
     }
 
-    /// What a session tells its events to.
+    /// A listener that prints the events of a run.
     pub(crate) fn listener(&self) -> Listener {
         let live = self.clone();
         Arc::new(move |event: &Event| live.hear(event))

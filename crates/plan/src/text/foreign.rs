@@ -1,4 +1,4 @@
-//! Hints for people who know GStreamer or ffmpeg: what their words are called here.
+//! Hints for people who know `GStreamer` or ffmpeg: what their words are called here.
 //!
 //! One table per question: an unknown kind, an unknown setting, a value in another notation, a link or a filter list in
 //! another grammar. Each answer is one line for [`Mistake::help`](super::Mistake::help). A hint names a kind only if the

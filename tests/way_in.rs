@@ -132,7 +132,7 @@ fn errors_that_leave_main_show_the_caret() {
     let error = Pipeline::parse("pattern ! null").options(RunOptions::new().place("nul0", CPU)).plan().err();
     assert_eq!(
         format!("{:?}", error.expect("no such handler")),
-        "--place nul0: no handler has this name\nway out: did you mean `null0`?"
+        "--place nul0: no handler has this name\nhelp: did you mean `null0`?"
     );
 }
 

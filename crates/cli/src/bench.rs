@@ -15,10 +15,10 @@ use vramp::tensor::Context;
 use vramp::{Error, PipelineBuilder, machine};
 
 use crate::args::BenchArgs;
-use crate::failure::{Failure, chainless};
+use crate::failure::{CliError, chainless};
 use crate::{page, request};
 
-pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &BenchArgs) -> Result<(), CliError> {
     refuse(args)?;
     let bench = Bench::new();
     let profile = args.flags.profile.as_deref().map(request::find_profile).transpose()?;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
 }
 
 /// Where tensors are measured: the device where one is asked for or there is hardware, otherwise the host.
-fn context(args: &BenchArgs) -> Result<Context, Failure> {
+fn context(args: &BenchArgs) -> Result<Context, CliError> {
     let flags = &args.flags;
     let builder = Context::builder();
     let builder = flags.threads.map_or_else(Context::builder, |threads| builder.threads(threads as usize));
@@ -60,8 +60,8 @@ fn context(args: &BenchArgs) -> Result<Context, Failure> {
         return Ok(builder.on_host());
     }
     match choice.open() {
-        Ok(device) => builder.on(&device).map_err(|error| Failure::Failed(error.into())),
-        Err(error) if insists => Err(Failure::NoPlan(error.into())),
+        Ok(device) => builder.on(&device).map_err(|error| CliError::Failed(error.into())),
+        Err(error) if insists => Err(CliError::NoPlan(error.into())),
         Err(_) => Ok(builder.on_host()),
     }
 }
@@ -85,7 +85,7 @@ fn is_wanted_tensor(work: &TensorWorkload, what: &[String]) -> bool {
 }
 
 /// What means nothing here.
-fn refuse(args: &BenchArgs) -> Result<(), Failure> {
+fn refuse(args: &BenchArgs) -> Result<(), CliError> {
     let flags = &args.flags;
     flags.refuse_verify("bench")?;
     for (given, option) in [
@@ -95,21 +95,21 @@ fn refuse(args: &BenchArgs) -> Result<(), Failure> {
         (!flags.lose_device_at.is_empty(), "--lose-device-at"),
     ] {
         if given {
-            return Err(Failure::Wrong(anyhow!("bench has no use for {option}; `vramp run` has")));
+            return Err(CliError::Wrong(anyhow!("bench has no use for {option}; `vramp run` has")));
         }
     }
     Ok(())
 }
 
-fn failure(error: BenchError) -> Failure {
+fn failure(error: BenchError) -> CliError {
     match error {
         BenchError::Pipeline(error @ (Error::NoPlan(_) | Error::NoDevice(_))) => error.into(),
-        error => Failure::Failed(chainless(&error)),
+        error => CliError::Failed(chainless(&error)),
     }
 }
 
-fn json(measured: &Measurement) -> Result<String, Failure> {
-    let line = serde_json::to_string(measured).map_err(|error| Failure::Failed(error.into()))?;
+fn json(measured: &Measurement) -> Result<String, CliError> {
+    let line = serde_json::to_string(measured).map_err(|error| CliError::Failed(error.into()))?;
     Ok(line + "\n")
 }
 

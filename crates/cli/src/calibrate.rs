@@ -18,10 +18,10 @@ use vramp::machine;
 use vramp::plan::{FigureOrigin, Profile};
 
 use crate::args::CalibrateArgs;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{interrupt, page, request};
 
-pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
     let device = open(args)?;
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
@@ -40,8 +40,8 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), Failure> {
         bar.finish_and_clear();
     }
     let profile = measured.map_err(|error| match error {
-        CalibrateError::Interrupted => Failure::Interrupted,
-        error @ CalibrateError::Pipeline(_) => Failure::Failed(error.into()),
+        CalibrateError::Interrupted => CliError::Interrupted,
+        error @ CalibrateError::Pipeline(_) => CliError::Failed(error.into()),
     })?;
     // Plans look for it by the list of adapters, and ask no driver.
     if device.is_some() && machine::known_adapters().is_none() {
@@ -81,13 +81,13 @@ fn ago_words(ago: Duration) -> String {
 }
 
 /// The device to measure; none where the cpu alone is asked for, or there is no adapter and nobody named one.
-fn open(args: &CalibrateArgs) -> Result<Option<Device>, Failure> {
+fn open(args: &CalibrateArgs) -> Result<Option<Device>, CliError> {
     if args.cpu {
         return Ok(None);
     }
     match request::named_choice(args.backend, args.device.as_ref()).open() {
         Ok(device) => Ok(Some(device)),
-        Err(why) if args.backend.is_some() || args.device.is_some() => Err(Failure::NoPlan(why.into())),
+        Err(why) if args.backend.is_some() || args.device.is_some() => Err(CliError::NoPlan(why.into())),
         Err(why) => {
             page::warning(&format!("{why}; measuring the cpu alone"));
             Ok(None)

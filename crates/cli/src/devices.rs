@@ -14,10 +14,10 @@ use vramp::gpu::{Adapter, AdapterKind, AdapterReading, Chosen, Device, Readout};
 use vramp::machine::{self, Readings};
 use vramp::plan::bytes_in_words;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::page;
 
-pub(crate) fn run(json: bool) -> Result<(), Failure> {
+pub(crate) fn run(json: bool) -> Result<(), CliError> {
     let adapters = machine::list_adapters();
     let readings = Readings::of_this_machine().read_all(&adapters);
     let chosen = Device::choose().chosen_of(&adapters).ok();
@@ -26,9 +26,9 @@ pub(crate) fn run(json: bool) -> Result<(), Failure> {
     if !json {
         return page::result(text(&read, &why, page::colour_on_stdout()).as_bytes());
     }
-    let shown = read.iter().map(|(adapter, reading)| Shown::of(adapter, reading)).collect();
-    let all = All { adapters: shown, chosen: chosen.map(|chosen| chosen.adapter.index), why };
-    let mut line = serde_json::to_string(&all).map_err(|error| Failure::Failed(error.into()))?;
+    let shown = read.iter().map(|(adapter, reading)| AdapterJson::of(adapter, reading)).collect();
+    let all = DevicesJson { adapters: shown, chosen: chosen.map(|chosen| chosen.adapter.index), why };
+    let mut line = serde_json::to_string(&all).map_err(|error| CliError::Failed(error.into()))?;
     line.push('\n');
     page::result(line.as_bytes())
 }
@@ -112,14 +112,14 @@ fn told<T: Copy>(known: &Readout<T>, show: impl Fn(T) -> String) -> String {
 }
 
 #[derive(Serialize)]
-struct All<'a> {
-    adapters: Vec<Shown<'a>>,
+struct DevicesJson<'a> {
+    adapters: Vec<AdapterJson<'a>>,
     chosen: Option<usize>,
     why: String,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct AdapterJson<'a> {
     index: usize,
     name: &'a str,
     backend: String,
@@ -142,11 +142,11 @@ struct Shown<'a> {
     load_why: Option<&'a str>,
     timestamps: bool,
     mappable_buffers: bool,
-    limits: Limits,
+    limits: LimitsJson,
 }
 
 #[derive(Serialize)]
-struct Limits {
+struct LimitsJson {
     storage_buffers_per_stage: u32,
     binding_bytes: u64,
     buffer_bytes: u64,
@@ -156,11 +156,11 @@ struct Limits {
     workgroup_bytes: u32,
 }
 
-impl<'a> Shown<'a> {
-    fn of(adapter: &'a Adapter, reading: &'a AdapterReading) -> Shown<'a> {
+impl<'a> AdapterJson<'a> {
+    fn of(adapter: &'a Adapter, reading: &'a AdapterReading) -> AdapterJson<'a> {
         let AdapterReading { memory_bytes, used_bytes, load_percent } = reading;
         let limits = &adapter.limits;
-        Shown {
+        AdapterJson {
             index: adapter.index,
             name: &adapter.name,
             backend: adapter.backend.to_string(),
@@ -182,7 +182,7 @@ impl<'a> Shown<'a> {
             load_why: load_percent.why(),
             timestamps: adapter.has_timestamps,
             mappable_buffers: adapter.has_mappable_buffers,
-            limits: Limits {
+            limits: LimitsJson {
                 storage_buffers_per_stage: limits.storage_buffers_per_stage,
                 binding_bytes: limits.binding_bytes,
                 buffer_bytes: limits.buffer_bytes,

@@ -17,7 +17,7 @@ use vramp::verify::VerifyError;
 use crate::page;
 
 /// Why a command did not do what was asked.
-pub(crate) enum Failure {
+pub(crate) enum CliError {
     /// Something failed: a file, a disk, a handler.
     Failed(anyhow::Error),
     /// The command line is wrong.
@@ -35,25 +35,25 @@ pub(crate) enum Failure {
     /// Whoever read standard output has gone.
     ReaderGone,
     /// One of these, about the handler of this name.
-    Of(Box<Failure>, String),
+    Of(Box<CliError>, String),
     /// One of these, and where in the pipeline that handler stands.
-    At(Box<Failure>, SourceText, Range<usize>),
+    At(Box<CliError>, SourceText, Range<usize>),
 }
 
-impl Failure {
+impl CliError {
     /// Prints it and says the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Failure::Failed(_) | Failure::Wrong(_) | Failure::NoPlan(_) => {
+            CliError::Failed(_) | CliError::Wrong(_) | CliError::NoPlan(_) => {
                 error_line(&self.words().unwrap_or_default());
             }
-            Failure::Mistakes(mistakes) => page::words(&mistakes.render(page::colour_on_stderr())),
-            Failure::Budget(all) | Failure::Different(all) => all.iter().for_each(|words| error_line(words)),
-            Failure::Interrupted | Failure::ReaderGone => {}
-            Failure::Of(why, _) => {
+            CliError::Mistakes(mistakes) => page::words(&mistakes.render(page::colour_on_stderr())),
+            CliError::Budget(all) | CliError::Different(all) => all.iter().for_each(|words| error_line(words)),
+            CliError::Interrupted | CliError::ReaderGone => {}
+            CliError::Of(why, _) => {
                 why.report();
             }
-            Failure::At(why, source, place) => {
+            CliError::At(why, source, place) => {
                 why.report();
                 page::words(&source.show(place, "from here", page::colour_on_stderr()));
             }
@@ -63,9 +63,9 @@ impl Failure {
 
     /// Says which handler it is about, where it is about one.
     #[must_use]
-    pub(crate) fn of(self, handler: Option<&str>) -> Failure {
+    pub(crate) fn of(self, handler: Option<&str>) -> CliError {
         match handler {
-            Some(handler) => Failure::Of(Box::new(self), handler.to_owned()),
+            Some(handler) => CliError::Of(Box::new(self), handler.to_owned()),
             None => self,
         }
     }
@@ -73,8 +73,8 @@ impl Failure {
     /// Its words, where they are an error's.
     pub(crate) fn words(&self) -> Option<String> {
         match self {
-            Failure::Failed(error) | Failure::Wrong(error) | Failure::NoPlan(error) => Some(format!("{error:#}")),
-            Failure::Of(why, _) | Failure::At(why, ..) => why.words(),
+            CliError::Failed(error) | CliError::Wrong(error) | CliError::NoPlan(error) => Some(format!("{error:#}")),
+            CliError::Of(why, _) | CliError::At(why, ..) => why.words(),
             _ => None,
         }
     }
@@ -82,69 +82,69 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::ReaderGone => 0,
-            Failure::Failed(_) => 1,
-            Failure::Wrong(_) | Failure::Mistakes(_) => 2,
-            Failure::NoPlan(_) => 3,
-            Failure::Budget(_) => 4,
-            Failure::Different(_) => 5,
-            Failure::Interrupted => 130,
-            Failure::Of(why, _) | Failure::At(why, ..) => why.code(),
+            CliError::ReaderGone => 0,
+            CliError::Failed(_) => 1,
+            CliError::Wrong(_) | CliError::Mistakes(_) => 2,
+            CliError::NoPlan(_) => 3,
+            CliError::Budget(_) => 4,
+            CliError::Different(_) => 5,
+            CliError::Interrupted => 130,
+            CliError::Of(why, _) | CliError::At(why, ..) => why.code(),
         }
     }
 }
 
-impl From<NoPlan> for Failure {
-    fn from(why: NoPlan) -> Failure {
+impl From<NoPlan> for CliError {
+    fn from(why: NoPlan) -> CliError {
         let handler = why.handler().map(str::to_owned);
         let failure = match why {
             // A name that does not exist is a slip on the command line, not a property of the graph.
-            NoPlan::UnknownPin { .. } => Failure::Wrong(why.into()),
-            _ => Failure::NoPlan(why.into()),
+            NoPlan::UnknownPin { .. } => CliError::Wrong(why.into()),
+            _ => CliError::NoPlan(why.into()),
         };
         failure.of(handler.as_deref())
     }
 }
 
-impl From<PrepareError> for Failure {
-    fn from(why: PrepareError) -> Failure {
+impl From<PrepareError> for CliError {
+    fn from(why: PrepareError) -> CliError {
         let handler = why.handler().map(str::to_owned);
         let failure = match why {
-            PrepareError::NotBuilt { .. } | PrepareError::NoDevice { .. } => Failure::NoPlan(why.into()),
-            _ => Failure::Failed(chainless(&why)),
+            PrepareError::NotBuilt { .. } | PrepareError::NoDevice { .. } => CliError::NoPlan(why.into()),
+            _ => CliError::Failed(chainless(&why)),
         };
         failure.of(handler.as_deref())
     }
 }
 
-impl From<Clash> for Failure {
-    fn from(clash: Clash) -> Failure {
+impl From<Clash> for CliError {
+    fn from(clash: Clash) -> CliError {
         let handler = clash.at.as_ref().map(|(handler, _)| handler.clone());
-        Failure::Wrong(clash.into()).of(handler.as_deref())
+        CliError::Wrong(clash.into()).of(handler.as_deref())
     }
 }
 
-impl From<Error> for Failure {
-    fn from(why: Error) -> Failure {
+impl From<Error> for CliError {
+    fn from(why: Error) -> CliError {
         match why {
             Error::Files(clash) => clash.into(),
             Error::NoPlan(why) => why.into(),
-            Error::NoDevice(why) => Failure::NoPlan(why.into()),
+            Error::NoDevice(why) => CliError::NoPlan(why.into()),
             Error::Prepare(why) => why.into(),
-            Error::Mistakes(mistakes) => Failure::Mistakes(mistakes),
-            Error::Entry(_) => Failure::Wrong(why.into()),
+            Error::Mistakes(mistakes) => CliError::Mistakes(mistakes),
+            Error::Entry(_) => CliError::Wrong(why.into()),
             Error::Sources(_) | Error::Run(_) | Error::HasRun | Error::HasBegun => {
-                Failure::Failed(chainless(&why)).of(why.handler())
+                CliError::Failed(chainless(&why)).of(why.handler())
             }
         }
     }
 }
 
-impl From<VerifyError> for Failure {
-    fn from(why: VerifyError) -> Failure {
+impl From<VerifyError> for CliError {
+    fn from(why: VerifyError) -> CliError {
         match why {
             VerifyError::Pipeline(why) => why.into(),
-            _ => Failure::Failed(chainless(&why)),
+            _ => CliError::Failed(chainless(&why)),
         }
     }
 }

@@ -10,13 +10,13 @@ use std::ffi::OsStr;
 use vramp::plan::{write_text, write_toml};
 use vramp::runtime::Registry;
 
-use crate::failure::Failure;
-use crate::input::{Given, Language, certain_mistakes};
+use crate::failure::CliError;
+use crate::input::{Language, PipelineSource, certain_mistakes};
 use crate::page;
 
-pub(crate) fn run(pipeline: &OsStr, registry: &Registry) -> Result<(), Failure> {
+pub(crate) fn run(pipeline: &OsStr, registry: &Registry) -> Result<(), CliError> {
     let catalog = registry.catalog();
-    let given = Given::find(pipeline)?;
+    let given = PipelineSource::find(pipeline)?;
     let reading = given.read(catalog);
     let mut mistakes = reading.mistakes;
     mistakes.extend(certain_mistakes(&reading.spec, catalog));

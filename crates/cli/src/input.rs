@@ -20,7 +20,7 @@ use vramp::plan::{
 };
 use vramp::runtime::Registry;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// The longest pipeline or profile that is read.
 const MAX_BYTES: u64 = 8 << 20;
@@ -35,17 +35,17 @@ pub(crate) enum Language {
 }
 
 /// A pipeline as it was given.
-pub(crate) struct Given {
+pub(crate) struct PipelineSource {
     /// The text and what it is called.
     pub(crate) source: SourceText,
     /// Its language.
     pub(crate) language: Language,
     /// Where it was read from.
-    from: Origin,
+    from: ReadFrom,
 }
 
 /// Where a pipeline was read from.
-enum Origin {
+enum ReadFrom {
     /// The command line.
     Argument,
     /// Standard input.
@@ -54,16 +54,16 @@ enum Origin {
     File(PathBuf),
 }
 
-impl Given {
+impl PipelineSource {
     /// Finds and reads what a command was given as its pipeline.
-    pub(crate) fn find(pipeline: &OsStr) -> Result<Given, Failure> {
+    pub(crate) fn find(pipeline: &OsStr) -> Result<PipelineSource, CliError> {
         if pipeline == "-" {
             let text = read_all("standard input", io::stdin().lock(), None)?;
             let language = if says_handlers(&text) { Language::Toml } else { Language::Text };
-            return Ok(Given {
+            return Ok(PipelineSource {
                 source: SourceText::new("standard input", text),
                 language,
-                from: Origin::StandardInput,
+                from: ReadFrom::StandardInput,
             });
         }
         let path = Path::new(pipeline);
@@ -74,19 +74,19 @@ impl Given {
             Ok(found) if !found.is_dir() => {
                 let language = if has_extension(path, "toml") { Language::Toml } else { Language::Text };
                 let source = SourceText::new(shown.as_str(), read_file(path)?);
-                Ok(Given { source, language, from: Origin::File(path.to_owned()) })
+                Ok(PipelineSource { source, language, from: ReadFrom::File(path.to_owned()) })
             }
-            Ok(_) if is_path => Err(Failure::Wrong(anyhow!("{shown} is a directory; give a file in it"))),
-            Err(error) if is_path => Err(Failure::Wrong(match error.kind() {
+            Ok(_) if is_path => Err(CliError::Wrong(anyhow!("{shown} is a directory; give a file in it"))),
+            Err(error) if is_path => Err(CliError::Wrong(match error.kind() {
                 ErrorKind::NotFound => anyhow!("{shown}: there is no such file"),
                 _ => anyhow!("{shown}: {error}"),
             })),
             _ => match pipeline.to_str() {
                 Some(text) => {
                     let source = SourceText::new("pipeline", text);
-                    Ok(Given { source, language: Language::Text, from: Origin::Argument })
+                    Ok(PipelineSource { source, language: Language::Text, from: ReadFrom::Argument })
                 }
-                None => Err(Failure::Wrong(anyhow!("the pipeline `{shown}` is neither a file nor UTF-8 text"))),
+                None => Err(CliError::Wrong(anyhow!("the pipeline `{shown}` is neither a file nor UTF-8 text"))),
             },
         }
     }
@@ -100,14 +100,14 @@ impl Given {
     }
 
     /// Shows mistakes in it, in the order of the text.
-    pub(crate) fn mistakes(&self, mut list: Vec<Mistake>) -> Failure {
+    pub(crate) fn mistakes(&self, mut list: Vec<Mistake>) -> CliError {
         list.sort_by_key(|m| m.span.as_ref().map_or(usize::MAX, |s| s.start));
-        Failure::Mistakes(Mistakes { source: Some(self.source.clone()), list })
+        CliError::Mistakes(Mistakes { source: Some(self.source.clone()), list })
     }
 }
 
 /// A graph that was read and checked, and the text it was read from.
-pub(crate) struct Written {
+pub(crate) struct CheckedPipeline {
     source: SourceText,
     /// As it was written.
     pub(crate) spec: GraphSpec,
@@ -115,10 +115,10 @@ pub(crate) struct Written {
     pub(crate) graph: Graph,
 }
 
-impl Written {
+impl CheckedPipeline {
     /// Reads and checks the graph that a command was given.
-    pub(crate) fn read(pipeline: &OsStr, registry: &Registry) -> Result<Written, Failure> {
-        Written::read_if(pipeline, registry, |_, _| Ok(()))
+    pub(crate) fn read(pipeline: &OsStr, registry: &Registry) -> Result<CheckedPipeline, CliError> {
+        CheckedPipeline::read_if(pipeline, registry, |_, _| Ok(()))
     }
 
     /// As `read`, for a run, which writes files. `program` adds the files of the program itself, or refuses the graph; a
@@ -126,15 +126,15 @@ impl Written {
     pub(crate) fn read_to_run(
         pipeline: &OsStr,
         registry: &Registry,
-        program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, Failure>,
-    ) -> Result<Written, Failure> {
-        Written::read_if(pipeline, registry, |given, spec| {
+        program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, CliError>,
+    ) -> Result<CheckedPipeline, CliError> {
+        CheckedPipeline::read_if(pipeline, registry, |given, spec| {
             // Mistakes are reported by the check that follows.
             let Ok(graph) = Graph::check(spec, registry.catalog(), &Unopened) else { return Ok(()) };
             let files = match &given.from {
-                Origin::Argument => FileUse::of(&graph),
-                Origin::StandardInput => FileUse::of(&graph).reads_standard_input("the pipeline"),
-                Origin::File(path) => FileUse::of(&graph).reads("the pipeline", path),
+                ReadFrom::Argument => FileUse::of(&graph),
+                ReadFrom::StandardInput => FileUse::of(&graph).reads_standard_input("the pipeline"),
+                ReadFrom::File(path) => FileUse::of(&graph).reads("the pipeline", path),
             };
             let files = program(&graph, files).map_err(|why| placed(why, &given.source, spec))?;
             files.check().map_err(|clash| clashing(clash, &given.source, spec))
@@ -144,34 +144,34 @@ impl Written {
     fn read_if(
         pipeline: &OsStr,
         registry: &Registry,
-        check: impl FnOnce(&Given, &GraphSpec) -> Result<(), Failure>,
-    ) -> Result<Written, Failure> {
-        let (given, catalog) = (Given::find(pipeline)?, registry.catalog());
+        check: impl FnOnce(&PipelineSource, &GraphSpec) -> Result<(), CliError>,
+    ) -> Result<CheckedPipeline, CliError> {
+        let (given, catalog) = (PipelineSource::find(pipeline)?, registry.catalog());
         let ParsedGraph { spec, mut mistakes } = given.read(catalog);
         if !mistakes.is_empty() {
             mistakes.extend(certain_mistakes(&spec, catalog));
             return Err(given.mistakes(mistakes));
         }
         if let (true, Some(reader)) = (pipeline == "-", reads_standard_input(&spec)) {
-            return Err(Failure::Wrong(anyhow!(
+            return Err(CliError::Wrong(anyhow!(
                 "{reader} reads frames from standard input (path=-), and the pipeline itself came from there; give the \
                  pipeline as text or as a file"
             )));
         }
         check(&given, &spec)?;
         match registry.check(&spec) {
-            Ok(graph) => Ok(Written { source: given.source, spec, graph }),
+            Ok(graph) => Ok(CheckedPipeline { source: given.source, spec, graph }),
             Err(CheckError::Mistakes(list)) => Err(given.mistakes(list)),
             Err(CheckError::Probe(failed)) => {
                 let first = failed.first().map(|(handler, _)| handler.clone());
-                let why = Failure::Failed(CheckError::Probe(failed).into()).of(first.as_deref());
+                let why = CliError::Failed(CheckError::Probe(failed).into()).of(first.as_deref());
                 Err(placed(why, &given.source, &spec))
             }
         }
     }
 
     /// A failure that came later, with the place of the handler that it names.
-    pub(crate) fn place(&self, why: Failure) -> Failure {
+    pub(crate) fn place(&self, why: CliError) -> CliError {
         placed(why, &self.source, &self.spec)
     }
 }
@@ -186,19 +186,19 @@ impl SourceProbe for Unopened {
 }
 
 /// A failure that is about a handler, with its place: that of the setting whose value the words quote, or of its kind.
-fn placed(why: Failure, source: &SourceText, spec: &GraphSpec) -> Failure {
-    let (Failure::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
+fn placed(why: CliError, source: &SourceText, spec: &GraphSpec) -> CliError {
+    let (CliError::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
     let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
     let handler = &spec.handlers()[at];
     let quoted = handler.settings.values().find(|setting| words.contains(&format!("`{}`", setting.value)));
     match quoted.map_or(&handler.place, |setting| &setting.place) {
-        TextSpan(Some(place)) => Failure::At(Box::new(why), source.clone(), place.clone()),
+        TextSpan(Some(place)) => CliError::At(Box::new(why), source.clone(), place.clone()),
         TextSpan(None) => why,
     }
 }
 
 /// Two uses of one file, at the setting that should change.
-fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> Failure {
+fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> CliError {
     let place = clash.at.as_ref().and_then(|(named, key)| {
         let at = spec.names().iter().position(|name| name == named)?;
         let handler = &spec.handlers()[at];
@@ -210,7 +210,7 @@ fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> Failure {
     }
     let mistake = Mistake::new(clash.problem, "expected a file that nothing else in this run uses");
     let list = vec![mistake.at(place).help(clash.help)];
-    Failure::Mistakes(Mistakes { source: Some(source.clone()), list })
+    CliError::Mistakes(Mistakes { source: Some(source.clone()), list })
 }
 
 /// The name of a source that reads standard input: nothing leads into it, which tells it from a sink of its kind.
@@ -243,32 +243,32 @@ pub(crate) fn certain_mistakes(spec: &GraphSpec, catalog: &Catalog) -> Vec<Mista
 }
 
 /// Reads a whole file of text.
-pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_file(path: &Path) -> Result<String, CliError> {
     let name = path.display().to_string();
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
     match opened {
-        Ok((found, _)) if found.is_dir() => Err(Failure::Wrong(anyhow!("{name} is a directory; give a file in it"))),
+        Ok((found, _)) if found.is_dir() => Err(CliError::Wrong(anyhow!("{name} is a directory; give a file in it"))),
         Ok((found, file)) => read_all(&name, file, Some(found.len())),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(Failure::Wrong(anyhow!("{name}: there is no such file")))
+            Err(CliError::Wrong(anyhow!("{name}: there is no such file")))
         }
-        Err(error) => Err(Failure::Failed(anyhow::Error::new(error).context(name))),
+        Err(error) => Err(CliError::Failed(anyhow::Error::new(error).context(name))),
     }
 }
 
-fn read_all(name: &str, from: impl Read, length: Option<u64>) -> Result<String, Failure> {
+fn read_all(name: &str, from: impl Read, length: Option<u64>) -> Result<String, CliError> {
     let mut bytes = Vec::new();
-    from.take(MAX_BYTES + 1).read_to_end(&mut bytes).context(name.to_owned()).map_err(Failure::Failed)?;
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes).context(name.to_owned()).map_err(CliError::Failed)?;
     if bytes.len() as u64 > MAX_BYTES {
         let has = length
             .filter(|n| *n > MAX_BYTES)
             .map_or("more bytes than can be read".to_owned(), |n| format!("{n} bytes"));
-        return Err(Failure::Wrong(anyhow!("{name} has {has}; at most {MAX_BYTES} (8 MiB) are read")));
+        return Err(CliError::Wrong(anyhow!("{name} has {has}; at most {MAX_BYTES} (8 MiB) are read")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].split(|b| *b == b'\n').count();
-        Failure::Wrong(anyhow!("{name} is not UTF-8 text: the byte at offset {at}, in line {line}, does not belong"))
+        CliError::Wrong(anyhow!("{name} is not UTF-8 text: the byte at offset {at}, in line {line}, does not belong"))
     })
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use vramp::runtime::Stopper;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::screen;
 
 /// What a shell calls interrupted.
@@ -20,18 +20,18 @@ const EXIT_CODE: i32 = 130;
 /// Listens for as long as the program lives.
 #[derive(Clone)]
 pub(crate) struct Interrupts {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<InterruptState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct InterruptState {
     asked: bool,
     running: Option<Stopper>,
 }
 
 impl Interrupts {
     /// Begins to listen; once in a program.
-    pub(crate) fn listen() -> Result<Interrupts, Failure> {
+    pub(crate) fn listen() -> Result<Interrupts, CliError> {
         let interrupts = Interrupts { state: Arc::default() };
         let heard = interrupts.clone();
         on_request(move || heard.ask())?;
@@ -67,8 +67,8 @@ impl Interrupts {
 }
 
 /// Calls this for every Ctrl-C and every request to end; once in a program.
-pub(crate) fn on_request(act: impl FnMut() + Send + 'static) -> Result<(), Failure> {
-    listen(act).context("cannot listen for Ctrl-C").map_err(Failure::Failed)
+pub(crate) fn on_request(act: impl FnMut() + Send + 'static) -> Result<(), CliError> {
+    listen(act).context("cannot listen for Ctrl-C").map_err(CliError::Failed)
 }
 
 #[cfg(not(unix))]

@@ -45,8 +45,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, CommandFactory, Parser};
 use vramp::runtime::Registry;
 
-use args::{Args, Command};
-use failure::Failure;
+use args::{Command, CommandLine};
+use failure::CliError;
 
 /// Reads the command line and runs the command, with the handlers of this registry. It always returns, also after `--help`
 /// and invalid arguments.
@@ -60,7 +60,7 @@ use failure::Failure;
 pub fn main(registry: &Registry) -> ExitCode {
     vramp::runtime::share_heap_if_limited();
     quiet_panics_of_handlers();
-    let command = match Args::try_parse() {
+    let command = match CommandLine::try_parse() {
         Ok(args) => args.command,
         Err(answer) => {
             // If standard error is closed, the exit code is all that can be reported.
@@ -126,12 +126,12 @@ fn hush_drivers(command: &Command) {
     let _ = again.env("XDG_RUNTIME_DIR", std::env::temp_dir()).exec();
 }
 
-fn completions(shell: clap_complete::Shell, registry: &Registry) -> Result<(), Failure> {
+fn completions(shell: clap_complete::Shell, registry: &Registry) -> Result<(), CliError> {
     let mut script = Vec::new();
     // Only here: as a parser the list would answer a misspelt handler with all fifty names.
     let names: BTreeSet<&'static str> = registry.catalog().entries().map(|e| e.name).collect();
     let handler = |arg: Arg| arg.value_parser(PossibleValuesParser::new(names));
-    let mut command = Args::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));
+    let mut command = CommandLine::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));
     clap_complete::generate(shell, &mut command, "vramp", &mut script);
     page::result(&script)
 }

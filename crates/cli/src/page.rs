@@ -9,15 +9,15 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use vramp::handlers::Unhurried;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// Writes a result to standard output.
-pub(crate) fn result(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn result(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = Unhurried(io::stdout().lock());
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
-        Err(error) => Err(Failure::Failed(anyhow::Error::new(error).context("standard output"))),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(CliError::ReaderGone),
+        Err(error) => Err(CliError::Failed(anyhow::Error::new(error).context("standard output"))),
     }
 }
 

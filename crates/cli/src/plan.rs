@@ -12,19 +12,19 @@ use vramp::plan::{Plan, PlannedLink, PortAt, Profile, Transfer};
 use vramp::runtime::Registry;
 
 use crate::args::{Form, PlanArgs};
-use crate::failure::Failure;
-use crate::input::Written;
+use crate::failure::CliError;
+use crate::input::CheckedPipeline;
 use crate::{page, request};
 
 /// The device class that is assumed where nothing is known.
 const ASSUMED: &str = "integrated";
 
-pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), Failure> {
+pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> {
     if args.json && args.format.is_some_and(|form| form != Form::Json) {
-        return Err(Failure::Wrong(anyhow!("--json and --format ask for two forms; give one of the two")));
+        return Err(CliError::Wrong(anyhow!("--json and --format ask for two forms; give one of the two")));
     }
     let (profile, warning) = figures(args)?;
-    let written = Written::read(&args.pipeline, registry)?;
+    let written = CheckedPipeline::read(&args.pipeline, registry)?;
     let planned = request::of(&args.flags, &written.graph, registry)?.profile(profile).plan();
     let mut plan = planned.map_err(|why| written.place(why.into()))?;
     plan.warnings.extend(warning);
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), Failure> {
 }
 
 /// The figures to plan with, and what there is to say about them.
-fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), Failure> {
+fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     let flags = &args.flags;
     let wants = flags.prefer.is_some() || flags.min_memory.is_some() || flags.max_load.is_some();
     if let Some(word) = &flags.profile {
@@ -60,7 +60,7 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), Failure> {
     Ok((profile, Some(warning)))
 }
 
-fn print(args: &PlanArgs, plan: &Plan) -> Result<(), Failure> {
+fn print(args: &PlanArgs, plan: &Plan) -> Result<(), CliError> {
     let form = if args.json { Form::Json } else { args.format.unwrap_or(Form::Text) };
     if args.flags.verbose {
         negotiated(plan);

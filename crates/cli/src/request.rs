@@ -15,17 +15,17 @@ use vramp::plan::{Graph, Profile, RunOptions, Space};
 use vramp::runtime::Registry;
 use vramp::{Pipeline, PipelineBuilder, calibrate, machine};
 
-use crate::args::{DeviceWord, Flags};
-use crate::failure::Failure;
+use crate::args::{DeviceWord, SharedFlags};
+use crate::failure::CliError;
 use crate::input::read_file;
 
 /// What flags ask of a run, with the places of single handlers.
-pub(crate) fn options(flags: &Flags) -> Result<RunOptions, Failure> {
+pub(crate) fn options(flags: &SharedFlags) -> Result<RunOptions, CliError> {
     Ok(RunOptions { pins: placements(flags)?, ..options_for_all(flags) })
 }
 
 /// What flags ask of a run, whatever its handlers.
-pub(crate) fn options_for_all(flags: &Flags) -> RunOptions {
+pub(crate) fn options_for_all(flags: &SharedFlags) -> RunOptions {
     let usual = RunOptions::default();
     let memory = flags.memory.unwrap_or_default();
     let only = [(flags.cpu, Space::Cpu), (flags.gpu, Space::Gpu)];
@@ -46,13 +46,17 @@ pub(crate) fn options_for_all(flags: &Flags) -> RunOptions {
 }
 
 /// A pipeline of this graph with everything that was asked for but the figures.
-pub(crate) fn of(flags: &Flags, graph: &Graph, registry: &Registry) -> Result<PipelineBuilder, Failure> {
+pub(crate) fn of(flags: &SharedFlags, graph: &Graph, registry: &Registry) -> Result<PipelineBuilder, CliError> {
     let builder = Pipeline::from_graph(graph.clone()).registry(registry);
     Ok(builder.options(options(flags)?).choice(choice(flags)))
 }
 
 /// As `of`, with the figures of this machine: it may list adapters.
-pub(crate) fn on_this_machine(flags: &Flags, graph: &Graph, registry: &Registry) -> Result<PipelineBuilder, Failure> {
+pub(crate) fn on_this_machine(
+    flags: &SharedFlags,
+    graph: &Graph,
+    registry: &Registry,
+) -> Result<PipelineBuilder, CliError> {
     let builder = of(flags, graph, registry)?;
     match &flags.profile {
         Some(word) => Ok(builder.profile(find_profile(word)?)),
@@ -62,7 +66,7 @@ pub(crate) fn on_this_machine(flags: &Flags, graph: &Graph, registry: &Registry)
 
 /// The figures of the adapter that a run would take, as far as it is remembered, and what there is to say about it; no
 /// driver is asked.
-pub(crate) fn remembered_figures(flags: &Flags) -> Result<Option<(Profile, Option<String>)>, Failure> {
+pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile, Option<String>)>, CliError> {
     if flags.cpu
         && let Some(known) = calibrate::known(None)
     {
@@ -71,32 +75,32 @@ pub(crate) fn remembered_figures(flags: &Flags) -> Result<Option<(Profile, Optio
     let Some(known) = machine::known_adapters() else { return Ok(None) };
     match choice(flags).chosen_of(&known) {
         Ok(chosen) => Ok(Some((calibrate::figures_of(Some(&chosen.adapter)), chosen.doubt))),
-        Err(why) if insists(flags) => Err(Failure::NoPlan(why.into())),
+        Err(why) if insists(flags) => Err(CliError::NoPlan(why.into())),
         Err(why) => Ok(Some((calibrate::figures_of(None), Some(format!("{why}; everything would run on the cpu"))))),
     }
 }
 
 /// The device that a run would open, where it is there; none with `--cpu`. Where nobody insists on one, the reason for
 /// having none comes instead.
-pub(crate) fn open_device(flags: &Flags) -> Result<Result<Device, String>, Failure> {
+pub(crate) fn open_device(flags: &SharedFlags) -> Result<Result<Device, String>, CliError> {
     if flags.cpu {
         return Ok(Err("--cpu opens none".to_owned()));
     }
     match choice(flags).open() {
         Ok(device) => Ok(Ok(device)),
-        Err(why) if insists(flags) => Err(Failure::NoPlan(why.into())),
+        Err(why) if insists(flags) => Err(CliError::NoPlan(why.into())),
         Err(why) => Ok(Err(why.to_string())),
     }
 }
 
 /// Whether options ask for a device, so that doing without it would be wrong.
-pub(crate) fn insists(flags: &Flags) -> bool {
+pub(crate) fn insists(flags: &SharedFlags) -> bool {
     let on_gpu = flags.place.iter().any(|(_, space)| *space == Space::Gpu);
     flags.gpu || flags.backend.is_some() || flags.device.is_some() || on_gpu
 }
 
 /// The adapter that options name or describe; any where they do neither.
-pub(crate) fn choice(flags: &Flags) -> Choice {
+pub(crate) fn choice(flags: &SharedFlags) -> Choice {
     let mut choice = named_choice(flags.backend, flags.device.as_ref()).prefer(flags.prefer.unwrap_or_default());
     if let Some(bytes) = flags.min_memory {
         choice = choice.least_memory_bytes(bytes);
@@ -122,11 +126,11 @@ pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>
 }
 
 /// The placements asked for, no handler in two places at once.
-fn placements(flags: &Flags) -> Result<BTreeMap<String, Space>, Failure> {
+fn placements(flags: &SharedFlags) -> Result<BTreeMap<String, Space>, CliError> {
     let mut placed = BTreeMap::new();
     for (name, space) in &flags.place {
         if placed.insert(name.clone(), *space).is_some_and(|before| before != *space) {
-            return Err(Failure::Wrong(anyhow!(
+            return Err(CliError::Wrong(anyhow!(
                 "--place puts `{name}` on the cpu and on the gpu; give one of the two"
             )));
         }
@@ -136,28 +140,34 @@ fn placements(flags: &Flags) -> Result<BTreeMap<String, Space>, Failure> {
 
 /// The file of a profile; none for one that ships.
 pub(crate) fn profile_file(word: &OsStr) -> Option<&Path> {
-    let ships = word.to_str().is_some_and(|word| word.starts_with("shipped:"));
-    (!ships).then(|| Path::new(word))
+    shipped_name(word).is_none().then(|| Path::new(word))
+}
+
+/// The name of a profile that ships: after `shipped:`, or by itself. A file of the same name is given with a directory or
+/// an extension, so that a run does not depend on what lies in the working directory.
+fn shipped_name(word: &OsStr) -> Option<&str> {
+    let word = word.to_str()?;
+    word.strip_prefix("shipped:").or_else(|| Profile::SHIPPED.contains(&word).then_some(word))
 }
 
 /// A profile from a file, or one that ships.
-pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, Failure> {
-    if let Some(class) = word.to_str().and_then(|w| w.strip_prefix("shipped:")) {
+pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, CliError> {
+    if let Some(class) = shipped_name(word) {
         return shipped(class);
     }
     let path = Path::new(word);
     if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         let name = path.display();
-        return Err(Failure::Wrong(anyhow!("--profile {name}: it is a pipe or a device; give a file")));
+        return Err(CliError::Wrong(anyhow!("--profile {name}: it is a pipe or a device; give a file")));
     }
     let text = read_file(path)?;
-    Profile::read(&path.display().to_string(), &text).map_err(|error| Failure::Wrong(error.into()))
+    Profile::read(&path.display().to_string(), &text).map_err(|error| CliError::Wrong(error.into()))
 }
 
 /// A profile that ships.
-pub(crate) fn shipped(class: &str) -> Result<Profile, Failure> {
+pub(crate) fn shipped(class: &str) -> Result<Profile, CliError> {
     Profile::shipped(class).ok_or_else(|| {
         let names = Profile::SHIPPED.join(", ");
-        Failure::Wrong(anyhow!("--profile shipped:{class}: there is no such profile; shipped are {names}"))
+        CliError::Wrong(anyhow!("--profile shipped:{class}: there is no such profile; shipped are {names}"))
     })
 }

@@ -17,7 +17,7 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -29,7 +29,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Takes the terminal on standard output.
-    pub(crate) fn take() -> Result<Screen, Failure> {
+    pub(crate) fn take() -> Result<Screen, CliError> {
         let taken = || {
             enable_raw_mode()?;
             TAKEN.store(true, Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl Screen {
             Terminal::new(CrosstermBackend::new(io::stdout()))
         };
         let terminal = taken().inspect_err(|_| give_back()).context("the terminal cannot show a view");
-        Ok(Screen { terminal: ManuallyDrop::new(terminal.map_err(Failure::Failed)?) })
+        Ok(Screen { terminal: ManuallyDrop::new(terminal.map_err(CliError::Failed)?) })
     }
 }
 

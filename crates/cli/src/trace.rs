@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use vramp::files::TemporaryFile;
 use vramp::runtime::Trace;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// A file that a timeline will be written to. Nothing is left behind where that does not happen.
 pub(crate) struct TraceFile {
@@ -29,9 +29,9 @@ enum TraceOutput {
 
 impl TraceFile {
     /// Opens the file beside the path that was asked for.
-    pub(crate) fn create(path: &Path) -> Result<TraceFile, Failure> {
+    pub(crate) fn create(path: &Path) -> Result<TraceFile, CliError> {
         let refused =
-            |problem: String| Failure::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
+            |problem: String| CliError::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
         if path.as_os_str() == "-" {
             return Err(refused("standard output is for results".to_owned()));
         }
@@ -54,7 +54,7 @@ impl TraceFile {
     }
 
     /// Writes timelines, each under its name, and gives the file its own.
-    pub(crate) fn write(self, traces: &[(&str, &Trace)]) -> Result<(), Failure> {
+    pub(crate) fn write(self, traces: &[(&str, &Trace)]) -> Result<(), CliError> {
         let TraceFile { path, output } = self;
         let written = match output {
             TraceOutput::Special(file) => fill(&file, traces),
@@ -62,7 +62,7 @@ impl TraceFile {
                 .and_then(|()| file.file().sync_all())
                 .and_then(|()| Ok(file.persist(&path).map(drop)?)),
         };
-        written.map_err(|error| Failure::Failed(anyhow!("--trace {}: {error}", path.display())))
+        written.map_err(|error| CliError::Failed(anyhow!("--trace {}: {error}", path.display())))
     }
 }
 

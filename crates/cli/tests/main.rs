@@ -18,6 +18,7 @@ mod fmt;
 mod input;
 mod inspect;
 mod memory;
+mod messages;
 mod plan;
 mod recovery;
 mod run;

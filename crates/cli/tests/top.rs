@@ -180,6 +180,23 @@ fn a_terminal_that_goes_away_ends_the_run() {
 }
 
 #[test]
+fn escape_leaves_the_help_and_then_ends_the_run() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    for key in ["?", "h", "\x1bOP"] {
+        terminal.press(key);
+        terminal.wait_for("files are finished");
+        terminal.press("\x1b");
+        terminal.wait_for("null0");
+    }
+    let so_far = terminal.number_before("out");
+    terminal.wait("a larger count", |screen| {
+        terminal::number_before(&screen.contents(), "out").filter(|count| *count > so_far)
+    });
+    terminal.press("\x1b");
+    ends(terminal, 0);
+}
+
+#[test]
 fn the_view_stands_still_while_the_run_goes_on() {
     let terminal = top(80, 24, ENDLESS, &PACED);
     terminal.number_before("out");
@@ -214,7 +231,7 @@ fn a_lost_device_is_among_the_events() {
 fn without_a_terminal_or_with_a_sink_on_standard_output_it_is_refused() {
     let run = ends_with(2, vramp(&["top", "pattern ! null"]));
     assert!(
-        run.out.is_empty() && run.err.contains("no terminal") && run.err.contains("run PIPELINE --json"),
+        run.out.is_empty() && run.err.contains("not a terminal") && run.err.contains("run PIPELINE --json"),
         "{}",
         run.err
     );
@@ -303,7 +320,7 @@ fn fewer_colours_and_none_are_drawn_too() {
 fn drawing_elsewhere_than_into_a_terminal_is_refused() {
     let pipeline = "pattern size=16x9 frames=2 ! terminal";
     let run = ends_with(2, vramp(&["run", pipeline, "--cpu"]));
-    assert!(run.out.is_empty() && run.err.contains("no terminal") && run.err.contains("y4m path=-"), "{}", run.err);
+    assert!(run.out.is_empty() && run.err.contains("not a terminal") && run.err.contains("y4m path=-"), "{}", run.err);
     let run = ends_with(2, vramp(&["run", pipeline, "--json"]));
     assert!(run.err.contains("terminal0 draws on standard output, where --json"), "{}", run.err);
     let two = "pattern name=a frames=2 ! terminal; a. ! terminal";

@@ -100,7 +100,7 @@ const HOSTILE: &[(&str, i32, &str)] = &[
     ("two_outputs", 2, "1 to read, 2 to write; expected one of each"),
     ("unclosed", 2, ":3:1: expected statement"),
     ("unknown_name", 2, ":3:20: no definition in scope for identifier: `brigtness`"),
-    ("wrong_default", 2, ":2:5: `// = strong` does not fit `strength`"),
+    ("wrong_default", 2, ":2:5: `// = strong` is not a valid default for `strength`"),
     ("wrong_parameter", 2, ":1:4: `pixel` cannot be given its parameter `speed`"),
     ("wrong_result", 2, ":1:4: `pixel` does not return a `vec4f`"),
     ("wrong_type", 2, ":2:12: The `return` expression"),
@@ -200,9 +200,9 @@ fn wrong_settings_are_shown_with_what_the_shader_declares() {
         assert!(run.err.contains(words), "{}", run.err);
     }
     let run = ends_with(2, plan("tint=1,0"));
-    assert!(run.err.contains("`1,0` does not fit tint") && run.err.contains("3 numbers"), "{}", run.err);
+    assert!(run.err.contains("`1,0` is not a valid tint") && run.err.contains("3 numbers"), "{}", run.err);
     let run = ends_with(2, plan("strength=strong"));
-    assert!(run.err.contains("`strong` does not fit strength"), "{}", run.err);
+    assert!(run.err.contains("`strong` is not a valid strength"), "{}", run.err);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_watched_shader_takes_effect_when_it_is_saved_and_stays_when_it_is_wrong() {
     let mut later = (0..100).map(|_| until("probe0").split_whitespace().last().unwrap().to_owned());
     let after = later.find(|pixels| *pixels != before).expect("other pixels come out");
     save("fn pixel(c: vec4f) -> vec4f {\n    return d;\n}");
-    let said = until("stays as it was");
+    let said = until("the previous shader keeps running");
     assert!(said.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{said}");
     assert_eq!(until("probe0").split_whitespace().last().unwrap(), after, "the old one goes on");
     std::fs::write(&path, "fn pixel(c: vec4f) -> vec4f { return c; }").unwrap();

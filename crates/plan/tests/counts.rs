@@ -306,7 +306,8 @@ fn every_kind_of_mistake_in_a_built_graph_is_reported_at_once() {
     spec.connect(mix.port("c"), odd);
     let Err(CheckError::Mistakes(mistakes)) = Graph::check(&spec, &catalog(), &NoProbe) else { panic!() };
     let all = mistakes.iter().map(|m| m.title.as_str()).collect::<Vec<_>>().join("\n");
-    for part in ["`fast` does not fit fps", "unknown setting `colour`", "unknown handler `pont`", "mix0.a is fed twice"]
+    for part in
+        ["`fast` is not a valid fps", "unknown setting `colour`", "unknown handler `pont`", "mix0.a is fed twice"]
     {
         assert!(all.contains(part), "{part} is not in\n{all}");
     }

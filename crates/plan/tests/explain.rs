@@ -1,4 +1,4 @@
-//! When there is no plan, the error names who is in conflict, with the numbers and the way out; when a plan has a
+//! When there is no plan, the error names who is in conflict, with the numbers and the remedy; when a plan has a
 //! transfer that could go, the warning says whose doing it is.
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ fn strict_names_the_way_between_the_ports_that_cannot_meet() {
   sink-cpu0.video   accepts rgba8|rgb8|i444|i422|i420|nv12|gray8 in cpu
   point-gpu0.video  offers rgba8 64x48 at 30 fps in gpu
   point0.video      accepts rgba8 in gpu|cpu
-way out: write the transfer yourself, `point-gpu0.video ! download ! point0.video`, or drop --strict"
+help: write the transfer yourself, `point-gpu0.video ! download ! point0.video`, or drop --strict"
     );
 }
 
@@ -98,7 +98,7 @@ fn a_pin_that_cannot_hold_says_what_the_handler_offers() {
     let text = error.to_string();
     assert!(text.contains("point-cpu0 offers cpu") && text.contains("--place pins it to the gpu"), "{text}");
     let error = Plan::decide(&check(&spec), &profile(), &RunOptions::new().place("point-cpu", Space::Gpu)).unwrap_err();
-    assert_eq!(error.to_string(), "--place point-cpu: no handler has this name\nway out: did you mean `point-cpu0`?");
+    assert_eq!(error.to_string(), "--place point-cpu: no handler has this name\nhelp: did you mean `point-cpu0`?");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn cpu_only_refuses_device_handlers_and_transfers_by_name() {
     for kinds in [&["src", "point-gpu", "sink"][..], &["src", "upload", "sink"]] {
         let error = Plan::decide(&check(&chain(kinds)), &profile(), &RunOptions::new().only(Space::Cpu)).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("--cpu keeps it on the cpu") && text.contains("way out"), "{text}");
+        assert!(text.contains("--cpu keeps it on the cpu") && text.contains("help: "), "{text}");
     }
 }
 
@@ -280,6 +280,14 @@ fn an_order_that_causes_transfers_is_named_with_what_dropping_it_saves() {
     assert_eq!((ordered.transfers.len(), free.transfers.len()), (2, 0));
     let saved = format!("dropping --gpu would save {:.2} ms", (ordered.cost_ns - free.cost_ns) as f64 / 1e6);
     assert!(ordered.warnings.iter().any(|w| w.contains(&saved)), "{saved} is not in {:?}", ordered.warnings);
+}
+
+#[test]
+fn a_change_that_spares_several_transfers_is_advised_once() {
+    let spec = chain(&["src-cpu", "point", "point", "sink-cpu"]);
+    let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
+    assert_eq!(plan.warnings.iter().filter(|w| w.contains("transfer of")).count(), 2, "{:?}", plan.warnings);
+    assert_eq!(plan.warnings.iter().filter(|w| w.contains("avoidable")).count(), 1, "{:?}", plan.warnings);
 }
 
 #[test]

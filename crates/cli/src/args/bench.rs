@@ -11,7 +11,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use vramp::bench::{Suite, TENSOR_WORKLOADS, WORKLOADS};
 use vramp::plan::Size;
 
-use super::{Flags, seconds};
+use super::{SharedFlags, seconds};
 
 pub(crate) const BENCH_HELP: &str = "\
 A work is one operation, or a few in a row, on a picture that is in host memory already;
@@ -48,7 +48,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) flags: Flags,
+    pub(crate) flags: SharedFlags,
 }
 
 fn names() -> Vec<PossibleValue> {

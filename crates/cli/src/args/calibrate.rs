@@ -26,7 +26,7 @@ pub(crate) struct CalibrateArgs {
     /// Measure the cpu alone
     #[arg(long, requires = "calibrate", conflicts_with_all = ["backend", "device"])]
     pub(crate) cpu: bool,
-    /// Say every step on standard error
+    /// More on standard error: every step of the calibration
     #[arg(short, long, requires = "calibrate")]
     pub(crate) verbose: bool,
 }

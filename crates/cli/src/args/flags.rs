@@ -13,7 +13,7 @@ use vramp::plan::OnLoss;
 use vramp::plan::{Rate, Space, is_name};
 
 use super::{Budget, MemoryBudget, bytes};
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// The APIs that can be asked for.
 pub(super) const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
@@ -28,7 +28,7 @@ const KINDS: [&str; 3] = ["hardware", "software", "any"];
 #[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Where and how")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
-pub(crate) struct Flags {
+pub(crate) struct SharedFlags {
     /// Everything on the cpu; no device is opened
     #[arg(long, conflicts_with_all = ["gpu", "backend", "device", "prefer", "min_memory", "max_load"])]
     pub(crate) cpu: bool,
@@ -80,8 +80,8 @@ pub(crate) struct Flags {
     /// they can
     #[arg(long, value_name = "F")]
     pub(crate) fps: Option<Rate>,
-    /// Limits per frame in steady state, such as submits=1,allocs=0; a plan does not know what will be needed, so that
-    /// only a run can break them
+    /// End with exit code 4 if a frame needs more than this on average, such as submits=1,allocs=0; measured over the
+    /// second half of a run, and without effect on a plan. `vramp help run` lists the keys
     #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
     pub(crate) budget: Vec<Budget>,
     /// Memory that frames may take on each side, such as 256M or cpu=1G,gpu=256M; where a plan needs more, frames wait
@@ -91,23 +91,24 @@ pub(crate) struct Flags {
     /// handler; sinks write nothing, and a difference ends with exit code 5
     #[arg(long)]
     pub(crate) verify: bool,
-    /// The machine to plan for: a TOML file of figures, or shipped:discrete, shipped:integrated, shipped:phone,
-    /// shipped:software, shipped:cpu
-    #[arg(long, value_name = "FILE|shipped:NAME", value_hint = ValueHint::FilePath)]
+    /// The machine to plan for: discrete, integrated, phone, software or cpu, which ship with vramp (also written
+    /// shipped:NAME), or a TOML file of figures; a file with one of these names is given with its directory, as in
+    /// ./discrete
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<OsString>,
     /// Nothing but errors on standard error
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// More on standard error: what was negotiated for every link
+    /// More on standard error: the whole plan, and what was negotiated for every link
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
-impl Flags {
+impl SharedFlags {
     /// Says that a command compares nothing, rather than to end as if it had.
-    pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), Failure> {
+    pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), CliError> {
         if self.verify {
-            return Err(Failure::Wrong(anyhow!(
+            return Err(CliError::Wrong(anyhow!(
                 "--verify: `vramp {command}` compares nothing; `vramp run PIPELINE --verify` does"
             )));
         }

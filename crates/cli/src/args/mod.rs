@@ -13,7 +13,7 @@ mod memory;
 pub(crate) use bench::BenchArgs;
 pub(crate) use budget::{Budget, DROPS};
 pub(crate) use calibrate::CalibrateArgs;
-pub(crate) use flags::{DeviceWord, Flags};
+pub(crate) use flags::{DeviceWord, SharedFlags};
 pub(crate) use memory::MemoryBudget;
 
 use std::ffi::OsString;
@@ -71,14 +71,14 @@ Reading a plan:
 
 Examples:
   vramp plan 'pattern ! blur ! null'
-  vramp plan 'pattern name=p ! blur ! null' --place p=cpu --profile shipped:discrete
+  vramp plan 'pattern name=p ! blur ! null' --place p=cpu --profile discrete
   vramp plan pipeline.toml --format mermaid
   echo 'pattern ! null' | vramp plan - --json";
 
 const RUN_HELP: &str = "\
 While it runs:
   The chosen plan, warnings and progress are words on standard error; `-q` keeps only
-  errors, `-v` adds the whole plan. Standard output is left to a sink with `path=-`, to
+  errors, `-v` adds the whole plan and every link. Standard output is left to a sink with `path=-`, to
   `terminal`, which draws there and leaves no place for progress, and to `--json`.
   `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames and the report
   is printed. A second Ctrl-C ends it at once.
@@ -182,7 +182,7 @@ Examples:
 #[derive(Parser)]
 #[command(name = "vramp", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
-pub(crate) struct Args {
+pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -280,7 +280,7 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) flags: Flags,
+    pub(crate) flags: SharedFlags,
 }
 
 #[derive(clap::Args)]
@@ -307,7 +307,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) flags: Flags,
+    pub(crate) flags: SharedFlags,
 }
 
 #[derive(clap::Args)]
@@ -325,7 +325,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) flags: Flags,
+    pub(crate) flags: SharedFlags,
 }
 
 /// The printed forms of a plan.
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn clap_finds_nothing_wrong_with_the_definitions() {
-        Args::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 
     #[test]

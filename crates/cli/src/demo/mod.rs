@@ -16,8 +16,8 @@ use vramp::plan::{Graph, GraphSpec, HandlerSpec, OnLoss, Plan, RunOptions, Space
 use vramp::runtime::{Registry, Report, RunError, Trace};
 use vramp::{Error, machine};
 
-use crate::args::{DemoArgs, Flags};
-use crate::failure::{Failure, chainless};
+use crate::args::{DemoArgs, SharedFlags};
+use crate::failure::{CliError, chainless};
 use crate::interrupt::Interrupts;
 use crate::run::{Live, Total, check_budget, whole_ms};
 use crate::trace::TraceFile;
@@ -41,12 +41,12 @@ pub(crate) struct Ran {
 }
 
 #[derive(Serialize)]
-struct All<'a> {
+struct DemoJson<'a> {
     picture: String,
     runs: &'a [Ran],
 }
 
-pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), Failure> {
+pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> {
     let interrupts = Interrupts::listen()?;
     let mut files = FileUse::default().writes("--output", &args.output);
     if let Some(trace) = &args.trace {
@@ -56,12 +56,12 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), Failure> {
         files = files.writes_standard_output("--json");
     }
     files.check()?;
-    let output = Output::find(&args.output)?;
+    let output = PictureFile::find(&args.output)?;
     let spaces = spaces(&args.flags);
     say(args, "Five handlers: a moving ball, markers in the corners, a waveform, the frame rate, a sink.");
     let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
     let (mut runs, mut traces) = (Vec::new(), Vec::new());
-    let measured: Result<(), Failure> =
+    let measured: Result<(), CliError> =
         SIZES.iter().flat_map(|size| spaces.iter().map(move |space| (size, space))).try_for_each(|(size, space)| {
             let trace = file.as_ref().map(|_| Trace::default());
             traces.extend(trace.clone().map(|trace| (format!("{size} on the {space}"), trace)));
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), Failure> {
     });
     measured.and(drawn)?;
     if runs.is_empty() {
-        return Err(Failure::NoPlan(anyhow!("no device could be opened; {}", devices::what_to_install())));
+        return Err(CliError::NoPlan(anyhow!("no device could be opened; {}", devices::what_to_install())));
     }
     picture(args, registry, &output, &runs, &interrupts)?;
     let graph = graph(registry, LARGEST, HandlerSpec::new("null"), None)?;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), Failure> {
 }
 
 /// Where it runs: both sides, as far as they are there and wanted.
-fn spaces(flags: &Flags) -> Vec<Space> {
+fn spaces(flags: &SharedFlags) -> Vec<Space> {
     if flags.cpu {
         return vec![Space::Cpu];
     }
@@ -113,7 +113,7 @@ fn measure(
     space: Space,
     trace: Option<&Trace>,
     interrupts: &Interrupts,
-) -> Result<Option<Ran>, Failure> {
+) -> Result<Option<Ran>, CliError> {
     let flags = &args.flags;
     let graph = graph(registry, size, HandlerSpec::new("null"), None)?;
     let live = Live::new(flags.quiet, Total::Time(args.seconds), false);
@@ -155,16 +155,16 @@ fn measure(
 fn picture(
     args: &DemoArgs,
     registry: &Registry,
-    output: &Output,
+    output: &PictureFile,
     runs: &[Ran],
     interrupts: &Interrupts,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let (space, fps) = fastest(runs);
     let frame = (fps as u64).clamp(1, PICTURED);
     let sink = HandlerSpec::new("png").set("path", output.pattern());
     let graph = graph(registry, LARGEST, sink, Some(frame))?;
     // It is no measurement: it need not keep a pace.
-    let flags = Flags { fps: None, ..args.flags.clone() };
+    let flags = SharedFlags { fps: None, ..args.flags.clone() };
     let options = request::options(&flags)?.only(space);
     let builder = request::on_this_machine(&flags, &graph, registry)?.options(options);
     let written = (|| {
@@ -184,18 +184,18 @@ fn fastest(runs: &[Ran]) -> (Space, f64) {
     best.map_or((Space::Cpu, 1.0), |ran| (ran.place, ran.report.fps))
 }
 
-fn finished(outcome: vramp::runtime::RunOutcome, interrupts: &Interrupts) -> Result<Report, Failure> {
+fn finished(outcome: vramp::runtime::RunOutcome, interrupts: &Interrupts) -> Result<Report, CliError> {
     let vramp::runtime::RunOutcome { report, error, .. } = outcome;
     match error {
-        Some(error @ RunError::Failed(_)) => Err(Failure::Failed(chainless(&error))),
-        _ if interrupts.were_there() => Err(Failure::Interrupted),
-        Some(error) => Err(Failure::Failed(chainless(&error))),
+        Some(error @ RunError::Failed(_)) => Err(CliError::Failed(chainless(&error))),
+        _ if interrupts.were_there() => Err(CliError::Interrupted),
+        Some(error) => Err(CliError::Failed(chainless(&error))),
         None => Ok(report),
     }
 }
 
 /// The demo with a sink; with a last frame, it ends there.
-fn graph(registry: &Registry, size: &str, sink: HandlerSpec, last_frame: Option<u64>) -> Result<Graph, Failure> {
+fn graph(registry: &Registry, size: &str, sink: HandlerSpec, last_frame: Option<u64>) -> Result<Graph, CliError> {
     let mut spec = GraphSpec::new();
     let mut source = HandlerSpec::new("pattern").set("kind", "ball").set("size", size);
     if let Some(frame) = last_frame {
@@ -208,14 +208,15 @@ fn graph(registry: &Registry, size: &str, sink: HandlerSpec, last_frame: Option<
         spec.connect(last, next);
         last = next;
     }
-    registry.check(&spec).map_err(|error| Failure::Failed(error.into()))
+    registry.check(&spec).map_err(|error| CliError::Failed(error.into()))
 }
 
 /// What it ends with.
-fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), Failure> {
+fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     let picture = args.output.display().to_string();
     if args.json {
-        let mut line = serde_json::to_string(&All { picture, runs }).map_err(|error| Failure::Failed(error.into()))?;
+        let mut line =
+            serde_json::to_string(&DemoJson { picture, runs }).map_err(|error| CliError::Failed(error.into()))?;
         line.push('\n');
         return page::result(line.as_bytes());
     }
@@ -247,19 +248,19 @@ fn say(args: &DemoArgs, words: &str) {
 }
 
 /// Where the picture goes. The sink gives every frame a name of its own; the last one gets the final name.
-struct Output {
+struct PictureFile {
     path: PathBuf,
 }
 
-impl Output {
-    fn find(path: &Path) -> Result<Output, Failure> {
+impl PictureFile {
+    fn find(path: &Path) -> Result<PictureFile, CliError> {
         if path.is_dir() {
-            return Err(Failure::Wrong(anyhow!("--output {} is a directory; add a file name", path.display())));
+            return Err(CliError::Wrong(anyhow!("--output {} is a directory; add a file name", path.display())));
         }
         if path.to_str().is_none() {
-            return Err(Failure::Wrong(anyhow!("--output {} is not UTF-8 text; choose another name", path.display())));
+            return Err(CliError::Wrong(anyhow!("--output {} is not UTF-8 text; choose another name", path.display())));
         }
-        Ok(Output { path: path.to_owned() })
+        Ok(PictureFile { path: path.to_owned() })
     }
 
     fn part(&self, frame: u64) -> String {
@@ -272,9 +273,9 @@ impl Output {
         format!("{shown}.{}-%d.part", std::process::id())
     }
 
-    fn keep(&self, frame: u64) -> Result<(), Failure> {
+    fn keep(&self, frame: u64) -> Result<(), CliError> {
         std::fs::rename(self.part(frame), &self.path)
-            .map_err(|error| Failure::Failed(anyhow::Error::new(error).context(self.path.display().to_string())))
+            .map_err(|error| CliError::Failed(anyhow::Error::new(error).context(self.path.display().to_string())))
     }
 
     fn clean(&self, frame: u64) {

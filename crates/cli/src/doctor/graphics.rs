@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use vramp::gpu::{Adapter, AdapterKind, Backend};
 use vramp::machine::{Driver, Drivers};
 
-use super::Check;
+use super::HealthCheck;
 use super::fix::Fixes;
 
 /// Variables of wgpu that vramp does not read, and what does the same.
@@ -46,7 +46,7 @@ impl Surroundings {
 }
 
 /// Variables that cannot work, or do not do what they seem to.
-pub(super) fn variables(here: &Surroundings) -> Vec<Check> {
+pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     let drivers = &here.drivers;
     let mut checks = Vec::new();
     for (name, files) in drivers.named() {
@@ -55,28 +55,28 @@ pub(super) fn variables(here: &Surroundings) -> Vec<Check> {
             files.iter().zip(&shown).filter(|(file, _)| !file.exists()).map(|(_, shown)| shown.as_str()).collect();
         let unset = format!("unset {name}");
         checks.push(match &missing[..] {
-            [] => Check::ok(name, format!("names {}", shown.join(", "))),
-            [one] => Check::problem(name, format!("names {one}, which is not there"), unset),
-            many => Check::problem(name, format!("names {}, which are not there", many.join(", ")), unset),
+            [] => HealthCheck::ok(name, format!("names {}", shown.join(", "))),
+            [one] => HealthCheck::problem(name, format!("names {one}, which is not there"), unset),
+            many => HealthCheck::problem(name, format!("names {}, which are not there", many.join(", ")), unset),
         });
     }
     for (name, instead) in NOT_READ {
         if let Some(value) = drivers.var(name) {
             let words = format!("is set to `{}`; vramp does not read it, {instead} does that", value.display());
-            checks.push(Check::warning(name, words).fix(format!("unset {name}")));
+            checks.push(HealthCheck::warning(name, words).fix(format!("unset {name}")));
         }
     }
     for name in FILTERS {
         if let Some(value) = drivers.var(name) {
             let words = format!("is set to `{}`: the loader leaves drivers out", value.display());
-            checks.push(Check::warning(name, words).fix(format!("unset {name}")));
+            checks.push(HealthCheck::warning(name, words).fix(format!("unset {name}")));
         }
     }
     checks
 }
 
 /// The loader, the drivers that it would find, and device nodes.
-pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Vec<Check> {
+pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Vec<HealthCheck> {
     let answers = adapters.iter().any(|adapter| adapter.backend == Backend::Vulkan);
     let mut checks = vec![loader(here, answers, fixes)];
     checks.extend(described(here, answers, fixes));
@@ -85,40 +85,40 @@ pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) ->
 }
 
 /// Which adapters answered.
-pub(super) fn adapter(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Check {
+pub(super) fn adapter(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> HealthCheck {
     let is_linux = cfg!(target_os = "linux");
     let install = || if is_linux { fixes.vulkan() } else { crate::devices::what_to_install().to_owned() };
     let sees_none = is_linux && here.nodes().is_empty();
     let Some(first) = adapters.first() else {
-        return Check::warning("adapter", "none answers: everything runs on the cpu").fix(install());
+        return HealthCheck::warning("adapter", "none answers: everything runs on the cpu").fix(install());
     };
     if first.kind != AdapterKind::Software {
-        return Check::ok("adapter", first.to_string());
+        return HealthCheck::ok("adapter", first.to_string());
     }
     let words = format!("only software: {} ({}) computes on the cpu", first.name, first.backend);
     if sees_none {
-        return Check::warning(
+        return HealthCheck::warning(
             "adapter",
             format!("{words}; this system shows no graphics hardware (no /dev/dri/renderD*)"),
         );
     }
-    Check::warning("adapter", words).fix(install())
+    HealthCheck::warning("adapter", words).fix(install())
 }
 
-fn loader(here: &Surroundings, answers: bool, fixes: &Fixes) -> Check {
+fn loader(here: &Surroundings, answers: bool, fixes: &Fixes) -> HealthCheck {
     match here.drivers.library("libvulkan.so.1") {
-        Some(file) => Check::ok("loader", file.display().to_string()),
-        None if answers => Check::ok("loader", "Vulkan answers"),
+        Some(file) => HealthCheck::ok("loader", file.display().to_string()),
+        None if answers => HealthCheck::ok("loader", "Vulkan answers"),
         None => {
             let folders: Vec<String> =
                 here.drivers.library_folders().iter().map(|folder| folder.display().to_string()).collect();
             let words = format!("no libvulkan.so.1 in {}: no Vulkan driver can be loaded", folders.join(", "));
-            Check::warning("loader", words).fix(fixes.vulkan())
+            HealthCheck::warning("loader", words).fix(fixes.vulkan())
         }
     }
 }
 
-fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<Check> {
+fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<HealthCheck> {
     let drivers = here.drivers.vulkan();
     let whole = drivers.iter().filter(|driver| driver.library.is_some()).count();
     let mut checks = Vec::new();
@@ -127,31 +127,35 @@ fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<Check> {
         let named = here.drivers.named().iter().any(|(name, _)| *name != "VK_ADD_DRIVER_FILES");
         let words =
             if named { "none is left by the variables above" } else { "no driver is described in vulkan/icd.d" };
-        let check = Check::warning("drivers", words);
+        let check = HealthCheck::warning("drivers", words);
         checks.push(if named { check } else { check.fix(fixes.vulkan()) });
     } else if whole > 0 {
         let name = |driver: &Driver| Some(driver.library.as_ref()?.file_name()?.to_string_lossy().into_owned());
         let names: Vec<String> = drivers.iter().filter_map(name).collect();
-        checks.push(Check::ok("drivers", names.join(", ")));
+        checks.push(HealthCheck::ok("drivers", names.join(", ")));
     }
     for driver in drivers.iter().filter(|driver| driver.library.is_none()) {
         let words = format!("{} names {}, which is not there", driver.description.display(), driver.names);
         let again = fixes.vulkan_again();
-        let check =
-            if answers { Check::warning("drivers", words).fix(again) } else { Check::problem("drivers", words, again) };
+        let check = if answers {
+            HealthCheck::warning("drivers", words).fix(again)
+        } else {
+            HealthCheck::problem("drivers", words, again)
+        };
         checks.push(check);
     }
     checks
 }
 
 /// Whether hardware that is there may be opened.
-fn permission(here: &Surroundings, adapters: &[Adapter]) -> Option<Check> {
+fn permission(here: &Surroundings, adapters: &[Adapter]) -> Option<HealthCheck> {
     let nodes = here.nodes();
     let refused: Vec<(&PathBuf, io::Error)> =
         nodes.iter().filter_map(|node| Some((node, (here.may_open)(node).err()?))).collect();
     let Some((node, error)) = refused.first() else {
         let shown: Vec<String> = nodes.iter().map(|node| node.display().to_string()).collect();
-        return (!nodes.is_empty()).then(|| Check::ok("permission", format!("{} can be opened", shown.join(", "))));
+        return (!nodes.is_empty())
+            .then(|| HealthCheck::ok("permission", format!("{} can be opened", shown.join(", "))));
     };
     let group = group_of(&here.drivers, node);
     let (whose, fix) = match &group {
@@ -164,9 +168,9 @@ fn permission(here: &Surroundings, adapters: &[Adapter]) -> Option<Check> {
     let words = format!("{}: {error}{whose}", node.display());
     let answers = adapters.iter().any(|adapter| adapter.kind != AdapterKind::Software);
     Some(match (error.kind(), answers) {
-        (io::ErrorKind::PermissionDenied, false) => Check::problem("permission", words, fix),
-        (io::ErrorKind::PermissionDenied, true) => Check::warning("permission", words).fix(fix),
-        _ => Check::warning("permission", words),
+        (io::ErrorKind::PermissionDenied, false) => HealthCheck::problem("permission", words, fix),
+        (io::ErrorKind::PermissionDenied, true) => HealthCheck::warning("permission", words).fix(fix),
+        _ => HealthCheck::warning("permission", words),
     })
 }
 

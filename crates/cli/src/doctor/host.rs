@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use vramp::kernels::Level;
 use vramp::machine;
 
-use super::Check;
+use super::HealthCheck;
 use super::fix::Fixes;
 use crate::page;
 
 /// Instructions and threads.
-pub(super) fn cpu() -> Check {
+pub(super) fn cpu() -> HealthCheck {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
     let levels: Vec<String> = Level::available().iter().map(ToString::to_string).collect();
-    Check::ok("cpu", format!("{threads}, vector instructions: {}", levels.join(", ")))
+    HealthCheck::ok("cpu", format!("{threads}, vector instructions: {}", levels.join(", ")))
 }
 
 /// What is shown while a pipeline runs.
-pub(super) fn terminal() -> Check {
-    Check::ok(
+pub(super) fn terminal() -> HealthCheck {
+    HealthCheck::ok(
         "terminal",
         match (page::is_watched(), io::stderr().is_terminal()) {
             (true, _) => "standard error is one: a run shows a line that changes",
@@ -35,13 +35,13 @@ pub(super) fn terminal() -> Check {
 }
 
 /// Whether anything can be remembered between runs.
-pub(super) fn cache() -> Check {
+pub(super) fn cache() -> HealthCheck {
     let Some(folder) = machine::cache_folder() else {
         let words = "the system names no folder for caches, so that every run asks drivers anew (25 to 250 ms)";
-        return Check::warning("cache", words).fix("export XDG_CACHE_HOME=\"$PWD/cache\"");
+        return HealthCheck::warning("cache", words).fix("export XDG_CACHE_HOME=\"$PWD/cache\"");
     };
     let Err((at, error)) = try_to_write(&folder) else {
-        return Check::ok("cache", format!("{} can be written", folder.display()));
+        return HealthCheck::ok("cache", format!("{} can be written", folder.display()));
     };
     let at = at.display();
     let fix = match error.kind() {
@@ -51,14 +51,14 @@ pub(super) fn cache() -> Check {
         _ => "export XDG_CACHE_HOME=\"$PWD/cache\"".to_owned(),
     };
     let words = format!("{}: {error}; every run asks drivers anew (25 to 250 ms)", folder.display());
-    Check::warning("cache", words).fix(fix)
+    HealthCheck::warning("cache", words).fix(fix)
 }
 
 /// What videos are read with.
-pub(super) fn ffmpeg(fixes: &Fixes) -> Check {
+pub(super) fn ffmpeg(fixes: &Fixes) -> HealthCheck {
     let missing: Vec<&str> = ["ffmpeg", "ffprobe"].into_iter().filter(|name| find_program(name).is_none()).collect();
     if missing.is_empty() {
-        return Check::ok("ffmpeg", "ffmpeg and ffprobe are there");
+        return HealthCheck::ok("ffmpeg", "ffmpeg and ffprobe are there");
     }
     let registry = vramp::registry();
     let wanting: Vec<&str> = registry
@@ -70,9 +70,10 @@ pub(super) fn ffmpeg(fixes: &Fixes) -> Check {
     let missing = if let [one] = missing[..] { format!("no {one}") } else { "neither ffmpeg nor ffprobe".to_owned() };
     if wanting.is_empty() {
         let words = format!("{missing} in PATH; optional: only the planning of `video` files asks ffprobe");
-        return Check::ok("ffmpeg", words).fix(fixes.ffmpeg());
+        return HealthCheck::ok("ffmpeg", words).fix(fixes.ffmpeg());
     }
-    Check::warning("ffmpeg", format!("{missing} in PATH, which {} want", wanting.join(" and "))).fix(fixes.ffmpeg())
+    HealthCheck::warning("ffmpeg", format!("{missing} in PATH, which {} want", wanting.join(" and ")))
+        .fix(fixes.ffmpeg())
 }
 
 /// Writes something there and takes it away again; where that fails, what stands in the way.

@@ -17,18 +17,18 @@ use anyhow::anyhow;
 use serde::Serialize;
 use vramp::machine;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::page;
 use fix::Fixes;
 use graphics::Surroundings;
 
-pub(crate) fn run(json: bool) -> Result<(), Failure> {
+pub(crate) fn run(json: bool) -> Result<(), CliError> {
     let checks = checks();
-    let count = |state: State| checks.iter().filter(|check| check.state == state).count();
-    let (warnings, problems) = (count(State::Warning), count(State::Problem));
+    let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
+    let (warnings, problems) = (count(CheckState::Warning), count(CheckState::Problem));
     if json {
-        let all = All { checks: &checks, warnings, problems };
-        let mut line = serde_json::to_string(&all).map_err(|error| Failure::Failed(error.into()))?;
+        let all = DoctorJson { checks: &checks, warnings, problems };
+        let mut line = serde_json::to_string(&all).map_err(|error| CliError::Failed(error.into()))?;
         line.push('\n');
         page::result(line.as_bytes())?;
     } else {
@@ -36,15 +36,15 @@ pub(crate) fn run(json: bool) -> Result<(), Failure> {
     }
     match problems {
         0 => Ok(()),
-        1 => Err(Failure::Failed(anyhow!("there is 1 problem"))),
-        _ => Err(Failure::Failed(anyhow!("there are {problems} problems"))),
+        1 => Err(CliError::Failed(anyhow!("there is 1 problem"))),
+        _ => Err(CliError::Failed(anyhow!("there are {problems} problems"))),
     }
 }
 
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum CheckState {
     /// As it should be, or as it may be.
     Ok,
     /// Something could be better; vramp works without it.
@@ -55,41 +55,41 @@ enum State {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Check {
+struct HealthCheck {
     name: &'static str,
-    state: State,
+    state: CheckState,
     words: String,
     /// What to type.
     fix: Option<String>,
 }
 
-impl Check {
-    fn ok(name: &'static str, words: impl Into<String>) -> Check {
-        Check { name, state: State::Ok, words: words.into(), fix: None }
+impl HealthCheck {
+    fn ok(name: &'static str, words: impl Into<String>) -> HealthCheck {
+        HealthCheck { name, state: CheckState::Ok, words: words.into(), fix: None }
     }
 
-    fn warning(name: &'static str, words: impl Into<String>) -> Check {
-        Check { name, state: State::Warning, words: words.into(), fix: None }
+    fn warning(name: &'static str, words: impl Into<String>) -> HealthCheck {
+        HealthCheck { name, state: CheckState::Warning, words: words.into(), fix: None }
     }
 
     /// A problem cannot be told without what to type.
-    fn problem(name: &'static str, words: impl Into<String>, fix: impl Into<String>) -> Check {
-        Check { name, state: State::Problem, words: words.into(), fix: Some(fix.into()) }
+    fn problem(name: &'static str, words: impl Into<String>, fix: impl Into<String>) -> HealthCheck {
+        HealthCheck { name, state: CheckState::Problem, words: words.into(), fix: Some(fix.into()) }
     }
 
-    fn fix(self, fix: impl Into<String>) -> Check {
-        Check { fix: Some(fix.into()), ..self }
+    fn fix(self, fix: impl Into<String>) -> HealthCheck {
+        HealthCheck { fix: Some(fix.into()), ..self }
     }
 }
 
 #[derive(Serialize)]
-struct All<'a> {
-    checks: &'a [Check],
+struct DoctorJson<'a> {
+    checks: &'a [HealthCheck],
     warnings: usize,
     problems: usize,
 }
 
-fn checks() -> Vec<Check> {
+fn checks() -> Vec<HealthCheck> {
     let adapters = machine::list_adapters();
     let here = Surroundings::of_this_machine();
     let fixes = Fixes::of(&here.drivers);
@@ -103,14 +103,14 @@ fn checks() -> Vec<Check> {
     checks
 }
 
-fn text(checks: &[Check], colour: bool) -> String {
+fn text(checks: &[HealthCheck], colour: bool) -> String {
     let wide = checks.iter().map(|check| check.name.len()).max().unwrap_or(0) + 2;
     let mut out = String::new();
-    for Check { name, state, words, fix } in checks {
+    for HealthCheck { name, state, words, fix } in checks {
         let (word, shade) = match state {
-            State::Ok => ("ok", "32"),
-            State::Warning => ("warning", "1;33"),
-            State::Problem => ("problem", "1;31"),
+            CheckState::Ok => ("ok", "32"),
+            CheckState::Warning => ("warning", "1;33"),
+            CheckState::Problem => ("problem", "1;31"),
         };
         let word = format!("{word:9}");
         let word = if colour { format!("\x1b[{shade}m{word}\x1b[0m") } else { word };
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_check_is_a_line_and_what_to_type_another() {
-        let checks = [Check::ok("cpu", "2 threads"), Check::problem("VK_X", "names nothing", "unset VK_X")];
+        let checks = [HealthCheck::ok("cpu", "2 threads"), HealthCheck::problem("VK_X", "names nothing", "unset VK_X")];
         let lines: Vec<String> = text(&checks, false).lines().map(str::to_owned).collect();
         assert_eq!(
             lines,

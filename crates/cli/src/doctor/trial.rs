@@ -7,26 +7,26 @@ use vramp::gpu::Device;
 use vramp::machine;
 use vramp::verify::{ComparisonKind, ComparisonResult, Options, Verified, verify};
 
-use super::Check;
+use super::HealthCheck;
 use crate::run::counted;
 
 /// Small, with a kernel that looks at neighbours and one that is fused to it.
 const PIPELINE: &str = "pattern size=64x48 frames=2 ! blur ! invert ! null";
 
 /// Runs it: on the cpu, and where there are adapters, on the one that a run would take.
-pub(super) fn checks(has_adapters: bool) -> Vec<Check> {
+pub(super) fn checks(has_adapters: bool) -> Vec<HealthCheck> {
     let opened = has_adapters.then(|| machine::choose().open());
     let (device, refused) = match opened {
         None => (None, None),
         Some(Ok(device)) => (Some(device), None),
         Some(Err(why)) => {
             let fix = "vramp devices, then vramp run PIPELINE --device N, or --cpu";
-            (None, Some(Check::problem("gpu", why.to_string(), fix)))
+            (None, Some(HealthCheck::problem("gpu", why.to_string(), fix)))
         }
     };
     let verified = match tried(device.as_ref()) {
         Ok(verified) => verified,
-        Err(why) => return vec![Check::problem("trial", why, format!("vramp run '{PIPELINE}' --cpu -v"))],
+        Err(why) => return vec![HealthCheck::problem("trial", why, format!("vramp run '{PIPELINE}' --cpu -v"))],
     };
     let mut checks = vec![told("trial on cpu", &verified, "the cpu", |what| what == ComparisonKind::FusedOnCpu)];
     checks.extend(refused);
@@ -45,16 +45,16 @@ fn tried(device: Option<&Device>) -> Result<Verified, String> {
 }
 
 /// What came of the comparisons of one kind.
-fn told(name: &'static str, verified: &Verified, on: &str, which: impl Fn(ComparisonKind) -> bool) -> Check {
+fn told(name: &'static str, verified: &Verified, on: &str, which: impl Fn(ComparisonKind) -> bool) -> HealthCheck {
     let checks: Vec<_> = verified.comparisons.iter().filter(|check| which(check.kind)).collect();
     if let Some(different) = checks.iter().find(|check| matches!(check.result, ComparisonResult::Different(_))) {
         let fix = format!("vramp run '{PIPELINE}' --verify -v, and stay with --cpu until its driver is updated");
-        return Check::problem(name, format!("{on} computes something else: {different}"), fix);
+        return HealthCheck::problem(name, format!("{on} computes something else: {different}"), fix);
     }
     let equal = checks.iter().filter(|check| matches!(check.result, ComparisonResult::Equal { .. })).count();
     if equal == 0 {
-        return Check::warning(name, format!("{on}: nothing could be compared"));
+        return HealthCheck::warning(name, format!("{on}: nothing could be compared"));
     }
     let against = if name == "trial on gpu" { "the cpu's" } else { "those of every handler by itself" };
-    Check::ok(name, format!("{on} ran `{PIPELINE}`; its pixels are {against} ({})", counted(equal, "comparison")))
+    HealthCheck::ok(name, format!("{on} ran `{PIPELINE}`; its pixels are {against} ({})", counted(equal, "comparison")))
 }

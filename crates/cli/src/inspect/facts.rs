@@ -140,7 +140,7 @@ pub(super) fn keeps(entry: &Entry) -> Option<String> {
 }
 
 /// A setting as it is shown.
-pub(super) struct Shown {
+pub(super) struct SettingRow {
     pub(super) name: &'static str,
     pub(super) takes: String,
     pub(super) default: Option<String>,
@@ -151,8 +151,8 @@ pub(super) struct Shown {
 }
 
 /// Its own settings.
-pub(super) fn settings(entry: &Entry) -> Vec<Shown> {
-    let shown = |s: &Setting| Shown {
+pub(super) fn settings(entry: &Entry) -> Vec<SettingRow> {
+    let shown = |s: &Setting| SettingRow {
         name: s.name,
         takes: s.value.expects(),
         default: match s.fallback {
@@ -168,8 +168,8 @@ pub(super) fn settings(entry: &Entry) -> Vec<Shown> {
 }
 
 /// The settings that it has because every handler has them.
-pub(super) fn universal(entry: &Entry) -> Vec<Shown> {
-    let shown = |name, takes: String, default: Option<&str>, about: &str| Shown {
+pub(super) fn universal(entry: &Entry) -> Vec<SettingRow> {
+    let shown = |name, takes: String, default: Option<&str>, about: &str| SettingRow {
         name,
         takes,
         default: default.map(str::to_owned),

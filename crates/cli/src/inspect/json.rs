@@ -7,20 +7,20 @@ use serde::Serialize;
 use vramp::plan::catalog::Entry;
 use vramp::runtime::Registry;
 
-use super::facts::{self, Shown};
+use super::facts::{self, SettingRow};
 
 pub(super) fn line(entries: &[&Entry], registry: &Registry) -> String {
-    let handlers: Vec<Handler> = entries.iter().map(|e| Handler::of(e, registry)).collect();
-    serde_json::to_string(&All { handlers }).expect("strings and truth values can be written as JSON")
+    let handlers: Vec<HandlerJson> = entries.iter().map(|e| HandlerJson::of(e, registry)).collect();
+    serde_json::to_string(&InspectJson { handlers }).expect("strings and truth values can be written as JSON")
 }
 
 #[derive(Serialize)]
-struct All {
-    handlers: Vec<Handler>,
+struct InspectJson {
+    handlers: Vec<HandlerJson>,
 }
 
 #[derive(Serialize)]
-struct Handler {
+struct HandlerJson {
     name: &'static str,
     family: &'static str,
     status: &'static str,
@@ -28,10 +28,10 @@ struct Handler {
     example: &'static str,
     spaces: Vec<&'static str>,
     kernels: Vec<&'static str>,
-    inputs: Vec<Input>,
-    outputs: Vec<Output>,
-    settings: Vec<Setting>,
-    universal: Vec<Setting>,
+    inputs: Vec<InputJson>,
+    outputs: Vec<OutputJson>,
+    settings: Vec<SettingJson>,
+    universal: Vec<SettingJson>,
     one_of: &'static [&'static [&'static str]],
     open_settings: bool,
     stateful: bool,
@@ -41,7 +41,7 @@ struct Handler {
 }
 
 #[derive(Serialize)]
-struct Input {
+struct InputJson {
     name: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -51,7 +51,7 @@ struct Input {
 }
 
 #[derive(Serialize)]
-struct Output {
+struct OutputJson {
     name: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -62,7 +62,7 @@ struct Output {
 }
 
 #[derive(Serialize)]
-struct Setting {
+struct SettingJson {
     name: &'static str,
     takes: String,
     default: Option<String>,
@@ -72,16 +72,16 @@ struct Setting {
     about: String,
 }
 
-impl From<Shown> for Setting {
-    fn from(shown: Shown) -> Setting {
-        let Shown { name, takes, default, required, liveness, bare, about } = shown;
-        Setting { name, takes, default, required, liveness, bare, about }
+impl From<SettingRow> for SettingJson {
+    fn from(shown: SettingRow) -> SettingJson {
+        let SettingRow { name, takes, default, required, liveness, bare, about } = shown;
+        SettingJson { name, takes, default, required, liveness, bare, about }
     }
 }
 
-impl Handler {
-    fn of(entry: &Entry, registry: &Registry) -> Handler {
-        let inputs = entry.inputs.iter().map(|port| Input {
+impl HandlerJson {
+    fn of(entry: &Entry, registry: &Registry) -> HandlerJson {
+        let inputs = entry.inputs.iter().map(|port| InputJson {
             name: port.name,
             kind: facts::port_type(&port.media),
             formats: facts::formats(&port.media),
@@ -91,9 +91,9 @@ impl Handler {
         let outputs = entry.outputs.iter().map(|port| {
             let [format, size, rate] = facts::origin(port);
             let (kind, formats) = (facts::port_type(&port.media), facts::formats(&port.media));
-            Output { name: port.name, kind, formats, format, size, rate }
+            OutputJson { name: port.name, kind, formats, format, size, rate }
         });
-        Handler {
+        HandlerJson {
             name: entry.name,
             family: entry.family.name(),
             status: facts::status(entry, registry),
@@ -103,8 +103,8 @@ impl Handler {
             kernels: facts::kernels(entry),
             inputs: inputs.collect(),
             outputs: outputs.collect(),
-            settings: facts::settings(entry).into_iter().map(Setting::from).collect(),
-            universal: facts::universal(entry).into_iter().map(Setting::from).collect(),
+            settings: facts::settings(entry).into_iter().map(SettingJson::from).collect(),
+            universal: facts::universal(entry).into_iter().map(SettingJson::from).collect(),
             one_of: entry.one_of,
             open_settings: entry.open_settings,
             stateful: entry.stateful,

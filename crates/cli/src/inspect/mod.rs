@@ -11,10 +11,10 @@ use anyhow::anyhow;
 use vramp::plan::catalog::Entry;
 use vramp::runtime::Registry;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::page;
 
-pub(crate) fn run(handler: Option<&str>, json: bool, registry: &Registry) -> Result<(), Failure> {
+pub(crate) fn run(handler: Option<&str>, json: bool, registry: &Registry) -> Result<(), CliError> {
     let catalog = registry.catalog();
     let entries: Vec<&'static Entry> = match handler {
         None => catalog.entries().collect(),
@@ -25,7 +25,7 @@ pub(crate) fn run(handler: Option<&str>, json: bool, registry: &Registry) -> Res
             Some(near) => format!("did you mean `{near}`?"),
             None => "`vramp inspect` lists them all".to_owned(),
         };
-        return Err(Failure::Wrong(anyhow!("unknown handler `{name}`; {way_out}")));
+        return Err(CliError::Wrong(anyhow!("unknown handler `{name}`; {way_out}")));
     }
     let colour = page::colour_on_stdout();
     let mut shown = match (json, handler) {

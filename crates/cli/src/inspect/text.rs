@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use vramp::plan::catalog::{Entry, Family};
 use vramp::runtime::Registry;
 
-use super::facts::{self, Shown};
+use super::facts::{self, SettingRow};
 
 /// One line for each handler, by family.
 pub(super) fn table(entries: &[&Entry], registry: &Registry, colour: bool) -> String {
@@ -105,7 +105,7 @@ fn ports(out: &mut String, entry: &Entry, colour: bool) {
 }
 
 fn settings(out: &mut String, entry: &Entry, colour: bool) {
-    let cells = |settings: Vec<Shown>| settings.iter().map(setting_cells).collect::<Vec<[String; 5]>>();
+    let cells = |settings: Vec<SettingRow>| settings.iter().map(setting_cells).collect::<Vec<[String; 5]>>();
     if !entry.settings.is_empty() || entry.open_settings {
         let _ = writeln!(out, "\n  {}", bold("settings", colour));
         push_rows(out, &cells(facts::settings(entry)));
@@ -124,7 +124,7 @@ fn settings(out: &mut String, entry: &Entry, colour: bool) {
     push_rows(out, &cells(facts::universal(entry)));
 }
 
-fn setting_cells(setting: &Shown) -> [String; 5] {
+fn setting_cells(setting: &SettingRow) -> [String; 5] {
     let default = match (&setting.default, setting.required) {
         (Some(default), _) => format!("default {default}"),
         (None, true) => "required".to_owned(),

@@ -9,21 +9,21 @@
 use vramp::runtime::Report;
 use vramp::runtime::observe::{PerFrame, RunCounters};
 
-use crate::args::{DROPS, Flags};
-use crate::failure::Failure;
+use crate::args::{DROPS, SharedFlags};
+use crate::failure::CliError;
 use crate::page;
 
 /// Differences that come from adding up fractions.
 const ROUNDING: f64 = 1e-9;
 
 /// Compares a report with every budget that was given.
-pub(crate) fn check(flags: &Flags, report: &Report) -> Result<(), Failure> {
+pub(crate) fn check(flags: &SharedFlags, report: &Report) -> Result<(), CliError> {
     let limits: Vec<(&'static str, f64)> = flags.budget.iter().flat_map(|budget| budget.limits.clone()).collect();
     if limits.is_empty() {
         return Ok(());
     }
     if report.frames == 0 {
-        return Err(Failure::Budget(vec![
+        return Err(CliError::Budget(vec![
             "budget: no frame arrived at a sink, so there is nothing to judge".to_owned(),
         ]));
     }
@@ -49,7 +49,7 @@ pub(crate) fn check(flags: &Flags, report: &Report) -> Result<(), Failure> {
     });
     match broken.collect::<Vec<_>>() {
         none if none.is_empty() => Ok(()),
-        broken => Err(Failure::Budget(broken)),
+        broken => Err(CliError::Budget(broken)),
     }
 }
 

@@ -1,10 +1,8 @@
-//! What a run says while it runs.
+//! Progress and messages of a run on standard error: the live line of a terminal, the lines of a pipe, and the wording of
+//! events. Errors that end a run are not printed here, they are its result.
 //!
-//! Owns the live line of a terminal, the lines of a pipe, and the wording of events.
-//! Does not say how it ended: failures that end a run are its result.
-//!
-//! Always: at most one line of progress a second; other words never break the live line; where a sink draws into the
-//! terminal there is no progress, and other words wait for its end; quiet means nothing at all.
+//! Invariants: at most one line of progress a second; messages never break the live line; if a sink draws on the
+//! terminal there is no progress, and messages wait for the end of the run; a quiet run prints nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,9 +13,33 @@ use vramp::plan::{Graph, OnError};
 use vramp::runtime::observe::GoesOn;
 use vramp::runtime::{Listener, RunEvent, RunProgress};
 
-use super::held::Held;
+use super::event_log::EventLog;
 use super::words::counted;
 use crate::page;
+
+/// What an event is worth to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Done, but not as asked.
+    Warning(String),
+    /// Worth knowing, and not a problem.
+    Note(String),
+}
+
+impl Message {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Message::Warning(text) | Message::Note(text) => text,
+        }
+    }
+
+    pub(super) fn print(&self) {
+        match self {
+            Message::Warning(text) => page::warning(text),
+            Message::Note(text) => page::note(text),
+        }
+    }
+}
 
 /// How often the live line moves.
 const TICK: Duration = Duration::from_millis(100);
@@ -57,15 +79,15 @@ pub(crate) struct Live {
     quiet: bool,
     total: Total,
     bar: Option<ProgressBar>,
-    /// Where a sink draws into the same terminal.
-    held: Option<Held>,
+    /// Keeps messages until the end; all of them if a sink draws on the same terminal.
+    log: EventLog,
+    drawn: bool,
 }
 
 impl Live {
     /// For one run, in which a sink may draw into the terminal.
     pub(crate) fn new(quiet: bool, total: Total, drawn: bool) -> Live {
         let watched = !quiet && page::is_watched();
-        let held = (watched && drawn).then(Held::new);
         let bar = (watched && !drawn).then(|| {
             let (length, style) = match total {
                 Total::Frames(frames) => (Some(frames), "{bar:24} {percent:>3}%  {msg}"),
@@ -76,7 +98,7 @@ impl Live {
             bar.set_style(ProgressStyle::with_template(style).expect("the templates above are well formed"));
             bar
         });
-        Live { quiet, total, bar, held }
+        Live { quiet, total, bar, log: EventLog::new(), drawn: watched && drawn }
     }
 
     /// Shows the live line, where there is one.
@@ -95,12 +117,10 @@ impl Live {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        if let Some(held) = &self.held {
-            held.print();
-        }
+        self.log.print();
     }
 
-    /// What a session tells its events to.
+    /// A listener that prints the events of a run.
     pub(crate) fn listener(&self) -> Listener {
         let live = self.clone();
         Arc::new(move |event: &RunEvent| live.hear(event))
@@ -113,17 +133,20 @@ impl Live {
         if let RunEvent::Second(progress) = event {
             return self.progress(progress);
         }
-        if let Some(words) = wording(event) {
-            match (&self.bar, &self.held) {
-                (Some(bar), _) => bar.suspend(|| page::warning(&words)),
-                (None, Some(held)) => held.add(words),
-                (None, None) => page::warning(&words),
+        if self.log.count_resize(event) {
+            return;
+        }
+        if let Some(message) = message(event) {
+            match &self.bar {
+                Some(bar) => bar.suspend(|| message.print()),
+                None if self.drawn => self.log.add(message),
+                None => message.print(),
             }
         }
     }
 
     fn progress(&self, progress: &RunProgress) {
-        if self.held.is_some() {
+        if self.drawn {
             return;
         }
         let Some(bar) = &self.bar else { return page::words(&line(progress, self.total)) };
@@ -166,25 +189,40 @@ fn facts(progress: &RunProgress, total: Total) -> String {
     format!("{frames}  {fps:.1} fps{dropped}")
 }
 
-/// What is worth saying at once; none for what ends the run, which is said at its end.
-pub(super) fn wording(event: &RunEvent) -> Option<String> {
+/// The message of an event. Errors that end the run have none, they are its result; changes of the frame size are counted
+/// by the [`EventLog`].
+pub(super) fn message(event: &RunEvent) -> Option<Message> {
+    match event {
+        RunEvent::Reloaded { handler } => Some(Message::Note(format!("{handler}: reloaded"))),
+        RunEvent::DeviceBack { device } => {
+            Some(Message::Note(format!("{device} is available again and continues the run")))
+        }
+        _ => warning(event).map(Message::Warning),
+    }
+}
+
+fn warning(event: &RunEvent) -> Option<String> {
     let ms = |time: &Duration| time.as_secs_f64() * 1e3;
     match event {
-        RunEvent::Failed { policy: OnError::Stop, .. } | RunEvent::Unresponsive { .. } | RunEvent::Second(_) => None,
+        RunEvent::Failed { policy: OnError::Stop, .. }
+        | RunEvent::Unresponsive { .. }
+        | RunEvent::Second(_)
+        | RunEvent::Replanned { .. }
+        | RunEvent::Reloaded { .. }
+        | RunEvent::DeviceBack { .. } => None,
         RunEvent::Failed { handler, frame, error, policy } => {
             let then = match policy {
-                OnError::Retry => "it is tried once more",
+                OnError::Retry => "the frame is tried once more",
                 _ => "the frame is left out",
             };
-            Some(format!("{handler} failed on frame {frame}: {error}; {then}, and so are later ones, without a word"))
+            Some(format!("{handler} failed on frame {frame}: {error}; {then}, later failures are not reported"))
         }
-        RunEvent::Reloaded { handler } => Some(format!("{handler}: reloaded")),
         RunEvent::NotReloaded { handler, problem } => {
-            Some(format!("{handler}: what was saved cannot be used, it stays as it was: {problem}"))
+            Some(format!("{handler}: the saved file cannot be used, the previous shader keeps running: {problem}"))
         }
         RunEvent::Slow { handler, own, frame, took, budget, count } => {
             let more =
-                if *count > 1 { format!(", {count} such frames since this was last said") } else { String::new() };
+                if *count > 1 { format!(", one of {count} late frames since the last warning") } else { String::new() };
             let late = format!("frame {frame} came after {:.1} ms{more}", ms(took));
             let (own, budget) = (ms(own), ms(budget));
             Some(if own > budget {
@@ -195,9 +233,6 @@ pub(super) fn wording(event: &RunEvent) -> Option<String> {
                 )
             })
         }
-        RunEvent::Replanned { handler, frame, size } => {
-            Some(format!("frames of {handler} are {size} from frame {frame} on: planned again"))
-        }
         RunEvent::DeviceLost { reason, on, lost } => {
             let frames = counted(*lost as usize, "frame");
             let then = match on {
@@ -206,14 +241,11 @@ pub(super) fn wording(event: &RunEvent) -> Option<String> {
             };
             Some(format!("{reason}, with {frames} on it; {then}"))
         }
-        RunEvent::DeviceBack { device } => Some(format!("{device} is there again, and goes on from here")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use vramp::plan::Size;
-
     use super::*;
 
     fn total(text: &str, frames: Option<u64>) -> Total {
@@ -242,12 +274,8 @@ mod tests {
     #[test]
     fn what_ends_a_run_is_not_said_while_it_runs() {
         let failed = |policy| RunEvent::Failed { handler: "a0".into(), frame: 7, error: "no".into(), policy };
-        assert_eq!(wording(&failed(OnError::Stop)), None);
-        assert!(
-            wording(&failed(OnError::Skip)).unwrap().starts_with("a0 failed on frame 7: no; the frame is left out")
-        );
-        let size = Size { width: 4, height: 2 };
-        let event = RunEvent::Replanned { handler: "image0".into(), frame: 3, size };
-        assert_eq!(wording(&event).unwrap(), "frames of image0 are 4x2 from frame 3 on: planned again");
+        assert_eq!(message(&failed(OnError::Stop)), None);
+        let skipped = message(&failed(OnError::Skip)).unwrap();
+        assert!(skipped.text().starts_with("a0 failed on frame 7: no; the frame is left out"), "{skipped:?}");
     }
 }

@@ -8,14 +8,14 @@
 //! however the run ends.
 
 mod budget;
-mod held;
+mod event_log;
 mod live;
 mod streams;
 mod verify;
 mod words;
 
 pub(crate) use budget::check as check_budget;
-pub(crate) use held::Held;
+pub(crate) use event_log::EventLog;
 pub(crate) use live::{Live, Total};
 pub(crate) use streams::Streams;
 pub(crate) use words::{counted, reasons, size_of_plan};
@@ -31,32 +31,37 @@ use vramp::runtime::observe::KeptPartial;
 use vramp::runtime::{Listener, Registry, RunError, RunOutcome, Trace};
 
 use crate::args::RunArgs;
-use crate::failure::{Failure, chainless};
-use crate::input::Written;
+use crate::failure::{CliError, chainless};
+use crate::input::CheckedPipeline;
 use crate::interrupt::Interrupts;
 use crate::trace::TraceFile;
 use crate::{page, plan, request};
 
 use words::{leaks, memory_used, plan_line, summary};
 
-pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
     let interrupts = Interrupts::listen()?;
     let written = if args.flags.verify {
-        Written::read(&args.pipeline, registry)?
+        CheckedPipeline::read(&args.pipeline, registry)?
     } else {
-        Written::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?
+        CheckedPipeline::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?
     };
     play(args, &written, registry, &interrupts).map_err(|why| written.place(why))
 }
 
-fn play(args: &RunArgs, written: &Written, registry: &Registry, interrupts: &Interrupts) -> Result<(), Failure> {
-    let Written { spec, graph, .. } = written;
+fn play(
+    args: &RunArgs,
+    written: &CheckedPipeline,
+    registry: &Registry,
+    interrupts: &Interrupts,
+) -> Result<(), CliError> {
+    let CheckedPipeline { spec, graph, .. } = written;
     let flags = &args.flags;
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
     if flags.verify {
         if args.trace.is_some() {
-            return Err(Failure::Wrong(anyhow!("--trace: --verify compares instead of running; drop one of the two")));
+            return Err(CliError::Wrong(anyhow!("--trace: --verify compares instead of running; drop one of the two")));
         }
         return verify::run(args, spec, graph, registry);
     }
@@ -71,7 +76,7 @@ fn play(args: &RunArgs, written: &Written, registry: &Registry, interrupts: &Int
 }
 
 /// Adds the files that the program itself reads and writes in a run; refuses streams that two would share.
-pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Result<FileUse, Failure> {
+pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Result<FileUse, CliError> {
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
     for drawer in streams.drawers() {
@@ -102,7 +107,7 @@ impl Ready {
         graph: &Graph,
         registry: &Registry,
         listener: Listener,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<Ready, CliError> {
         let flags = &args.flags;
         let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
         let timeline = Timeline(file.map(|file| (file, Trace::default())));
@@ -143,7 +148,7 @@ pub(crate) fn conclude(
     outcome: RunOutcome,
     timeline: Timeline,
     interrupted: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let drawn = timeline.0.map_or(Ok(()), |(file, trace)| file.write(&[("vramp", &trace)]));
     let RunOutcome { report, error, .. } = outcome;
     if !args.flags.quiet {
@@ -163,18 +168,18 @@ pub(crate) fn conclude(
         // Whoever interrupts a handler that waits for something outside wants an end, and got one.
         Some(error @ RunError::Unresponsive { .. }) if interrupted => {
             page::warning(&error.to_string());
-            Err(Failure::Interrupted)
+            Err(CliError::Interrupted)
         }
-        Some(error) => Err(Failure::Failed(chainless(&error)).of(error.handler())),
-        None if interrupted => Err(Failure::Interrupted),
+        Some(error) => Err(CliError::Failed(chainless(&error)).of(error.handler())),
+        None if interrupted => Err(CliError::Interrupted),
         None => check_budget(&args.flags, &report),
     };
     let printed = if args.json { print(&report) } else { Ok(()) };
     ended.and(printed).and(drawn)
 }
 
-fn print(report: &impl Serialize) -> Result<(), Failure> {
-    let mut line = serde_json::to_string(report).map_err(|error| Failure::Failed(error.into()))?;
+fn print(report: &impl Serialize) -> Result<(), CliError> {
+    let mut line = serde_json::to_string(report).map_err(|error| CliError::Failed(error.into()))?;
     line.push('\n');
     page::result(line.as_bytes())
 }

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use vramp::plan::Graph;
 use vramp::plan::catalog::Family;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// The handlers of a graph that use the program's own streams.
 pub(crate) struct Streams {
@@ -52,7 +52,7 @@ impl Streams {
     }
 
     /// Two may not write to standard output, nor read from standard input.
-    pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), Failure> {
+    pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), CliError> {
         match (&self.writers[..], &self.drawers[..], &self.readers[..]) {
             ([writer, ..], ..) if json => wrong(
                 writer,
@@ -85,13 +85,13 @@ impl Streams {
     }
 
     /// What draws needs a terminal.
-    pub(crate) fn refuse_drawing_elsewhere(&self) -> Result<(), Failure> {
+    pub(crate) fn refuse_drawing_elsewhere(&self) -> Result<(), CliError> {
         match self.drawers.first() {
             Some(drawer) if !io::stdout().is_terminal() => wrong(
                 drawer,
                 format!(
-                    "{drawer} draws on standard output, which is no terminal; write frames into a pipe with `y4m path=-`, \
-                 or into files with `png`"
+                    "{drawer} draws in a terminal, and standard output is not a terminal; write frames into a pipe with \
+                 `y4m path=-`, or into files with `png`"
                 ),
             ),
             _ => Ok(()),
@@ -99,7 +99,7 @@ impl Streams {
     }
 
     /// Where something else owns the terminal, nothing may write to it or read from it.
-    pub(crate) fn refuse_under(&self, command: &str) -> Result<(), Failure> {
+    pub(crate) fn refuse_under(&self, command: &str) -> Result<(), CliError> {
         match (self.writers.first(), self.drawers.first(), self.readers.first()) {
             (Some(writer), ..) => wrong(
                 writer,
@@ -128,6 +128,6 @@ impl Streams {
 }
 
 /// A refusal that is about this handler.
-fn wrong(handler: &str, words: String) -> Result<(), Failure> {
-    Err(Failure::Wrong(anyhow!(words)).of(Some(handler)))
+fn wrong(handler: &str, words: String) -> Result<(), CliError> {
+    Err(CliError::Wrong(anyhow!(words)).of(Some(handler)))
 }

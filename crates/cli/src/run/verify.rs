@@ -12,12 +12,12 @@ use vramp::runtime::Registry;
 use vramp::verify::{Comparison, ComparisonKind, ComparisonResult, Mismatch, Options, Verified};
 
 use crate::args::RunArgs;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{page, request};
 
 use super::words::{counted, device_line};
 
-pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, registry: &Registry) -> Result<(), Failure> {
+pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, registry: &Registry) -> Result<(), CliError> {
     let flags = &args.flags;
     // Trials are placed as they must be, but what cannot be planned as asked could not be run either.
     request::on_this_machine(flags, graph, registry)?.plan()?;
@@ -58,9 +58,9 @@ fn warn(args: &RunArgs) {
 }
 
 /// Every difference in words, as a failure.
-fn judge(verified: &Verified) -> Result<(), Failure> {
+fn judge(verified: &Verified) -> Result<(), CliError> {
     let differences: Vec<String> = verified.differences().map(|(check, _)| check.to_string()).collect();
-    if differences.is_empty() { Ok(()) } else { Err(Failure::Different(differences)) }
+    if differences.is_empty() { Ok(()) } else { Err(CliError::Different(differences)) }
 }
 
 /// What was compared: a line for each kind of comparison and each that was left out, or all of them.
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn a_difference_ends_with_five_and_says_who_where_and_what() {
-        let Err(failure @ Failure::Different(_)) = judge(&one_of_each()) else { panic!("it differs") };
+        let Err(failure @ CliError::Different(_)) = judge(&one_of_each()) else { panic!("it differs") };
         assert_eq!(failure.code(), 5);
-        let Failure::Different(words) = failure else { unreachable!() };
+        let CliError::Different(words) = failure else { unreachable!() };
         assert_eq!(
             words,
             ["blur0, gpu and cpu: frame 3, pixel 5,6 is 1 2 4 255 instead of 1 2 3 255; 2 pixels differ by up to 1, \

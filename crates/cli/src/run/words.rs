@@ -33,9 +33,7 @@ fn memory_planned(plan: &Plan) -> String {
 /// What the pools needed at most, beside what was planned.
 pub(super) fn memory_used(memory: &MemoryUse) -> String {
     let side = |space: Space, peak: u64, planned: u64| {
-        let share =
-            if planned == 0 { String::new() } else { format!(", {:.0} %", 100.0 * peak as f64 / planned as f64) };
-        let words = || format!("{} of {} planned on the {space}{share}", bytes_in_words(peak), bytes_in_words(planned));
+        let words = || format!("peak {} on the {space} (planned {})", bytes_in_words(peak), bytes_in_words(planned));
         (peak + planned > 0).then(words)
     };
     let sides = [
@@ -47,7 +45,7 @@ pub(super) fn memory_used(memory: &MemoryUse) -> String {
         parts.push("none for frames".to_owned());
     }
     if memory.waits > 0 {
-        parts.push(format!("waited {}", times(memory.waits)));
+        parts.push(format!("frames waited for memory {}", times(memory.waits)));
     }
     format!("memory: {}", parts.join("; "))
 }
@@ -128,10 +126,7 @@ pub(super) fn summary(report: &Report) -> String {
     if let (Some(p50), Some(p99)) = (report.frame_ms.p50, report.frame_ms.p99) {
         parts.push(format!("a frame every {p50:.2} ms (p50), {p99:.2} ms (p99)"));
     }
-    parts.push(match report.dropped.sum() {
-        0 => "none dropped".to_owned(),
-        sum => format!("{sum} dropped ({})", reasons(&report.dropped)),
-    });
+    parts.push(drops(&report.dropped));
     if report.failed > 0 {
         parts.push(format!("{} failed", report.failed));
     }
@@ -139,11 +134,26 @@ pub(super) fn summary(report: &Report) -> String {
     parts.join("; ")
 }
 
+/// Frames that were lost, and those that a longer or faster input had left over when its consumer ended.
+fn drops(dropped: &Dropped) -> String {
+    let lost = Dropped { late: 0, ..*dropped };
+    let mut text = match lost.sum() {
+        0 => "none dropped".to_owned(),
+        sum => format!("{sum} dropped ({})", reasons(&lost)),
+    };
+    if dropped.late > 0 {
+        let left =
+            format!("; {} left over when the handler they were for ended", counted(dropped.late as usize, "frame"));
+        text.push_str(&left);
+    }
+    text
+}
+
 /// Why frames were dropped, with how many.
 pub(crate) fn reasons(dropped: &Dropped) -> String {
     let reasons = [
         ("link full", dropped.link_full),
-        ("late", dropped.late),
+        ("left over", dropped.late),
         ("after an error", dropped.error),
         ("device lost", dropped.device_lost),
         ("stopped", dropped.stopped),
@@ -157,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_as_peak_of_planned_with_waits_and_leaks() {
+    fn memory_is_told_as_peak_and_planned_with_waits_and_leaks() {
         let leak = Leak { space: "cpu", owner: "pattern0".into(), last: "hoard".into(), bytes: 1024, since_frame: 7 };
         let memory = MemoryUse {
             gpu_peak_bytes: 12_000_000,
@@ -170,12 +180,23 @@ mod tests {
         };
         assert_eq!(
             memory_used(&memory),
-            "memory: 12.0 MB of 16.0 MB planned on the gpu, 75 %; 500 B of 500 B planned on the cpu, 100 %; waited \
-             3 times"
+            "memory: peak 12.0 MB on the gpu (planned 16.0 MB); peak 500 B on the cpu (planned 500 B); frames waited for \
+             memory 3 times"
         );
         assert_eq!(memory_used(&MemoryUse::default()), "memory: none for frames");
         let lines = leaks(&memory);
         assert_eq!(lines[0], "hoard still holds 1024 bytes of cpu memory that pattern0 made for frame 7");
         assert_eq!((lines.len(), lines[8].as_str()), (9, "and 2 more that were not given back"));
+    }
+
+    #[test]
+    fn frames_that_an_input_had_left_over_are_not_called_dropped() {
+        let left = Dropped { late: 4, ..Dropped::default() };
+        assert_eq!(drops(&Dropped::default()), "none dropped");
+        assert_eq!(drops(&left), "none dropped; 4 frames left over when the handler they were for ended");
+        assert_eq!(
+            drops(&Dropped { link_full: 2, late: 1, ..Dropped::default() }),
+            "2 dropped (2 link full); 1 frame left over when the handler they were for ended"
+        );
     }
 }

@@ -17,18 +17,18 @@ use crate::run::{counted, reasons, size_of_plan};
 const WINDOW: Duration = Duration::from_millis(950);
 
 /// What the plan says about the rows.
-pub(super) struct Setting {
+pub(super) struct PlanFacts {
     plan: String,
     spaces: BTreeMap<String, Space>,
     links: BTreeMap<(String, String), (Policy, u32)>,
 }
 
-impl Setting {
-    pub(super) fn of(plan: &Plan) -> Setting {
+impl PlanFacts {
+    pub(super) fn of(plan: &Plan) -> PlanFacts {
         let link = |link: &vramp::plan::PlannedLink| {
             ((plan.port_name(link.from), plan.port_name(link.to)), (link.policy, link.depth))
         };
-        Setting {
+        PlanFacts {
             plan: size_of_plan(plan),
             spaces: plan.handlers.iter().map(|handler| (handler.name.clone(), handler.space)).collect(),
             links: plan.links.iter().map(link).collect(),
@@ -38,7 +38,7 @@ impl Setting {
 
 /// The last snapshots.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(super) struct RunHistory {
     snapshots: VecDeque<Snapshot>,
     /// The two between which figures are shown.
     shown: Option<(Snapshot, Snapshot)>,
@@ -46,7 +46,7 @@ pub(super) struct Figures {
 
 /// Everything that is shown, in words.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Sheet {
+pub(super) struct ViewText {
     /// Time, plan, frames, times, device and memory, a line each.
     pub(super) head: Vec<String>,
     /// Handlers: name, side, kernel, frames, median time, share of the time at work.
@@ -57,7 +57,7 @@ pub(super) struct Sheet {
     pub(super) events: Vec<String>,
 }
 
-impl Figures {
+impl RunHistory {
     /// Takes a snapshot; shows it unless the view stands still.
     pub(super) fn look(&mut self, snapshot: Snapshot, show: bool) {
         self.snapshots.push_back(snapshot.clone());
@@ -71,11 +71,11 @@ impl Figures {
     }
 
     /// What is known, in words.
-    pub(super) fn sheet(&self, setting: &Setting, events: Vec<(Duration, String)>, stopping: bool) -> Sheet {
+    pub(super) fn sheet(&self, setting: &PlanFacts, events: Vec<(Duration, String)>, stopping: bool) -> ViewText {
         let events = events.into_iter().rev().map(|(at, words)| format!("{} {words}", clock(at))).collect();
-        let Some((before, now)) = &self.shown else { return Sheet { events, ..Sheet::default() } };
+        let Some((before, now)) = &self.shown else { return ViewText { events, ..ViewText::default() } };
         let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
-        Sheet {
+        ViewText {
             head: head(setting, before, now, stopping),
             handlers: (0..now.nodes.len()).flat_map(|at| handler_rows(setting, before, now, at, seconds)).collect(),
             links: link_rows(setting, now),
@@ -84,7 +84,7 @@ impl Figures {
     }
 }
 
-fn head(setting: &Setting, before: &Snapshot, now: &Snapshot, stopping: bool) -> Vec<String> {
+fn head(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, stopping: bool) -> Vec<String> {
     let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
     let sinks = now.nodes.iter().zip(&before.nodes).filter(|(node, _)| node.sink);
     let frames = sinks.map(|(now, before)| now.counts.emitted.saturating_sub(before.counts.emitted)).max().unwrap_or(0);
@@ -120,7 +120,7 @@ fn head(setting: &Setting, before: &Snapshot, now: &Snapshot, stopping: bool) ->
     let side = |space: Space, memory: &MemorySnapshot| {
         let MemorySnapshot { bytes, peak_bytes, lent, planned_bytes, .. } = memory;
         let [bytes, peak, planned] = [bytes, peak_bytes, planned_bytes].map(|bytes| bytes_in_words(*bytes));
-        format!("{space} {bytes}, peak {peak} of {planned} planned, {lent} lent")
+        format!("{space} {bytes}, peak {peak} (planned {planned}), {lent} lent")
     };
     let sides = now.device.iter().map(|device| side(Space::Gpu, &device.memory));
     let mut memory: Vec<String> = sides.chain([side(Space::Cpu, &now.host)]).collect();
@@ -132,7 +132,7 @@ fn head(setting: &Setting, before: &Snapshot, now: &Snapshot, stopping: bool) ->
 }
 
 /// A row for each handler of a node, or one for a transfer. The first has the time of all.
-fn handler_rows(setting: &Setting, before: &Snapshot, now: &Snapshot, at: usize, seconds: f64) -> Vec<[String; 6]> {
+fn handler_rows(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, at: usize, seconds: f64) -> Vec<[String; 6]> {
     let node = &now.nodes[at];
     let calls = node.counts.taken.saturating_sub(before.nodes.get(at).map_or(0, |node| node.counts.taken));
     let at_work = node.mean_us.filter(|_| seconds > 0.0).map(|mean| mean * calls as f64 / 1e6 / seconds);
@@ -153,7 +153,7 @@ fn handler_rows(setting: &Setting, before: &Snapshot, now: &Snapshot, at: usize,
 }
 
 /// Where a handler works now: without a device everything is on the cpu, whatever was planned.
-fn side(setting: &Setting, name: &str, now: &Snapshot) -> &'static str {
+fn side(setting: &PlanFacts, name: &str, now: &Snapshot) -> &'static str {
     match setting.spaces.get(name) {
         Some(Space::Gpu) if now.device.is_some() => "gpu",
         _ => "cpu",
@@ -167,7 +167,7 @@ fn transfer(now: &Snapshot, at: usize) -> String {
     format!("(transfer to {})", to.join(", "))
 }
 
-fn link_rows(setting: &Setting, now: &Snapshot) -> Vec<[String; 7]> {
+fn link_rows(setting: &PlanFacts, now: &Snapshot) -> Vec<[String; 7]> {
     let row = |link: &vramp::runtime::observe::LinkSnapshot| {
         let carried = &link.carried;
         let held = match setting.links.get(&(carried.from.clone(), carried.to.clone())) {
@@ -272,15 +272,15 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn setting() -> Setting {
+    pub(in super::super) fn setting() -> PlanFacts {
         let profile = vramp::plan::Profile::shipped("cpu").unwrap();
         let builder = Pipeline::parse("pattern ! invert ! blur !{queue depth=4} null");
         let options = RunOptions::new().only(Space::Cpu);
-        Setting::of(&builder.options(options).profile(profile).plan().unwrap())
+        PlanFacts::of(&builder.options(options).profile(profile).plan().unwrap())
     }
 
-    fn sheet(snapshots: &[(u64, u64)]) -> Sheet {
-        let mut figures = Figures::default();
+    fn sheet(snapshots: &[(u64, u64)]) -> ViewText {
+        let mut figures = RunHistory::default();
         for (ms, frames) in snapshots {
             figures.look(snapshot(*ms, *frames), true);
         }
@@ -294,7 +294,7 @@ pub(super) mod tests {
         assert!(sheet.head[0].starts_with("0:02  4 handlers on the cpu"), "{:?}", sheet.head);
         assert_eq!(sheet.head[2], "latency 3.00 ms (p50) 4.25 ms (p99)  a frame every 10.00 ms (p50) 12.50 ms (p99)");
         assert_eq!(sheet.head[3], "device none, the cpu does it all");
-        assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB of 10.0 MB planned, 3 lent");
+        assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB (planned 10.0 MB), 3 lent");
         assert_eq!(sheet.handlers[0], ["pattern0", "cpu", "0", "112", "5.00 ms", "50 %"]);
         assert_eq!(sheet.handlers[1], ["invert0", "cpu", "0", "112", "\"", "\""]);
         assert_eq!(sheet.handlers[2], ["blur0", "cpu", "1", "111", "42.0 µs", "0 %"]);
@@ -308,12 +308,12 @@ pub(super) mod tests {
         let sheet = sheet(&[(0, 0)]);
         assert!(sheet.head[1].starts_with("- fps  2 in  0 out  none dropped"), "{:?}", sheet.head);
         assert_eq!(sheet.handlers[0][5], "-");
-        assert_eq!(Figures::default().sheet(&setting(), Vec::new(), false), Sheet::default());
+        assert_eq!(RunHistory::default().sheet(&setting(), Vec::new(), false), ViewText::default());
     }
 
     #[test]
     fn a_view_that_stands_still_shows_what_it_showed() {
-        let mut figures = Figures::default();
+        let mut figures = RunHistory::default();
         figures.look(snapshot(0, 0), true);
         figures.look(snapshot(1000, 10), true);
         let before = figures.sheet(&setting(), Vec::new(), false);

@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// What a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum KeyAction {
     /// Another look at what is there.
     Look,
     /// Everything drawn anew.
@@ -22,14 +22,14 @@ pub(super) enum Act {
 
 /// The tables of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Table {
+pub(super) enum ViewTable {
     Handlers,
     Links,
     Events,
 }
 
-impl Table {
-    pub(super) const ALL: [Table; 3] = [Table::Handlers, Table::Links, Table::Events];
+impl ViewTable {
+    pub(super) const ALL: [ViewTable; 3] = [ViewTable::Handlers, ViewTable::Links, ViewTable::Events];
 }
 
 /// What keys have chosen so far.
@@ -53,12 +53,12 @@ impl Keys {
         self.help
     }
 
-    pub(super) fn chosen(&self) -> Table {
-        Table::ALL[self.chosen]
+    pub(super) fn chosen(&self) -> ViewTable {
+        ViewTable::ALL[self.chosen]
     }
 
     /// The first row to show of a table in which so many of so many rows fit.
-    pub(super) fn first_row(&mut self, table: Table, fit: usize, rows: usize) -> usize {
+    pub(super) fn first_row(&mut self, table: ViewTable, fit: usize, rows: usize) -> usize {
         let at = table as usize;
         self.shown[at] = (fit, rows);
         self.above[at] = self.above[at].min(rows.saturating_sub(fit));
@@ -66,17 +66,17 @@ impl Keys {
     }
 
     /// Takes a key.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Act {
+    pub(super) fn press(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
-            return Act::Look;
+            return KeyAction::Look;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let page = self.shown[self.chosen].0.max(2) - 1;
         match key.code {
-            KeyCode::Char('c') if control => return Act::Interrupt,
-            KeyCode::Char('l') if control => return Act::Redraw,
+            KeyCode::Char('c') if control => return KeyAction::Interrupt,
+            KeyCode::Char('l') if control => return KeyAction::Redraw,
             KeyCode::Esc if self.help => self.help = false,
-            KeyCode::Char('q' | 'Q') | KeyCode::Esc => return Act::Quit,
+            KeyCode::Char('q' | 'Q') | KeyCode::Esc => return KeyAction::Quit,
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.help = !self.help,
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Tab | KeyCode::Right => self.chosen = (self.chosen + 1) % 3,
@@ -89,7 +89,7 @@ impl Keys {
             KeyCode::End => self.scroll(|_| usize::MAX),
             _ => {}
         }
-        Act::Look
+        KeyAction::Look
     }
 
     fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
@@ -102,43 +102,47 @@ impl Keys {
 mod tests {
     use super::*;
 
-    fn press(keys: &mut Keys, code: KeyCode) -> Act {
+    fn press(keys: &mut Keys, code: KeyCode) -> KeyAction {
         keys.press(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
     #[test]
     fn keys_end_pause_and_explain() {
         let mut keys = Keys::default();
-        assert_eq!(press(&mut keys, KeyCode::Char('q')), Act::Quit);
-        assert_eq!(press(&mut keys, KeyCode::Esc), Act::Quit);
-        assert_eq!(keys.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Act::Interrupt);
-        assert_eq!(press(&mut keys, KeyCode::Char('c')), Act::Look);
+        assert_eq!(press(&mut keys, KeyCode::Char('q')), KeyAction::Quit);
+        assert_eq!(press(&mut keys, KeyCode::Esc), KeyAction::Quit);
+        assert_eq!(keys.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), KeyAction::Interrupt);
+        assert_eq!(press(&mut keys, KeyCode::Char('c')), KeyAction::Look);
         press(&mut keys, KeyCode::Char(' '));
         assert!(keys.is_paused());
         press(&mut keys, KeyCode::Char('p'));
         assert!(!keys.is_paused());
         press(&mut keys, KeyCode::Char('?'));
         assert!(keys.wants_help());
-        assert_eq!((press(&mut keys, KeyCode::Esc), keys.wants_help()), (Act::Look, false), "it closes the help first");
+        assert_eq!(
+            (press(&mut keys, KeyCode::Esc), keys.wants_help()),
+            (KeyAction::Look, false),
+            "it closes the help first"
+        );
     }
 
     #[test]
     fn a_table_scrolls_to_its_last_row_and_no_further() {
         let mut keys = Keys::default();
-        assert_eq!(keys.first_row(Table::Handlers, 4, 10), 0);
+        assert_eq!(keys.first_row(ViewTable::Handlers, 4, 10), 0);
         for _ in 0..20 {
             press(&mut keys, KeyCode::Down);
         }
-        assert_eq!(keys.first_row(Table::Handlers, 4, 10), 6);
+        assert_eq!(keys.first_row(ViewTable::Handlers, 4, 10), 6);
         press(&mut keys, KeyCode::PageUp);
-        assert_eq!(keys.first_row(Table::Handlers, 4, 10), 3);
+        assert_eq!(keys.first_row(ViewTable::Handlers, 4, 10), 3);
         press(&mut keys, KeyCode::End);
-        assert_eq!(keys.first_row(Table::Handlers, 8, 10), 2, "a window that has grown shows what fits");
+        assert_eq!(keys.first_row(ViewTable::Handlers, 8, 10), 2, "a window that has grown shows what fits");
         press(&mut keys, KeyCode::Tab);
-        assert_eq!(keys.chosen(), Table::Links);
+        assert_eq!(keys.chosen(), ViewTable::Links);
         press(&mut keys, KeyCode::Down);
-        assert_eq!(keys.first_row(Table::Links, 4, 3), 0);
+        assert_eq!(keys.first_row(ViewTable::Links, 4, 3), 0);
         press(&mut keys, KeyCode::BackTab);
-        assert_eq!((keys.chosen(), keys.first_row(Table::Handlers, 8, 10)), (Table::Handlers, 2));
+        assert_eq!((keys.chosen(), keys.first_row(ViewTable::Handlers, 8, 10)), (ViewTable::Handlers, 2));
     }
 }

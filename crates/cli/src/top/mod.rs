@@ -21,16 +21,16 @@ use vramp::Error;
 use vramp::runtime::{Registry, RunOutcome, Stopper, Watch};
 
 use crate::args::RunArgs;
-use crate::failure::Failure;
-use crate::input::Written;
+use crate::failure::CliError;
+use crate::input::CheckedPipeline;
 use crate::interrupt::Interrupts;
 use crate::page;
-use crate::run::{Held, Ready, Streams, conclude, own_files};
+use crate::run::{EventLog, Ready, Streams, conclude, own_files};
 use crate::screen::Screen;
 
-use figures::{Figures, Setting};
+use figures::{PlanFacts, RunHistory};
 use keyboard::Keyboard;
-use keys::{Act, Keys};
+use keys::{KeyAction, Keys};
 
 /// How often figures are looked at: often enough to be seen moving, seldom enough to be read.
 const LOOK: Duration = Duration::from_millis(250);
@@ -38,46 +38,50 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How soon the end of the run is noticed.
 const NOTICE: Duration = Duration::from_millis(50);
 
-pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
     args.flags.refuse_verify("top")?;
-    let written = Written::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?;
+    let written = CheckedPipeline::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?;
     play(args, &written, registry).map_err(|why| written.place(why))
 }
 
-fn play(args: &RunArgs, written: &Written, registry: &Registry) -> Result<(), Failure> {
+fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Result<(), CliError> {
     let graph = &written.graph;
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
     if !io::stdout().is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
-        return Err(Failure::Wrong(anyhow!(
-            "`vramp top` shows its view on standard output, which is no terminal that it could draw on; use `vramp run \
-             PIPELINE --json` for figures in a file or a pipe"
+        return Err(CliError::Wrong(anyhow!(
+            "`vramp top` draws on standard output, which is not a terminal that can show it; use `vramp run PIPELINE \
+             --json` for figures in a file or a pipe"
         )));
     }
     streams.refuse_under("top")?;
     let interrupts = Interrupts::listen()?;
-    let held = Held::new();
-    let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, held.listener())?;
+    let log = EventLog::new();
+    let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, log.listener())?;
     let (watch, stopper) = (pipeline.watch(), pipeline.stopper());
     interrupts.stop_instead(stopper.clone());
-    let setting = Setting::of(pipeline.plan());
+    let setting = PlanFacts::of(pipeline.plan());
     let screen = Screen::take()?;
     let running = thread::Builder::new().name("run".to_owned()).spawn(move || pipeline.outcome());
-    let running = running.context("the run has no thread").map_err(Failure::Failed)?;
-    let shown =
-        show(screen, &Run { running: &running, watch, stopper: &stopper, interrupts: &interrupts }, &setting, &held);
+    let running = running.context("the run has no thread").map_err(CliError::Failed)?;
+    let shown = show(
+        screen,
+        &WatchedRun { running: &running, watch, stopper: &stopper, interrupts: &interrupts },
+        &setting,
+        &log,
+    );
     if shown.is_err() {
         stopper.stop();
     }
     let outcome = running.join().unwrap_or_else(|panic| resume_unwind(panic));
     if !args.flags.quiet {
-        held.print();
+        log.print();
     }
     conclude(args, outcome?, timeline, interrupts.were_there()).and(shown)
 }
 
 /// What is looked at, and what keys act on.
-struct Run<'a> {
+struct WatchedRun<'a> {
     running: &'a JoinHandle<Result<RunOutcome, Error>>,
     watch: Watch,
     stopper: &'a Stopper,
@@ -85,10 +89,10 @@ struct Run<'a> {
 }
 
 /// Shows a run until it has ended, and gives the terminal back.
-fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Result<(), Failure> {
-    let broken = |error: io::Error| Failure::Failed(anyhow::Error::new(error).context("the terminal"));
+fn show(mut screen: Screen, run: &WatchedRun<'_>, setting: &PlanFacts, log: &EventLog) -> Result<(), CliError> {
+    let broken = |error: io::Error| CliError::Failed(anyhow::Error::new(error).context("the terminal"));
     let (begun, mut keyboard) = (Instant::now(), Keyboard::find().map_err(broken)?);
-    let (mut figures, mut keys) = (Figures::default(), Keys::default());
+    let (mut figures, mut keys) = (RunHistory::default(), Keys::default());
     let mut looked: Option<Instant> = None;
     let mut is_stale = true;
     let colour = page::colour_on_stdout();
@@ -99,7 +103,7 @@ fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Re
             is_stale = true;
         }
         if std::mem::take(&mut is_stale) {
-            let sheet = figures.sheet(setting, held.all(), run.stopper.is_stopped());
+            let sheet = figures.sheet(setting, log.all(), run.stopper.is_stopped());
             screen.terminal.draw(|frame| view::draw(frame, &sheet, &mut keys, colour)).map_err(broken)?;
         }
         let wait = LOOK.saturating_sub(looked.map_or(LOOK, |at| at.elapsed())).min(NOTICE);
@@ -108,12 +112,12 @@ fn show(mut screen: Screen, run: &Run<'_>, setting: &Setting, held: &Held) -> Re
             // A resized window is drawn anew like any other.
             let Event::Key(key) = event else { continue };
             match keys.press(key) {
-                Act::Look => {}
+                KeyAction::Look => {}
                 // It asks where the cursor is; a terminal that does not answer stays as it is.
-                Act::Redraw => drop(screen.terminal.clear()),
-                Act::Quit => run.stopper.end(),
+                KeyAction::Redraw => drop(screen.terminal.clear()),
+                KeyAction::Quit => run.stopper.end(),
                 // As the signal, which a terminal that passes on every key does not send.
-                Act::Interrupt => run.interrupts.ask(),
+                KeyAction::Interrupt => run.interrupts.ask(),
             }
         }
     }

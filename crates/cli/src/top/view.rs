@@ -10,8 +10,8 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
-use super::figures::Sheet;
-use super::keys::{Keys, Table};
+use super::figures::ViewText;
+use super::keys::{Keys, ViewTable};
 
 /// The smallest window in which the view says anything.
 const LEAST: (u16, u16) = (40, 12);
@@ -31,7 +31,7 @@ const HELP: [&str; 11] = [
 ];
 
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, sheet: &Sheet, keys: &mut Keys, colour: bool) {
+pub(super) fn draw(frame: &mut Frame<'_>, sheet: &ViewText, keys: &mut Keys, colour: bool) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let words = format!("window too small: {}x{}, at least {}x{}", area.width, area.height, LEAST.0, LEAST.1);
@@ -59,7 +59,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, sheet: &Sheet, keys: &mut Keys, colour
     ];
     let rooms = rooms((bottom - top) as usize, [0, 1, 2].map(|at| tables[at].1.len()));
     let mut line = top;
-    for ((table, (title, rows)), room) in Table::ALL.into_iter().zip(tables).zip(rooms) {
+    for ((table, (title, rows)), room) in ViewTable::ALL.into_iter().zip(tables).zip(rooms) {
         let fit = room.saturating_sub(1);
         let first = keys.first_row(table, fit, rows.len());
         let part = if rows.len() > fit && fit > 0 {
@@ -151,18 +151,18 @@ mod tests {
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
     use super::*;
-    use crate::top::figures::Figures;
+    use crate::top::figures::RunHistory;
     use crate::top::figures::tests::{setting, snapshot};
 
-    fn sheet() -> Sheet {
-        let mut figures = Figures::default();
+    fn sheet() -> ViewText {
+        let mut figures = RunHistory::default();
         figures.look(snapshot(0, 0), true);
         figures.look(snapshot(2000, 200), true);
         let events = (0..9).map(|second| (Duration::from_secs(second), format!("event {second}"))).collect();
         figures.sheet(&setting(), events, false)
     }
 
-    fn drawn(width: u16, height: u16, sheet: &Sheet, keys: &mut Keys) -> Vec<String> {
+    fn drawn(width: u16, height: u16, sheet: &ViewText, keys: &mut Keys) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, sheet, keys, true)).unwrap();
         let buffer = terminal.backend().buffer();
@@ -223,7 +223,7 @@ mod tests {
                 drawn(width, height, &sheet(), &mut keys);
             }
         }
-        drawn(80, 24, &Sheet::default(), &mut keys);
+        drawn(80, 24, &ViewText::default(), &mut keys);
     }
 
     #[test]

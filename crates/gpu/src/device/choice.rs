@@ -319,10 +319,12 @@ impl Choice {
         let reason = match taken.kind {
             _ if self.index.is_some() || self.name.is_some() => "it was asked for",
             AdapterKind::Software if others().next().is_none() => {
-                "it is the only one there is: the cpu, behind a graphics driver"
+                "it is the only adapter, and it is software: its work runs on the cpu"
             }
-            _ if others().next().is_none() => "it is the only one there is",
-            AdapterKind::Software => "there is no hardware: it is the cpu, behind a graphics driver",
+            _ if others().next().is_none() => "it is the only adapter",
+            AdapterKind::Software => {
+                "no hardware adapter was found; this one is software, and its work runs on the cpu"
+            }
             kind if others().all(is_software) || kind == AdapterKind::Other => "hardware comes before software",
             AdapterKind::Discrete if others().all(|other| other.kind != AdapterKind::Discrete) => {
                 "it has its own memory, which comes before adapters that share the cpu's"
@@ -509,9 +511,9 @@ mod tests {
             (any(), vec![big.clone(), small.clone()], "has its own memory"),
             (any(), vec![big.clone(), cpu.clone()], "hardware comes before software"),
             (any(), vec![small.clone(), small.clone()], "first of the list"),
-            (any(), vec![small.clone()], "it is the only one there is"),
-            (any(), vec![cpu.clone()], "only one there is: the cpu, behind"),
-            (any(), vec![cpu.clone(), cpu], "there is no hardware"),
+            (any(), vec![small.clone()], "it is the only adapter"),
+            (any(), vec![cpu.clone()], "only adapter, and it is software"),
+            (any(), vec![cpu.clone(), cpu], "no hardware adapter was found"),
             (any().named("small"), vec![big, small], "it was asked for"),
         ] {
             let why = why(choice, &all);

@@ -1,6 +1,6 @@
 //! Why a recording was not played.
 //!
-//! Owns one case per cause, with the way out.
+//! Owns one case per cause, with the remedy.
 //! Does not undo anything: a recording that was refused is as it was.
 
 use std::sync::Arc;

@@ -19,8 +19,12 @@ pub static ENTRY: Entry = Entry {
     settings: &[
         Setting::color("color", "the key colour").default("00ff00").live(),
         // Two chroma pairs are at most the diagonal of a unit square apart, 1.42.
-        Setting::number("similarity", 0.0..=1.5, "the chroma distance up to which all is gone").default("0.3").live(),
-        Setting::number("smooth", 0.0..=1.5, "how much further until nothing is gone").default("0.1").live(),
+        Setting::number("similarity", 0.0..=1.5, "colours up to this far from the key become fully transparent")
+            .default("0.3")
+            .live(),
+        Setting::number("smooth", 0.0..=1.5, "width of the soft edge: colours this much further away stay opaque")
+            .default("0.1")
+            .live(),
     ],
     bare: Some("color"),
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },

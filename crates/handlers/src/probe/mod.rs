@@ -6,7 +6,7 @@
 //!
 //! Always: a bounded number of bytes is read, and other programs are waited for a bounded time; standard input has as long
 //! as whoever writes to it takes to begin. Whatever the bytes are, the answer is a value or an error that names the file,
-//! the place, what was expected and the way out.
+//! the place, what was expected and the remedy.
 
 mod image;
 mod raw;
@@ -51,7 +51,7 @@ fn path(settings: &Settings) -> &str {
     settings.text("path").unwrap_or("-")
 }
 
-/// An error with its way out.
+/// An error with its remedy.
 fn refuse(problem: impl Into<String>, help: impl Into<String>) -> ProbeError {
     ProbeError { problem: problem.into(), help: help.into() }
 }

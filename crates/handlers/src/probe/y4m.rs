@@ -177,7 +177,7 @@ struct Tags {
 }
 
 impl Tags {
-    /// Takes a tag in, or says what would have been right and the way out.
+    /// Takes a tag in, or says what would have been right and the remedy.
     fn take(&mut self, tag: &[u8]) -> Result<(), (String, &'static str)> {
         let Some((letter, value)) = tag.split_first() else {
             return Ok(());

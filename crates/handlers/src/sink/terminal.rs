@@ -58,10 +58,7 @@ pub fn restore() {
 /// Why nothing is shown.
 #[derive(Debug, thiserror::Error)]
 enum TerminalError {
-    #[error(
-        "standard output is no terminal, and a picture of blocks is of use there only; write frames into a pipe with \
-         `y4m path=-`, or into files with `png`"
-    )]
+    #[error("standard output is not a terminal; write frames into a pipe with `y4m path=-`, or into files with `png`")]
     NoTerminal,
     #[error("the terminal can do nothing but lines (TERM=dumb); use one that can, or write files with `png`")]
     Dumb,

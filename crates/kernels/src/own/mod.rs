@@ -49,7 +49,7 @@ pub struct OwnError {
     pub column: u32,
     /// What is wrong there.
     pub problem: String,
-    /// The way out, where one is known.
+    /// The remedy, where one is known.
     pub help: Option<String>,
     /// The line itself, cut to a readable length.
     pub shown: String,
@@ -93,7 +93,7 @@ impl OwnError {
         if text.trim().is_empty() { self.help(help) } else { self }
     }
 
-    /// With the way out.
+    /// With the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> OwnError {
         self.help = Some(help.into());

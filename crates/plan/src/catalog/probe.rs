@@ -77,7 +77,7 @@ pub enum DeclareError {
     Wrong {
         /// What is wrong, with the file, the line and the column.
         problem: String,
-        /// The line and the way out, as far as they are known.
+        /// The line and the remedy, as far as they are known.
         help: String,
     },
 }

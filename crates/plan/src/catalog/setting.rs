@@ -285,7 +285,7 @@ impl ValueType {
             ValueType::Text => "text".to_owned(),
             ValueType::Path(_) => "a path".to_owned(),
             ValueType::Size => {
-                format!("a size such as 1280x720, each side from 1 to {}", Size::MAX_SIDE)
+                format!("a size WIDTHxHEIGHT such as 1280x720, each side from 1 to {}", Size::MAX_SIDE)
             }
             ValueType::Rate => "frames per second such as 30, 29.97 or 30000/1001".to_owned(),
             ValueType::Color => "a colour rrggbb or rrggbbaa, such as ff8800".to_owned(),

@@ -55,6 +55,7 @@ impl Advice<'_> {
     pub fn warnings(&self, pace: Option<(Rate, u64)>) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut tried: BTreeMap<Change, Option<PossibleSaving>> = BTreeMap::new();
+        let mut advised: BTreeSet<Change> = BTreeSet::new();
         for transfer in self.layout.transfers.iter().filter(|r| !r.explicit) {
             let from = self.net.port_name(self.net.output_at(self.net.nodes[transfer.from].fans[transfer.output][0]));
             let mut line = format!("{} transfer of {from}, ~{}", transfer.direction, ms(transfer.ns));
@@ -77,7 +78,10 @@ impl Advice<'_> {
             if let Some(cause) = cause {
                 let _ = write!(line, ": {}", self.because(*cause));
             }
-            if let Some((change, PossibleSaving { ns, transfers })) = best {
+            // One change may spare several ramps: it is advised with the first of them.
+            if let Some((change, PossibleSaving { ns, transfers })) = best
+                && advised.insert(change.clone())
+            {
                 let remedy = self.remedy(&change);
                 let _ = write!(line, "; avoidable: {remedy} would save {} a frame and {transfers} transfer(s)", ms(ns));
             }
@@ -134,10 +138,12 @@ impl Advice<'_> {
             if side.iter().any(ordered) {
                 changes.push(Change::Order);
             }
-            // Sources and sinks are where they are, and a transfer is what it is.
+            // Sources and sinks are where they are, and a transfer is what it is. A kind that runs the user's own shader
+            // cannot be given a second implementation.
             let changeable = |at: &&usize| {
                 let node = &self.net.nodes[**at];
-                !node.inputs.is_empty() && !node.outputs.is_empty() && node.entry.transfer.is_none() && !ordered(at)
+                let is_filter = !node.inputs.is_empty() && !node.outputs.is_empty() && node.entry.transfer.is_none();
+                is_filter && !ordered(at) && !(node.entry.open_settings && self.lacks_implementation(**at))
             };
             let free: Vec<usize> = side.iter().filter(changeable).copied().collect();
             changes.extend(free.iter().map(|at| Change::Free(vec![*at])));
@@ -178,6 +184,15 @@ impl Advice<'_> {
         let transfers = self.layout.transfers.len().checked_sub(other.transfers.len()).filter(|n| *n > 0)?;
         let ns = self.layout.cost_ns.checked_sub(other.cost_ns).filter(|ns| *ns > 0)?;
         Some(PossibleSaving { ns, transfers })
+    }
+
+    /// Whether a handler is confined because its kind works on one side only.
+    fn lacks_implementation(&self, at: usize) -> bool {
+        let other = self.spaces[at].other();
+        match self.allowed[at].reasons.iter().find(|(taken, _)| *taken == other) {
+            Some((_, reason)) => !matches!(reason, Reason::Pinned(_) | Reason::Limit(_)),
+            None => true,
+        }
     }
 
     fn because(&self, at: usize) -> String {

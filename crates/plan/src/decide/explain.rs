@@ -3,11 +3,12 @@
 //! Owns the error of planning and its wording, and the search for an irreducible conflict under `--strict`.
 //! Does not advise on plans that exist: `advise` does.
 //!
-//! Always: every error names the handlers or ports it is about, has the numbers, and ends in a way out.
+//! Always: every error names the handlers or ports it is about, has the numbers, and ends with a remedy.
 
 use std::collections::VecDeque;
 use std::fmt;
 
+use crate::catalog::{TransferDirection, Value};
 use crate::words::{Caps, Content, Dimension, Media, Space, SpaceSet};
 
 use super::allow::Allowed;
@@ -55,7 +56,7 @@ impl fmt::Display for Conflict {
         for claim in &self.claims {
             writeln!(f, "  {:width$}  {} {}", claim.port, claim.verb, claim.caps)?;
         }
-        write!(f, "way out: {}", self.fix)
+        write!(f, "help: {}", self.fix)
     }
 }
 
@@ -69,7 +70,7 @@ pub enum NoPlan {
     #[error("--strict allows no automatic transfer, and {0}")]
     Strict(Conflict),
     /// A handler's output has no shape.
-    #[error("{handler}: {problem}\nway out: {fix}")]
+    #[error("{handler}: {problem}\nhelp: {fix}")]
     Shape {
         /// The handler.
         handler: String,
@@ -79,7 +80,7 @@ pub enum NoPlan {
         fix: String,
     },
     /// A handler has nowhere to run.
-    #[error("{handler} offers {offers}, but {because}\nway out: {fix}")]
+    #[error("{handler} offers {offers}, but {because}\nhelp: {fix}")]
     Nowhere {
         /// The handler.
         handler: String,
@@ -91,16 +92,14 @@ pub enum NoPlan {
         fix: String,
     },
     /// `--gpu` was asked for and there is no device.
-    #[error(
-        "--gpu needs a device, and profile {profile} has none\nway out: drop --gpu, or give a profile with a device"
-    )]
+    #[error("--gpu needs a device, and profile {profile} has none\nhelp: drop --gpu, or give a profile with a device")]
     NoDevice {
         /// The profile.
         profile: String,
     },
     /// A pin names a handler that does not exist.
     #[error(
-        "--place {name}: no handler has this name\nway out: {}",
+        "--place {name}: no handler has this name\nhelp: {}",
         nearest.as_ref().map_or_else(|| "take a name that the plan shows".to_owned(), |n| format!("did you mean `{n}`?"))
     )]
     UnknownPin {
@@ -112,7 +111,7 @@ pub enum NoPlan {
     /// A link on a diamond is too shallow.
     #[error(
         "{link} has depth {given}, but the other way round the diamond holds back {held} frames, so it needs {needed}: \
-         with less, both ends would wait for each other\nway out: drop depth={given}, or hold back fewer frames"
+         with less, both ends would wait for each other\nhelp: drop depth={given}, or hold back fewer frames"
     )]
     Depth {
         /// The link.
@@ -127,7 +126,7 @@ pub enum NoPlan {
     /// The plan needs more memory than there is.
     #[error(
         "the plan needs {needed} bytes of {space} memory, {who} has {available}; the largest part \
-         ({most} bytes) is for {at}\nway out: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some \
+         ({most} bytes) is for {at}\nhelp: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some \
          handlers on the other side"
     )]
     Memory {
@@ -146,7 +145,7 @@ pub enum NoPlan {
     },
     /// A cost is beyond what can be added up.
     #[error(
-        "{handler} would take {ns} ns a frame on the {space}, more than the {limit} ns a plan counts with\nway out: use smaller frames, or mend the profile's rates"
+        "{handler} would take {ns} ns a frame on the {space}, more than the {limit} ns a plan counts with\nhelp: use smaller frames, or mend the profile's rates"
     )]
     Cost {
         /// The handler.
@@ -281,13 +280,36 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
         .collect();
     let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };
     let at = *wires.last().expect("checked above");
-    Conflict {
-        claims,
-        missed: vec![Dimension::Space],
-        fix: format!(
-            "write the transfer yourself, `{} ! {transfer} ! {}`, or drop --strict{causes}",
-            net.port_name(net.output_at(written_before(net, at))),
-            net.port_name(net.input_at(written_behind(net, at)))
-        ),
-    }
+    let to = net.port_name(net.input_at(written_behind(net, at)));
+    let fix = match on_gpu_before_download(net, allowed, at) {
+        Some((before, convert)) => {
+            let from = net.port_name(net.output_at(before));
+            format!(
+                "convert on the gpu and then transfer, `{from} ! {convert} ! download ! {to}`, or drop --strict{causes}"
+            )
+        }
+        None => {
+            let from = net.port_name(net.output_at(written_before(net, at)));
+            format!("write the transfer yourself, `{from} ! {transfer} ! {to}`, or drop --strict{causes}")
+        }
+    };
+    Conflict { claims, missed: vec![Dimension::Space], fix }
+}
+
+/// An inserted converter that has to be on the gpu cannot stand after a download: it has to be written before it. Gives
+/// the wire that leads into both and the converter as it is written.
+fn on_gpu_before_download(net: &Net<'_>, allowed: &[Allowed], at: usize) -> Option<(usize, String)> {
+    let is_converter = |node: usize| net.nodes[node].inserted && allowed[node].spaces == SpaceSet::GPU;
+    let wire = &net.wires[at];
+    let (converter, into) = if is_converter(wire.from) {
+        (wire.from, written_before(net, at))
+    } else if is_converter(wire.to) && net.nodes[wire.from].entry.transfer == Some(TransferDirection::Down) {
+        (wire.to, written_before(net, net.lead_wire(wire.from)?))
+    } else {
+        return None;
+    };
+    let entry = net.nodes[converter].entry;
+    let Some(Value::Format(format)) = net.nodes[converter].settings.get("format") else { return None };
+    let key = if entry.bare == Some("format") { "" } else { "format=" };
+    Some((into, format!("{} {key}{format}", entry.name)))
 }

@@ -6,7 +6,7 @@
 use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, Settings, SizeRule};
 use crate::words::{Caps, Content, Format, FrameDesc, Media, Rate, Size, SpaceSet, TensorDesc};
 
-/// What a rule could not be evaluated for, and the way out.
+/// What a rule could not be evaluated for, and the remedy.
 #[derive(Debug)]
 pub(super) struct ShapeProblem {
     pub problem: String,

@@ -62,7 +62,7 @@ fn typed(handler: &mut Handler, written: &HandlerSpec, mistakes: &mut Vec<Mistak
             Some(value) => handler.settings.set(key.as_str(), value),
             None => mistakes.push(
                 Mistake::new(
-                    format!("{}: `{}` does not fit {key}", handler.name, clip(&given.value)),
+                    format!("{}: `{}` is not a valid {key}", handler.name, clip(&given.value)),
                     format!("expected {}", setting.value.expects()),
                 )
                 .at(given.place.0.clone())

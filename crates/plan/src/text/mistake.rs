@@ -1,6 +1,6 @@
 //! Mistakes: what is wrong in a text, where, and what would be right.
 //!
-//! Owns the list of mistakes of one reading and how it is shown: the text, a caret, the way out.
+//! Owns the list of mistakes of one reading and how it is shown: the text, a caret, the remedy.
 //! Does not find mistakes; the readers and the checker do, and put all they find here at once.
 //!
 //! Always: a list of mistakes that is returned as an error has at least one in it.
@@ -20,7 +20,7 @@ pub struct Mistake {
     pub span: Option<Range<usize>>,
     /// What was expected there.
     pub expected: String,
-    /// The way out: the nearest name, the edit that helps.
+    /// The help: the nearest name, the edit that helps.
     pub help: Option<String>,
 }
 
@@ -37,10 +37,17 @@ impl Mistake {
         self
     }
 
-    /// Says the way out.
+    /// Adds the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Mistake {
         self.help = Some(help.into());
+        self
+    }
+
+    /// Replaces the remedy by a hint, if there is one.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: Option<String>) -> Mistake {
+        self.help = hint.or(self.help);
         self
     }
 

@@ -7,6 +7,7 @@
 //! what is printed reads back as the same graph.
 
 mod draft;
+pub(crate) mod foreign;
 mod lexer;
 mod mistake;
 mod parse;

@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::catalog::{Catalog, Setting, nearest};
+use crate::catalog::{Catalog, Setting, ValueType, nearest};
 use crate::words::Policy;
 
 use super::draft::{ChainItem, Draft, Reference, clip};
 use super::lexer::{LexToken, Lexeme, Lexer};
-use super::{Mistake, ParsedGraph};
+use super::{Mistake, ParsedGraph, foreign};
 
 /// Reads a pipeline written in the pipeline grammar.
 ///
@@ -106,6 +106,7 @@ impl<'a> TextReader<'a> {
     fn word(&mut self, word: &'a str, at: Range<usize>) {
         match self.item {
             Some(ChainItem::Handler { index, .. }) => self.word_after_handler(index, word, at),
+            Some(ChainItem::Ref(_) | ChainItem::Broken) if foreign::is_link(word) => self.foreign_link(word, at),
             Some(ChainItem::Broken) if !self.starts_chain(word) => {}
             _ => self.begin(word, at, None),
         }
@@ -117,8 +118,11 @@ impl<'a> TextReader<'a> {
         let open = kind.map(|k| k.bare.as_slice()).unwrap_or_default();
         let mut open = open.iter().filter(|s| !self.draft.has(index, s.name));
         let first = open.clone().next();
-        if let Some(setting) = open.find(|s| s.value.read(word).is_some()) {
+        let is_value = |s: &&&Setting| s.value.read(word).is_some() && !(is_path(s) && foreign::is_link(word));
+        if let Some(setting) = open.find(is_value) {
             self.draft.set(index, setting.name, word.to_owned(), at.clone(), at);
+        } else if foreign::is_link(word) {
+            self.foreign_link(word, at);
         } else if self.starts_chain(word) {
             let unknown = kind.is_none().then_some(index);
             self.begin(word, at, unknown);
@@ -172,7 +176,7 @@ impl<'a> TextReader<'a> {
             (None, _) => {
                 if !reported {
                     let title = format!("`{}=` has no handler before it", clip(key));
-                    self.draft.report(Mistake::new(title, ITEM).at(Some(key_at)));
+                    self.draft.report(Mistake::new(title, ITEM).at(Some(key_at)).help(foreign::filter_syntax()));
                 }
                 self.attach(ChainItem::Broken);
             }
@@ -190,6 +194,13 @@ impl<'a> TextReader<'a> {
             self.draft.report(mistake.at(Some(at.clone())).help("put a `!` that belongs to a text into quotes"));
         }
         self.link = Some(Pending { from, policy, depth, at });
+    }
+
+    /// Another tool's link: reported, and read as the link that was meant.
+    fn foreign_link(&mut self, word: &str, at: Range<usize>) {
+        let mistake = Mistake::new(format!("`{word}` is not a link"), "expected `!`").at(Some(at.clone()));
+        self.draft.report(mistake.help("link handlers with `!`: `pattern ! blur ! null`"));
+        self.link(None, None, at);
     }
 
     /// A kind or a reference that begins an item, after a link or as the first of a chain.
@@ -252,4 +263,8 @@ impl<'a> TextReader<'a> {
         let mistake = Mistake::new(title, expected).at(Some(at)).nearest(nearest(value, known));
         self.draft.report(mistake);
     }
+}
+
+fn is_path(setting: &Setting) -> bool {
+    matches!(setting.value, ValueType::Path(_))
 }

@@ -213,7 +213,7 @@ impl DeviceSelector {
             warnings.extend(lost(moved));
         }
         if chosen.adapter.kind == AdapterKind::Software {
-            warnings.push(format!("{} is software: the CPU behind a graphics driver", chosen.adapter.name));
+            warnings.push(format!("{} is software: its work runs on the CPU", chosen.adapter.name));
         }
         warnings.extend(chosen.doubt);
         Ok(chosen.why)

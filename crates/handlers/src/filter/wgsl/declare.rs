@@ -98,9 +98,9 @@ pub(super) fn default(member: &ShaderMember) -> Result<Value, String> {
     let Some(written) = &member.default else { return Ok(zero) };
     let value = value_type(member.kind);
     let setting = DeclaredSetting { name: member.name.clone(), value, default: zero };
-    setting
-        .read(written)
-        .ok_or_else(|| format!("`// = {written}` does not fit `{}`; expected {}", member.name, value.expects()))
+    setting.read(written).ok_or_else(|| {
+        format!("`// = {written}` is not a valid default for `{}`; expected {}", member.name, value.expects())
+    })
 }
 
 /// A value as the words of its type; none where it is of another.

@@ -14,7 +14,7 @@ mod sources;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, ProbeError, SourceProbe};
-use crate::text::{Mistake, clip};
+use crate::text::{Mistake, clip, foreign};
 
 use super::checked::{Graph, Handler, Link};
 use super::declare;
@@ -111,7 +111,8 @@ impl<'a> GraphChecker<'a> {
                         .help(match catalog.nearest(&handler.kind) {
                             Some(name) => format!("did you mean `{name}`?"),
                             None => "`vramp inspect` lists them all".to_owned(),
-                        }),
+                        })
+                        .hint(foreign::kind(&handler.kind, catalog)),
                     );
                     None
                 }

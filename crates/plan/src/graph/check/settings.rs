@@ -3,7 +3,7 @@
 use crate::catalog::{Entry, Fallback, Probed, Settings, ValueType, nearest};
 use crate::graph::checked::Handler;
 use crate::graph::spec::HandlerSpec;
-use crate::text::{Mistake, clip};
+use crate::text::{Mistake, clip, foreign};
 use crate::words::Until;
 
 use super::{GraphChecker, list};
@@ -23,11 +23,12 @@ impl GraphChecker<'_> {
                     Some(value) => settings.set(key.as_str(), value),
                     None => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: `{}` does not fit {key}", clip(text)),
+                            format!("{name}: `{}` is not a valid {key}", clip(text)),
                             format!("expected {}", declared.value.expects()),
                         )
                         .at(at_value)
-                        .nearest(nearest(text, declared.value.words())),
+                        .nearest(nearest(text, declared.value.words()))
+                        .hint(foreign::value(text, declared.value, entry)),
                     ),
                 }
             } else if several && key == "lead" {
@@ -46,7 +47,7 @@ impl GraphChecker<'_> {
                     Ok(rule) => until = rule,
                     Err(_) => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: `{}` does not fit until", clip(text)),
+                            format!("{name}: `{}` is not a valid until", clip(text)),
                             "expected lead or shortest",
                         )
                         .at(at_value)
@@ -69,7 +70,8 @@ impl GraphChecker<'_> {
                     },
                 );
                 let near = nearest(key, known.chain(["name", "on-error"]));
-                self.mistakes.push(mistake.at(setting.key_place.0.clone()).nearest(near));
+                self.mistakes
+                    .push(mistake.at(setting.key_place.0.clone()).nearest(near).hint(foreign::setting(key, entry)));
             }
         }
         self.missing_settings(&name, spec, entry);

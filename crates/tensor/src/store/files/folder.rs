@@ -197,7 +197,7 @@ impl TensorFolder {
                 // Removed since we looked.
                 Err(FileError::NotThere { .. }) => listing.file_bytes -= place.bytes,
                 Err(problem) => {
-                    listing.corrupt.push(CorruptFile { name: named(&place.path), path: place.path, problem })
+                    listing.corrupt.push(CorruptFile { name: named(&place.path), path: place.path, problem });
                 }
             }
         }

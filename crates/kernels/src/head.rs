@@ -74,6 +74,20 @@ pub struct Head {
 }
 
 impl Head {
+    /// The usual values of all fields but `name`, `wgsl` and `row`: one pass over a source, row by row, without
+    /// parameters or small data.
+    pub const PLAIN: Head = Head {
+        name: "",
+        wgsl: "",
+        words: 0,
+        source: true,
+        small: false,
+        first: None,
+        rows_at_once: 1,
+        row: |_, _, _, _, _| {},
+        samples: None,
+    };
+
     /// Its samples for a source of this size; a generator draws some of this size too. Panics with its name if it has
     /// none.
     #[doc(hidden)]

@@ -17,11 +17,9 @@ pub static BALL: Head = Head {
     wgsl: include_str!("ball.wgsl"),
     words: 4,
     source: false,
-    small: false,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The disc's radius in pixels.

@@ -12,17 +12,8 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
 /// Colour bars.
-pub static BARS: Head = Head {
-    name: "bars",
-    wgsl: include_str!("bars.wgsl"),
-    words: 0,
-    source: false,
-    small: false,
-    first: None,
-    rows_at_once: 1,
-    row,
-    samples: Some(samples),
-};
+pub static BARS: Head =
+    Head { name: "bars", wgsl: include_str!("bars.wgsl"), source: false, row, samples: Some(samples), ..Head::PLAIN };
 
 /// White, yellow, cyan, green, magenta, red, blue, black.
 const COLORS: [Pixel; 8] = [

@@ -19,13 +19,10 @@ use crate::simd::{self, Level, Loop};
 pub static BILINEAR: Head = Head {
     name: "bilinear",
     wgsl: include_str!("bilinear.wgsl"),
-    words: 0,
-    source: true,
     small: true,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// Fraction bits of places.

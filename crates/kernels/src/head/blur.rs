@@ -20,12 +20,11 @@ pub static BLUR: Head = Head {
     name: "blur",
     wgsl: include_str!("blur.wgsl"),
     words: 2,
-    source: true,
     small: true,
     first: Some(First::STENCIL),
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The most taps along one axis.

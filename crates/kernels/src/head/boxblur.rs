@@ -27,12 +27,10 @@ pub static BOXBLUR: Head = Head {
     name: "boxblur",
     wgsl: include_str!("boxblur.wgsl"),
     words: 6,
-    source: true,
-    small: false,
     first: Some(First::STENCIL),
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The longest side of a square.

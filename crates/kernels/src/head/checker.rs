@@ -15,13 +15,10 @@ use crate::sample::{Chance, KernelSample};
 pub static CHECKER: Head = Head {
     name: "checker",
     wgsl: include_str!("checker.wgsl"),
-    words: 0,
     source: false,
-    small: false,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 const SIDE: usize = 32;

@@ -21,12 +21,10 @@ pub static COMPOSITOR: Head = Head {
     name: "compositor",
     wgsl: include_str!("compositor.wgsl"),
     words: 1,
-    source: true,
     small: true,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The most pictures that a head reads.

@@ -21,12 +21,10 @@ pub static CONVOLVE: Head = Head {
     name: "convolve",
     wgsl: include_str!("convolve.wgsl"),
     words: 4,
-    source: true,
     small: true,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// Fraction bits of weights that are not exact with fewer, and may need more than 16 bits.

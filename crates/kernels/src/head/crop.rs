@@ -16,12 +16,10 @@ pub static CROP: Head = Head {
     name: "crop",
     wgsl: include_str!("crop.wgsl"),
     words: 2,
-    source: true,
-    small: false,
-    first: None,
     rows_at_once: 4,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words: its left and its top edge.

@@ -17,11 +17,9 @@ pub static DISC: Head = Head {
     wgsl: include_str!("disc.wgsl"),
     words: 4,
     source: false,
-    small: false,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words of frame number `n`.

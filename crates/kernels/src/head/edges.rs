@@ -15,17 +15,8 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
 /// Edges. No parameters.
-pub static EDGES: Head = Head {
-    name: "edges",
-    wgsl: include_str!("edges.wgsl"),
-    words: 0,
-    source: true,
-    small: false,
-    first: None,
-    rows_at_once: 1,
-    row,
-    samples: Some(samples),
-};
+pub static EDGES: Head =
+    Head { name: "edges", wgsl: include_str!("edges.wgsl"), row, samples: Some(samples), ..Head::PLAIN };
 
 /// Gray values that are gone over at once: rows are filled up to whole groups of them.
 const LANES: usize = 64;

@@ -15,12 +15,10 @@ pub static FLIP: Head = Head {
     name: "flip",
     wgsl: include_str!("flip.wgsl"),
     words: 2,
-    source: true,
-    small: false,
-    first: None,
     rows_at_once: 4,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words: whether left and right, and top and bottom, change places.

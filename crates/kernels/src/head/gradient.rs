@@ -17,11 +17,9 @@ pub static GRADIENT: Head = Head {
     wgsl: include_str!("gradient.wgsl"),
     words: 1,
     source: false,
-    small: false,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words of frame number `n`.

@@ -20,17 +20,14 @@ use crate::simd::Loop;
 pub static LUMA: Head = Head {
     name: "luma",
     wgsl: include_str!("luma.wgsl"),
-    words: 0,
-    source: true,
-    small: false,
     first: Some(First {
         over: IntermediateExtent::Columns,
         source_again: true,
         survey: Some(Survey { add, finish, edit }),
     }),
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 const GREEN: Pixel = [0, 255, 0, 255];

@@ -17,13 +17,10 @@ use crate::simd::{Loop, ask_for};
 pub static MEDIAN3: Head = Head {
     name: "median3",
     wgsl: include_str!("median3.wgsl"),
-    words: 0,
-    source: true,
-    small: false,
-    first: None,
     rows_at_once: 2,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words: none.

@@ -21,17 +21,8 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::{Loop, ask_for};
 
 /// The median of a square of five. Parameters: none.
-pub static MEDIAN5: Head = Head {
-    name: "median5",
-    wgsl: include_str!("median5.wgsl"),
-    words: 0,
-    source: true,
-    small: false,
-    first: None,
-    rows_at_once: 1,
-    row,
-    samples: Some(samples),
-};
+pub static MEDIAN5: Head =
+    Head { name: "median5", wgsl: include_str!("median5.wgsl"), row, samples: Some(samples), ..Head::PLAIN };
 
 /// The parameter words: none.
 pub fn pack() -> [u32; 0] {

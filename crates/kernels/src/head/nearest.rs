@@ -16,13 +16,10 @@ use crate::simd::pick::pick;
 pub static NEAREST: Head = Head {
     name: "nearest",
     wgsl: include_str!("nearest.wgsl"),
-    words: 0,
-    source: true,
     small: true,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words: none.

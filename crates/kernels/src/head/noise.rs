@@ -18,11 +18,9 @@ pub static NOISE: Head = Head {
     wgsl: include_str!("noise.wgsl"),
     words: 1,
     source: false,
-    small: false,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words of frame number `n`.

@@ -28,12 +28,11 @@ pub static RESAMPLE: Head = Head {
     name: "resample",
     wgsl: include_str!("resample.wgsl"),
     words: 4,
-    source: true,
     small: true,
     first: Some(First::RESAMPLING),
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// Fraction bits of a level between the passes.

@@ -17,12 +17,10 @@ pub static ROTATE: Head = Head {
     name: "rotate",
     wgsl: include_str!("rotate.wgsl"),
     words: 1,
-    source: true,
-    small: false,
-    first: None,
     rows_at_once: ROWS_AT_ONCE,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words.

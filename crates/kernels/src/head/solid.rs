@@ -17,11 +17,9 @@ pub static SOLID: Head = Head {
     wgsl: include_str!("solid.wgsl"),
     words: 1,
     source: false,
-    small: false,
-    first: None,
-    rows_at_once: 1,
     row,
     samples: Some(samples),
+    ..Head::PLAIN
 };
 
 /// The parameter words of a colour.

@@ -17,17 +17,8 @@ use crate::simd::{Level, Loop};
 
 /// An affine map. Small data: for each column two words, what it adds to the place along x and along y; for each row
 /// four: what it adds along x and y, the first column that touches the source, and the first behind those.
-pub static WARP: Head = Head {
-    name: "warp",
-    wgsl: include_str!("warp.wgsl"),
-    words: 0,
-    source: true,
-    small: true,
-    first: None,
-    rows_at_once: 1,
-    row,
-    samples: Some(samples),
-};
+pub static WARP: Head =
+    Head { name: "warp", wgsl: include_str!("warp.wgsl"), small: true, row, samples: Some(samples), ..Head::PLAIN };
 
 /// Two rows of three: factor of x, factor of y, offset.
 pub type Map = [f64; 6];

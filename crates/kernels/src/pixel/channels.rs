@@ -7,7 +7,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
@@ -19,12 +19,9 @@ pub static CHANNELS: PixelFn = PixelFn {
     name: "channels",
     wgsl: include_str!("channels.wgsl"),
     words: 192,
-    side: false,
-    small: false,
     row,
-    made: None,
-    spans: everywhere,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// Three tables as parameter words.

@@ -9,7 +9,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
@@ -21,12 +21,9 @@ pub static CHROMAKEY: PixelFn = PixelFn {
     name: "chromakey",
     wgsl: include_str!("chromakey.wgsl"),
     words: 8,
-    side: false,
-    small: false,
     row,
-    made: None,
-    spans: everywhere,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// The weights of red, green and blue in 1/31250: blue's chroma, then red's.

@@ -9,7 +9,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
@@ -21,12 +21,10 @@ pub static CUBE: PixelFn = PixelFn {
     name: "cube",
     wgsl: include_str!("cube.wgsl"),
     words: 3,
-    side: false,
     small: true,
     row,
-    made: None,
-    spans: everywhere,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// The most entries along an edge.

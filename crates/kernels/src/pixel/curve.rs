@@ -17,12 +17,11 @@ pub static CURVE: PixelFn = PixelFn {
     name: "curve",
     wgsl: include_str!("curve.wgsl"),
     words: 3,
-    side: false,
     small: true,
     row,
-    made: None,
     spans,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// The parameter words for a curve of these middle rows.

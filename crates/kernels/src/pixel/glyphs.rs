@@ -26,12 +26,11 @@ pub static GLYPHS: PixelFn = PixelFn {
     name: "glyphs",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("glyphs.wgsl")),
     words: 8,
-    side: false,
     small: true,
     row,
-    made: None,
     spans,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// A mask and its place in the frame.

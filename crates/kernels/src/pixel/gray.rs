@@ -5,23 +5,14 @@
 
 use vramp_plan::Size;
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
 
 /// Gray.
-pub static GRAY: PixelFn = PixelFn {
-    name: "gray",
-    wgsl: include_str!("gray.wgsl"),
-    words: 0,
-    side: false,
-    small: false,
-    row,
-    made: None,
-    spans: everywhere,
-    samples: Some(samples),
-};
+pub static GRAY: PixelFn =
+    PixelFn { name: "gray", wgsl: include_str!("gray.wgsl"), row, samples: Some(samples), ..PixelFn::PLAIN };
 
 /// The gray value of a packed pixel. In 32-bit lanes, since every factor fits 16 bits and vectors multiply those best.
 #[inline(always)]

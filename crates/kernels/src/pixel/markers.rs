@@ -16,12 +16,10 @@ pub static MARKERS: PixelFn = PixelFn {
     name: "markers",
     wgsl: include_str!("markers.wgsl"),
     words: 2,
-    side: false,
-    small: false,
     row,
-    made: None,
     spans,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 const BORDER: i64 = 5;

@@ -8,7 +8,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
@@ -20,12 +20,9 @@ pub static MATRIX: PixelFn = PixelFn {
     name: "matrix",
     wgsl: include_str!("matrix.wgsl"),
     words: 20,
-    side: false,
-    small: false,
     row,
-    made: None,
-    spans: everywhere,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// What a factor of one is in fixed point.

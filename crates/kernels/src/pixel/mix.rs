@@ -9,7 +9,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
@@ -22,11 +22,9 @@ pub static MIX: PixelFn = PixelFn {
     wgsl: concat!(include_str!("over.wgsl"), include_str!("mix.wgsl")),
     words: 2,
     side: true,
-    small: false,
     row,
-    made: None,
-    spans: everywhere,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// How two pixels become one; a is the frame's, b the other picture's.

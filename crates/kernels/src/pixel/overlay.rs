@@ -20,12 +20,11 @@ pub static OVERLAY: PixelFn = PixelFn {
     name: "overlay",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("overlay.wgsl")),
     words: 5,
-    side: false,
     small: true,
     row,
-    made: None,
     spans,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// The parameter words of a picture of `size` with its upper left corner at `left`, `top` of the frame, its alpha times

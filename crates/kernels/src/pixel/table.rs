@@ -7,7 +7,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::{FnArgs, PixelFn, RowArgs, everywhere};
+use crate::function::{FnArgs, PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
@@ -19,12 +19,10 @@ pub static TABLE: PixelFn = PixelFn {
     name: "table",
     wgsl: include_str!("table.wgsl"),
     words: 64,
-    side: false,
-    small: false,
     row,
     made: Some(made),
-    spans: everywhere,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// A table of 256 entries.

@@ -7,7 +7,7 @@
 
 use vramp_plan::Size;
 
-use crate::function::{PixelFn, RowArgs, everywhere};
+use crate::function::{PixelFn, RowArgs};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
@@ -19,12 +19,9 @@ pub static THRESHOLD: PixelFn = PixelFn {
     name: "threshold",
     wgsl: include_str!("threshold.wgsl"),
     words: 1,
-    side: false,
-    small: false,
     row,
-    made: None,
-    spans: everywhere,
     samples: Some(samples),
+    ..PixelFn::PLAIN
 };
 
 /// The parameter word of a level, where 1 is full brightness. A whole number exceeds `255 level` exactly where it

@@ -14,7 +14,7 @@ use crate::buffer::{Buffer, DeviceMemory};
 use crate::calls::{Calls, Refusal};
 use crate::kernel::DeviceKernel;
 use crate::memory::Pool;
-use crate::pipelines::CompiledShader;
+use crate::pipelines::CompiledPipeline;
 use crate::recording::COPY_BYTES;
 use crate::uniforms::Uniforms;
 
@@ -44,7 +44,7 @@ impl BindGroups {
         &mut self,
         calls: &Calls,
         kernel: &DeviceKernel,
-        compiled: &CompiledShader,
+        compiled: &CompiledPipeline,
         (buffers, parts): (&[Buffer], &[Range<u64>]),
         uniforms: &Uniforms,
     ) -> Result<wgpu::BindGroup, Refusal> {
@@ -91,7 +91,7 @@ fn visible_bytes(part: &Range<u64>) -> u64 {
 fn make(
     calls: &Calls,
     kernel: &DeviceKernel,
-    compiled: &CompiledShader,
+    compiled: &CompiledPipeline,
     (buffers, parts): (&[Buffer], &[Range<u64>]),
     uniforms: &Uniforms,
 ) -> Result<wgpu::BindGroup, Refusal> {

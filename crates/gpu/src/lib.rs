@@ -58,7 +58,7 @@ pub use device::{
 pub use health::{DeviceEvent, Lost};
 pub use kernel::DeviceKernel;
 pub use memory::{
-    LendError, Pool, PoolEntry, PoolRules, Pooled, Resource, ResourceState, SIZE_CLASS_BYTES, SlotRing, Statistics,
+    LendError, Pool, PoolEntry, PoolRules, Pooled, Resource, ResourceState, SIZE_CLASS_BYTES, StagingRing, Statistics,
     SubmissionProgress, Tag,
 };
 pub use pipelines::CompileError;

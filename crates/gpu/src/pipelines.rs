@@ -77,7 +77,7 @@ pub enum CompileError {
     Lost(#[from] Lost),
 }
 
-pub(crate) struct CompiledShader {
+pub(crate) struct CompiledPipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Pipelines {
 struct Cache {
     last_id: u64,
     by_content: BTreeMap<ShaderKey, DeviceKernel>,
-    by_id: BTreeMap<u64, Arc<CompiledShader>>,
+    by_id: BTreeMap<u64, Arc<CompiledPipeline>>,
 }
 
 /// What makes two shaders the same; the name is not part of it.
@@ -139,7 +139,7 @@ impl Pipelines {
         Ok((kernel, true))
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<Arc<CompiledShader>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<CompiledPipeline>> {
         self.cache().by_id.get(&id).cloned()
     }
 
@@ -186,7 +186,7 @@ fn check_bindings(shader: &Shader, limits: &DeviceLimits) -> Result<(), CompileE
     Ok(())
 }
 
-async fn build(calls: &Calls, shader: &Shader) -> Result<CompiledShader, CompileError> {
+async fn build(calls: &Calls, shader: &Shader) -> Result<CompiledPipeline, CompileError> {
     let refused = |refusal| CompileError::Refused {
         name: shader.name.clone(),
         problem: match refusal {
@@ -217,7 +217,7 @@ async fn build(calls: &Calls, shader: &Shader) -> Result<CompiledShader, Compile
             immediate_size: 0,
         });
         let pipeline = calls.create_pipeline(&shader.name, &pipeline_layout, &module);
-        CompiledShader { pipeline, layout }
+        CompiledPipeline { pipeline, layout }
     });
     built.map_err(refused)
 }

@@ -12,7 +12,7 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, Mapping, Refusal};
 use crate::device::Device;
 use crate::health::Lost;
-use crate::memory::{SIZE_CLASS_BYTES, SlotRing};
+use crate::memory::{SIZE_CLASS_BYTES, StagingRing};
 use crate::recording::COPY_BYTES;
 
 /// Why bytes did not arrive.
@@ -39,7 +39,7 @@ pub struct Readbacks {
 }
 
 pub(crate) struct ReadbackState {
-    ring: SlotRing,
+    ring: StagingRing,
     slots: Vec<ReadbackSlot>,
 }
 
@@ -132,7 +132,7 @@ impl std::fmt::Debug for Readbacks {
 
 impl Readbacks {
     pub(crate) fn new(device: &Device, slots: usize) -> Self {
-        let ring = SlotRing::new(slots);
+        let ring = StagingRing::new(slots);
         let slots = (0..ring.slots()).map(|_| ReadbackSlot::default()).collect();
         Self { device: device.clone(), state: Arc::new(Mutex::new(ReadbackState { ring, slots })) }
     }

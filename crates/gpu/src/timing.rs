@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::calls::{Calls, Mapping, Refusal};
 use crate::device::Device;
-use crate::memory::SlotRing;
+use crate::memory::StagingRing;
 
 /// Stamps of one submission; with more acts than that it is not timed.
 const MOST_STAMPS: u32 = 256;
@@ -127,7 +127,7 @@ pub struct PartTime {
 pub(crate) struct Timer {
     timed: Timed,
     stamping: Option<Stamping>,
-    ring: SlotRing,
+    ring: StagingRing,
     slots: Vec<TimestampSlot>,
     claimed: Option<usize>,
     played: u64,
@@ -199,7 +199,7 @@ impl Timer {
         }
         let calls = device.calls();
         let mut stamping = Stamping::of(calls);
-        let ring = SlotRing::new(slots);
+        let ring = StagingRing::new(slots);
         let mut made = Vec::new();
         for _ in 0..ring.slots() {
             let stamps = stamping.and_then(|_| SlotStamps::make(calls).ok());

@@ -12,10 +12,10 @@
 use std::sync::Arc;
 
 use crate::calls::{Calls, Mapping, Refusal};
-use crate::memory::{SIZE_CLASS_BYTES, SlotRing};
+use crate::memory::{SIZE_CLASS_BYTES, StagingRing};
 
 pub(crate) struct Uploads {
-    ring: SlotRing,
+    ring: StagingRing,
     slots: Vec<UploadSlot>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Staging {
 
 impl Uploads {
     pub(crate) fn new(slots: usize) -> Self {
-        let ring = SlotRing::new(slots);
+        let ring = StagingRing::new(slots);
         let slots = (0..ring.slots()).map(|_| UploadSlot::default()).collect();
         Self { ring, slots }
     }

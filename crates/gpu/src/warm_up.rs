@@ -12,7 +12,7 @@ use vramp_plan::Binding;
 use crate::calls::{Calls, Kernels, Refusal};
 use crate::device::Device;
 use crate::kernel::DeviceKernel;
-use crate::pipelines::{CompileError, CompiledShader};
+use crate::pipelines::{CompileError, CompiledPipeline};
 
 /// Sizes of scratch buffers to try: a shader may ask for more than a few bytes, such as a whole table.
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
@@ -28,7 +28,7 @@ const STACK_BYTES: usize = 16 << 20;
 pub(crate) fn run_once(
     device: &Device,
     kernel: &DeviceKernel,
-    compiled: &Arc<CompiledShader>,
+    compiled: &Arc<CompiledPipeline>,
 ) -> Result<(), CompileError> {
     #[cfg(target_arch = "wasm32")]
     return try_sizes(device, kernel, compiled).map(|_| ());
@@ -60,7 +60,7 @@ pub(crate) fn run_once(
 }
 
 /// Tries sizes until one is accepted; says whether the kernel came to its end.
-fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledShader) -> Result<bool, CompileError> {
+fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledPipeline) -> Result<bool, CompileError> {
     // Whoever waits for this thread gives up a little earlier.
     let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);
     let mut last = None;
@@ -82,7 +82,7 @@ fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledShader) 
 fn try_once(
     calls: &Calls,
     kernel: &DeviceKernel,
-    compiled: &CompiledShader,
+    compiled: &CompiledPipeline,
     bytes: u64,
     most: std::time::Duration,
 ) -> Result<bool, Refusal> {

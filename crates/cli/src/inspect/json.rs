@@ -10,17 +10,17 @@ use vramp::runtime::Registry;
 use super::facts::{self, SettingRow};
 
 pub(super) fn line(entries: &[&Entry], registry: &Registry) -> String {
-    let handlers: Vec<HandlerJson> = entries.iter().map(|e| HandlerJson::of(e, registry)).collect();
+    let handlers: Vec<InspectedHandlerJson> = entries.iter().map(|e| InspectedHandlerJson::of(e, registry)).collect();
     serde_json::to_string(&InspectJson { handlers }).expect("strings and truth values can be written as JSON")
 }
 
 #[derive(Serialize)]
 struct InspectJson {
-    handlers: Vec<HandlerJson>,
+    handlers: Vec<InspectedHandlerJson>,
 }
 
 #[derive(Serialize)]
-struct HandlerJson {
+struct InspectedHandlerJson {
     name: &'static str,
     family: &'static str,
     status: &'static str,
@@ -79,8 +79,8 @@ impl From<SettingRow> for SettingJson {
     }
 }
 
-impl HandlerJson {
-    fn of(entry: &Entry, registry: &Registry) -> HandlerJson {
+impl InspectedHandlerJson {
+    fn of(entry: &Entry, registry: &Registry) -> InspectedHandlerJson {
         let inputs = entry.inputs.iter().map(|port| InputJson {
             name: port.name,
             kind: facts::port_type(&port.media),
@@ -93,7 +93,7 @@ impl HandlerJson {
             let (kind, formats) = (facts::port_type(&port.media), facts::formats(&port.media));
             OutputJson { name: port.name, kind, formats, format, size, rate }
         });
-        HandlerJson {
+        InspectedHandlerJson {
             name: entry.name,
             family: entry.family.name(),
             status: facts::status(entry, registry),

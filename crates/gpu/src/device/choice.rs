@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::Device;
 use super::adapters::{self, Adapter, AdapterKind, Backend, DeviceLimits};
-use super::reading::{AdapterReading, ReadingSource};
+use super::reading::{AdapterReading, ReadAdapter};
 use super::wish::{Prefer, Unmet, Wishes};
 use crate::memory::PoolRules;
 use crate::timing::StampPlaces;
@@ -174,7 +174,7 @@ impl Choice {
     /// Who is asked for memory and load. Asked only where a wish needs it, for one adapter after the other, best first.
     #[must_use]
     pub fn readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
-        self.wishes.reader = Some(ReadingSource(Arc::new(read)));
+        self.wishes.reader = Some(ReadAdapter(Arc::new(read)));
         self
     }
 

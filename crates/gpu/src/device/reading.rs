@@ -87,9 +87,9 @@ impl AdapterReading {
 
 /// Who is asked for readings, when a wish needs them.
 #[derive(Clone)]
-pub(super) struct ReadingSource(pub(super) Arc<dyn Fn(&Adapter) -> AdapterReading + Send + Sync>);
+pub(super) struct ReadAdapter(pub(super) Arc<dyn Fn(&Adapter) -> AdapterReading + Send + Sync>);
 
-impl fmt::Debug for ReadingSource {
+impl fmt::Debug for ReadAdapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reader")
     }

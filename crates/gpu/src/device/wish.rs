@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::adapters::{Adapter, AdapterKind};
-use super::reading::{AdapterReading, ReadingSource, Readout, bytes};
+use super::reading::{AdapterReading, ReadAdapter, Readout, bytes};
 
 /// What an adapter may be made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,7 +101,7 @@ pub(super) struct Wishes {
     pub(super) prefer: Prefer,
     pub(super) least_memory_bytes: Option<u64>,
     pub(super) most_load_percent: Option<f32>,
-    pub(super) reader: Option<ReadingSource>,
+    pub(super) reader: Option<ReadAdapter>,
 }
 
 impl Wishes {
@@ -115,7 +115,7 @@ impl Wishes {
             return Ok(None);
         }
         let reading = match &self.reader {
-            Some(ReadingSource(read)) => read(adapter),
+            Some(ReadAdapter(read)) => read(adapter),
             None => AdapterReading::unavailable("nobody was given who could read it"),
         };
         let doubts = [self.memory(&reading)?, self.load(&reading)?];

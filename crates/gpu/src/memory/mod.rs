@@ -14,4 +14,4 @@ pub use lent::{Pooled, Resource, Tag};
 pub use pool::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
 pub use progress::SubmissionProgress;
 pub(crate) use progress::SubmissionTimes;
-pub use ring::SlotRing;
+pub use ring::StagingRing;

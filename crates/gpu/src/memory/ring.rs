@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// Slots of a staging or readback ring.
 #[derive(Debug, Clone)]
-pub struct SlotRing {
+pub struct StagingRing {
     slots: Vec<SlotState>,
     sent: VecDeque<(u64, usize)>,
     last: u64,
@@ -23,7 +23,7 @@ enum SlotState {
     Held,
 }
 
-impl SlotRing {
+impl StagingRing {
     /// A ring of this many free slots, at least one.
     pub fn new(slots: usize) -> Self {
         let slots = slots.max(1);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_refuses_until_a_slot_is_released() {
-        let mut ring = SlotRing::new(2);
+        let mut ring = StagingRing::new(2);
         for expected in 1..=2 {
             let slot = ring.claim().unwrap();
             assert_eq!(ring.send(slot), expected);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_held_slot_does_not_stop_the_others() {
-        let mut ring = SlotRing::new(3);
+        let mut ring = StagingRing::new(3);
         let slot = ring.claim().unwrap();
         ring.send(slot);
         let (_, held) = ring.take().unwrap();
@@ -126,13 +126,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "slot 0 of a ring")]
     fn releasing_what_was_not_taken_is_a_bug() {
-        SlotRing::new(1).release(0);
+        StagingRing::new(1).release(0);
     }
 
     proptest! {
         #[test]
         fn slots_are_never_shared_and_arrive_in_order(slots in 1_usize..5, steps in prop::collection::vec(0_u8..5, 0..200)) {
-            let mut ring = SlotRing::new(slots);
+            let mut ring = StagingRing::new(slots);
             let (mut filling, mut held, mut sent, mut taken) = (Vec::new(), Vec::new(), 0, 0);
             for step in steps {
                 match step {

@@ -20,7 +20,7 @@ use crate::buffer::Buffer;
 use crate::calls::Kernels;
 use crate::calls::Refusal;
 use crate::device::Device;
-use crate::pipelines::CompiledShader;
+use crate::pipelines::CompiledPipeline;
 use crate::readback::{Claimed, Readbacks};
 use crate::recording::{GpuCommand, HostSource, Recording};
 use crate::timing::{DeviceTime, Timed, Timer, Timing};
@@ -145,7 +145,7 @@ struct PlayScratch {
 enum PlayStep {
     Upload { from: u64 },
     Plain,
-    Dispatch { compiled: Arc<CompiledShader>, group: wgpu::BindGroup, offset: Option<u32> },
+    Dispatch { compiled: Arc<CompiledPipeline>, group: wgpu::BindGroup, offset: Option<u32> },
     Download { to: Option<u64> },
 }
 

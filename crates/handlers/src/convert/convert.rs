@@ -91,9 +91,9 @@ fn way(yuv: Yuv, size: Size) -> Way {
 }
 
 /// Passes frames on that are in the right format already, in either space.
-struct PassThrough;
+struct SameFormat;
 
-impl FrameHandler for PassThrough {
+impl FrameHandler for SameFormat {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         Ok(pass_on(call))
     }
@@ -111,7 +111,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let from =
         coming.ok_or_else(|| HandlerError::failed("nothing is linked to its input, so its format is not known"))?;
     if from.format == to && to != Format::Rgba8 {
-        return Ok(Worker::frames(PassThrough));
+        return Ok(Worker::frames(SameFormat));
     }
     let settings = Settings { from: stored::of(from.format), into: stored::of(to) };
     Ok(Worker::pixels(Convert { settings }))

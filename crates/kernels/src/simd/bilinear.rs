@@ -17,17 +17,17 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::wide;
-use super::{Kind, Level};
+use super::{Level, LevelKind};
 use crate::picture::Pixel;
 
 /// Pixels that are mixed at once along a row: whole groups of these are asked for.
 pub(crate) fn group(level: Level) -> Option<usize> {
     match level.0 {
-        Kind::Baseline => None,
+        LevelKind::Baseline => None,
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => Some(wide::avx2::BYTES / 8),
+        LevelKind::Avx2 | LevelKind::Avx512 => Some(wide::avx2::BYTES / 8),
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => Some(wide::avx512::BYTES / 8),
+        LevelKind::Avx512Bytes => Some(wide::avx512::BYTES / 8),
     }
 }
 
@@ -45,39 +45,39 @@ pub(crate) struct BilinearColumns<'a> {
 /// Mixes a row along itself.
 pub(crate) fn along(level: Level, row: &[u8], columns: BilinearColumns<'_>, mixed: &mut [u16]) {
     match level.0 {
-        Kind::Baseline => {}
+        LevelKind::Baseline => {}
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::along(row, columns, mixed) },
+        LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::along(row, columns, mixed) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => unsafe { x86::avx512::along(row, columns, mixed) },
+        LevelKind::Avx512Bytes => unsafe { x86::avx512::along(row, columns, mixed) },
     }
 }
 
 /// Mixes as many levels of two rows as the level does at once, from the left, and returns how many.
 pub(crate) fn down(level: Level, top: &[u16], bottom: &[u16], weights: u32, levels: &mut [u8]) -> usize {
     match level.0 {
-        Kind::Baseline => 0,
+        LevelKind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::down(top, bottom, weights, levels) },
+        LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::down(top, bottom, weights, levels) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => unsafe { x86::avx512::down(top, bottom, weights, levels) },
+        LevelKind::Avx512Bytes => unsafe { x86::avx512::down(top, bottom, weights, levels) },
     }
 }
 
 /// Means of two pixels in each of two rows, as many as the level does at once, from the left; returns how many.
 pub(crate) fn halve(level: Level, top: &[Pixel], bottom: &[Pixel], pixels: &mut [Pixel]) -> usize {
     match level.0 {
-        Kind::Baseline => 0,
+        LevelKind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::halve(top, bottom, pixels) },
+        LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::halve(top, bottom, pixels) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => unsafe { x86::avx512::halve(top, bottom, pixels) },
+        LevelKind::Avx512Bytes => unsafe { x86::avx512::halve(top, bottom, pixels) },
     }
 }
 

@@ -15,7 +15,7 @@
     expect(unused_variables, dead_code, reason = "elsewhere there is no level above the baseline")
 )]
 
-use super::{Kind, Level};
+use super::{Level, LevelKind};
 
 /// Rows are filled up to a multiple of this, whatever the level.
 pub(crate) const FILLED_TO: usize = 128;
@@ -42,7 +42,11 @@ impl BlurTaps {
     pub(crate) fn of(level: Level, pairs: &[u32], centre: u32) -> Option<BlurTaps> {
         let (distance, weight) = (|tap: &u32| (tap >> 16) as usize, |tap: &u32| tap & 0xffff);
         let reach = pairs.last().map_or(0, distance);
-        if level.0 == Kind::Baseline || reach > MOST_REACH || centre > 128 || pairs.iter().any(|tap| weight(tap) > 64) {
+        if level.0 == LevelKind::Baseline
+            || reach > MOST_REACH
+            || centre > 128
+            || pairs.iter().any(|tap| weight(tap) > 64)
+        {
             return None;
         }
         // One weight for each row, with none in front of the first and behind the last.
@@ -75,26 +79,26 @@ impl BlurTaps {
     /// row is as long as to be read for all of them.
     pub(crate) fn along(&self, row: &[u8], sums: &mut [u16]) {
         match self.level.0 {
-            Kind::Baseline => {}
+            LevelKind::Baseline => {}
             // SAFETY: a level exists only where `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::along(self, row, sums) },
+            LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::along(self, row, sums) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512Bytes => unsafe { x86::avx512::along(self, row, sums) },
+            LevelKind::Avx512Bytes => unsafe { x86::avx512::along(self, row, sums) },
         }
     }
 
     /// The second pass, for two rows below each other. `rows` are where the sums begin of `2 reach + 2` rows.
     pub(crate) fn down(&self, sums: &[u16], rows: &[usize], first: &mut [u8], second: &mut [u8]) {
         match self.level.0 {
-            Kind::Baseline => {}
+            LevelKind::Baseline => {}
             // SAFETY: a level exists only where `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::down(self, sums, rows, first, second) },
+            LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::down(self, sums, rows, first, second) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512Bytes => unsafe { x86::avx512::down(self, sums, rows, first, second) },
+            LevelKind::Avx512Bytes => unsafe { x86::avx512::down(self, sums, rows, first, second) },
         }
     }
 }

@@ -15,7 +15,7 @@
     expect(unused_variables, reason = "elsewhere there is no level above the baseline")
 )]
 
-use super::{Kind, Level};
+use super::{Level, LevelKind};
 
 /// Rows are filled up to a multiple of this, whatever the level.
 pub(crate) const FILLED_TO: usize = 64;
@@ -93,13 +93,13 @@ impl ConvolveTaps {
 /// multiple of [`FILLED_TO`] values.
 pub(crate) fn sum(level: Level, taps: &ConvolveTaps, rows: &[u8], values: &mut [u8]) -> bool {
     match level.0 {
-        Kind::Baseline => return false,
+        LevelKind::Baseline => return false,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::sum(taps, rows, values) },
+        LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::sum(taps, rows, values) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => unsafe { x86::avx512::sum(taps, rows, values) },
+        LevelKind::Avx512Bytes => unsafe { x86::avx512::sum(taps, rows, values) },
     }
     #[cfg(target_arch = "x86_64")]
     true

@@ -99,13 +99,13 @@ impl Entries {
 /// Mixes as many pixels as there is room for, at most [`AT_ONCE`], from the first taps.
 pub(crate) fn mix(level: Level, taps: &NeighbourTaps, pixels: &mut [Pixel]) {
     let done = match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::mix(taps, pixels) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::mix(taps, pixels) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::mix(taps, pixels) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::mix(taps, pixels) },
     };
     level.run(PlainMix { taps, done, pixels });
 }
@@ -114,13 +114,13 @@ pub(crate) fn mix(level: Level, taps: &NeighbourTaps, pixels: &mut [Pixel]) {
 pub(crate) fn mix_entries(level: Level, entries: &Entries, fraction_bits: u32, pixels: &mut [Pixel]) {
     let shift = WEIGHT_BITS + fraction_bits;
     let done = match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::mix_entries(entries, shift, pixels) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::mix_entries(entries, shift, pixels) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::mix_entries(entries, shift, pixels) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::mix_entries(entries, shift, pixels) },
     };
     level.run(MixEntries { entries, shift, done, pixels });
 }

@@ -21,26 +21,26 @@ use super::Level;
 /// Makes as many pixels gray as the level does at once, from the left, and returns the others.
 pub(crate) fn gray(level: Level, pixels: &mut [Pixel]) -> &mut [Pixel] {
     match level.0 {
-        super::Kind::Baseline => pixels,
+        super::LevelKind::Baseline => pixels,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::gray(pixels) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::gray(pixels) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::gray(pixels) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::gray(pixels) },
     }
 }
 
 /// The same with black where gray is at most this, and white elsewhere.
 pub(crate) fn black_or_white(level: Level, pixels: &mut [Pixel], black: i32) -> &mut [Pixel] {
     match level.0 {
-        super::Kind::Baseline => pixels,
+        super::LevelKind::Baseline => pixels,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::black_or_white(pixels, black) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::black_or_white(pixels, black) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::black_or_white(pixels, black) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::black_or_white(pixels, black) },
     }
 }
 

@@ -35,13 +35,13 @@ impl Pairs {
 /// Sums as many pixels as the level does at once, from the left, and returns the others.
 pub(crate) fn sum<'a>(level: Level, pixels: &'a mut [Pixel], pairs: &Pairs) -> &'a mut [Pixel] {
     match level.0 {
-        super::Kind::Baseline => pixels,
+        super::LevelKind::Baseline => pixels,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::sum(pixels, pairs) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::sum(pixels, pairs) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::sum(pixels, pairs) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::sum(pixels, pairs) },
     }
 }
 

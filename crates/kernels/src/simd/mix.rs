@@ -21,13 +21,13 @@ pub(crate) fn mix<'a, 'b>(level: Level, a: &'a mut [u8], b: &'b [u8], t: i32) ->
     // `(x y + 2^14) >> 15` is what is multiplied: with a - b and -2t, which 16 bits hold, that is the same.
     let twice = (-2 * t.clamp(0, 1 << 14)) as i16;
     match level.0 {
-        super::Kind::Baseline => (a, b),
+        super::LevelKind::Baseline => (a, b),
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::mix(a, b, twice) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::mix(a, b, twice) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::mix(a, b, twice) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::mix(a, b, twice) },
     }
 }
 

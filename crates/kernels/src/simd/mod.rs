@@ -37,11 +37,11 @@ use std::sync::OnceLock;
 
 /// Vector instructions that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Level(Kind);
+pub struct Level(LevelKind);
 
 /// Not public: whoever could make one could enter code that the machine does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum LevelKind {
     Baseline,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -53,7 +53,7 @@ enum Kind {
 
 impl Level {
     /// What every machine of this architecture has: SSE2 on `x86_64`, NEON on aarch64.
-    pub const BASELINE: Level = Level(Kind::Baseline);
+    pub const BASELINE: Level = Level(LevelKind::Baseline);
 
     /// The highest level of this machine, which is asked once.
     pub fn detected() -> Level {
@@ -64,7 +64,7 @@ impl Level {
     /// Every level of this machine, from the baseline up.
     pub fn available() -> Vec<Level> {
         #[cfg(target_arch = "x86_64")]
-        let above = [Kind::Avx2, Kind::Avx512, Kind::Avx512Bytes].map(Level);
+        let above = [LevelKind::Avx2, LevelKind::Avx512, LevelKind::Avx512Bytes].map(Level);
         #[cfg(not(target_arch = "x86_64"))]
         let above = [];
         let top = Level::detected();
@@ -77,7 +77,7 @@ impl Level {
         match self.0 {
             // SAFETY: a level exists only where `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512Bytes => unsafe { run_avx512_bytes(this) },
+            LevelKind::Avx512Bytes => unsafe { run_avx512_bytes(this) },
             _ => self.call(
                 #[inline(always)]
                 || this.run(),
@@ -91,13 +91,13 @@ impl Level {
     #[inline]
     pub fn call<R>(self, this: impl FnOnce() -> R) -> R {
         match self.0 {
-            Kind::Baseline => this(),
+            LevelKind::Baseline => this(),
             // SAFETY: a level exists only where `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { call_avx2(this) },
+            LevelKind::Avx2 => unsafe { call_avx2(this) },
             // SAFETY: as above; each level has the instructions of those below it.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 | Kind::Avx512Bytes => unsafe { call_avx512(this) },
+            LevelKind::Avx512 | LevelKind::Avx512Bytes => unsafe { call_avx512(this) },
         }
     }
 }
@@ -105,13 +105,13 @@ impl Level {
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Kind::Baseline => "baseline",
+            LevelKind::Baseline => "baseline",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "avx2",
+            LevelKind::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "avx512",
+            LevelKind::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512Bytes => "avx512-bytes",
+            LevelKind::Avx512Bytes => "avx512-bytes",
         })
     }
 }
@@ -188,11 +188,11 @@ fn detect() -> Level {
     if !has!("avx2" "fma" "bmi1" "bmi2" "lzcnt" "popcnt") {
         Level::BASELINE
     } else if !has!("avx512f" "avx512bw" "avx512dq" "avx512vl") {
-        Level(Kind::Avx2)
+        Level(LevelKind::Avx2)
     } else if !has!("avx512vbmi" "avx512vnni") {
-        Level(Kind::Avx512)
+        Level(LevelKind::Avx512)
     } else {
-        Level(Kind::Avx512Bytes)
+        Level(LevelKind::Avx512Bytes)
     }
 }
 
@@ -235,8 +235,8 @@ mod tests {
             }
             values.iter().sum()
         });
-        assert_eq!(sum, 2575.0);
-        assert_eq!(values[3], 2.5);
+        assert_eq!(sum.to_bits(), 2575.0_f32.to_bits());
+        assert_eq!(values[3].to_bits(), 2.5_f32.to_bits());
     }
 
     #[test]

@@ -36,13 +36,13 @@ pub(crate) enum ChromaRow<'a> {
 /// Paints as many pixels as the level does at once, from the left, and says how many: an even number or all.
 pub(crate) fn paint(level: Level, up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
     match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::paint(up, luma, chroma, into) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::paint(up, luma, chroma, into) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::paint(up, luma, chroma, into) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::paint(up, luma, chroma, into) },
     }
 }
 

@@ -14,11 +14,11 @@
     expect(unused_variables, reason = "elsewhere there is no level above the baseline")
 )]
 
-use super::{Kind, Level};
+use super::{Level, LevelKind};
 
 /// Whether the level has something better than the plain loops.
 pub(crate) fn suits(level: Level) -> bool {
-    level.0 != Kind::Baseline
+    level.0 != LevelKind::Baseline
 }
 
 /// The first pass over four rows of one length. For each column: where its taps begin, counted from pixel `before` on
@@ -32,13 +32,13 @@ pub(crate) fn along(
     sums: &mut [&mut [u16]; 4],
 ) {
     match level.0 {
-        Kind::Baseline => {}
+        LevelKind::Baseline => {}
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::along(rows, before, columns, sums) },
+        LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::along(rows, before, columns, sums) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => unsafe { x86::avx512::along(rows, before, columns, sums) },
+        LevelKind::Avx512Bytes => unsafe { x86::avx512::along(rows, before, columns, sums) },
     }
 }
 
@@ -46,13 +46,13 @@ pub(crate) fn along(
 /// to whole vectors.
 pub(crate) fn down(level: Level, sums: &[u16], rows: &[usize], weights: &[u32], values: &mut [u8]) {
     match level.0 {
-        Kind::Baseline => {}
+        LevelKind::Baseline => {}
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { x86::avx2::down(sums, rows, weights, values) },
+        LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::down(sums, rows, weights, values) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512Bytes => unsafe { x86::avx512::down(sums, rows, weights, values) },
+        LevelKind::Avx512Bytes => unsafe { x86::avx512::down(sums, rows, weights, values) },
     }
 }
 

@@ -21,13 +21,13 @@ use super::Level;
 /// Looks up as many pixels as the level does at once, from the left, and returns the others.
 pub(crate) fn look_up<'a>(level: Level, pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
     match level.0 {
-        super::Kind::Baseline => pixels,
+        super::LevelKind::Baseline => pixels,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::by_sixteens(pixels, table) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::by_sixteens(pixels, table) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::by_halves(pixels, table) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::by_halves(pixels, table) },
     }
 }
 

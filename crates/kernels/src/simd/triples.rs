@@ -21,26 +21,26 @@ use super::Level;
 /// Moves as many as the level does at once, from the left, and says how many pixels.
 pub(crate) fn to_pixels(level: Level, triples: &[u8], into: &mut [Pixel]) -> usize {
     match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::to_pixels(triples, into) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::to_pixels(triples, into) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::to_pixels(triples, into) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::to_pixels(triples, into) },
     }
 }
 
 /// The other way round.
 pub(crate) fn from_pixels(level: Level, pixels: &[Pixel], into: &mut [u8]) -> usize {
     match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::from_pixels(pixels, into) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::from_pixels(pixels, into) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::from_pixels(pixels, into) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::from_pixels(pixels, into) },
     }
 }
 

@@ -86,7 +86,7 @@ impl TurnedColumns<'_> {
     /// Puts them into the rows of a picture, as many as each has pixels.
     pub(crate) fn put(self, level: Level, to: &mut [Pixel]) {
         let done = match level.0 {
-            super::Kind::Baseline => 0,
+            super::LevelKind::Baseline => 0,
             // SAFETY: a level exists only where `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
             _ if self.of.len() == TILE => unsafe { x86::put(self, to) },

@@ -29,39 +29,39 @@ pub(crate) struct Weights {
 /// Weighs as many pixels as the level does at once, from the left, and says how many: none or all.
 pub(crate) fn weigh(level: Level, weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
     match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: a level exists only where `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::weigh(weights, pixels, into) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::weigh(weights, pixels, into) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::weigh(weights, pixels, into) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::weigh(weights, pixels, into) },
     }
 }
 
 /// Chroma of two rows at half their width, u and v by turns; says how many pixels of a row were used, an even number.
 pub(crate) fn pairs(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
     match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::pairs(down, rows, into) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::pairs(down, rows, into) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::pairs(down, rows, into) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::pairs(down, rows, into) },
     }
 }
 
 /// The same, u and v apart.
 pub(crate) fn halves(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], u: &mut [u8], v: &mut [u8]) -> usize {
     match level.0 {
-        super::Kind::Baseline => 0,
+        super::LevelKind::Baseline => 0,
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx2 | super::Kind::Avx512 => unsafe { x86::avx2::halves(down, rows, u, v) },
+        super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::halves(down, rows, u, v) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        super::Kind::Avx512Bytes => unsafe { x86::avx512::halves(down, rows, u, v) },
+        super::LevelKind::Avx512Bytes => unsafe { x86::avx512::halves(down, rows, u, v) },
     }
 }
 

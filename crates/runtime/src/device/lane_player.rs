@@ -15,7 +15,7 @@ use crate::device::times::DeviceTimes;
 use crate::failure::HandlerFailure;
 use crate::frame::Meta;
 use crate::handler::{DeviceError, HandlerError};
-use crate::lane::context::{DeviceRequest, LaneContext};
+use crate::lane::context::{LaneContext, LaneRequest};
 use crate::memory::heap::foreign;
 use crate::memory::shortage::Shortage;
 use crate::node::Node;
@@ -159,10 +159,10 @@ impl LanePlayer {
         );
         for request in device_context.requests.drain(..) {
             match request {
-                DeviceRequest::Download(meta) => {
+                LaneRequest::Download(meta) => {
                     self.awaited.push_back(AwaitedResult { played: None, segment, node, request: meta });
                 }
-                DeviceRequest::Finished => {
+                LaneRequest::Finished => {
                     self.ending.push_back(AwaitedResult { played: None, segment, node, request: () });
                 }
             }

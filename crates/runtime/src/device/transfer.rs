@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::handler::{Call, DeviceError, Flow, FrameHandler, HandlerError};
-use crate::lane::context::DeviceRequest;
+use crate::lane::context::LaneRequest;
 
 /// Brings frames from the host to the device. It runs in the device's lane.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl FrameHandler for Download {
         };
         let bytes = frame.meta().format.frame_bytes(frame.meta().size);
         device_context.recording.download_part(buffer, 0, bytes).map_err(DeviceError::Record)?;
-        device_context.requests.push(DeviceRequest::Download(*frame.meta()));
+        device_context.requests.push(LaneRequest::Download(*frame.meta()));
         call.later = true;
         Ok(Flow::Produced)
     }

@@ -117,7 +117,7 @@ pub struct HeldFrame {
 #[derive(Debug)]
 struct PoolShared {
     budget_bytes: u64,
-    inner: Mutex<PoolState>,
+    inner: Mutex<FramePoolState>,
     owners: Mutex<Vec<Arc<str>>>,
     counts: Arc<PoolCounts>,
     /// Whether nobody leaves anything for those behind it any more, since nothing else helps.
@@ -125,7 +125,7 @@ struct PoolShared {
 }
 
 #[derive(Debug, Default)]
-struct PoolState {
+struct FramePoolState {
     shelves: BTreeMap<usize, Arc<SizeShelf>>,
     /// Beyond this many bytes, memory that lies free makes room before more is made.
     aim_bytes: Option<u64>,
@@ -367,13 +367,13 @@ impl FramePool {
         inner.shelves.retain(|_, shelf| shelf.rows().stores.iter().any(Option::is_some));
     }
 
-    fn lock(&self) -> MutexGuard<'_, PoolState> {
+    fn lock(&self) -> MutexGuard<'_, FramePoolState> {
         self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives up memory of other sizes, the longest unused first, until this many bytes fit the budget; and while there
     /// is any, until they fit what should do.
-    fn make_room(&self, inner: &PoolState, needed: u64) -> Result<(), PoolError> {
+    fn make_room(&self, inner: &FramePoolState, needed: u64) -> Result<(), PoolError> {
         let budget = self.shared.budget_bytes;
         let made = || self.shared.counts.made_bytes.load(Ordering::Relaxed);
         let aim = inner.aim_bytes.map_or(budget, |aim| aim.min(budget));
@@ -391,12 +391,12 @@ impl FramePool {
         Ok(())
     }
 
-    fn refusal(&self, inner: &PoolState, needed: u64, available: u64) -> PoolError {
+    fn refusal(&self, inner: &FramePoolState, needed: u64, available: u64) -> PoolError {
         PoolError::OverBudget { needed, available, budget: self.shared.budget_bytes, lent: inner.lent_frames() }
     }
 }
 
-impl PoolState {
+impl FramePoolState {
     fn shelf(&mut self, bytes: usize, counts: &Arc<PoolCounts>) -> Arc<SizeShelf> {
         let rows = ShelfRows { stores: Vec::new(), free: Vec::new(), keep: KEEP_EACH };
         let make = || {

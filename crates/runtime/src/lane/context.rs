@@ -45,12 +45,12 @@ pub struct DeviceContext {
     /// What was recorded since the last play.
     pub(crate) recording: Recording<Buffer, UploadSource>,
     /// What the device is to finish before its node goes on, in the order in which it was recorded.
-    pub(crate) requests: Vec<DeviceRequest>,
+    pub(crate) requests: Vec<LaneRequest>,
 }
 
 /// What a node waits for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum DeviceRequest {
+pub(crate) enum LaneRequest {
     /// The bytes of this frame.
     Download(Meta),
     /// That a frame is finished: it ends here.

@@ -10,7 +10,7 @@ use vramp_plan::{OnError, Space};
 use crate::failure::catch;
 use crate::frame::{Frame, Meta};
 use crate::handler::{Call, Flow, HandlerError, Now};
-use crate::lane::context::{DeviceRequest, LaneContext};
+use crate::lane::context::{LaneContext, LaneRequest};
 
 use super::Node;
 
@@ -62,7 +62,7 @@ impl Node {
         let outcome = catch(|| self.handler.process(&mut call));
         if let (Ok(Flow::Produced), true, Some(device_context)) = (&outcome, ends_there, call.context.device_context())
         {
-            device_context.requests.push(DeviceRequest::Finished);
+            device_context.requests.push(LaneRequest::Finished);
             call.later = true;
         }
         let later = call.later;

@@ -19,12 +19,12 @@ use super::timings::{Measured, OperationStatistics, Timings};
 use super::{MemoryUsage, available_bytes};
 use crate::ops::context::Context;
 
-type ReadingSource = dyn Fn(&Adapter) -> AdapterReading + Send + Sync;
+type MonitorReader = dyn Fn(&Adapter) -> AdapterReading + Send + Sync;
 
 /// Measures operations in one context.
 pub struct Monitor {
     context: Context,
-    reader: Option<Arc<ReadingSource>>,
+    reader: Option<Arc<MonitorReader>>,
     sink: Sink,
     timings: Mutex<BTreeMap<(String, Measured), Timings>>,
 }

@@ -18,7 +18,7 @@ use super::words::{self, OutputRuns};
 
 /// How a picture is resized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum ResizeFilter {
+pub(crate) enum SamplingFilter {
     /// Between the nearest four.
     Bilinear,
     /// The nearest one.
@@ -38,7 +38,7 @@ pub(crate) enum PixelOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FromPixels {
     /// How it is resized.
-    pub filter: ResizeFilter,
+    pub filter: SamplingFilter,
     /// The order of the results.
     pub order: PixelOrder,
     /// Which channels, in the wanted order: 0 to 3, one to four of them.
@@ -90,7 +90,7 @@ impl FromPixels {
         let count = self.channels.len();
         let picks: String = (0..4).map(|at| ['x', 'y', 'z', 'w'][usize::from(self.channels[at % count] % 4)]).collect();
         let wgsl = include_str!("image.wgsl")
-            .replace("$SAMPLE", if self.filter == ResizeFilter::Bilinear { BILINEAR } else { NEAREST })
+            .replace("$SAMPLE", if self.filter == SamplingFilter::Bilinear { BILINEAR } else { NEAREST })
             .replace("$PICKS", &picks);
         text.push(&wgsl);
         let place = |c: usize| match self.order {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn sample(
-        filter: ResizeFilter,
+        filter: SamplingFilter,
         pixels: &[u8],
         from: [usize; 2],
         to: [usize; 2],
@@ -184,7 +184,7 @@ mod tests {
         channel: u8,
     ) -> f64 {
         let pixel = |x: usize, y: usize| f64::from(pixels[(y * from[0] + x) * 4 + usize::from(channel)]);
-        if filter == ResizeFilter::Nearest {
+        if filter == SamplingFilter::Nearest {
             return pixel((2 * at[0] + 1) * from[0] / (2 * to[0]), (2 * at[1] + 1) * from[1] / (2 * to[1]));
         }
         let place = |axis: usize| {
@@ -206,7 +206,7 @@ mod tests {
         for (to, channels) in
             [([7, 5], &[0_u8, 1, 2][..]), ([3, 3], &[2, 1, 0]), ([15, 11], &[1]), ([9, 4], &[3, 0, 1, 2])]
         {
-            for filter in [ResizeFilter::Bilinear, ResizeFilter::Nearest] {
+            for filter in [SamplingFilter::Bilinear, SamplingFilter::Nearest] {
                 for order in [PixelOrder::Planes, PixelOrder::Pixels] {
                     let kind = FromPixels { filter, order, channels: SmallVec::from_slice(channels) };
                     let picture = ImageLaunch { from, offset: 1, to, mean, std };

@@ -38,7 +38,7 @@ mod tests {
 
     use super::copy::CopyKernel;
     use super::gather::Gather;
-    use super::image::{FromPixels, PixelOrder, ResizeFilter};
+    use super::image::{FromPixels, PixelOrder, SamplingFilter};
     use super::matmul::{Along, Operand, Product, Tile};
     use super::norm::Norm;
     use super::reduce::{Reduce, ReducePass};
@@ -56,7 +56,7 @@ mod tests {
         let operand = Operand { dtype: DType::I8, along: Along::Any };
         let product = |tile| Product { a: operand, b: operand, wide: false, tile, finish: Hook::pass() };
         let channels = [0, 1, 2].as_slice().into();
-        let picture = FromPixels { filter: ResizeFilter::Bilinear, order: PixelOrder::Planes, channels };
+        let picture = FromPixels { filter: SamplingFilter::Bilinear, order: PixelOrder::Planes, channels };
         let mut all = vec![
             Reduce::new(Reduction::ArgMax, &value, &steps, 0).shader(),
             Softmax { log: true, lanes, value: value.clone() }.shader(),

@@ -8,7 +8,7 @@
 use vramp_kernels::vectorised;
 
 use crate::ops::host::lanes;
-use crate::ops::host::rows::{PART, RowScratch, RowValues};
+use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 use crate::ops::shape::Around;
 
@@ -46,7 +46,7 @@ fn search<R: RowValues, const LARGEST: bool>(input: &R, around: Around, out: &mu
 fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, length: usize, out: &mut [u32]) {
     let better = |value: f32, best: f32| if LARGEST { value > best } else { value < best };
     // One for all rows: cleared for each row of 1024, it took longer than the search.
-    let mut scratch = RowScratch::new();
+    let mut scratch = ReadScratch::new();
     for (row, out) in out.iter_mut().enumerate() {
         let (mut best, mut place) = (0.0, 0);
         let mut at = 0;
@@ -100,7 +100,7 @@ fn search_columns<R: RowValues, const LARGEST: bool>(
     inner: usize,
     out: &mut [u32],
 ) {
-    let mut scratch = RowScratch::new();
+    let mut scratch = ReadScratch::new();
     let mut best = [0.0; COLUMNS];
     let best = &mut best[..out.len()];
     best.copy_from_slice(input.part(start, out.len(), &mut scratch));

@@ -8,7 +8,7 @@
 use vramp_kernels::vectorised;
 
 use crate::ops::host::lanes;
-use crate::ops::host::rows::{PART, RowScratch, RowValues};
+use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 
 /// (x - mean) / sqrt(variance + eps) * gamma + beta over each row of `length` values, into `out` of as many rows.
@@ -41,7 +41,7 @@ fn norm_rows<R: RowValues>(
     beta: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    let mut scratch = RowScratch::new();
+    let mut scratch = ReadScratch::new();
     let rows = (PART / length).max(1);
     for (at, out) in out.chunks_mut(rows * length).enumerate() {
         let start = start + at * rows * length;

@@ -11,7 +11,7 @@
 use vramp_kernels::vectorised;
 
 use crate::ops::host::lanes;
-use crate::ops::host::rows::{PART, RowScratch, RowValues};
+use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::Around;
@@ -138,7 +138,7 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
     } else if outer > 1 || inner <= COLUMNS {
         spread(out, inner, values, threads, |first, out| {
             // One for all slabs: cleared for each, small ones take a fifth longer.
-            let mut scratch = RowScratch::new();
+            let mut scratch = ReadScratch::new();
             for (at, out) in out.chunks_mut(inner).enumerate() {
                 let start = (first + at) * length * inner;
                 vectorised!(fold_columns::<R, J>(input, start, length, inner, 0, out, &mut scratch));
@@ -146,7 +146,7 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
         });
     } else {
         spread(out, 1, values, threads, |first, out| {
-            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out, &mut RowScratch::new()));
+            vectorised!(fold_columns::<R, J>(input, 0, length, inner, first, out, &mut ReadScratch::new()));
         });
     }
 }
@@ -155,7 +155,7 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
 /// squares take a tenth longer.
 #[inline(always)]
 fn fold_segment<R: RowValues, J: Join>(input: &R, start: usize, len: usize) -> f64 {
-    let mut scratch = RowScratch::new();
+    let mut scratch = ReadScratch::new();
     let mut totals = [f64::from(J::START); lanes::WIDTH];
     let mut at = 0;
     while at < len {
@@ -183,7 +183,7 @@ fn fold_rows<R: RowValues, J: Join>(input: &R, length: usize, start: usize, out:
         }
         return;
     }
-    let mut scratch = RowScratch::new();
+    let mut scratch = ReadScratch::new();
     let rows = PART / length;
     let mut start = start;
     for out in out.chunks_mut(rows) {

@@ -10,16 +10,16 @@ pub(crate) const PART: usize = 2048;
 
 /// Room for as many. It begins at a line of the cache: where it lies across two, sums of rows of halves take half as long again.
 #[repr(align(64))]
-pub(crate) struct RowScratch([f32; PART]);
+pub(crate) struct ReadScratch([f32; PART]);
 
-impl RowScratch {
+impl ReadScratch {
     #[inline(always)]
-    pub(crate) fn new() -> RowScratch {
-        RowScratch([0.0; PART])
+    pub(crate) fn new() -> ReadScratch {
+        ReadScratch([0.0; PART])
     }
 }
 
-impl std::ops::Deref for RowScratch {
+impl std::ops::Deref for ReadScratch {
     type Target = [f32];
 
     #[inline(always)]
@@ -28,7 +28,7 @@ impl std::ops::Deref for RowScratch {
     }
 }
 
-impl std::ops::DerefMut for RowScratch {
+impl std::ops::DerefMut for ReadScratch {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f32] {
         &mut self.0

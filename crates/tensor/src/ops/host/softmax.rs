@@ -10,7 +10,7 @@ use vramp_kernels::vectorised;
 
 use crate::ops::host::lanes;
 use crate::ops::host::math;
-use crate::ops::host::rows::{PART, RowScratch, RowValues};
+use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 use crate::ops::shape::Around;
 
@@ -53,7 +53,7 @@ fn share_rows<R: RowValues, const LOG: bool, const FUSED: bool>(
     length: usize,
     out: &mut [f32],
 ) {
-    let (mut scratch, mut room) = (RowScratch::new(), RowScratch::new());
+    let (mut scratch, mut room) = (ReadScratch::new(), ReadScratch::new());
     if length > PART {
         for (row, out) in out.chunks_mut(length).enumerate() {
             // The row goes to its results first, and is worked on there.
@@ -152,7 +152,7 @@ fn share_columns<R: RowValues, const LOG: bool, const FUSED: bool>(
     inner: usize,
     out: &mut [f32],
 ) {
-    let mut scratch = RowScratch::new();
+    let mut scratch = ReadScratch::new();
     let (mut largest, mut sums, mut totals) = ([0.0; COLUMNS], [0.0; COLUMNS], [0.0; COLUMNS]);
     let mut first = 0;
     while first < inner {

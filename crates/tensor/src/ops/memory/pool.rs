@@ -97,11 +97,11 @@ pub(crate) struct BlockPool(Arc<PoolInner>);
 
 struct PoolInner {
     rules: HostPoolRules,
-    state: Mutex<PoolState>,
+    state: Mutex<HostPoolState>,
 }
 
 #[derive(Default)]
-struct PoolState {
+struct HostPoolState {
     /// In the order in which they returned.
     free: Vec<Vec<CacheLine>>,
     statistics: HostPoolStatistics,
@@ -176,7 +176,7 @@ impl BlockPool {
 }
 
 impl PoolInner {
-    fn lock(&self) -> MutexGuard<'_, PoolState> {
+    fn lock(&self) -> MutexGuard<'_, HostPoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -201,7 +201,7 @@ impl PoolInner {
     }
 }
 
-impl PoolState {
+impl HostPoolState {
     /// Takes out what was free longest, until no more than this lies free.
     fn keep_at_most(&mut self, bytes: u64) -> Vec<Vec<CacheLine>> {
         let mut count = 0;

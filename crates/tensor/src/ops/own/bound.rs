@@ -9,7 +9,7 @@
 use naga::{AddressSpace, ArraySize, Handle, Module, ScalarKind, StorageAccess, Type, TypeInner};
 use vramp_kernels::own::OwnError;
 
-use super::params::ParamLayout;
+use super::params::UniformLayout;
 use crate::ops::dtype::DType;
 
 /// A tensor that a shader reads or writes.
@@ -29,7 +29,7 @@ pub struct BoundTensor {
 pub(super) struct Bound {
     pub(super) inputs: Vec<BoundTensor>,
     pub(super) outputs: Vec<BoundTensor>,
-    pub(super) params: Option<ParamLayout>,
+    pub(super) params: Option<UniformLayout>,
 }
 
 /// A variable of the text with a place among the bindings.
@@ -214,14 +214,14 @@ impl BindingReader<'_> {
         }
     }
 
-    fn params(&self, variable: &Variable, wants: usize) -> Result<ParamLayout, OwnError> {
+    fn params(&self, variable: &Variable, wants: usize) -> Result<UniformLayout, OwnError> {
         let name = &variable.name;
         if variable.binding as usize != wants {
             let problem = format!("the uniform `{name}` is binding {}; it comes last, as {wants}", variable.binding);
             return Err(OwnError::at(self.text, variable.at, problem)
                 .help(format!("write `@group(0) @binding({wants}) var<uniform> {name}`")));
         }
-        ParamLayout::of(self.module, &self.module.types[variable.ty]).map_err(|problem| {
+        UniformLayout::of(self.module, &self.module.types[variable.ty]).map_err(|problem| {
             OwnError::at(self.text, variable.at, format!("the uniform `{name}` {problem}"))
                 .help("write `struct Params { scale: f32, size: vec2<u32> }` and `var<uniform> params: Params`")
         })

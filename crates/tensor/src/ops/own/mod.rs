@@ -31,7 +31,7 @@ use vramp_plan::Binding;
 
 use crate::ops::dtype::DType;
 use bound::Bound;
-use params::ParamLayout;
+use params::UniformLayout;
 
 /// A compute shader of somebody's own, read and checked.
 ///
@@ -44,7 +44,7 @@ pub struct OwnShader {
     shader: vramp_plan::Shader,
     inputs: Vec<BoundTensor>,
     outputs: Vec<BoundTensor>,
-    params: ParamLayout,
+    params: UniformLayout,
     workgroup: [u32; 3],
     workgroup_at: ShaderPosition,
     shared_bytes: u32,

@@ -32,18 +32,18 @@ struct ParamMember {
 
 /// The layout of a shader's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct ParamLayout {
+pub(super) struct UniformLayout {
     members: Vec<ParamMember>,
     bytes: usize,
 }
 
-impl ParamLayout {
+impl UniformLayout {
     /// The layout of a uniform, or what about it cannot be a parameter.
-    pub(super) fn of(module: &Module, ty: &Type) -> Result<ParamLayout, String> {
+    pub(super) fn of(module: &Module, ty: &Type) -> Result<UniformLayout, String> {
         let TypeInner::Struct { members, span } = &ty.inner else {
             return Err("is not a structure".to_owned());
         };
-        let mut layout = ParamLayout { members: Vec::new(), bytes: span.next_multiple_of(16) as usize };
+        let mut layout = UniformLayout { members: Vec::new(), bytes: span.next_multiple_of(16) as usize };
         for member in members {
             let name = member.name.clone().unwrap_or_default();
             let Some(kind) = ParamKind::of(&module.types[member.ty]) else {

@@ -17,7 +17,7 @@ use super::{FactorStrides, Factors, NodeTensors, factors, host};
 use crate::ops::context::{Context, DeviceSide};
 use crate::ops::device::copy::CopyKernel;
 use crate::ops::device::gather::Gather;
-use crate::ops::device::image::{FromPixels, PixelOrder, ResizeFilter, ToPixels};
+use crate::ops::device::image::{FromPixels, PixelOrder, SamplingFilter, ToPixels};
 use crate::ops::device::matmul::{Operand, Product, Sizes, Strides};
 use crate::ops::device::norm::{self, Norm};
 use crate::ops::device::reduce::{Reduce, ReducePass};
@@ -370,13 +370,13 @@ impl DeviceStage<'_> {
         // Pixels are whole words: a view that begins inside of one is copied.
         let of = if of.offset().is_multiple_of(4) { of.clone() } else { self.copied(of)? };
         let filter = match picture.resize {
-            ResizeMode::Nearest => ResizeFilter::Nearest,
-            ResizeMode::Bilinear => ResizeFilter::Bilinear,
+            ResizeMode::Nearest => SamplingFilter::Nearest,
+            ResizeMode::Bilinear => SamplingFilter::Bilinear,
         };
         let (height, width) = host::size_of_picture(of.shape());
         let (to_height, to_width) = host::size_of_tensor(picture.layout, &self.node.shape);
         let longest = [height, width, to_height, to_width].into_iter().max().unwrap_or(0);
-        if filter == ResizeFilter::Nearest && longest > MOST_NEAREST_SIDE {
+        if filter == SamplingFilter::Nearest && longest > MOST_NEAREST_SIDE {
             let problem = format!("a side of {longest} pixels; `nearest` has at most {MOST_NEAREST_SIDE} on a device");
             return Err(TensorError::NotSupported { op: self.op, problem });
         }

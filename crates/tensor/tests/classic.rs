@@ -14,7 +14,7 @@ use vramp_tensor::{Context, DType, ErrorKind, HostPoolRules, TensorError};
 fn a_process_has_one_of_each_and_another_only_after_cleanup() {
     let context = Context::on_host();
     let none = GpuCompute::get().unwrap_err();
-    assert_eq!(none.to_string(), "there is no GpuCompute; make it with `GpuCompute::initialize`");
+    assert_eq!(none.to_string(), "there is no GpuCompute in this process; create it with `GpuCompute::initialize`");
     let one = GpuCompute::initialize(Compute::on(&context)).unwrap();
     let second = GpuCompute::initialize(Compute::on(&context)).unwrap_err();
     assert_eq!(second, ClassicError::Exists { what: "GpuCompute" });
@@ -31,7 +31,7 @@ fn a_process_has_one_of_each_and_another_only_after_cleanup() {
 
     one.cleanup();
     assert!(tensor.is_disposed() && counts(&context) == (0, 0, 0), "what it held is released");
-    let words = "transfer_to_gpu: this compute was cleaned up; make another";
+    let words = "transfer_to_gpu: this compute was cleaned up; create another";
     assert_eq!(same.transfer_to_gpu(&[1.0]).unwrap_err().to_string(), words);
     let next = GpuCompute::initialize(Compute::on(&context)).unwrap();
     one.cleanup();

@@ -43,7 +43,7 @@ fn a_software_gpu_is_called_what_it_is() {
     let devices = DeviceSelector::new().with_sink(sink);
     let selected = devices.select_device(&gpu()).unwrap();
     let is_software = device().adapter().kind == vramp_gpu::AdapterKind::Software;
-    let says = |lines: &[String]| lines.iter().any(|line| line.contains("is software: the CPU"));
+    let says = |lines: &[String]| lines.iter().any(|line| line.contains("is software: its work runs on the CPU"));
     assert_eq!((says(&selected.warnings), says(&lines())), (is_software, is_software), "{selected:?}");
 }
 
@@ -99,7 +99,7 @@ fn a_wish_that_means_nothing_is_refused_and_changes_nothing() {
     for percent in [f32::NAN, -1.0, 101.0] {
         let wish = DeviceRequest { max_load_percent: Some(percent), ..gpu() };
         let error = devices.select_device(&wish).unwrap_err();
-        assert!(error.to_string().contains("it is from 0 to 100"), "{error}");
+        assert!(error.to_string().contains("out of range; use 0 to 100"), "{error}");
     }
     assert_eq!((devices.active_device(), devices.current_flags()), before);
 }
@@ -110,7 +110,7 @@ fn flags_are_set_by_name_all_or_none() {
     devices.set_flags(&[("pack", "true"), ("cpu_forward", "false")]).unwrap();
     assert_eq!((devices.flag("pack"), devices.flag("cpu_forward")), (Ok(true), Ok(false)));
     let wrong = devices.set_flags(&[("pack", "false"), ("cpu_forward", "yes")]).unwrap_err();
-    assert_eq!(wrong.to_string(), "`cpu_forward` is to be `yes`; a flag is `true` or `false`");
+    assert_eq!(wrong.to_string(), "`yes` is not a value of the flag `cpu_forward`; use `true` or `false`");
     let unknown = devices.set_flags(&[("pack", "false"), ("packed", "true")]).unwrap_err();
     assert_eq!(unknown, FlagError::Unknown { name: "packed".to_owned() });
     assert!(devices.flag("Pack").is_err());
@@ -150,7 +150,7 @@ fn when_the_device_is_lost_that_is_said_and_what_the_host_has_goes_on() {
     assert!(devices.memory_usage().unreliable.is_some_and(|why| why.contains("lost")));
     let selected = devices.select_device(&gpu()).unwrap();
     assert!(matches!(selected.device, ActiveDevice::Gpu(_)), "{selected:?}");
-    let warning = "the values of 1 memories were on the lost device alone, and are gone";
+    let warning = "the values of 1 memories were only on the lost device and are lost";
     assert_eq!(selected.warnings[0], warning);
     assert!(lines().contains(&format!("select_device: {warning}")));
     assert_eq!(usual.compute_batch(&[kept]).unwrap(), [2.5]);

@@ -57,7 +57,7 @@ fn a_time_says_whether_the_device_was_waited_for() {
     let (answer, _) = monitor.track_until_done("exp", || x.exp());
     assert!(answer.is_err());
     let done = monitor.statistics("exp", Measured::UntilDone).unwrap();
-    assert!(done.unreliable.unwrap().starts_with("the device could not be waited for: "));
+    assert!(done.unreliable.unwrap().starts_with("waiting for the device failed: "));
 }
 
 #[test]
@@ -73,10 +73,13 @@ fn the_load_of_a_device_is_a_reading_or_a_reason() {
     assert_eq!(read(Readout::is(0.0, "a file")).gpu_utilization().value(), Some(0.0), "a 0 that was read");
     let unknown = read(Readout::unavailable("no such file")).gpu_utilization();
     assert_eq!(unknown, Readout::unavailable("no such file"));
-    assert_eq!(read(Readout::is(153.0, "a file")).gpu_utilization().why(), Some("a file says 153 %"));
+    assert_eq!(
+        read(Readout::is(153.0, "a file")).gpu_utilization().why(),
+        Some("a file reports 153 %, outside 0 to 100")
+    );
     assert_eq!(read(Readout::is(f32::NAN, "a file")).gpu_utilization().value(), None);
-    let nobody = Monitor::on(&context).gpu_utilization();
-    assert_eq!(nobody.why(), Some("nobody was given who could read it (`Monitor::with_readings`)"));
+    let unset = Monitor::on(&context).gpu_utilization();
+    assert_eq!(unset.why(), Some("no source of readings is set (`Monitor::with_readings`)"));
     let host = Monitor::on(&Context::on_host()).gpu_utilization();
     assert_eq!(host.why(), Some("no GPU is selected: tensors are on the host"));
 }
@@ -91,7 +94,7 @@ fn metrics_are_one_line_sorted_and_say_what_is_unreliable() {
     monitor.log_metrics([("b", doubtful), ("a", Readout::is(8, "a file"))]);
     monitor.log_metrics(BTreeMap::<&str, f64>::new());
     let expected = [
-        "metrics: bad=unavailable (NaN is no number), fps=59.5",
+        "metrics: bad=unavailable (NaN is not a number), fps=59.5",
         "metrics: load=unavailable (no GPU is selected: tensors are on the host)",
         "metrics: a=8, b=7 (unreliable: it is old)",
         "metrics: none",
@@ -109,7 +112,7 @@ fn a_report_has_memory_load_and_operations_with_their_reasons() {
     let lines: Vec<_> = report.lines().collect();
     assert!(lines[0].starts_with("memory: 1 tensors of 100 bytes in 1 buffers; 256 bytes in use, "), "{report}");
     assert!(lines[1].starts_with("available bytes: "), "{report}");
-    assert!(lines[2].starts_with("device load in percent: unavailable (nobody was given"), "{report}");
+    assert!(lines[2].starts_with("device load in percent: unavailable (no source of readings"), "{report}");
     assert!(lines[3].starts_with("nothing: 1 times"), "{report}");
 }
 
@@ -120,7 +123,7 @@ fn a_batch_is_as_large_as_memory_allows_and_at_least_one() {
     let has = |bytes: u64| Readout::is(bytes, "a test");
     let sizes = [(1000, has(20_000)), (1000, has(1999)), (0, has(20_000)), (1, has(u64::MAX)), (u64::MAX, has(5))];
     assert_eq!(sizes.map(|(item, available)| adaptive_batch(item, &available)), [10, 1, 10_000, 10_000, 1]);
-    assert_eq!(adaptive_batch(1000, &Readout::unavailable("nobody knows")), 100);
+    assert_eq!(adaptive_batch(1000, &Readout::unavailable("not known")), 100);
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn available_memory_is_what_is_left_of_the_budget_and_no_more_than_is_free() {
     assert_eq!(plenty.value(), Some((1 << 20) - (256 << 10)));
     let unknown = available_bytes(&context, Some(&reading(Readout::unavailable("no such file"))));
     assert_eq!(unknown.value(), plenty.value());
-    assert_eq!(unknown.why(), Some("what is free on the device is unknown: no such file"));
+    assert_eq!(unknown.why(), Some("the free memory of the device is unknown: no such file"));
     drop(held);
     let rules = HostPoolRules { budget_bytes: 1 << 20, ..HostPoolRules::default() };
     assert_eq!(available_bytes(&Context::builder().host_pool(rules).on_host(), None).value(), Some(1 << 20));
@@ -199,7 +202,7 @@ fn what_does_not_fit_alone_and_any_other_error_is_returned() {
     });
     assert_eq!((error, calls), (Err(other), 1));
     let few = run_adaptive(&[1, 2], 2, |_| Ok(vec![1])).unwrap_err().to_string();
-    assert_eq!(few, "run_adaptive: the work gave 1 results for 2 items; it has to give as many");
+    assert_eq!(few, "run_adaptive: the work returned 1 results for 2 items; return one per item");
     assert!(run_adaptive(&[], 0, |_: &[u8]| Ok(vec![1])).unwrap().results.is_empty());
 }
 

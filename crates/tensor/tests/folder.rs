@@ -125,7 +125,7 @@ fn a_tensor_larger_than_the_quota_is_refused_with_the_numbers_and_costs_nobody_a
     folder.put(&stored("a", &[1; 100])).unwrap();
     let refused = folder.put(&stored("b", &[1; 101])).unwrap_err().to_string();
     let wanted = format!(
-        "`b` takes {} bytes as a file, and the folder `{}` may have {}; raise its quota",
+        "the file of `b` needs {} bytes, and the quota of the folder `{}` is {}; raise the quota",
         file_bytes(101),
         own.0.display(),
         file_bytes(100)

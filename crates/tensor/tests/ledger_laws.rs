@@ -31,15 +31,12 @@ fn books() -> Ledger<u32> {
 fn a_name_is_one_tensor() {
     let mut books = books();
     let again = books.register("a", "vit", &[], entry(2, 2, 8), false, ms(1)).unwrap_err().to_string();
-    assert_eq!(
-        again,
-        "`a` is a tensor of bert already, and a name is one tensor; `replace` it, or choose another name"
-    );
+    assert_eq!(again, "`a` is already a tensor of bert; `replace` it, or choose another name");
     let nameless = books.register("", "vit", &[], entry(2, 2, 8), false, ms(1));
     assert_eq!(nameless, Err(LedgerError::Nameless { what: "tensor" }));
     let long = "n".repeat(MAX_NAME_BYTES + 1);
     let refused = books.register(&long, "vit", &[], entry(2, 2, 8), false, ms(1)).unwrap_err().to_string();
-    assert!(refused.contains("513 bytes, 512 is the most"), "{refused}");
+    assert!(refused.contains("513 bytes, more than the limit of 512"), "{refused}");
     assert_eq!(books.share("a", "bert", &[""]), Err(LedgerError::Nameless { what: "model" }));
     assert_eq!((books.names().count(), books.bytes()), (1, 100), "what was refused changed nothing");
 }
@@ -50,7 +47,7 @@ fn replacing_keeps_the_users_and_hands_back_the_old_values() {
     books.acquire("a", "vit").unwrap();
     books.pin("a").unwrap();
     let stranger = books.replace("a", "vit", entry(2, 2, 8)).unwrap_err().to_string();
-    assert_eq!(stranger, "`a` belongs to bert: vit may not replace or remove it, and can register its own");
+    assert_eq!(stranger, "`a` belongs to bert: vit may not replace or remove it; register another tensor instead");
     assert_eq!(books.replace("a", "bert", entry(2, 2, 8)).unwrap().payload, 1);
     assert_eq!((books.held("a", "vit"), books.holds("a"), books.is_pinned("a")), (1, 2, true));
     assert_eq!((books.get("a", "vit").unwrap().payload, books.bytes()), (2, 8), "a replaced tensor counts once");
@@ -80,10 +77,7 @@ fn what_was_acquired_twice_is_released_twice() {
     assert!(books.due(ms(1000)).is_empty());
     assert_eq!(books.release("a", "vit", ms(20)), Ok(0));
     let thrice = books.release("a", "vit", ms(30)).unwrap_err().to_string();
-    assert_eq!(
-        thrice,
-        "`a` is given back by vit, which took it 2 times and gave it back as often; release once per acquire"
-    );
+    assert_eq!(thrice, "`a`: vit has acquired it 2 times and released it as often; release once per acquire");
     assert!(books.due(ms(69)).is_empty());
     assert_eq!(books.due(ms(70)).len(), 1, "the grace period counts from the last release that was one");
 }
@@ -119,10 +113,10 @@ fn a_view_outlives_the_name_it_was_made_from() {
 fn one_memory_has_one_size() {
     let mut books = books();
     let other = books.register("b", "vit", &[], entry(2, 1, 99), false, ms(0)).unwrap_err().to_string();
-    assert_eq!(other, "`b`: memory 1 has 100 bytes in the books and 99 are given; a tag is one memory");
+    assert_eq!(other, "`b`: memory 1 is registered with 100 bytes, not 99; use one tag per memory");
     let over = TensorEntry { bytes: 9, ..entry(2, 2, 8) };
     let over = books.register("b", "vit", &[], over, false, ms(0)).unwrap_err().to_string();
-    assert_eq!(over, "`b` has 9 bytes, which are more than the 8 of its memory");
+    assert_eq!(over, "`b` has 9 bytes, more than the 8 bytes of its memory");
 }
 
 #[test]
@@ -183,7 +177,7 @@ fn equal_values_of_two_models_are_an_opportunity_and_words_say_which() {
         [
             "`clip/words` and `bert/words` seem to hold the same values: share `bert/words` with clip, vit and save 256 \
              bytes",
-            "`bert/thrice` is pinned and nobody holds it: unpin it and free 64 bytes",
+            "`bert/thrice` is pinned but no model holds it: unpin it and free 64 bytes",
             "`clip/words` is shared with vit and was never acquired there: is it used?",
         ]
     );

@@ -50,7 +50,7 @@ fn what_is_registered_is_had_by_its_producer_and_its_consumers_and_by_nobody_els
         assert_eq!(unknown, "there is no tensor `b`; 1 are registered");
 
         let again = store.register("a", &[1], &[0_u8], "vit", &[]).unwrap_err().to_string();
-        assert!(again.starts_with("`a` is a tensor of bert already"), "{again}");
+        assert!(again.starts_with("`a` is already a tensor of bert"), "{again}");
         let short = store.register("c", &[3], &[0_u8], "vit", &[]).unwrap_err();
         assert_eq!(short.to_string(), "`c`: [3] has 3 values, 1 are given");
         assert_eq!(short.kind(), ErrorKind::DimensionMismatch);
@@ -158,7 +158,7 @@ fn a_lease_keeps_a_tensor_beyond_its_last_holder_and_then_frees_it() {
         assert_eq!(store.release_model("m").unwrap().tensors, 1);
         assert_eq!((store.optimise().unwrap().freed, store.names()), (0, vec!["a".to_owned()]), "{side}");
         let refused = store.unregister("a", "m").unwrap_err().to_string();
-        assert_eq!(refused, "`a` is leased 1 times; it can go when those end");
+        assert_eq!(refused, "`a` is leased 1 times; drop its leases first");
         assert_eq!(lease.read::<f32>().unwrap(), [1.0, 2.0]);
         drop(lease);
         assert!(store.names().is_empty() && is_empty(&context), "{side}");
@@ -464,7 +464,7 @@ fn main() {
     );
     assert!(says(store.run_shader("cosine", "clip", run).unwrap_err()).contains("similarity"), "names are taken");
     let again = store.register_shader("cosine", COSINE, &[("a", f32), ("b", f32)], &[("cosine", f32), ("dot", f32)]);
-    assert_eq!(says(again.unwrap_err()), "there is a shader `cosine` already; give this one another name");
+    assert_eq!(says(again.unwrap_err()), "a shader `cosine` is already registered; choose another name");
     assert!(store.register_shader("broken", "fn main() {}", &[], &[("x", f32)]).is_err());
     assert_eq!(store.shaders(), ["cosine"]);
     store.dispose();

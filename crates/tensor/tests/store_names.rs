@@ -34,7 +34,7 @@ fn the_one_name_that_files_keep_for_themselves_is_refused_wherever_a_tensor_gets
     assert_eq!(store.elementwise(("a", "m"), ("__metadata__", "m"), None), Err(refused.clone()));
     assert_eq!(
         refused.to_string(),
-        "a tensor cannot be called `__metadata__`, which files of tensors keep for themselves; choose another name"
+        "a tensor cannot be called `__metadata__`, which is reserved in files of tensors; choose another name"
     );
     store.register("b", &[1], &[1_u8], "__metadata__", &[]).unwrap();
     assert_eq!(store.names(), ["a", "b"], "models may be called so");

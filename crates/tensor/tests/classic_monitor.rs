@@ -1,4 +1,4 @@
-//! The classic front: operations by name, metrics, memory, and as much at once as there is memory for.
+//! The classic API: timing of operations, metrics, memory, and batches that fit the memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,18 +39,18 @@ fn a_time_says_whether_the_device_was_waited_for() {
     let monitor = Monitor::on(&context);
     let x = context.zeros(&[1 << 16], DType::F32).unwrap();
     let submits = || context.device().unwrap().counters().submits;
-    // A kernel that is new is tried out first.
+    // A new kernel is tried out first.
     drop(x.exp().unwrap());
     context.finish().unwrap();
     let before = submits();
     let (_, _) = monitor.track_operation("exp", || x.exp());
-    assert_eq!(submits(), before, "only written down");
+    assert_eq!(submits(), before, "only recorded");
     let (answer, _) = monitor.track_until_done("exp", || x.exp());
     assert!(answer.is_ok());
-    assert_eq!(submits(), before + 2, "what was written down before, and then its own work");
-    let [asked, done] =
+    assert_eq!(submits(), before + 2, "the work recorded before, and then its own");
+    let [returned, done] =
         [Measured::UntilReturned, Measured::UntilDone].map(|how| monitor.statistics("exp", how).unwrap());
-    assert_eq!(asked.unreliable.as_deref(), Some("the device may still work when the call returns"));
+    assert_eq!(returned.unreliable.as_deref(), Some("the device may still work when the call returns"));
     assert_eq!(done.unreliable, None, "two kinds of times are not mixed");
     assert!(done.to_string().starts_with("exp: 1 times, 0 failed; ms until the device was done: min "), "{done}");
     context.device().unwrap().destroy();
@@ -66,7 +66,7 @@ fn the_load_of_a_device_is_a_reading_or_a_reason() {
     let read = |load: Readout<f32>| {
         Monitor::on(&context).with_readings(move |adapter: &Adapter| {
             assert!(!adapter.name.is_empty());
-            AdapterReading { load_percent: load.clone(), ..AdapterReading::unavailable("not asked") }
+            AdapterReading { load_percent: load.clone(), ..AdapterReading::unavailable("not read") }
         })
     };
     assert_eq!(read(Readout::is(42.0, "a file")).gpu_utilization(), Readout::is(42.0, "a file"));
@@ -116,7 +116,7 @@ fn a_report_has_memory_load_and_operations_with_their_reasons() {
     assert!(lines[3].starts_with("nothing: 1 times"), "{report}");
 }
 
-// ---- as much at once as there is memory for
+// ---- batches that fit the memory
 
 #[test]
 fn a_batch_is_as_large_as_memory_allows_and_at_least_one() {
@@ -137,7 +137,7 @@ fn available_memory_is_what_is_left_of_the_budget_and_no_more_than_is_free() {
     let reading = |has: Readout<u64>| AdapterReading {
         memory_bytes: has,
         used_bytes: Readout::is(1000, "a file"),
-        load_percent: Readout::unavailable("not asked"),
+        load_percent: Readout::unavailable("not read"),
     };
     let little = available_bytes(&context, Some(&reading(Readout::is(51_000, "a file"))));
     assert_eq!(little, Readout::is(50_000, "a file"));
@@ -176,7 +176,7 @@ fn too_large_chunks_are_halved_until_they_fit_and_every_item_is_done_once() {
 }
 
 #[test]
-fn chunks_are_halved_where_there_is_too_little_memory_of_whatever_kind() {
+fn chunks_are_halved_when_any_kind_of_memory_is_too_small() {
     let way_up = |chunk: &[u8]| match chunk.len() {
         0..=2 => Ok(chunk.to_vec()),
         _ => Err(TensorError::NoTransferMemory { op: "test" }),
@@ -206,7 +206,7 @@ fn what_does_not_fit_alone_and_any_other_error_is_returned() {
     assert!(run_adaptive(&[], 0, |_: &[u8]| Ok(vec![1])).unwrap().results.is_empty());
 }
 
-// ---- memory that is used again
+// ---- reuse of memory
 
 #[test]
 fn memory_of_one_tensor_serves_the_next_and_zeros_are_zeros_whatever_the_shape_and_type() {

@@ -1,4 +1,4 @@
-//! The books agree with a list of everything that happened, whatever happens.
+//! The ledger agrees with a plain list of all actions, for random sequences of actions.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -20,7 +20,7 @@ fn entry(payload: u32, tag: u64, bytes: u64) -> TensorEntry<u32> {
     TensorEntry { payload, bytes, memory: MemoryTag { tag, bytes }, fingerprint: None }
 }
 
-/// Books with one tensor of 100 bytes that bert made and vit may use.
+/// A ledger with one tensor of 100 bytes that bert made and vit may use.
 fn books() -> Ledger<u32> {
     let mut books = Ledger::new(GRACE);
     books.register("a", "bert", &["vit"], entry(1, 1, 100), false, ms(0)).unwrap();
@@ -54,7 +54,7 @@ fn replacing_keeps_the_users_and_hands_back_the_old_values() {
 }
 
 #[test]
-fn only_who_may_use_a_tensor_may_share_it() {
+fn only_models_that_may_use_a_tensor_may_share_it() {
     let mut books = books();
     let refused = books.share("a", "clip", &["clip"]).unwrap_err().to_string();
     assert_eq!(
@@ -62,7 +62,11 @@ fn only_who_may_use_a_tensor_may_share_it() {
         "`a` is not shared with clip: it belongs to bert, and 1 others may use it; `share` it with clip first"
     );
     assert!(matches!(books.acquire("a", "clip"), Err(LedgerError::NotShared { .. })));
-    assert_eq!(books.share("a", "vit", &["clip", "vit", "bert"]), Ok(1), "a consumer shares on; who has it has it");
+    assert_eq!(
+        books.share("a", "vit", &["clip", "vit", "bert"]),
+        Ok(1),
+        "a consumer may share; models that may use it already are not new"
+    );
     assert_eq!(books.acquire("a", "clip"), Ok(1));
     assert_eq!(books.consumers("a").collect::<Vec<_>>(), ["clip", "vit"]);
     assert_eq!(books.share("b", "vit", &["clip"]), Err(LedgerError::Unknown { name: "b".into(), has: 1 }));
@@ -182,7 +186,7 @@ fn equal_values_of_two_models_are_an_opportunity_and_words_say_which() {
         ]
     );
 
-    // Following it saves what it said.
+    // Following the advice saves the bytes it stated.
     let before = books.bytes();
     let (keep, saves) = (found.keep.clone(), found.saves_bytes);
     let kept = books.entry(&keep).unwrap().clone();
@@ -200,7 +204,7 @@ fn disposing_of_all_leaves_empty_books() {
     books.register("a", "vit", &[], entry(3, 3, 1), false, ms(9)).unwrap();
 }
 
-// ---- against a list of what happened
+// ---- against a list of actions
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -235,12 +239,12 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Bytes of a memory: one size per tag, so that only the books' own checks refuse.
+/// Bytes of a memory: one size per tag, so that only the ledger's own checks refuse.
 fn bytes_of(tag: u64) -> u64 {
     [0, 4, 100, 4096, 1 << 40][tag as usize]
 }
 
-/// The same, as plain lists: rights and holds are pairs of a tensor and a model, held twice is listed twice.
+/// The model: plain lists. Rights and holds are pairs of a tensor and a model; a second hold is a second entry.
 #[derive(Debug, Default)]
 struct Plain {
     tensors: BTreeMap<&'static str, (u64, &'static str, Option<u64>)>,
@@ -275,7 +279,7 @@ impl Plain {
         tags.into_iter().map(bytes_of).sum()
     }
 
-    /// Does it, and says whether it may be done.
+    /// Applies an action and returns whether it is allowed.
     fn act(&mut self, act: &Act, now: Duration) -> bool {
         match act {
             Act::Register { tensor, model, to, tag, pinned, fingerprint } => {
@@ -408,7 +412,7 @@ proptest! {
             prop_assert_eq!(books.saving(), MemorySaving { shared_bytes: shared, separate_bytes: separate });
         }
 
-        // Every advice keeps its word, each on books of its own.
+        // Each piece of advice, on a ledger of its own, saves what it states.
         for it in books.opportunities() {
             let mut books = books.clone();
             let before = books.bytes();
@@ -420,7 +424,7 @@ proptest! {
             prop_assert_eq!(before - books.bytes(), it.saves_bytes);
         }
 
-        // Everything that was taken can be given back, and then everything can be freed.
+        // Everything that was acquired can be released, and then everything can be freed.
         for (tensor, model) in std::mem::take(&mut plain.holds) {
             prop_assert!(books.release(tensor, model, now).is_ok());
         }

@@ -1,4 +1,4 @@
-//! Names of tensors in a store: whatever is taken can be written to a file and comes back under the same name.
+//! Names of tensors in a store: every accepted name can be written to a file and read back unchanged.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use vramp_tensor::{Context, LedgerError, Store, StoreError};
 
-/// A folder of its own, which is gone afterwards.
+/// A folder for one test, removed afterwards.
 struct Room(PathBuf);
 
 impl Room {

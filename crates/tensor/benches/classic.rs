@@ -3,7 +3,7 @@
 //! `cargo bench -p vramp-tensor --bench classic`. A software driver computes on the CPU; its figures are upper bounds.
 
 #![allow(missing_docs, reason = "a program has no readers of its documentation")]
-#![allow(clippy::unwrap_used, reason = "a bench that fails says so and ends")]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing bench")]
 
 use std::time::Instant;
 

@@ -250,14 +250,14 @@ fn what_comes_back_from_a_file_says_whether_something_was_written_since() {
         store.tensor(name, "m").unwrap()
     };
     zeros("current");
-    let (older, told) = (zeros("older"), zeros("told"));
+    let (older, marked) = (zeros("older"), zeros("marked"));
     zeros("shared");
     store.view(("shared", "m"), ("view", "m"), 2, Some(2)).unwrap();
     store.persist_all().unwrap();
     older.write_at(0, &[1.0_f32]).unwrap();
     older.write_at(1, &[1.0_f32]).unwrap();
     store.tensor("view", "m").unwrap().write(&[3.0_f32, 3.0]).unwrap();
-    told.was_written();
+    marked.was_written();
     // The name now refers to another tensor; the folder has an older one.
     zeros("replaced");
     store.persist("replaced").unwrap();
@@ -285,7 +285,7 @@ fn what_comes_back_from_a_file_says_whether_something_was_written_since() {
         ("others", older_by(None)),
         ("replaced", older_by(None)),
         ("shared", older_by(Some(1))),
-        ("told", older_by(Some(1))),
+        ("marked", older_by(Some(1))),
         ("view", older_by(Some(1))),
     ];
     assert_eq!(recovered.tensors, wants.map(|(name, recovery)| (name.to_owned(), recovery)).into());

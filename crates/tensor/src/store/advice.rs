@@ -1,7 +1,8 @@
 //! Advice on sharing: tensors of different models that seem to have equal values.
 //!
-//! Candidates have equal fingerprints; values are not compared here. Compare them before following the advice.
-//! `saves_bytes` is what the totals of the ledger would show afterwards.
+//! Candidates have equal fingerprints; values are not compared here. A store assigns equal fingerprints only after it
+//! has compared the values (`alike`); other users of a ledger must compare before they share. `saves_bytes` is the
+//! difference that the totals of the ledger would show.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -21,7 +21,8 @@ pub enum StoreError {
     Tensor(#[from] TensorError),
     /// The values were lost with a device.
     #[error(
-        "`{name}`: its values were lost with the device ({reason}), and no file has them; `replace` them, or `unregister` it"
+        "`{name}`: its values were lost with the device ({reason}), and no file has them; `replace` them, or \
+         `unregister` it"
     )]
     Gone { name: String, reason: String },
     #[error("`{name}` is leased {leases} times; drop its leases first")]

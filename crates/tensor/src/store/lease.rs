@@ -1,4 +1,4 @@
-//! Leases of named tensors. A lease ends when it is dropped; the ledger frees the tensor then if it is due.
+//! Leases of named tensors. A lease ends when it is dropped; the store then frees the tensor if it is due.
 //!
 //! Leases do not count as holds, so `release_model` does not end them.
 //!

@@ -41,7 +41,11 @@ pub enum LedgerError {
     #[error("`{name}` has {bytes} bytes, more than the {has} bytes of its memory")]
     Overhangs { name: String, bytes: u64, has: u64 },
     /// The grace period has not passed yet.
-    #[error("`{name}` was used {idle_ms} ms ago and is kept for {grace_ms} ms after that", idle_ms = idle.as_millis(), grace_ms = grace.as_millis())]
+    #[error(
+        "`{name}` was used {idle_ms} ms ago and is kept for {grace_ms} ms after that",
+        idle_ms = idle.as_millis(),
+        grace_ms = grace.as_millis()
+    )]
     TooSoon { name: String, idle: Duration, grace: Duration },
 }
 

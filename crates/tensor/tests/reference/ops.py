@@ -256,7 +256,7 @@ def norms():
 
 
 def quantised(a, axis):
-    """Scales and whole numbers, in float32 as they are defined."""
+    """Scales and integers, in float32 as the scheme defines them."""
     sizes = np.where(np.isfinite(a), np.abs(a), 0)
     most = sizes.max() if axis is None else sizes.max(tuple(i for i in range(a.ndim) if i != axis))
     scale = np.where(most == 0, np.float32(1), np.maximum(most / np.float32(127), np.finfo(np.float32).tiny)).astype(np.float32)

@@ -1,4 +1,4 @@
-//! Errors of reading and writing files of tensors. A failed write leaves the old file, and no file of its own.
+//! Errors of reading and writing files of tensors. A failed write leaves the old file and removes its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,10 +46,17 @@ pub enum FileError {
     WrongSize { name: String, dtype: DType, shape: Shape, wants: u64, has: u64 },
     #[error("`{name}` cannot be the name of a tensor in `{}`: {problem}", path.display())]
     Name { path: PathBuf, name: String, problem: &'static str },
-    #[error("the header of `{}` would have {has} bytes, more than the limit of {most}; write several files", path.display())]
+    #[error(
+        "the header of `{}` would have {has} bytes, more than the limit of {most}; write several files",
+        path.display()
+    )]
     HeaderTooLong { path: PathBuf, has: u64, most: u64 },
     /// The tensor alone exceeds the quota of the folder.
-    #[error("the file of `{name}` needs {needed_bytes} bytes, and the quota of the folder `{}` is {quota_bytes}; raise the quota", path.display())]
+    #[error(
+        "the file of `{name}` needs {needed_bytes} bytes, and the quota of the folder `{}` is {quota_bytes}; raise the \
+         quota",
+        path.display()
+    )]
     OverQuota { path: PathBuf, name: String, needed_bytes: u64, quota_bytes: u64 },
     /// Files that should have made room cannot be removed.
     #[error(

@@ -1,7 +1,7 @@
 //! Writing safetensors files, completely or not at all.
 //!
-//! Everything is checked before the first byte is written. Values are not collected: each tensor is fetched when it is
-//! next and written from where it is.
+//! Names and header are checked before the first byte is written. Values are not collected: each tensor is fetched
+//! when it is due, checked against its shape, and written without another copy.
 //!
 //! Invariants: the target name refers either to the old file or to the complete new one. Values start at a multiple of
 //! their size.

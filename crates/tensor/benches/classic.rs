@@ -1,9 +1,9 @@
-//! What the classic front takes: transfers, batches and jobs at once, in wall time, beside what was once promised of them.
+//! Wall time of transfers, batches and concurrent jobs of the classic API, next to the limits it once promised.
 //!
 //! `cargo bench -p vramp-tensor --bench classic`. A software driver computes on the CPU; its figures are upper bounds.
 
 #![allow(missing_docs, reason = "a program has no readers of its documentation")]
-#![allow(clippy::unwrap_used, reason = "a bench that fails says so and ends")]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing bench")]
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use vramp_tensor::classic::{Compute, MemoryUsage};
 use vramp_tensor::{Context, Tensor};
 
 const MIB: usize = 1 << 20;
-/// The best of so many counts.
+/// The best of this many rounds counts.
 const ROUNDS: usize = 5;
 
 fn main() {

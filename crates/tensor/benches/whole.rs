@@ -1,8 +1,8 @@
-//! What staying on the device is worth: three steps over a frame, once whole and once with a way over the host between
-//! them, as programs do whose steps do not share memory.
+//! The gain of staying on the device: three steps over a frame, once without leaving it and once through the host
+//! between the steps, as in programs whose steps do not share memory.
 //!
-//! The steps are an op, a shader of a user's own, and an op again; the frame is on the device before, and what comes out is
-//! waited for and not read. Both alternate, and the best round counts. On a software driver the way over the host is two
+//! The steps are an op, a user's shader, and an op. The frame is on the device before; the result is waited for but not
+//! read. Both variants alternate, and the best round counts. On a software driver the way through the host is two
 //! copies in the same memory; over a bus it costs more.
 //!
 //! `cargo bench -p vramp-tensor --bench whole`
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The three steps, with something between them.
+/// The three steps, with `between` applied between them.
 fn run(
     context: &Context,
     step: &CompiledShader,

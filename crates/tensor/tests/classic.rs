@@ -1,4 +1,4 @@
-//! The classic front: one of each in a process, and what goes up, is computed in batches, and comes back.
+//! The classic API: one instance per process, transfers, and batches.
 
 use crate::classic_parts::{counts, heard, nothing};
 use crate::sides::both;
@@ -14,7 +14,7 @@ use vramp_tensor::{Context, DType, ErrorKind, HostPoolRules, TensorError};
 fn a_process_has_one_of_each_and_another_only_after_cleanup() {
     let context = Context::on_host();
     let none = GpuCompute::get().unwrap_err();
-    assert_eq!(none.to_string(), "there is no GpuCompute; make it with `GpuCompute::initialize`");
+    assert_eq!(none.to_string(), "there is no GpuCompute in this process; create it with `GpuCompute::initialize`");
     let one = GpuCompute::initialize(Compute::on(&context)).unwrap();
     let second = GpuCompute::initialize(Compute::on(&context)).unwrap_err();
     assert_eq!(second, ClassicError::Exists { what: "GpuCompute" });
@@ -31,7 +31,7 @@ fn a_process_has_one_of_each_and_another_only_after_cleanup() {
 
     one.cleanup();
     assert!(tensor.is_disposed() && counts(&context) == (0, 0, 0), "what it held is released");
-    let words = "transfer_to_gpu: this compute was cleaned up; make another";
+    let words = "transfer_to_gpu: this compute was cleaned up; create another";
     assert_eq!(same.transfer_to_gpu(&[1.0]).unwrap_err().to_string(), words);
     let next = GpuCompute::initialize(Compute::on(&context)).unwrap();
     one.cleanup();
@@ -53,7 +53,7 @@ fn values_go_up_and_come_back_bit_by_bit_and_outlive_scopes() {
         let done = context.scope(|_| {
             context.scope(|_| {
                 let tensor = compute.transfer_to_gpu(&values)?;
-                // Not returned, and not kept: only held.
+                // Neither returned nor kept by the scope, only held.
                 held = Some(tensor);
                 Ok::<(), TensorError>(())
             })
@@ -86,7 +86,7 @@ fn a_transfer_takes_less_than_a_tenth_more_than_its_values() {
         context.finish().unwrap();
         let usage = MemoryUsage::of(&context);
         assert_eq!((usage.num_tensors, usage.num_bytes, usage.in_use_bytes), (0, 0, 0), "{side}: {usage}");
-        assert!(usage.pooled_bytes >= 1_000_000, "{side}: it lies free: {usage}");
+        assert!(usage.pooled_bytes >= 1_000_000, "{side}: it is pooled: {usage}");
         assert!(usage.peak_bytes >= 1_000_000, "{side}");
         compute.release();
         assert_eq!(MemoryUsage::of(&context).pooled_bytes, 0, "{side}: until all is released");
@@ -103,7 +103,7 @@ fn a_batch_has_the_mean_of_squares_of_each_in_order_in_one_read() {
         let before = (counts(&context), context.transfers().host_reads);
         let means = compute.compute_batch(&tensors).unwrap();
         assert_eq!(means, [0.0, 1.0, 4.0, 9.0, 16.0, 25.0, 36.0], "{side}");
-        assert_eq!(counts(&context), before.0, "{side}: what was between is freed");
+        assert_eq!(counts(&context), before.0, "{side}: intermediates are freed");
         assert_eq!(context.transfers().host_reads, before.1 + 1, "{side}");
         assert_eq!(compute.compute_batch(&[]).unwrap(), [0.0_f32; 0], "{side}");
         assert_eq!(context.transfers().host_reads, before.1 + 1, "{side}: nothing to read");
@@ -184,7 +184,7 @@ fn five_threads_compute_at_once_and_each_gets_its_own() {
 }
 
 #[test]
-fn too_little_memory_is_told_and_returned_with_the_numbers_and_work_goes_on() {
+fn too_little_memory_is_reported_and_returned_with_the_numbers_and_later_work_succeeds() {
     let device = Device::choose().budget_bytes(1 << 20).open().unwrap();
     let rules = HostPoolRules { budget_bytes: 1 << 20, ..HostPoolRules::default() };
     let contexts = [Context::on(&device).unwrap(), Context::builder().host_pool(rules).on_host()];
@@ -192,10 +192,10 @@ fn too_little_memory_is_told_and_returned_with_the_numbers_and_work_goes_on() {
         let (sink, lines) = heard();
         let compute = Compute::on(&context).with_sink(sink);
         let error = compute.transfer_to_gpu(&vec![1.0; 300_000]).unwrap_err();
-        let TensorError::OutOfMemory { required_bytes, available_bytes, place: told, .. } = error else {
+        let TensorError::OutOfMemory { required_bytes, available_bytes, place: reported, .. } = error else {
             panic!("{error}");
         };
-        assert_eq!(told, place);
+        assert_eq!(reported, place);
         assert!(required_bytes >= 1_200_000 && available_bytes <= 1 << 20, "{required_bytes} {available_bytes}");
         let lines = lines();
         assert_eq!(lines.len(), 1);
@@ -208,7 +208,7 @@ fn too_little_memory_is_told_and_returned_with_the_numbers_and_work_goes_on() {
 }
 
 #[test]
-fn a_failed_read_is_told_with_what_was_read() {
+fn a_failed_read_is_reported_with_its_size_and_place() {
     let (sink, lines) = heard();
     let context = Context::on_host();
     let compute = Compute::on(&context).with_sink(sink);

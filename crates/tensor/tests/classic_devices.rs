@@ -1,4 +1,4 @@
-//! The classic front: a device by preference, by memory and by load, another one in the middle of work, and its loss.
+//! The classic API: choosing a device by preference, memory and load, switching it during work, and losing it.
 
 use crate::classic_parts::{heard, nothing};
 use crate::sides::{device, on_device};
@@ -14,7 +14,7 @@ fn gpu() -> DeviceRequest {
 fn reads(memory_bytes: Readout<u64>, load_percent: Readout<f32>) -> vramp_gpu::Choice {
     Device::choose().readings(move |_: &Adapter| AdapterReading {
         memory_bytes: memory_bytes.clone(),
-        used_bytes: Readout::unavailable("not asked"),
+        used_bytes: Readout::unavailable("not read"),
         load_percent: load_percent.clone(),
     })
 }
@@ -48,7 +48,7 @@ fn a_software_gpu_is_called_what_it_is() {
 }
 
 #[test]
-fn memory_and_load_are_enforced_and_unmet_wishes_fall_back_with_a_warning() {
+fn memory_and_load_are_enforced_and_unmet_requests_fall_back_with_a_warning() {
     let known = |bytes: u64, percent: f32| reads(Readout::is(bytes, "a test"), Readout::is(percent, "a test"));
     let unknown = || reads(Readout::unavailable("no such file"), Readout::unavailable("no such counter"));
     let memory = DeviceRequest { min_memory_bytes: Some(2_000_000_000), ..gpu() };
@@ -62,10 +62,10 @@ fn memory_and_load_are_enforced_and_unmet_wishes_fall_back_with_a_warning() {
         (unknown(), load, "its load is unknown: no such counter"),
         (Device::choose(), load, "its load is unknown: nobody was given who could read it"),
     ];
-    for (choice, wish, problem) in cases {
+    for (choice, request, problem) in cases {
         let (sink, lines) = heard();
         let devices = DeviceSelector::new().with_choice(choice).with_sink(sink);
-        let selected = devices.select_device(&wish).unwrap();
+        let selected = devices.select_device(&request).unwrap();
         assert_eq!(selected.device, devices.active_device());
         if problem.is_empty() {
             assert!(matches!(selected.device, ActiveDevice::Gpu(_)), "{selected:?}");
@@ -93,13 +93,13 @@ fn without_a_gpu_there_is_a_warning_and_the_truth() {
 }
 
 #[test]
-fn a_wish_that_means_nothing_is_refused_and_changes_nothing() {
+fn an_invalid_request_is_refused_and_changes_nothing() {
     let devices = DeviceSelector::of(&on_device()).with_sink(nothing());
     let before = (devices.active_device(), devices.current_flags());
     for percent in [f32::NAN, -1.0, 101.0] {
-        let wish = DeviceRequest { max_load_percent: Some(percent), ..gpu() };
-        let error = devices.select_device(&wish).unwrap_err();
-        assert!(error.to_string().contains("it is from 0 to 100"), "{error}");
+        let request = DeviceRequest { max_load_percent: Some(percent), ..gpu() };
+        let error = devices.select_device(&request).unwrap_err();
+        assert!(error.to_string().contains("out of range; use 0 to 100"), "{error}");
     }
     assert_eq!((devices.active_device(), devices.current_flags()), before);
 }
@@ -110,7 +110,7 @@ fn flags_are_set_by_name_all_or_none() {
     devices.set_flags(&[("pack", "true"), ("cpu_forward", "false")]).unwrap();
     assert_eq!((devices.flag("pack"), devices.flag("cpu_forward")), (Ok(true), Ok(false)));
     let wrong = devices.set_flags(&[("pack", "false"), ("cpu_forward", "yes")]).unwrap_err();
-    assert_eq!(wrong.to_string(), "`cpu_forward` is to be `yes`; a flag is `true` or `false`");
+    assert_eq!(wrong.to_string(), "`yes` is not a value of the flag `cpu_forward`; use `true` or `false`");
     let unknown = devices.set_flags(&[("pack", "false"), ("packed", "true")]).unwrap_err();
     assert_eq!(unknown, FlagError::Unknown { name: "packed".to_owned() });
     assert!(devices.flag("Pack").is_err());
@@ -138,7 +138,7 @@ fn devices_are_switched_in_the_middle_of_work_there_and_back() {
 }
 
 #[test]
-fn when_the_device_is_lost_that_is_said_and_what_the_host_has_goes_on() {
+fn a_lost_device_is_reported_and_values_on_the_host_stay_usable() {
     let (sink, lines) = heard();
     let devices = DeviceSelector::of(&on_device()).with_sink(sink);
     let careful = Compute::on(devices.context()).with_host_copies(true).with_sink(nothing());
@@ -150,7 +150,7 @@ fn when_the_device_is_lost_that_is_said_and_what_the_host_has_goes_on() {
     assert!(devices.memory_usage().unreliable.is_some_and(|why| why.contains("lost")));
     let selected = devices.select_device(&gpu()).unwrap();
     assert!(matches!(selected.device, ActiveDevice::Gpu(_)), "{selected:?}");
-    let warning = "the values of 1 memories were on the lost device alone, and are gone";
+    let warning = "the values of 1 memories were only on the lost device and are lost";
     assert_eq!(selected.warnings[0], warning);
     assert!(lines().contains(&format!("select_device: {warning}")));
     assert_eq!(usual.compute_batch(&[kept]).unwrap(), [2.5]);

@@ -1,4 +1,4 @@
-//! The classic front: operations by name, metrics, memory, and as much at once as there is memory for.
+//! The classic API: timing of operations, metrics, memory, and batches that fit the memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,25 +39,25 @@ fn a_time_says_whether_the_device_was_waited_for() {
     let monitor = Monitor::on(&context);
     let x = context.zeros(&[1 << 16], DType::F32).unwrap();
     let submits = || context.device().unwrap().counters().submits;
-    // A kernel that is new is tried out first.
+    // A new kernel is tried out first.
     drop(x.exp().unwrap());
     context.finish().unwrap();
     let before = submits();
     let (_, _) = monitor.track_operation("exp", || x.exp());
-    assert_eq!(submits(), before, "only written down");
+    assert_eq!(submits(), before, "only recorded");
     let (answer, _) = monitor.track_until_done("exp", || x.exp());
     assert!(answer.is_ok());
-    assert_eq!(submits(), before + 2, "what was written down before, and then its own work");
-    let [asked, done] =
+    assert_eq!(submits(), before + 2, "the work recorded before, and then its own");
+    let [returned, done] =
         [Measured::UntilReturned, Measured::UntilDone].map(|how| monitor.statistics("exp", how).unwrap());
-    assert_eq!(asked.unreliable.as_deref(), Some("the device may still work when the call returns"));
+    assert_eq!(returned.unreliable.as_deref(), Some("the device may still work when the call returns"));
     assert_eq!(done.unreliable, None, "two kinds of times are not mixed");
     assert!(done.to_string().starts_with("exp: 1 times, 0 failed; ms until the device was done: min "), "{done}");
     context.device().unwrap().destroy();
     let (answer, _) = monitor.track_until_done("exp", || x.exp());
     assert!(answer.is_err());
     let done = monitor.statistics("exp", Measured::UntilDone).unwrap();
-    assert!(done.unreliable.unwrap().starts_with("the device could not be waited for: "));
+    assert!(done.unreliable.unwrap().starts_with("waiting for the device failed: "));
 }
 
 #[test]
@@ -66,17 +66,20 @@ fn the_load_of_a_device_is_a_reading_or_a_reason() {
     let read = |load: Readout<f32>| {
         Monitor::on(&context).with_readings(move |adapter: &Adapter| {
             assert!(!adapter.name.is_empty());
-            AdapterReading { load_percent: load.clone(), ..AdapterReading::unavailable("not asked") }
+            AdapterReading { load_percent: load.clone(), ..AdapterReading::unavailable("not read") }
         })
     };
     assert_eq!(read(Readout::is(42.0, "a file")).gpu_utilization(), Readout::is(42.0, "a file"));
     assert_eq!(read(Readout::is(0.0, "a file")).gpu_utilization().value(), Some(0.0), "a 0 that was read");
     let unknown = read(Readout::unavailable("no such file")).gpu_utilization();
     assert_eq!(unknown, Readout::unavailable("no such file"));
-    assert_eq!(read(Readout::is(153.0, "a file")).gpu_utilization().why(), Some("a file says 153 %"));
+    assert_eq!(
+        read(Readout::is(153.0, "a file")).gpu_utilization().why(),
+        Some("a file reports 153 %, outside 0 to 100")
+    );
     assert_eq!(read(Readout::is(f32::NAN, "a file")).gpu_utilization().value(), None);
-    let nobody = Monitor::on(&context).gpu_utilization();
-    assert_eq!(nobody.why(), Some("nobody was given who could read it (`Monitor::with_readings`)"));
+    let unset = Monitor::on(&context).gpu_utilization();
+    assert_eq!(unset.why(), Some("no source of readings is set (`Monitor::with_readings`)"));
     let host = Monitor::on(&Context::on_host()).gpu_utilization();
     assert_eq!(host.why(), Some("no GPU is selected: tensors are on the host"));
 }
@@ -91,7 +94,7 @@ fn metrics_are_one_line_sorted_and_say_what_is_unreliable() {
     monitor.log_metrics([("b", doubtful), ("a", Readout::is(8, "a file"))]);
     monitor.log_metrics(BTreeMap::<&str, f64>::new());
     let expected = [
-        "metrics: bad=unavailable (NaN is no number), fps=59.5",
+        "metrics: bad=unavailable (NaN is not a number), fps=59.5",
         "metrics: load=unavailable (no GPU is selected: tensors are on the host)",
         "metrics: a=8, b=7 (unreliable: it is old)",
         "metrics: none",
@@ -109,18 +112,18 @@ fn a_report_has_memory_load_and_operations_with_their_reasons() {
     let lines: Vec<_> = report.lines().collect();
     assert!(lines[0].starts_with("memory: 1 tensors of 100 bytes in 1 buffers; 256 bytes in use, "), "{report}");
     assert!(lines[1].starts_with("available bytes: "), "{report}");
-    assert!(lines[2].starts_with("device load in percent: unavailable (nobody was given"), "{report}");
+    assert!(lines[2].starts_with("device load in percent: unavailable (no source of readings"), "{report}");
     assert!(lines[3].starts_with("nothing: 1 times"), "{report}");
 }
 
-// ---- as much at once as there is memory for
+// ---- batches that fit the memory
 
 #[test]
 fn a_batch_is_as_large_as_memory_allows_and_at_least_one() {
     let has = |bytes: u64| Readout::is(bytes, "a test");
     let sizes = [(1000, has(20_000)), (1000, has(1999)), (0, has(20_000)), (1, has(u64::MAX)), (u64::MAX, has(5))];
     assert_eq!(sizes.map(|(item, available)| adaptive_batch(item, &available)), [10, 1, 10_000, 10_000, 1]);
-    assert_eq!(adaptive_batch(1000, &Readout::unavailable("nobody knows")), 100);
+    assert_eq!(adaptive_batch(1000, &Readout::unavailable("not known")), 100);
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn available_memory_is_what_is_left_of_the_budget_and_no_more_than_is_free() {
     let reading = |has: Readout<u64>| AdapterReading {
         memory_bytes: has,
         used_bytes: Readout::is(1000, "a file"),
-        load_percent: Readout::unavailable("not asked"),
+        load_percent: Readout::unavailable("not read"),
     };
     let little = available_bytes(&context, Some(&reading(Readout::is(51_000, "a file"))));
     assert_eq!(little, Readout::is(50_000, "a file"));
@@ -142,7 +145,7 @@ fn available_memory_is_what_is_left_of_the_budget_and_no_more_than_is_free() {
     assert_eq!(plenty.value(), Some((1 << 20) - (256 << 10)));
     let unknown = available_bytes(&context, Some(&reading(Readout::unavailable("no such file"))));
     assert_eq!(unknown.value(), plenty.value());
-    assert_eq!(unknown.why(), Some("what is free on the device is unknown: no such file"));
+    assert_eq!(unknown.why(), Some("the free memory of the device is unknown: no such file"));
     drop(held);
     let rules = HostPoolRules { budget_bytes: 1 << 20, ..HostPoolRules::default() };
     assert_eq!(available_bytes(&Context::builder().host_pool(rules).on_host(), None).value(), Some(1 << 20));
@@ -173,7 +176,7 @@ fn too_large_chunks_are_halved_until_they_fit_and_every_item_is_done_once() {
 }
 
 #[test]
-fn chunks_are_halved_where_there_is_too_little_memory_of_whatever_kind() {
+fn chunks_are_halved_when_any_kind_of_memory_is_too_small() {
     let way_up = |chunk: &[u8]| match chunk.len() {
         0..=2 => Ok(chunk.to_vec()),
         _ => Err(TensorError::NoTransferMemory { op: "test" }),
@@ -199,11 +202,11 @@ fn what_does_not_fit_alone_and_any_other_error_is_returned() {
     });
     assert_eq!((error, calls), (Err(other), 1));
     let few = run_adaptive(&[1, 2], 2, |_| Ok(vec![1])).unwrap_err().to_string();
-    assert_eq!(few, "run_adaptive: the work gave 1 results for 2 items; it has to give as many");
+    assert_eq!(few, "run_adaptive: the work returned 1 results for 2 items; return one per item");
     assert!(run_adaptive(&[], 0, |_: &[u8]| Ok(vec![1])).unwrap().results.is_empty());
 }
 
-// ---- memory that is used again
+// ---- reuse of memory
 
 #[test]
 fn memory_of_one_tensor_serves_the_next_and_zeros_are_zeros_whatever_the_shape_and_type() {

@@ -1,11 +1,11 @@
-//! Expressions of any size: wide ones are planned in a time that grows with them, deep ones need no stack.
+//! Large expressions: planning time is linear for wide ones, and deep ones need no stack.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 use crate::sides::both;
 use vramp_tensor::{Context, Expr, Tensor};
 
-/// Joins neighbours until one is left.
+/// Adds neighbours pairwise until one is left.
 fn joined(mut row: Vec<Expr>) -> Expr {
     while row.len() > 1 {
         row = row.chunks(2).map(|pair| pair.get(1).map_or_else(|| pair[0].clone(), |two| pair[0].add(two))).collect();
@@ -15,7 +15,7 @@ fn joined(mut row: Vec<Expr>) -> Expr {
 
 #[test]
 fn a_sum_of_fifty_thousand_tensors_is_planned_and_right() {
-    // Asking every node what it reads, once for every kernel that is cut off, would take hours.
+    // Searching all nodes for their inputs, once per kernel that is split off, would take hours.
     const COUNT: usize = 50_000;
     let context = Context::on_host();
     let leaves: Vec<_> = (0..COUNT).map(|at| context.tensor(&[(at % 7) as f32], &[1]).unwrap()).collect();
@@ -37,7 +37,7 @@ fn a_hundred_thousand_ops_in_a_row_are_written_shown_computed_and_dropped() {
     assert_eq!(format!("{deep:?}"), "Expr(add -> [2] of f32)");
     assert_eq!(deep.run().unwrap().read::<f32>().unwrap(), [100_001.0, 99_999.0]);
     assert_eq!(deep.run_unfused().unwrap().read::<f32>().unwrap(), [100_001.0, 99_999.0]);
-    // Each used twice by the next: written out it would have 2^20,000 ops.
+    // Each is used twice by the next: expanded, it would have 2^20,000 ops.
     let twice = (0..COUNT / 5).fold(x.lazy(), |expr, _| expr.mul(0.5).add(expr.mul(0.5)));
     assert_eq!(twice.run().unwrap().read::<f32>().unwrap(), [1.0, -1.0]);
     drop((deep, twice));

@@ -1,4 +1,4 @@
-//! Elementwise ops: the device makes the bits of the host, joined or one by one, also of values that are no numbers.
+//! Elementwise ops: device and host make the same bits, fused or one by one, also for NaN and infinities.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
@@ -9,7 +9,7 @@ use half::f16;
 use vramp_gpu::{Device, LimitSet};
 use vramp_tensor::{Binary, Context, DType, Element, Expr, Tensor, Unary};
 
-/// Values around everything that is special, and many others.
+/// Values around all special ones, and many others.
 fn odd_floats(count: usize) -> Vec<f32> {
     let special = [
         0.0,
@@ -53,18 +53,18 @@ fn odd_floats(count: usize) -> Vec<f32> {
     special.into_iter().chain(random).take(count).collect()
 }
 
-/// Where two rows differ by more than this share.
+/// The first index at which two rows differ by more than this share.
 fn differ(one: &[f32], two: &[f32], share: f32) -> Option<usize> {
     let alike = |a: f32, b: f32| {
-        // A NaN has many bits; subnormal numbers may be 0 on a device.
+        // NaN has many bit patterns; a device may flush subnormal numbers to 0.
         let small = a.abs() < f32::MIN_POSITIVE && b.abs() < f32::MIN_POSITIVE;
         a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan() || small || (a - b).abs() <= share * a.abs()
     };
     one.iter().zip(two).position(|(a, b)| !alike(*a, *b))
 }
 
-/// What a device may be off where an op is a series: compilers of shaders may add up in another order. In halves a
-/// difference may tip one to its neighbour.
+/// The tolerance for a device if an op is a series, since shader compilers may reorder sums. In f16 a difference may
+/// tip a value to its neighbour.
 fn share_of(is_series: bool, dtype: DType) -> f32 {
     match (is_series, dtype) {
         (false, _) => 0.0,
@@ -180,7 +180,7 @@ fn casts_are_those_of_rust() {
     }
 }
 
-/// A chain of eight.
+/// A chain of eight ops.
 fn chain(x: &Expr, y: &Tensor) -> Expr {
     x.mul(1.2).add(y).relu().sub(0.3).tanh().mul(0.5).sigmoid().square()
 }
@@ -193,7 +193,7 @@ fn joined_ops_make_the_bits_of_single_ones_in_one_dispatch() {
             let y = context.tensor(&odd_floats(30), &[30]).unwrap().cast(dtype).unwrap();
             let expr = chain(&x.lazy(), &y).cast(DType::F32);
             let one_by_one = expr.run_unfused().unwrap().read::<f32>().unwrap();
-            // The first time a kernel is run once more, on scratch memory.
+            // The first run of a kernel includes a trial on scratch memory.
             expr.run().unwrap();
             context.finish().unwrap();
             let before = context.device().map(|device| device.counters());
@@ -244,7 +244,7 @@ fn the_second_op_of_a_kind_compiles_and_allocates_nothing() {
 }
 
 #[test]
-fn a_mistake_in_an_expression_is_told_when_it_is_run_and_then_work_goes_on() {
+fn a_mistake_in_an_expression_is_reported_when_it_is_run_and_later_ops_work() {
     for (side, context) in both() {
         let x = context.tensor(&[1.0_f32; 6], &[2, 3]).unwrap();
         let other = Context::on_host().tensor(&[1.0_f32; 6], &[2, 3]).unwrap();
@@ -266,7 +266,7 @@ fn a_mistake_in_an_expression_is_told_when_it_is_run_and_then_work_goes_on() {
 }
 
 #[test]
-fn what_is_used_twice_is_right_also_where_a_reduction_reads_it() {
+fn what_is_used_twice_is_right_also_if_a_reduction_reads_it() {
     for (side, context) in both() {
         let x = context.tensor(&[0.0_f32, 1.0, 2.0, 3.0], &[2, 2]).unwrap();
         let e = x.lazy().exp();
@@ -279,15 +279,15 @@ fn what_is_used_twice_is_right_also_where_a_reduction_reads_it() {
 }
 
 #[test]
-fn whoever_wants_to_know_is_told_of_devices_compilations_memory_and_ops() {
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let heard = std::sync::Arc::clone(&told);
+fn the_debug_callback_reports_devices_compilations_memory_and_ops() {
+    let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = std::sync::Arc::clone(&lines);
     let tell = move |words: &str| heard.lock().unwrap().push(words.to_owned());
     let context = Context::builder().debug(tell).on(&sides::device()).unwrap();
     context.tensor(&[1.0_f32; 4], &[4]).unwrap().relu().unwrap();
-    let told = told.lock().unwrap();
+    let lines = lines.lock().unwrap();
     for words in ["device: ", "compiling map for relu", "relu -> [4] of f32, 16 bytes in use"] {
-        assert!(told.iter().any(|line| line.starts_with(words)), "`{words}` in {told:?}");
+        assert!(lines.iter().any(|line| line.starts_with(words)), "`{words}` in {lines:?}");
     }
 }
 
@@ -323,7 +323,7 @@ fn compilers_of_shaders_neither_join_steps_nor_leave_them_out() {
 }
 
 #[test]
-fn long_chains_in_front_of_rows_and_behind_products_do_not_take_compilers_long() {
+fn long_chains_before_rows_and_after_products_do_not_take_compilers_long() {
     let context = on_device();
     let x = context.tensor(&[0.5_f32; 16], &[4, 4]).unwrap().lazy();
     let chain = (0..120_u8).fold(x.clone(), |expr, at| expr.mul(0.5).add(f32::from(at)));
@@ -335,7 +335,7 @@ fn long_chains_in_front_of_rows_and_behind_products_do_not_take_compilers_long()
 
 #[test]
 fn one_memory_that_is_gone_through_in_many_ways_is_bound_as_often() {
-    // What a device of the lowest class binds: four buffers, one of which is the result.
+    // The limits of the lowest class of devices: four buffers, one of which is the result.
     let device = Device::choose().limits(LimitSet::Downlevel).open().unwrap();
     let context = Context::on(&device).unwrap();
     let memory = context.tensor(&(0..16).map(|x| x as f32).collect::<Vec<_>>(), &[16]).unwrap();

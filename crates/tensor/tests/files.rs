@@ -1,4 +1,4 @@
-//! Files of tensors: what is written is read back, what is broken is said, and nothing is ever half there.
+//! Files of tensors: round trips, errors for malformed files, and writes that are complete or absent.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -12,7 +12,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use vramp_tensor::{DType, FileError, HeaderError, Heading, Shape, TensorBytes, TensorFile};
 
-/// A folder of one test's own, gone with it.
+/// A folder for one test, removed afterwards.
 struct Own(PathBuf);
 
 impl Own {
@@ -45,7 +45,7 @@ fn bytes_tensor<'a>(name: &'a str, bytes: &'a [u8]) -> TensorBytes<'a> {
     TensorBytes { name, dtype: DType::U8, shape: shape(&[bytes.len()]), bytes }
 }
 
-/// A file of this header and these values.
+/// A file with this header and these values.
 fn file(header: &str, values: &[u8]) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.bytes());
@@ -93,7 +93,10 @@ fn an_open_file_has_what_was_written() {
     weights.read_at(3, &mut part).unwrap();
     assert_eq!(part, floats[3..8]);
     let beyond = weights.read_at(8, &mut part).unwrap_err().to_string();
-    assert!(beyond.starts_with("bytes 8 to 13 of `weights") && beyond.ends_with("which has 12"), "{beyond}");
+    assert!(
+        beyond.starts_with("bytes 8 to 13 of `weights") && beyond.ends_with("are out of range; it has 12"),
+        "{beyond}"
+    );
     assert!(weights.shown().is_none(), "they are on the disk");
     let missing = opened.tensor("two").unwrap_err().to_string();
     assert!(missing.ends_with("has no tensor `two`; it has 4"), "{missing}");
@@ -101,7 +104,7 @@ fn an_open_file_has_what_was_written() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_values_for_whoever_has_it_open() {
+fn a_replaced_file_keeps_its_values_for_readers_that_have_it_open() {
     let own = Own::new("replaced");
     let path = own.0.join("a");
     TensorFile::write(&path, &[bytes_tensor("a", &[7; 10_000])]).unwrap();
@@ -115,7 +118,7 @@ fn a_replaced_file_keeps_its_values_for_whoever_has_it_open() {
 fn a_file_that_another_program_cuts_short_is_an_error_with_the_numbers() {
     let own = Own::new("short");
     let path = own.0.join("a");
-    // Several pages, so that touching what is gone would end the process.
+    // Several pages, so that touching the missing part of a mapping would end the process.
     let had = TensorFile::write(&path, &[bytes_tensor("a", &vec![7; 100_000]), bytes_tensor("b", &[8; 10])]).unwrap();
     let opened = TensorFile::open(&path).unwrap();
     let has = had - 60_000;
@@ -126,16 +129,16 @@ fn a_file_that_another_program_cuts_short_is_an_error_with_the_numbers() {
     assert_eq!(
         found.read().unwrap_err().to_string(),
         format!(
-            "`{}` had {had} bytes when it was opened and has {has} now, and byte {end} was to be read: somebody cut it \
-             short; write it anew",
+            "`{}` was truncated from {had} to {has} bytes while it was open, and bytes up to {end} are needed; write it \
+             again",
             path.display()
         )
     );
     assert!(matches!(opened.tensor("b").unwrap().read(), Err(FileError::Shortened { .. })));
     let mut start = vec![0; 30_000];
     found.read_at(0, &mut start).unwrap();
-    assert_eq!(start, vec![7; 30_000], "what is left can be had");
-    assert!(matches!(TensorFile::open(&path), Err(FileError::Malformed { .. })), "and whoever opens it now is told");
+    assert_eq!(start, vec![7; 30_000], "the rest can be read");
+    assert!(matches!(TensorFile::open(&path), Err(FileError::Malformed { .. })), "opening it now is an error");
 }
 
 #[test]
@@ -148,14 +151,14 @@ fn what_cannot_be_written_leaves_what_was_there_and_nothing_else() {
     let short = TensorFile::write_each(&path, std::slice::from_ref(&four), |_| {
         Ok::<_, FileError>(Cow::Borrowed(&[1, 2, 3][..]))
     });
-    assert_eq!(short.unwrap_err().to_string(), "`b` is f32 of [1], which is 4 bytes, and 3 are given");
+    assert_eq!(short.unwrap_err().to_string(), "`b` is f32 of [1], which needs 4 bytes, not 3");
     let lost = FileError::NotThere { path: "a device".into() };
     let failed = TensorFile::write_each(&path, std::slice::from_ref(&four), |_| Err::<Cow<[u8]>, _>(lost.clone()));
-    assert_eq!(failed, Err(lost), "whoever fetches says why");
+    assert_eq!(failed, Err(lost), "the error of `fetch` is returned");
     let twice = TensorFile::write(&path, &[bytes_tensor("a", &[1]), bytes_tensor("a", &[2])]).unwrap_err();
-    assert!(twice.to_string().ends_with("it is there twice"), "{twice}");
+    assert!(twice.to_string().ends_with("it occurs twice"), "{twice}");
     let reserved = TensorFile::write(&path, &[bytes_tensor("__metadata__", &[1])]).unwrap_err();
-    assert!(reserved.to_string().ends_with("files keep that one for themselves"), "{reserved}");
+    assert!(reserved.to_string().ends_with("that name is reserved"), "{reserved}");
     let nowhere = own.0.join("no/folder");
     assert_eq!(TensorFile::write(&nowhere, &[]), Err(FileError::NoFolder { path: nowhere }));
     let onto_folder = TensorFile::write(&own.0, &[bytes_tensor("a", &[1])]);
@@ -166,7 +169,7 @@ fn what_cannot_be_written_leaves_what_was_there_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_file_is_said_without_waiting() {
+fn what_is_not_a_file_is_refused_without_waiting() {
     let own = Own::new("no_file");
     let missing = own.0.join("missing");
     assert_eq!(TensorFile::open(&missing).unwrap_err(), FileError::NotThere { path: missing });
@@ -174,7 +177,10 @@ fn what_is_no_file_is_said_without_waiting() {
     let empty = own.0.join("empty");
     fs::write(&empty, []).unwrap();
     let error = TensorFile::open(&empty).unwrap_err().to_string();
-    assert!(error.ends_with("it has 0 bytes, and a safetensors file has 8 and a header at least"), "{error}");
+    assert!(
+        error.ends_with("it has 0 bytes, too few for the length (8 bytes) and the header of a safetensors file"),
+        "{error}"
+    );
     #[cfg(unix)]
     {
         let pipe = own.0.join("pipe");
@@ -188,7 +194,7 @@ fn headers_that_lie_about_their_length_are_refused() {
     assert_eq!(problem(vec![0; 7]), HeaderError::TooShort { has: 7 });
     assert_eq!(problem(vec![255; 20]), HeaderError::HeaderBeyondEnd { says: u64::MAX, has: 12 });
     let png = problem(b"\x89PNG\r\n\x1a\n0000IHDR".to_vec()).to_string();
-    assert!(png.ends_with("it is cut short, or no safetensors file at all"), "{png}");
+    assert!(png.ends_with("it is truncated, or not a safetensors file"), "{png}");
     assert!(matches!(problem(file("", &[])), HeaderError::NotJson { at: 0, .. }));
     let mut long = 100_000_001_u64.to_le_bytes().to_vec();
     long.resize(8 + 100_000_001, b' ');
@@ -198,7 +204,7 @@ fn headers_that_lie_about_their_length_are_refused() {
 }
 
 #[test]
-fn headers_that_are_no_headers_are_refused() {
+fn headers_that_are_not_headers_are_refused() {
     says(" {}", 0, "byte 0 of its header: expected `{`, as in every safetensors file");
     says("{} x", 0, "byte 3 of its header: trailing characters");
     says("{\"a\" 1}", 0, "byte 5 of its header: expected `:`");
@@ -211,7 +217,7 @@ fn headers_that_are_no_headers_are_refused() {
     says(
         "{\"a\":{\"dtype\":\"U8\",\"x\":0}}",
         0,
-        "`a` has a field `x` too many; it needs dtype, shape and data_offsets, each once",
+        "`a` has an unknown or duplicate field `x`; it needs dtype, shape and data_offsets, each once",
     );
     says(
         "{\"a\":{\"dtype\":\"U8\",\"shape\":[1.5]}}",
@@ -228,7 +234,7 @@ fn headers_that_are_no_headers_are_refused() {
     assert_eq!(problem(not_text), HeaderError::NotText { at: 2 });
 }
 
-/// One U8 tensor in a header.
+/// A U8 tensor as an entry of a header.
 fn u8s(name: &str, length: u64, start: u64, end: u64) -> String {
     format!("\"{name}\":{{\"dtype\":\"U8\",\"shape\":[{length}],\"data_offsets\":[{start},{end}]}}")
 }
@@ -242,21 +248,21 @@ fn places_that_overlap_leave_holes_or_end_outside_are_refused() {
     says(
         &both(u8s("a", 4, 0, 4), u8s("b", 4, 4, 8)),
         7,
-        "`b` ends at byte 8 of the values, of which there are 7: the file is cut short",
+        "`b` ends at byte 8, but the file has 7 bytes of values: it is truncated",
     );
-    says(&format!("{{{}}}", u8s("a", 4, 4, 0)), 4, "`a` starts at byte 4 and ends at 0");
-    says(&both(u8s("a", 4, 0, 4), u8s("a", 4, 0, 4)), 4, "`a` is there twice");
-    says(&both(u8s("a", 4, 0, 4), u8s("\\u0061", 4, 4, 8)), 8, "`a` is there twice");
-    says("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "`__metadata__` is there twice");
-    says(&format!("{{{}}}", u8s("a", 5, 0, 4)), 4, "`a` is U8 of [5] and has 4 bytes, which do not fit");
-    // Numbers whose sums and products wrap around to what fits.
+    says(&format!("{{{}}}", u8s("a", 4, 4, 0)), 4, "`a` starts at byte 4, after its end at 0");
+    says(&both(u8s("a", 4, 0, 4), u8s("a", 4, 0, 4)), 4, "`a` occurs twice");
+    says(&both(u8s("a", 4, 0, 4), u8s("\\u0061", 4, 4, 8)), 8, "`a` occurs twice");
+    says("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "`__metadata__` occurs twice");
+    says(&format!("{{{}}}", u8s("a", 5, 0, 4)), 4, "`a` is U8 of [5], which does not match its 4 bytes");
+    // Numbers whose sums and products wrap around to values that fit.
     says(
         &both(u8s("a", 4, 0, u64::MAX), u8s("b", 4, u64::MAX, 4)),
         4,
-        "`a` ends at byte 18446744073709551615 of the values, of which there are 4: the file is cut short",
+        "`a` ends at byte 18446744073709551615, but the file has 4 bytes of values: it is truncated",
     );
     let wraps = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}";
-    says(wraps, 0, "`a` is F32 of [4611686018427387904, 4] and has 0 bytes, which do not fit");
+    says(wraps, 0, "`a` is F32 of [4611686018427387904, 4], which does not match its 0 bytes");
 }
 
 #[test]
@@ -311,7 +317,7 @@ fn written(path: &Path, tensors: &Tensors) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Whatever we take, they take, and see the same in it. They leave out the type that we do not know either.
+/// Every file we accept, they accept too, with the same content. They skip the type that we do not know either.
 fn agree(bytes: &[u8]) {
     let Ok(ours) = TensorFile::from_bytes("it", bytes.to_vec()) else { return };
     for tensor in ours.tensors() {
@@ -375,7 +381,7 @@ proptest! {
             }
         }
         agree(&bytes);
-        // Once more with a length that fits, so that the header itself is what is wrong.
+        // Again with a length that fits, so that the header itself is wrong.
         if bytes.len() > 8 {
             let rest = bytes.len() - 8;
             let length = (header - 8).min(rest) as u64;

@@ -1,5 +1,4 @@
-//! Folders of tensors: they survive restarts, keep to their quota, and neither broken files nor other processes hurt
-//! them.
+//! Folders of tensors: they survive restarts, stay within their quota, and tolerate broken files and other processes.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -12,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 use vramp_tensor::{DType, FileError, Heading, Listing, Shape, TensorBytes, TensorFile, TensorFolder};
 
-/// A folder of one test's own, gone with it.
+/// A folder for one test, removed afterwards.
 struct Own(PathBuf);
 
 impl Own {
@@ -26,7 +25,7 @@ impl Own {
         TensorFolder::open(&self.0, quota_bytes).unwrap()
     }
 
-    /// The files in it, without the lock.
+    /// Its files, without the lock.
     fn files(&self) -> Vec<PathBuf> {
         let found = fs::read_dir(&self.0).unwrap().map(|file| file.unwrap().path());
         found.filter(|path| !path.ends_with("lock")).collect()
@@ -51,7 +50,7 @@ fn got(folder: &TensorFolder, name: &str) -> Option<Vec<u8>> {
     Some(folder.get(name).unwrap()?.tensor(name).unwrap().read().unwrap())
 }
 
-/// Bytes of a file with a tensor of one letter's name and this many values.
+/// The size of a file with a tensor of this many values and a name of one letter.
 fn file_bytes(values: u64) -> u64 {
     let mark = "0".repeat(32);
     let tensor = format!("\"a\":{{\"dtype\":\"U8\",\"shape\":[{values}],\"data_offsets\":[0,{values}]}}");
@@ -96,12 +95,12 @@ fn the_least_recently_used_goes_first_and_uses_survive_a_restart() {
         assert!(got(&folder, "a").is_some());
     }
     let folder = own.open(quota_bytes);
-    assert_eq!(names(&folder.list().unwrap()), ["b", "c", "a"], "to list is not to use");
+    assert_eq!(names(&folder.list().unwrap()), ["b", "c", "a"], "listing does not count as a use");
     let opened = folder.get("b").unwrap().unwrap();
     assert_eq!(folder.put(&stored("d", &[4; 100])).unwrap().evicted, ["c"]);
     assert_eq!(folder.put(&stored("e", &[5; 200])).unwrap().evicted, ["a", "b"]);
     assert_eq!(names(&folder.list().unwrap()), ["d", "e"]);
-    assert_eq!(opened.tensor("b").unwrap().read().unwrap(), [1; 100], "what was got stays good");
+    assert_eq!(opened.tensor("b").unwrap().read().unwrap(), [1; 100], "an open file stays valid");
 }
 
 #[test]
@@ -119,13 +118,13 @@ fn a_replaced_tensor_counts_once_and_is_the_last_used() {
 }
 
 #[test]
-fn a_tensor_larger_than_the_quota_is_refused_with_the_numbers_and_costs_nobody_anything() {
+fn a_tensor_larger_than_the_quota_is_refused_with_the_numbers_and_evicts_nothing() {
     let own = Own::new("larger");
     let folder = own.open(file_bytes(100));
     folder.put(&stored("a", &[1; 100])).unwrap();
     let refused = folder.put(&stored("b", &[1; 101])).unwrap_err().to_string();
     let wanted = format!(
-        "`b` takes {} bytes as a file, and the folder `{}` may have {}; raise its quota",
+        "the file of `b` needs {} bytes, and the quota of the folder `{}` is {}; raise the quota",
         file_bytes(101),
         own.0.display(),
         file_bytes(100)
@@ -145,7 +144,7 @@ fn a_smaller_quota_counts_from_the_next_put_on() {
         before.put(&stored(name, &[1; 100])).unwrap();
     }
     let folder = own.open(file_bytes(100));
-    assert_eq!(folder.list().unwrap().kept.len(), 3, "to open is not to remove");
+    assert_eq!(folder.list().unwrap().kept.len(), 3, "opening removes nothing");
     assert_eq!(folder.put(&stored("d", &[1; 100])).unwrap().evicted, ["a", "b", "c"]);
 }
 
@@ -164,7 +163,7 @@ fn a_clock_that_is_set_back_does_not_turn_the_order_round() {
 }
 
 #[test]
-fn broken_files_are_told_skipped_replaced_and_removed() {
+fn broken_files_are_reported_skipped_replaced_and_removed() {
     let own = Own::new("broken");
     let folder = own.open(1 << 20);
     for name in ["cut", "empty", "swapped", "whole", "text"] {
@@ -206,13 +205,13 @@ fn what_a_put_never_finished_is_gone_after_the_next_open() {
 }
 
 #[test]
-fn whoever_exports_into_the_folder_is_not_tidied_away_by_a_put() {
+fn an_export_into_the_folder_is_not_tidied_away_by_a_put() {
     let own = Own::new("export");
     let folder = own.open(1 << 20);
     let path = own.0.join("export.safetensors");
     let heading = Heading { name: "x", dtype: DType::U8, shape: Shape::new(&[2]).unwrap() };
     let written = TensorFile::write_each(&path, &[heading], |_| {
-        // The file is begun by now.
+        // The file has been created by now.
         folder.put(&stored("a", &[1]))?;
         own.open(1 << 20);
         Ok::<_, FileError>(vec![1, 2].into())
@@ -223,7 +222,7 @@ fn whoever_exports_into_the_folder_is_not_tidied_away_by_a_put() {
 }
 
 #[test]
-fn leftovers_that_cannot_be_removed_keep_nobody_from_opening_and_putting() {
+fn leftovers_that_cannot_be_removed_do_not_block_opening_and_putting() {
     let own = Own::new("stuck");
     let folder = own.open(1 << 20);
     for name in [".unfinished-x", ".unfinished-put-x"] {
@@ -234,7 +233,7 @@ fn leftovers_that_cannot_be_removed_keep_nobody_from_opening_and_putting() {
 }
 
 #[test]
-fn a_directory_under_an_aside_name_is_left_alone_and_keeps_nobody_in_place() {
+fn a_directory_under_an_aside_name_is_left_alone_and_blocks_no_eviction() {
     let own = Own::new("aside_directory");
     let folder = own.open(2 * file_bytes(100));
     let directories = ["a", "q"].map(|name| own.0.join(format!(".aside-t-{name}.safetensors")));
@@ -252,12 +251,12 @@ fn a_directory_under_an_aside_name_is_left_alone_and_keeps_nobody_in_place() {
 }
 
 #[test]
-fn a_file_that_cannot_get_its_name_costs_nobody_their_tensor() {
+fn a_file_that_cannot_get_its_name_evicts_no_tensor() {
     let own = Own::new("no_name");
     let folder = own.open(2 * file_bytes(100));
     folder.put(&stored("a", &[1; 100])).unwrap();
     folder.put(&stored("b", &[2; 100])).unwrap();
-    // Something that no file can be renamed onto.
+    // No file can be renamed onto this.
     fs::create_dir_all(own.0.join("t-c.safetensors/inside")).unwrap();
     let failed = folder.put(&stored("c", &[3; 100])).unwrap_err();
     assert!(matches!(failed, FileError::System { act: "written", .. }), "{failed}");
@@ -274,7 +273,7 @@ fn what_was_set_aside_by_a_process_that_was_killed_is_there_again() {
     let folder = own.open(1 << 20);
     folder.put(&stored("a", &[1; 9])).unwrap();
     folder.put(&stored("b", &[2; 9])).unwrap();
-    // As it would be between making room and getting the name, and behind that.
+    // As after a kill between making room and the rename, and as after a kill after the rename.
     let (file, other) = (own.0.join("t-a.safetensors"), own.0.join(".aside-t-a.safetensors"));
     fs::rename(&file, &other).unwrap();
     fs::write(own.0.join(".aside-t-b.safetensors"), "older").unwrap();
@@ -283,7 +282,7 @@ fn what_was_set_aside_by_a_process_that_was_killed_is_there_again() {
     assert_eq!(own.files().len(), 2);
     fs::rename(&file, &other).unwrap();
     folder.put(&stored("c", &[3; 9])).unwrap();
-    assert_eq!(got(&folder, "a"), Some(vec![1; 9]), "whoever writes next sees to it too");
+    assert_eq!(got(&folder, "a"), Some(vec![1; 9]), "the next writer restores it too");
 }
 
 #[test]
@@ -309,12 +308,16 @@ fn what_a_put_evicted_when_it_was_killed_comes_back_until_the_next_put() {
     for name in ["a", "b"] {
         folder.put(&stored(name, &[1; 100])).unwrap();
     }
-    // As it would be behind getting the name, before what made room is gone.
+    // As after a kill after the rename, before the evicted file is removed.
     let evicted = fs::read(own.0.join("t-a.safetensors")).unwrap();
     assert_eq!(folder.put(&stored("c", &[1; 100])).unwrap().evicted, ["a"]);
     fs::write(own.0.join(".aside-t-a.safetensors"), evicted).unwrap();
     let again = own.open(quota_bytes);
-    assert_eq!(again.list().unwrap().file_bytes, 3 * file_bytes(100), "nobody can tell on which side of it");
+    assert_eq!(
+        again.list().unwrap().file_bytes,
+        3 * file_bytes(100),
+        "it is unknown whether the new file got its name"
+    );
     again.put(&stored("c", &[2; 100])).unwrap();
     assert_eq!(again.list().unwrap().file_bytes, quota_bytes);
 }
@@ -336,7 +339,7 @@ fn threads_share_a_folder() {
 
 const ROUNDS: usize = 15;
 
-/// Puts and gets tensors that others put and get too. Whatever comes back is what one of them put, whole.
+/// Puts and gets tensors that other threads or processes put and get too. Every result must be exactly one of the puts.
 fn fill(folder: &TensorFolder, own: u8) {
     for round in 0..ROUNDS {
         let name = ["a", "b", "c", "d", "e", "f", "g", "h"][(round * 3 + usize::from(own)) % 8];
@@ -358,7 +361,7 @@ fn check(folder: &TensorFolder) {
     assert_eq!(listing.file_bytes, folder.quota_bytes());
 }
 
-/// This very test, once more, in a process of its own.
+/// This test again, in a process of its own.
 fn again(test: &str, folder: &Path, own: u8) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
@@ -368,7 +371,7 @@ fn again(test: &str, folder: &Path, own: u8) -> Child {
     child.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Whether this is such a process; then its work is done by now.
+/// True in such a child process, after its work is done.
 fn was_child(quota_bytes: u64) -> bool {
     let Ok(path) = std::env::var("VRAMP_TEST_FOLDER") else { return false };
     fill(&TensorFolder::open(path, quota_bytes).unwrap(), std::env::var("VRAMP_TEST_OWN").unwrap().parse().unwrap());
@@ -407,7 +410,7 @@ fn a_process_that_is_killed_leaves_a_whole_folder() {
         assert_eq!(puts, usize::from(round));
         child.kill().unwrap();
         child.wait().unwrap();
-        // Its lock went with it, and so does what it had not finished.
+        // Its lock is released, and its unfinished files are removed.
         let again = own.open(quota_bytes);
         let listing = again.list().unwrap();
         assert!(listing.corrupt.is_empty() && !listing.kept.is_empty(), "{listing:?}");

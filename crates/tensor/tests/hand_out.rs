@@ -1,4 +1,4 @@
-//! Tensors handed out as textures and buffers to GPU code of anybody's, and taken back in, without a way over the host.
+//! Tensors shared with foreign GPU code as textures and buffers, and taken back, without a transfer to the host.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -162,7 +162,7 @@ fn disposing_frees_the_texture_and_one_that_is_forgotten_is_reported() {
     assert_eq!((gpu.textures_held().count, after.tensors, after.device_bytes), (0, 0, 0));
 }
 
-// ---- GPU code of one's own
+// ---- the caller's own GPU code
 
 const BLIT: &str = "
 @group(0) @binding(0) var picture: texture_2d<f32>;
@@ -178,7 +178,7 @@ fn flipped(@builtin(position) at: vec4<f32>) -> @location(0) vec4<f32> {
 }
 ";
 
-/// Draws one texture on another of the same size, upside down: from 0, 0, W, H to 0, H, W, 0.
+/// Draws one texture onto another of the same size, upside down: from 0, 0, W, H to 0, H, W, 0.
 fn blit_flipped(gpu: &Device, from: &Texture, to: &wgpu::Texture) {
     let raw = gpu.raw();
     let source = wgpu::ShaderSource::Wgsl(BLIT.into());
@@ -340,7 +340,7 @@ fn buffers_that_cannot_be_taken_in_say_what_is_missing() {
     );
     let odd = gpu.adopt_buffer(&raw_buffer(&gpu, 6, ALL), &owner()).unwrap_err();
     assert!(matches!(odd, AdoptError::Size { bytes: 6, .. }), "{odd}");
-    // Kernels read groups of four words: a buffer that ends within one is copied instead.
+    // Kernels read groups of four words; a buffer whose end is inside a group is copied instead.
     let short = gpu.adopt_buffer(&raw_buffer(&gpu, 20, ALL), &owner()).unwrap();
     let said = context.tensor_over(&short, &[5], DType::F32).unwrap_err().to_string();
     assert_eq!(said, "tensor_over: dimension mismatch: the buffer has 20 bytes; to be shared, it has a multiple of 16");
@@ -410,7 +410,7 @@ fn memory_that_work_under_way_still_holds_is_waited_for_by_textures_too() {
     let context = Context::on(&gpu).unwrap();
     let tensor = counting(&context, &[300]);
     tensor.settle().unwrap();
-    // Rows of texels need 200 kB for a moment, and what is recorded and not played holds all but that.
+    // Rows of texels need 200 kB temporarily; recorded work that is not yet submitted holds the rest.
     let hold = || drop(context.zeros(&[220_000], DType::F32).unwrap());
     hold();
     let handed = tensor.to_texture(Some([200, 63])).unwrap();

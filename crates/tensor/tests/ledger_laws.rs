@@ -1,4 +1,4 @@
-//! The books agree with a list of everything that happened, whatever happens.
+//! The ledger agrees with a plain list of all actions, for random sequences of actions.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -20,7 +20,7 @@ fn entry(payload: u32, tag: u64, bytes: u64) -> TensorEntry<u32> {
     TensorEntry { payload, bytes, memory: MemoryTag { tag, bytes }, fingerprint: None }
 }
 
-/// Books with one tensor of 100 bytes that bert made and vit may use.
+/// A ledger with one tensor of 100 bytes that bert made and vit may use.
 fn books() -> Ledger<u32> {
     let mut books = Ledger::new(GRACE);
     books.register("a", "bert", &["vit"], entry(1, 1, 100), false, ms(0)).unwrap();
@@ -31,15 +31,12 @@ fn books() -> Ledger<u32> {
 fn a_name_is_one_tensor() {
     let mut books = books();
     let again = books.register("a", "vit", &[], entry(2, 2, 8), false, ms(1)).unwrap_err().to_string();
-    assert_eq!(
-        again,
-        "`a` is a tensor of bert already, and a name is one tensor; `replace` it, or choose another name"
-    );
+    assert_eq!(again, "`a` is already a tensor of bert; `replace` it, or choose another name");
     let nameless = books.register("", "vit", &[], entry(2, 2, 8), false, ms(1));
     assert_eq!(nameless, Err(LedgerError::Nameless { what: "tensor" }));
     let long = "n".repeat(MAX_NAME_BYTES + 1);
     let refused = books.register(&long, "vit", &[], entry(2, 2, 8), false, ms(1)).unwrap_err().to_string();
-    assert!(refused.contains("513 bytes, 512 is the most"), "{refused}");
+    assert!(refused.contains("513 bytes, more than the limit of 512"), "{refused}");
     assert_eq!(books.share("a", "bert", &[""]), Err(LedgerError::Nameless { what: "model" }));
     assert_eq!((books.names().count(), books.bytes()), (1, 100), "what was refused changed nothing");
 }
@@ -50,14 +47,14 @@ fn replacing_keeps_the_users_and_hands_back_the_old_values() {
     books.acquire("a", "vit").unwrap();
     books.pin("a").unwrap();
     let stranger = books.replace("a", "vit", entry(2, 2, 8)).unwrap_err().to_string();
-    assert_eq!(stranger, "`a` belongs to bert: vit may not replace or remove it, and can register its own");
+    assert_eq!(stranger, "`a` belongs to bert: vit may not replace or remove it; register another tensor instead");
     assert_eq!(books.replace("a", "bert", entry(2, 2, 8)).unwrap().payload, 1);
     assert_eq!((books.held("a", "vit"), books.holds("a"), books.is_pinned("a")), (1, 2, true));
     assert_eq!((books.get("a", "vit").unwrap().payload, books.bytes()), (2, 8), "a replaced tensor counts once");
 }
 
 #[test]
-fn only_who_may_use_a_tensor_may_share_it() {
+fn only_models_that_may_use_a_tensor_may_share_it() {
     let mut books = books();
     let refused = books.share("a", "clip", &["clip"]).unwrap_err().to_string();
     assert_eq!(
@@ -65,7 +62,11 @@ fn only_who_may_use_a_tensor_may_share_it() {
         "`a` is not shared with clip: it belongs to bert, and 1 others may use it; `share` it with clip first"
     );
     assert!(matches!(books.acquire("a", "clip"), Err(LedgerError::NotShared { .. })));
-    assert_eq!(books.share("a", "vit", &["clip", "vit", "bert"]), Ok(1), "a consumer shares on; who has it has it");
+    assert_eq!(
+        books.share("a", "vit", &["clip", "vit", "bert"]),
+        Ok(1),
+        "a consumer may share; models that may use it already are not new"
+    );
     assert_eq!(books.acquire("a", "clip"), Ok(1));
     assert_eq!(books.consumers("a").collect::<Vec<_>>(), ["clip", "vit"]);
     assert_eq!(books.share("b", "vit", &["clip"]), Err(LedgerError::Unknown { name: "b".into(), has: 1 }));
@@ -80,10 +81,7 @@ fn what_was_acquired_twice_is_released_twice() {
     assert!(books.due(ms(1000)).is_empty());
     assert_eq!(books.release("a", "vit", ms(20)), Ok(0));
     let thrice = books.release("a", "vit", ms(30)).unwrap_err().to_string();
-    assert_eq!(
-        thrice,
-        "`a` is given back by vit, which took it 2 times and gave it back as often; release once per acquire"
-    );
+    assert_eq!(thrice, "`a`: vit has acquired it 2 times and released it as often; release once per acquire");
     assert!(books.due(ms(69)).is_empty());
     assert_eq!(books.due(ms(70)).len(), 1, "the grace period counts from the last release that was one");
 }
@@ -119,10 +117,10 @@ fn a_view_outlives_the_name_it_was_made_from() {
 fn one_memory_has_one_size() {
     let mut books = books();
     let other = books.register("b", "vit", &[], entry(2, 1, 99), false, ms(0)).unwrap_err().to_string();
-    assert_eq!(other, "`b`: memory 1 has 100 bytes in the books and 99 are given; a tag is one memory");
+    assert_eq!(other, "`b`: memory 1 is registered with 100 bytes, not 99; use one tag per memory");
     let over = TensorEntry { bytes: 9, ..entry(2, 2, 8) };
     let over = books.register("b", "vit", &[], over, false, ms(0)).unwrap_err().to_string();
-    assert_eq!(over, "`b` has 9 bytes, which are more than the 8 of its memory");
+    assert_eq!(over, "`b` has 9 bytes, more than the 8 bytes of its memory");
 }
 
 #[test]
@@ -183,12 +181,12 @@ fn equal_values_of_two_models_are_an_opportunity_and_words_say_which() {
         [
             "`clip/words` and `bert/words` seem to hold the same values: share `bert/words` with clip, vit and save 256 \
              bytes",
-            "`bert/thrice` is pinned and nobody holds it: unpin it and free 64 bytes",
+            "`bert/thrice` is pinned but no model holds it: unpin it and free 64 bytes",
             "`clip/words` is shared with vit and was never acquired there: is it used?",
         ]
     );
 
-    // Following it saves what it said.
+    // Following the advice saves the bytes it stated.
     let before = books.bytes();
     let (keep, saves) = (found.keep.clone(), found.saves_bytes);
     let kept = books.entry(&keep).unwrap().clone();
@@ -206,7 +204,7 @@ fn disposing_of_all_leaves_empty_books() {
     books.register("a", "vit", &[], entry(3, 3, 1), false, ms(9)).unwrap();
 }
 
-// ---- against a list of what happened
+// ---- against a list of actions
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -241,12 +239,12 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Bytes of a memory: one size per tag, so that only the books' own checks refuse.
+/// Bytes of a memory: one size per tag, so that only the ledger's own checks refuse.
 fn bytes_of(tag: u64) -> u64 {
     [0, 4, 100, 4096, 1 << 40][tag as usize]
 }
 
-/// The same, as plain lists: rights and holds are pairs of a tensor and a model, held twice is listed twice.
+/// The model: plain lists. Rights and holds are pairs of a tensor and a model; a second hold is a second entry.
 #[derive(Debug, Default)]
 struct Plain {
     tensors: BTreeMap<&'static str, (u64, &'static str, Option<u64>)>,
@@ -281,7 +279,7 @@ impl Plain {
         tags.into_iter().map(bytes_of).sum()
     }
 
-    /// Does it, and says whether it may be done.
+    /// Applies an action and returns whether it is allowed.
     fn act(&mut self, act: &Act, now: Duration) -> bool {
         match act {
             Act::Register { tensor, model, to, tag, pinned, fingerprint } => {
@@ -414,7 +412,7 @@ proptest! {
             prop_assert_eq!(books.saving(), MemorySaving { shared_bytes: shared, separate_bytes: separate });
         }
 
-        // Every advice keeps its word, each on books of its own.
+        // Each piece of advice, on a ledger of its own, saves what it states.
         for it in books.opportunities() {
             let mut books = books.clone();
             let before = books.bytes();
@@ -426,7 +424,7 @@ proptest! {
             prop_assert_eq!(before - books.bytes(), it.saves_bytes);
         }
 
-        // Everything that was taken can be given back, and then everything can be freed.
+        // Everything that was acquired can be released, and then everything can be freed.
         for (tensor, model) in std::mem::take(&mut plain.holds) {
             prop_assert!(books.release(tensor, model, now).is_ok());
         }

@@ -1,8 +1,8 @@
-//! The integration tests of vramp-tensor, as one binary: its dependencies are linked once and not per file.
+//! The integration tests of vramp-tensor as one binary, so that dependencies are linked once and not once per file.
 //!
 //! `cargo test -p vramp-tensor --test integration twins::` runs one file.
 
-// What several files share.
+// Shared by several files.
 mod classic_parts;
 mod fixtures;
 mod guide;

@@ -1,4 +1,4 @@
-//! Users' own shaders run on a device with right numbers.
+//! Users' own shaders compute the right numbers on a device.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -31,7 +31,7 @@ impl Bench {
         self.device.lend(bytes as u64, &owner).unwrap()
     }
 
-    /// Runs a shader over bytes and gives the bytes of its outputs, which are as long as is said.
+    /// Runs a shader on bytes and returns the bytes of its outputs, which have the given lengths.
     fn run(
         &mut self,
         shader: &OwnShader,
@@ -56,7 +56,7 @@ impl Bench {
             recording.download(buffer).unwrap();
         }
         self.player.play(&mut recording).unwrap();
-        let arrived = self.player.readbacks().wait(PATIENCE).unwrap().expect("it was asked for");
+        let arrived = self.player.readbacks().wait(PATIENCE).unwrap().expect("it was requested");
         (0..arrived.len()).map(|at| arrived.bytes(at).to_vec()).collect()
     }
 }
@@ -70,10 +70,10 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 }
 
 #[test]
-fn the_dot_product_of_a_guide_is_right_whatever_memory_lies_behind_the_tensor() {
+fn the_dot_product_of_a_guide_is_right_whatever_memory_follows_the_tensor() {
     let mut bench = Bench::open();
     let dot = OwnShader::read("dot", DOT, &AB, &RESULT).unwrap();
-    // What lay in the memory before must not be seen: a longer one goes first, and its buffers are lent again.
+    // Old content of the memory must not be visible: a longer input goes first, and its buffers are lent again.
     for count in [60, 3, 5] {
         let a: Vec<f32> = (1..=count).map(|value| value as f32).collect();
         let answer = bench.run(&dot, &[&bytes(&a), &bytes(&a)], &[4], &[], [1, 1, 1]);
@@ -93,7 +93,7 @@ fn the_cosine_similarity_of_a_guide_is_right() {
     ];
     for (a, b, wants) in table {
         let answer = bench.run(&cosine, &[&bytes(a), &bytes(b)], &[4], &[], [1, 1, 1]);
-        // Square roots are allowed to differ by a few units in the last place.
+        // Square roots may differ by a few units in the last place.
         assert!((floats(&answer[0])[0] - wants).abs() < 1e-5, "{a:?} and {b:?}: {answer:?}");
     }
 }

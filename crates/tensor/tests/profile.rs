@@ -1,11 +1,11 @@
-//! What a profile tells of ops, on both sides.
+//! Profiles of ops on both sides.
 
 use crate::sides::{both, on_device};
 use vramp_gpu::{Device, StampPlaces};
 use vramp_tensor::{Context, DType, RanOn, TensorError};
 
 #[test]
-fn each_op_is_told_with_shapes_bytes_side_and_times() {
+fn each_op_is_listed_with_shapes_bytes_side_and_times() {
     for (side, context) in both() {
         let a = context.tensor(&[1.0_f32; 64 * 32], &[64, 32]).unwrap();
         let b = context.tensor(&[2.0_f32; 32 * 16], &[32, 16]).unwrap();
@@ -19,8 +19,8 @@ fn each_op_is_told_with_shapes_bytes_side_and_times() {
             })
             .unwrap();
         assert_eq!(made.unwrap().shape().lengths(), [64, 16], "{side}");
-        let told: Vec<_> = profile.ops.iter().map(|op| (op.op.as_str(), op.output.lengths())).collect();
-        assert_eq!(told, [("matmul+add+relu", &[64, 16][..]), ("sum", &[64][..])], "{side}");
+        let listed: Vec<_> = profile.ops.iter().map(|op| (op.op.as_str(), op.output.lengths())).collect();
+        assert_eq!(listed, [("matmul+add+relu", &[64, 16][..]), ("sum", &[64][..])], "{side}");
         let product = &profile.ops[0];
         let shapes: Vec<_> = product.inputs.iter().map(|(shape, _)| shape.lengths().to_vec()).collect();
         assert_eq!(shapes, [vec![64, 32], vec![32, 16], vec![16]], "{side}: in the order in which they are read");
@@ -62,9 +62,9 @@ fn new_and_peak_bytes_are_those_of_the_work_and_the_peak_of_the_context_stays() 
 }
 
 #[test]
-fn an_op_that_is_made_of_others_is_told_once_with_all_of_its_kernels() {
+fn an_op_that_is_made_of_others_is_listed_once_with_all_of_its_kernels() {
     let context = on_device();
-    // A long inner axis is split, and the parts are added up by a second op.
+    // A long inner axis is split, and a second op adds up the parts.
     let a = context.tensor(&vec![1.0_f32; 4 * 20_000], &[4, 20_000]).unwrap();
     let b = context.tensor(&vec![1.0_f32; 20_000 * 4], &[20_000, 4]).unwrap();
     let (product, profile) = context.profile(|| a.matmul(&b).unwrap()).unwrap();
@@ -94,7 +94,7 @@ fn many_ops_are_all_timed_though_one_submission_has_few_stamps() {
 }
 
 #[test]
-fn without_a_clock_on_the_device_the_reason_is_told_and_only_the_whole_is_known() {
+fn without_a_clock_on_the_device_the_reason_is_given_and_only_the_total_is_known() {
     let device = Device::choose().stamps(StampPlaces::Nowhere).open().unwrap();
     let context = Context::on(&device).unwrap();
     let x = context.tensor(&[1.0_f32; 8], &[8]).unwrap();
@@ -107,7 +107,7 @@ fn without_a_clock_on_the_device_the_reason_is_told_and_only_the_whole_is_known(
 }
 
 #[test]
-fn a_failed_op_is_told_as_failed_and_leaves_nothing() {
+fn a_failed_op_is_reported_as_failed_and_leaves_nothing() {
     let device = Device::choose().budget_bytes(1 << 20).open().unwrap();
     let rules = vramp_tensor::HostPoolRules { budget_bytes: 1 << 20, ..Default::default() };
     for context in [Context::on(&device).unwrap(), Context::builder().host_pool(rules).on_host()] {
@@ -144,7 +144,7 @@ fn one_profile_at_a_time_and_none_is_left_on_after_a_panic() {
 }
 
 #[test]
-fn reads_that_were_asked_for_before_arrive_during_and_after_a_profile() {
+fn reads_that_were_requested_before_arrive_during_and_after_a_profile() {
     let context = on_device();
     let x = context.tensor(&[3.0_f32; 16], &[16]).unwrap();
     x.settle().unwrap();
@@ -165,7 +165,7 @@ fn reads_that_were_asked_for_before_arrive_during_and_after_a_profile() {
 }
 
 #[test]
-fn ops_of_other_threads_are_told_and_never_mixed_up() {
+fn ops_of_other_threads_are_listed_and_never_mixed_up() {
     let context = on_device();
     let ((), profile) = context
         .profile(|| {

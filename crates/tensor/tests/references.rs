@@ -1,4 +1,4 @@
-//! Every op on both sides, joined with a neighbour or alone, against what `NumPy` computed in float64.
+//! Every op on both sides, fused with a neighbour or alone, against results that `NumPy` computed in float64.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
@@ -16,7 +16,7 @@ fn dtype(name: &str) -> DType {
     DType::ALL.into_iter().find(|dtype| dtype.name() == name).unwrap_or_else(|| panic!("no type is named {name}"))
 }
 
-/// As a view into something larger, so that nothing relies on where memory begins.
+/// A view into a larger tensor, so that no op can rely on its values starting at the beginning of a memory.
 fn tensor(context: &Context, of: &Fixture) -> Tensor {
     let dtype = dtype(&of.dtype);
     let (before, count) = (3, of.shape.iter().product());
@@ -46,7 +46,7 @@ fn picture(case: &Case) -> ImageSpec {
     }
 }
 
-/// What an op is called here, and the expressions it makes.
+/// The expressions for the op of a case.
 fn exprs(case: &Case, inputs: &[Tensor]) -> Vec<Expr> {
     let input = |at: usize| inputs[at].lazy();
     let operand = |at: usize| inputs.get(at).map(Operand::from);
@@ -88,7 +88,7 @@ fn exprs(case: &Case, inputs: &[Tensor]) -> Vec<Expr> {
         "dequantize" => {
             let scale = match axis {
                 None => input(1),
-                // One scale for each place along the axis.
+                // One scale per index along the axis.
                 Some(axis) => {
                     let rank = case.inputs[0].shape.len();
                     let mut lengths = vec![1; rank];
@@ -122,10 +122,10 @@ fn values(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
     Ok(fixture.values())
 }
 
-/// An op, its formula, and how far a result may be off, as a share of it.
+/// An op, its formula, and its relative tolerance.
 type Formula = (Unary, fn(f64) -> f64, f64);
 
-/// Ops on one value without a case of `NumPy`'s.
+/// Ops on one value for which `NumPy` has no case.
 const FORMULAS: &[Formula] = &[
     (Unary::Reciprocal, |x| 1.0 / x, 0.0),
     (Unary::Floor, f64::floor, 0.0),

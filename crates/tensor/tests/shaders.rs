@@ -1,4 +1,4 @@
-//! Users' shaders over tensors: made on a context, run by name, with results that stay on the device.
+//! Users' shaders on tensors: created on a context, run by name, with results that stay on the device.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -8,7 +8,7 @@ use vramp_tensor::{CompiledShader, Context, DType, ParamValue, ShaderError, Tens
 
 const F32: DType = DType::F32;
 
-/// Every value and one more; and how many values it sees.
+/// Each value plus one, and the number of values it sees.
 const NEXT: &str = "
 @group(0) @binding(0) var<storage, read> source: array<f32>;
 @group(0) @binding(1) var<storage, read_write> next: array<f32>;
@@ -43,7 +43,7 @@ fn the_dot_product_and_the_cosine_of_a_guide_take_their_inputs_in_any_order() {
     assert_eq!(only(made).read::<f32>().unwrap(), [32.0]);
     let cosine = context.shader("cosine", COSINE, &[("a", F32), ("b", F32)], &[("result", F32)]).unwrap();
     let made = cosine.run(&[("a", &a), ("b", &b)], &[("result", &[])], &[], None).unwrap();
-    // Square roots are allowed to differ by a few units in the last place.
+    // Square roots may differ by a few units in the last place.
     assert!((only(made).read_scalar::<f32>().unwrap() - 0.974_631_8).abs() < 1e-5);
 }
 
@@ -113,7 +113,7 @@ fn a_second_run_compiles_nothing_and_makes_no_memory() {
 }
 
 #[test]
-fn views_are_seen_exactly_and_copied_only_where_they_cannot_be_bound() {
+fn views_are_seen_exactly_and_copied_only_if_they_cannot_be_bound() {
     let context = on_device();
     let next = next(&context);
     let all: Vec<f32> = (0..200).map(|at| at as f32).collect();
@@ -131,7 +131,7 @@ fn views_are_seen_exactly_and_copied_only_where_they_cannot_be_bound() {
 }
 
 #[test]
-fn bytes_that_end_within_a_word_have_zeros_behind_them_whatever_lies_there() {
+fn bytes_that_end_within_a_word_are_followed_by_zeros() {
     let text = "
 @group(0) @binding(0) var<storage, read> bytes: array<u32>;
 @group(0) @binding(1) var<storage, read_write> words: array<u32>;
@@ -167,7 +167,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     shader.run_into(&[("source", &values)], &[("turned", &values)], &[], None).unwrap();
     assert_eq!(context.transfers().copies, 1);
     assert_eq!(values.read::<f32>().unwrap(), [5.0, 4.0, 3.0, 2.0, 1.0]);
-    // Its middle, which cannot be bound where it begins: the rest stays.
+    // A view of the middle, at an offset that cannot be bound. The other values stay unchanged.
     let middle = values.view(1, 3).unwrap();
     shader.run_into(&[("source", &values)], &[("turned", &middle)], &[], None).unwrap();
     assert_eq!(context.transfers().copies, 3, "into memory of its own and back");
@@ -175,7 +175,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 
 #[test]
-fn two_outputs_may_lie_in_one_memory() {
+fn two_outputs_may_be_in_one_memory() {
     let text = "
 @group(0) @binding(0) var<storage, read_write> low: array<u32>;
 @group(0) @binding(1) var<storage, read_write> high: array<u32>;
@@ -190,7 +190,7 @@ fn main() { low[0] = 0x04030201u; high[0] = 0x08070605u; }";
 }
 
 #[test]
-fn what_is_wrong_with_a_text_is_said_when_the_shader_is_made() {
+fn errors_in_a_text_are_reported_when_the_shader_is_made() {
     let context = on_device();
     let wrong =
         context.shader("dot", &DOT.replace("sum + a", "sun + a"), &[("a", F32), ("b", F32)], &[("result", F32)]);

@@ -1,4 +1,4 @@
-//! What a store promises about names, rights, counts, ops and both sides.
+//! The store: names, rights, counts, ops, and both sides.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -20,12 +20,12 @@ fn is_empty(context: &Context) -> bool {
 }
 
 #[test]
-fn it_says_whether_there_is_a_device_as_often_as_it_is_asked() {
+fn initialize_returns_whether_there_is_a_device_each_time() {
     for (side, context) in both() {
         let store = over(&context);
         assert_eq!([store.initialize(), store.initialize()], [Ok(side == "device"), Ok(side == "device")]);
     }
-    // Without a context it opens one itself, with the first use.
+    // Without a context the first use opens one.
     let store = Store::builder().build().unwrap();
     store.register("a", &[2], &[1.0_f32, 2.0], "m", &[]).unwrap();
     assert_eq!(store.initialize(), Ok(true), "these tests need an adapter");
@@ -34,7 +34,7 @@ fn it_says_whether_there_is_a_device_as_often_as_it_is_asked() {
 }
 
 #[test]
-fn what_is_registered_is_had_by_its_producer_and_its_consumers_and_by_nobody_else() {
+fn a_tensor_is_available_to_its_producer_and_its_consumers_only() {
     for (side, context) in both() {
         let store = over(&context);
         store.register("a", &[2, 2], &[1.0_f32, 2.0, 3.0, 4.0], "bert", &["clip"]).unwrap();
@@ -50,7 +50,7 @@ fn what_is_registered_is_had_by_its_producer_and_its_consumers_and_by_nobody_els
         assert_eq!(unknown, "there is no tensor `b`; 1 are registered");
 
         let again = store.register("a", &[1], &[0_u8], "vit", &[]).unwrap_err().to_string();
-        assert!(again.starts_with("`a` is a tensor of bert already"), "{again}");
+        assert!(again.starts_with("`a` is already a tensor of bert"), "{again}");
         let short = store.register("c", &[3], &[0_u8], "vit", &[]).unwrap_err();
         assert_eq!(short.to_string(), "`c`: [3] has 3 values, 1 are given");
         assert_eq!(short.kind(), ErrorKind::DimensionMismatch);
@@ -61,13 +61,13 @@ fn what_is_registered_is_had_by_its_producer_and_its_consumers_and_by_nobody_els
 }
 
 #[test]
-fn sharing_copies_nothing_and_only_who_may_use_it_may_share_it() {
+fn sharing_copies_nothing_and_only_models_that_may_use_it_may_share_it() {
     for (side, context) in both() {
         let store = over(&context);
         store.register("a", &[4], &[1.0_f32; 4], "bert", &[]).unwrap();
         let before = context.memory();
         assert_eq!(store.share("a", "bert", &["clip", "vit", "clip"]).unwrap(), 2);
-        assert!(store.share("a", "nobody", &["nobody"]).is_err());
+        assert!(store.share("a", "stranger", &["stranger"]).is_err());
         assert!(store.share("b", "bert", &["clip"]).is_err());
         assert_eq!(context.memory(), before, "{side}: nothing was made");
         let (one, two) = (store.tensor("a", "bert").unwrap(), store.tensor("a", "clip").unwrap());
@@ -130,7 +130,7 @@ fn a_tensor_is_freed_when_every_acquire_is_released_and_not_before() {
 }
 
 #[test]
-fn grace_keeps_what_nobody_holds_for_a_while_and_use_renews_it() {
+fn grace_keeps_unheld_tensors_for_a_while_and_use_renews_it() {
     let time = Arc::new(Mutex::new(Duration::ZERO));
     let clock = Arc::clone(&time);
     let store = Store::builder().context(&Context::on_host()).grace(Duration::from_secs(10));
@@ -158,7 +158,7 @@ fn a_lease_keeps_a_tensor_beyond_its_last_holder_and_then_frees_it() {
         assert_eq!(store.release_model("m").unwrap().tensors, 1);
         assert_eq!((store.optimise().unwrap().freed, store.names()), (0, vec!["a".to_owned()]), "{side}");
         let refused = store.unregister("a", "m").unwrap_err().to_string();
-        assert_eq!(refused, "`a` is leased 1 times; it can go when those end");
+        assert_eq!(refused, "`a` is leased 1 times; drop its leases first");
         assert_eq!(lease.read::<f32>().unwrap(), [1.0, 2.0]);
         drop(lease);
         assert!(store.names().is_empty() && is_empty(&context), "{side}");
@@ -175,7 +175,7 @@ fn a_model_gives_back_all_that_it_holds_and_may_use_nothing_of_others_any_more()
     store.acquire("own", "m").unwrap();
     let released = store.release_model("m").unwrap();
     assert_eq!((released.tensors, released.holds, released.idle_bytes), (2, 3, 4));
-    assert_eq!(store.names(), ["shared"], "what nobody else holds is gone");
+    assert_eq!(store.names(), ["shared"], "tensors without other holders are freed");
     assert!(store.tensor("shared", "m").is_err());
 }
 
@@ -210,7 +210,7 @@ fn other_values_under_a_name_are_its_producers_to_give() {
         assert!(store.replace("a", "n", &new).is_err());
         store.replace("a", "m", &new).unwrap();
         assert_eq!(store.tensor("a", "n").unwrap().read::<u8>().unwrap(), [3, 4, 5], "{side}");
-        assert_eq!(old.read::<f32>().unwrap(), [1.0, 2.0], "{side}: who has the old one keeps it");
+        assert_eq!(old.read::<f32>().unwrap(), [1.0, 2.0], "{side}: an old handle keeps the old values");
         assert_eq!(store.held("a", "m"), Ok(1));
         assert!(store.unregister("a", "n").is_err(), "only its producer may");
         store.acquire("a", "n").unwrap();
@@ -236,13 +236,13 @@ fn ops_take_names_and_give_names_and_their_results_stay_where_they_were_computed
         assert_eq!(store.quantize(("a", "m"), ("q", "m")).unwrap(), ("q".to_owned(), "q_scale".to_owned()));
         store.dequantize(("q", "m"), ("q_scale", "m"), ("d", "m")).unwrap();
         store.compute(&[("a", "clip"), ("b", "clip")], ("e", "clip"), |of| of[0].mul(&of[1]).add(1.0_f32)).unwrap();
-        assert_eq!(context.transfers().host_reads, reads, "{side}: nothing came down");
+        assert_eq!(context.transfers().host_reads, reads, "{side}: nothing was read back");
         let location = store.tensor("e", "clip").unwrap().location();
         assert_eq!((location.device, location.host), (side == "device", side == "host"), "{side}");
 
         let read = |name: &str, model: &str| store.tensor(name, model).unwrap().read::<f32>().unwrap();
         assert_eq!(read("ab", "clip"), [-2.0, 4.0, -2.0, 13.0], "{side}");
-        assert_eq!(read("r", "clip"), [0.0, 4.0, 0.0, 13.0], "{side}: relu unless told");
+        assert_eq!(read("r", "clip"), [0.0, 4.0, 0.0, 13.0], "{side}: defaults to relu");
         assert!((read("s", "clip")[1] - 0.982_014).abs() < 1e-5, "{side}");
         let shares = read("p", "m");
         assert!(shares.chunks(3).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5), "{side}: {shares:?}");
@@ -263,7 +263,7 @@ fn ops_take_names_and_give_names_and_their_results_stay_where_they_were_computed
 }
 
 #[test]
-fn mistakes_of_ops_are_told_apart_and_leave_nothing_registered() {
+fn mistakes_of_ops_have_distinct_errors_and_leave_nothing_registered() {
     for (side, context) in both() {
         let store = over(&context);
         store.register("a", &[2, 3], &[1.0_f32; 6], "m", &[]).unwrap();
@@ -331,7 +331,7 @@ fn whichever_side_was_written_last_wins_and_a_second_time_moves_nothing() {
     assert_eq!(sync(SyncDirection::Both), moved(0, 0));
     assert_eq!(tensor.read::<f32>().unwrap(), [9.0, 2.0, 3.0, 4.0]);
 
-    // Three bytes cannot be written where words are: they are written on the host.
+    // Three bytes are not a whole word, so they are written on the host.
     store.register("b", &[5], &[1_u8, 2, 3, 4, 5], "m", &[]).unwrap();
     store.synchronize("b", "m", SyncDirection::CpuToGpu).unwrap();
     let bytes = store.tensor("b", "m").unwrap();
@@ -353,14 +353,14 @@ fn whichever_side_was_written_last_wins_and_a_second_time_moves_nothing() {
 }
 
 #[test]
-fn memory_of_the_device_that_was_written_there_is_told_by_the_lease() {
+fn device_memory_that_was_written_there_is_marked_through_the_lease() {
     let context = on_device();
     let store = Store::builder().context(&context).priority(vramp_tensor::Priority::Memory);
     let store = store.idle_after(Duration::ZERO).build().unwrap();
     store.register("a", &[4], &[1.0_f32; 4], "m", &[]).unwrap();
     let lease = store.lease("a", "m").unwrap();
     let buffer = lease.as_buffer().unwrap();
-    assert_eq!(store.optimise().unwrap().moved, 0, "it stays where somebody writes to it");
+    assert_eq!(store.optimise().unwrap().moved, 0, "leased memory stays in place");
     let same = context.tensor_over(&buffer, &[4], DType::F32).unwrap();
     same.write(&[5.0_f32; 4]).unwrap();
     lease.was_written();
@@ -371,7 +371,7 @@ fn memory_of_the_device_that_was_written_there_is_told_by_the_lease() {
 }
 
 #[test]
-fn after_it_was_disposed_of_nothing_is_left_and_every_call_says_so() {
+fn after_it_was_disposed_of_nothing_is_left_and_every_call_is_an_error() {
     for (side, context) in both() {
         let store = Store::builder().context(&context).optimise_in_background().build().unwrap();
         store.register("a", &[4], &[1.0_f32; 4], "m", &[]).unwrap();
@@ -393,17 +393,17 @@ fn after_it_was_disposed_of_nothing_is_left_and_every_call_says_so() {
 }
 
 #[test]
-fn whoever_debugs_is_told_of_the_device_of_names_of_ops_and_of_memory() {
-    let told = Arc::new(Mutex::new(Vec::<String>::new()));
-    let hear = Arc::clone(&told);
-    let store = Store::builder().debug(move |words| hear.lock().unwrap().push(words.to_owned())).build().unwrap();
+fn the_debug_callback_reports_the_device_names_ops_and_memory() {
+    let lines = Arc::new(Mutex::new(Vec::<String>::new()));
+    let heard = Arc::clone(&lines);
+    let store = Store::builder().debug(move |words| heard.lock().unwrap().push(words.to_owned())).build().unwrap();
     store.register("a", &[4], &[1.0_f32; 4], "m", &[]).unwrap();
     store.softmax(("a", "m"), ("b", "m"), 0).unwrap();
     store.synchronize("b", "m", SyncDirection::GpuToCpu).unwrap();
     store.release("b", "m").unwrap();
     store.optimise().unwrap();
     store.dispose();
-    let told = told.lock().unwrap();
+    let lines = lines.lock().unwrap();
     let begins = [
         "opened: ",
         "`a` is [4] of f32, by m",
@@ -415,7 +415,7 @@ fn whoever_debugs_is_told_of_the_device_of_names_of_ops_and_of_memory() {
         "disposed of 1",
     ];
     for words in begins {
-        assert!(told.iter().any(|one| one.starts_with(words)), "{words} is not among {told:?}");
+        assert!(lines.iter().any(|one| one.starts_with(words)), "{words} is not among {lines:?}");
     }
 }
 
@@ -464,7 +464,7 @@ fn main() {
     );
     assert!(says(store.run_shader("cosine", "clip", run).unwrap_err()).contains("similarity"), "names are taken");
     let again = store.register_shader("cosine", COSINE, &[("a", f32), ("b", f32)], &[("cosine", f32), ("dot", f32)]);
-    assert_eq!(says(again.unwrap_err()), "there is a shader `cosine` already; give this one another name");
+    assert_eq!(says(again.unwrap_err()), "a shader `cosine` is already registered; choose another name");
     assert!(store.register_shader("broken", "fn main() {}", &[], &[("x", f32)]).is_err());
     assert_eq!(store.shaders(), ["cosine"]);
     store.dispose();

@@ -1,7 +1,7 @@
-//! A payload ends once, and never under a lease, whatever order threads run in: the real `held.rs`, compiled against
-//! loom's threads, which tries them all.
+//! A payload is dropped once, and never under a lease, in every order of threads. This compiles the real `held.rs`
+//! against loom, which tries all interleavings.
 
-/// What `held.rs` finds under the names of the store's own `sync`.
+/// Replaces the store's `sync` module for `held.rs`.
 mod sync {
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
 }
@@ -14,7 +14,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-/// Counts its ends. Loom fails a model that reads it while it ends: the cell is watched.
+/// Counts its drops. Loom fails if it is read while it is dropped, because the cell is tracked.
 struct Payload {
     ends: Arc<AtomicU32>,
     alive: loom::cell::UnsafeCell<u32>,
@@ -25,7 +25,7 @@ impl Payload {
         Payload { ends: Arc::clone(ends), alive: loom::cell::UnsafeCell::new(1) }
     }
 
-    /// A read that loom checks against the write at the end.
+    /// A read that loom checks against the write in `drop`.
     fn touch(&self) {
         self.alive.with(|_| {});
     }
@@ -62,7 +62,7 @@ fn a_payload_ends_once_when_the_owner_leaves_while_others_come_and_go() {
 }
 
 #[test]
-fn memory_is_taken_from_under_nobody_and_a_late_comer_is_told() {
+fn memory_is_not_dropped_under_a_lease_and_a_late_lease_is_refused() {
     loom::model(|| {
         let ends = Arc::new(AtomicU32::new(0));
         let held = Arc::new(LeaseOwner::new(Payload::new(&ends)));

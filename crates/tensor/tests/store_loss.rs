@@ -1,4 +1,4 @@
-//! What outlives the process and the device: tensors in the folder, and a store that goes on without what was lost.
+//! Persisting tensors in a folder, and a store that loses its device and continues.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -11,7 +11,7 @@ use vramp_tensor::{
     Context, DType, ErrorKind, FileError, Store, StoreBuilder, StoreError, SyncDirection, TensorFile, TensorRecovery,
 };
 
-/// A folder of its own, which is gone afterwards.
+/// A folder for one test, removed afterwards.
 struct Room(PathBuf);
 
 impl Room {
@@ -70,7 +70,7 @@ fn what_is_persisted_survives_a_restart_on_either_side() {
             store.elementwise(("made", "n"), ("root", "n"), Some("sqrt")).unwrap();
             assert_eq!(read("root").read::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0], "{side} {other}");
             let again = store.restore("n").unwrap();
-            assert_eq!((again.tensors.len(), again.failed.len()), (0, 5), "names that are taken are said");
+            assert_eq!((again.tensors.len(), again.failed.len()), (0, 5), "names that are taken are reported");
         }
     }
 }
@@ -186,7 +186,7 @@ fn when_the_device_is_lost_files_bring_back_what_they_have_and_the_rest_is_gone_
     context.finish().unwrap();
 
     context.device().unwrap().destroy();
-    assert_eq!(store.initialize(), Ok(false), "there is none that could be used");
+    assert_eq!(store.initialize(), Ok(false), "no usable device");
     let lost = store.elementwise(("kept", "m"), ("never", "m"), None).unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::Gone, "{lost}");
     let failed = store.optimise().unwrap();
@@ -207,13 +207,13 @@ fn when_the_device_is_lost_files_bring_back_what_they_have_and_the_rest_is_gone_
     let read = |name: &str| store.tensor(name, "m").unwrap().read::<f32>().unwrap();
     assert_eq!(read("on the host too"), [1.0, 2.0]);
     assert_eq!((read("kept"), read("part of kept")), (vec![4.0, 0.0, 0.0, 0.0], vec![4.0, 0.0]));
-    assert_eq!(had.read::<f32>().unwrap(), [4.0, 0.0, 0.0, 0.0], "who had it before has it again");
-    assert_eq!(read("part of gone"), [5.0, 0.0], "apart from what it was a part of");
+    assert_eq!(had.read::<f32>().unwrap(), [4.0, 0.0, 0.0, 0.0], "an old handle works again");
+    assert_eq!(read("part of gone"), [5.0, 0.0], "in a memory of its own");
     assert!(is_gone(&store, "gone") && is_gone(&store, "other shape"));
     assert!(matches!(store.tensor("gone", "m"), Err(StoreError::Gone { .. })));
     assert!(store.lease("gone", "m").is_err() && store.persist("gone").is_err());
     store.elementwise(("kept", "m"), ("next", "m"), Some("sqrt")).unwrap();
-    assert_eq!(read("next"), [2.0, 0.0, 0.0, 0.0], "the others go on");
+    assert_eq!(read("next"), [2.0, 0.0, 0.0, 0.0], "the others still work");
 
     store.replace("gone", "m", &context.tensor(&[1_u8], &[1]).unwrap()).unwrap();
     assert_eq!(store.tensor("gone", "m").unwrap().read::<u8>().unwrap(), [1], "and so does a name with other values");
@@ -225,7 +225,7 @@ fn when_the_device_is_lost_files_bring_back_what_they_have_and_the_rest_is_gone_
 }
 
 #[test]
-fn without_another_device_the_host_goes_on() {
+fn without_another_device_the_store_continues_on_the_host() {
     let device = Device::choose().open().unwrap();
     let context = Context::on(&device).unwrap();
     let store = Store::builder().context(&context).build().unwrap();
@@ -250,24 +250,24 @@ fn what_comes_back_from_a_file_says_whether_something_was_written_since() {
         store.tensor(name, "m").unwrap()
     };
     zeros("current");
-    let (older, told) = (zeros("older"), zeros("told"));
+    let (older, marked) = (zeros("older"), zeros("marked"));
     zeros("shared");
     store.view(("shared", "m"), ("view", "m"), 2, Some(2)).unwrap();
     store.persist_all().unwrap();
     older.write_at(0, &[1.0_f32]).unwrap();
     older.write_at(1, &[1.0_f32]).unwrap();
     store.tensor("view", "m").unwrap().write(&[3.0_f32, 3.0]).unwrap();
-    told.was_written();
-    // A name that is another tensor by now, of which the folder has an older one.
+    marked.was_written();
+    // The name now refers to another tensor; the folder has an older one.
     zeros("replaced");
     store.persist("replaced").unwrap();
     store.replace("replaced", "m", &context.zeros(&[4], DType::F32).unwrap()).unwrap();
-    // Written, and persisted once more.
+    // Written, and persisted again.
     let again = zeros("again");
     store.persist("again").unwrap();
     again.write_at(0, &[7.0_f32]).unwrap();
     store.persist("again").unwrap();
-    // Another process put something else there.
+    // Another process put a different file there.
     zeros("others");
     store.persist("others").unwrap();
     let other = room.store(&Context::on_host()).build().unwrap();
@@ -285,7 +285,7 @@ fn what_comes_back_from_a_file_says_whether_something_was_written_since() {
         ("others", older_by(None)),
         ("replaced", older_by(None)),
         ("shared", older_by(Some(1))),
-        ("told", older_by(Some(1))),
+        ("marked", older_by(Some(1))),
         ("view", older_by(Some(1))),
     ];
     assert_eq!(recovered.tensors, wants.map(|(name, recovery)| (name.to_owned(), recovery)).into());
@@ -307,7 +307,7 @@ fn what_was_loaded_and_not_written_is_current_after_every_loss() {
     store.load("weights", "m").unwrap();
     for round in 0..3 {
         store.tensor("weights", "m").unwrap().settle().unwrap();
-        // What the host has besides goes, so that the file is all there is.
+        // Drops the host copy, so that the file has the only values.
         store.optimise().unwrap();
         assert!(!store.tensor("weights", "m").unwrap().location().host);
         context.finish().unwrap();
@@ -373,7 +373,7 @@ fn a_part_whose_own_file_is_newer_than_that_of_the_whole_has_its_newest_values_a
     let values = [5.0, 5.0, 7.0, 7.0, 0.0, 0.0];
     assert_eq!(tensor("whole").read::<f32>().unwrap(), values, "and all are in one memory still");
 
-    // The same once more: only the part has a file that nothing was written behind.
+    // Again, but now only the part has a file without a later write.
     tensor("whole").settle().unwrap();
     tensor("whole").was_written();
     store.persist("newest").unwrap();

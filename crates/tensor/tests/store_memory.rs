@@ -1,4 +1,4 @@
-//! What a store takes, what it gives up and when, and what sharing saves.
+//! Memory of a store: how much it uses, when it frees it, and how much sharing saves.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::float_cmp, reason = "these values are exact")]
@@ -14,7 +14,7 @@ fn over(context: &Context) -> StoreBuilder {
     Store::builder().context(context)
 }
 
-/// A tensor that only the device has, of so many values.
+/// A tensor of `count` values that only the device has.
 fn on_the_device(store: &Store, name: &str, count: usize) {
     let zeros = store.context().unwrap().zeros(&[count], DType::F32).unwrap();
     store.register_tensor(name, &zeros, "m", &["n"]).unwrap();
@@ -32,7 +32,7 @@ fn memory_is_exact_and_counts_once_what_is_shared() {
     assert_eq!(store.gpu_memory_bytes().unwrap(), context.memory().device_bytes, "all of it is the store's");
     assert_eq!(store.gpu_memory_bytes_of_model("m").unwrap(), 600);
     assert_eq!(store.gpu_memory_bytes_of_model("n").unwrap(), 400, "a and its part are one memory");
-    assert_eq!(store.gpu_memory_bytes_of_model("nobody").unwrap(), 0);
+    assert_eq!(store.gpu_memory_bytes_of_model("stranger").unwrap(), 0);
     let report = store.memory().unwrap();
     assert_eq!((report.memories, report.memory.device_bytes, report.memory.host_bytes), (2, 600, 0));
     let part = report.tensors.iter().find(|one| one.name == "part").unwrap();
@@ -40,7 +40,7 @@ fn memory_is_exact_and_counts_once_what_is_shared() {
     assert_eq!(part.memory_id, report.tensors[0].memory_id);
     assert_eq!((report.saving.shared_bytes, report.saving.separate_bytes), (600, 1000));
 
-    // A copy on the host is memory of the host, and no other.
+    // A copy on the host counts as host memory only.
     store.synchronize("b", "m", vramp_tensor::SyncDirection::GpuToCpu).unwrap();
     let report = store.memory().unwrap();
     assert_eq!((report.memory.device_bytes, report.memory.host_bytes), (600, 200));
@@ -50,7 +50,7 @@ fn memory_is_exact_and_counts_once_what_is_shared() {
 #[test]
 fn sharing_takes_what_it_says_less_than_models_apart() {
     let weights: Vec<f32> = (0..25_000_u16).map(f32::from).collect();
-    // Three models with one embedding in common and a head of their own.
+    // Three models that share an embedding, each with its own head.
     let taken = |shared: bool| {
         let context = on_device();
         let store = over(&context).build().unwrap();
@@ -109,7 +109,7 @@ fn only_values_that_were_compared_are_called_alike() {
     assert_eq!(store.opportunities(Search::Everywhere).unwrap()[0].saves_bytes, 16);
 }
 
-/// A store with a small, a large, a pinned and a leased tensor on the device, all idle, and one that was used just now.
+/// A store with a small, a large, a pinned and a leased tensor on the device, all idle, and one used just now.
 fn idle_store(priority: Priority) -> (Context, Store) {
     let context = on_device();
     let time = Arc::new(Mutex::new(Duration::ZERO));
@@ -202,7 +202,7 @@ fn over_its_budget_the_least_recently_used_goes_whatever_the_priority() {
 }
 
 #[test]
-fn where_the_device_is_full_what_was_used_longest_ago_makes_room() {
+fn when_the_device_is_full_the_least_recently_used_tensor_makes_room() {
     let device = Device::choose().budget_bytes(1 << 20).open().unwrap();
     let context = Context::on(&device).unwrap();
     let store = over(&context).build().unwrap();
@@ -214,7 +214,7 @@ fn where_the_device_is_full_what_was_used_longest_ago_makes_room() {
     assert!(context.memory().device_bytes <= 1 << 20);
     assert!(!on_device_names(&store).contains(&"1".to_owned()), "{:?}", on_device_names(&store));
     assert_eq!(store.tensor("0", "m").unwrap().read::<f32>().unwrap()[7], -7.0);
-    // What is leased does not make room: then the error has the numbers.
+    // Leased tensors do not make room; the error has the numbers.
     let leases: Vec<_> = store.names().iter().map(|name| store.lease(name, "m").unwrap()).collect();
     let full = store.compute(&[("2", "m")], ("big", "m"), |of| of[0].broadcast_to(&[3, 80_000])).unwrap_err();
     assert_eq!(full.kind(), vramp_tensor::ErrorKind::OutOfMemory, "{full}");
@@ -223,35 +223,35 @@ fn where_the_device_is_full_what_was_used_longest_ago_makes_room() {
 
 #[test]
 fn in_the_background_it_is_done_from_time_to_time_and_ends_with_the_store() {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let store = over(&Context::on_host()).optimise_every(Duration::from_millis(1)).debug(move |words| {
         if words.starts_with("optimised") {
-            let _ = tell.send(());
+            let _ = sender.send(());
         }
     });
     let store = store.build().unwrap();
     for _ in 0..3 {
-        told.recv_timeout(Duration::from_secs(30)).expect("it optimises by itself");
+        receiver.recv_timeout(Duration::from_secs(30)).expect("it optimises in the background");
     }
-    // The thread has what tells: when it has ended and the store is gone, nobody tells any more.
+    // The thread owns the sender, so the channel closes when the thread has ended and the store is dropped.
     drop(store);
     for _ in 0..10_000 {
-        if told.recv_timeout(Duration::from_secs(30)).is_err() {
+        if receiver.recv_timeout(Duration::from_secs(30)).is_err() {
             break;
         }
     }
-    assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected), "the thread kept the store alive");
+    assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected), "the thread kept the store alive");
 }
 
 #[test]
 fn a_long_period_does_not_keep_a_store_from_ending() {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let store = over(&Context::on_host()).optimise_every(Duration::from_secs(1_000_000)).build().unwrap();
         store.register("a", &[1], &[1_u8], "m", &[]).unwrap();
         store.dispose();
         drop(over(&Context::on_host()).optimise_every(Duration::from_secs(1_000_000)).build().unwrap());
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
-    told.recv_timeout(Duration::from_secs(60)).expect("the thread is woken, and not waited for");
+    receiver.recv_timeout(Duration::from_secs(60)).expect("the thread is woken, and its period is not waited for");
 }

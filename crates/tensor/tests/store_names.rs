@@ -1,4 +1,4 @@
-//! Names of tensors in a store: whatever is taken can be written to a file and comes back under the same name.
+//! Names of tensors in a store: every accepted name can be written to a file and read back unchanged.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use vramp_tensor::{Context, LedgerError, Store, StoreError};
 
-/// A folder of its own, which is gone afterwards.
+/// A folder for one test, removed afterwards.
 struct Room(PathBuf);
 
 impl Room {
@@ -34,7 +34,7 @@ fn the_one_name_that_files_keep_for_themselves_is_refused_wherever_a_tensor_gets
     assert_eq!(store.elementwise(("a", "m"), ("__metadata__", "m"), None), Err(refused.clone()));
     assert_eq!(
         refused.to_string(),
-        "a tensor cannot be called `__metadata__`, which files of tensors keep for themselves; choose another name"
+        "a tensor cannot be called `__metadata__`, which is reserved in files of tensors; choose another name"
     );
     store.register("b", &[1], &[1_u8], "__metadata__", &[]).unwrap();
     assert_eq!(store.names(), ["a", "b"], "models may be called so");

@@ -1,4 +1,4 @@
-//! Many threads on one store: nothing is lost, nothing is left, nobody waits for ever.
+//! Many threads on one store: nothing is lost, nothing is left over, and no thread waits for ever.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::float_cmp, reason = "these values are exact")]
@@ -12,7 +12,7 @@ use vramp_tensor::{Context, LedgerError, Priority, Search, Store, StoreError, Sy
 
 const THREADS: u64 = 8;
 
-/// Rounds of each thread, and the time after which it stops anyway; the long run stops after a minute.
+/// Rounds per thread, and the time limit. The long run stops after a minute.
 fn rounds() -> (u64, Duration) {
     if std::env::var_os("VRAMP_LONG").is_some() {
         (u64::MAX, Duration::from_secs(60))
@@ -21,14 +21,14 @@ fn rounds() -> (u64, Duration) {
     }
 }
 
-/// Runs something that has to end; that nobody waits for ever is what is tested.
+/// Runs a closure that must return within a limit. This is how deadlocks are detected.
 fn within(limit: Duration, act: impl FnOnce() + Send + 'static) {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         act();
-        let _ = tell.send(());
+        let _ = sender.send(());
     });
-    match told.recv_timeout(limit) {
+    match receiver.recv_timeout(limit) {
         Err(mpsc::RecvTimeoutError::Timeout) => {
             panic!("after {} s threads still wait for one another", limit.as_secs())
         }
@@ -41,7 +41,7 @@ fn value(of: &Store, name: &str, model: &str) -> Result<f32, StoreError> {
     Ok(tensor.read::<f32>().map_err(StoreError::from)?[0])
 }
 
-/// One round of one thread: its own tensors, some that all share, and the memory of everybody.
+/// One round of a thread: its own tensors, some shared ones, and the memory of the whole store.
 fn round(store: &Store, thread: u64, round: u64) -> Result<(), StoreError> {
     let model = format!("model {thread}");
     let other = format!("model {}", (thread + 1) % THREADS);
@@ -63,7 +63,7 @@ fn round(store: &Store, thread: u64, round: u64) -> Result<(), StoreError> {
         2 => drop(store.memory()?),
         _ => drop(store.opportunities(Search::OnHost)?),
     }
-    // What the neighbour has is there or is not; if it is, it has one of his values and no other.
+    // The tensor of the neighbour may or may not exist; if it does, it has one of the neighbour's values.
     let neighbour = (thread + THREADS - 1) % THREADS;
     match value(store, &format!("a {neighbour}"), &model) {
         Ok(read) => assert_eq!((read / 1000.0).floor() as u64, neighbour, "{read}"),

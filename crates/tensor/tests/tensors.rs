@@ -1,4 +1,4 @@
-//! What tensors promise before anything is computed: values, views, reads, scopes, memory.
+//! Tensors before any op: values, views, reads, scopes and memory.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
@@ -116,7 +116,7 @@ fn wrong_calls_say_what_was_expected() {
 }
 
 #[test]
-fn what_was_disposed_of_says_so_and_doing_it_again_does_nothing() {
+fn a_disposed_tensor_is_an_error_and_disposing_again_has_no_effect() {
     for (side, context) in both() {
         let tensor = context.tensor(&[1.0_f32; 6], &[2, 3]).unwrap();
         tensor.settle().unwrap();
@@ -163,7 +163,7 @@ fn a_scope_frees_what_it_made_on_success_on_error_and_on_panic() {
             });
         }));
         assert!(panicked.is_err() && leaked[4].is_disposed(), "{side}");
-        // What an inner scope returns belongs to the outer one.
+        // The result of an inner scope belongs to the outer one.
         let inner = context.scope(|_| {
             leaked.push(context.scope(|_| context.tensor(&[6.0_f32], &[1]))?);
             Ok::<(), TensorError>(())
@@ -178,7 +178,7 @@ fn a_scope_frees_what_it_made_on_success_on_error_and_on_panic() {
     }
 }
 
-/// Runs a future on this thread; it is polled when it is woken.
+/// Runs a future on this thread. Polls it when it is woken.
 fn wait<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -209,7 +209,7 @@ fn many_reads_can_be_awaited_in_any_order_and_each_is_counted() {
         drop(dropped);
         assert_eq!(tensors[4].read::<f32>().unwrap(), [4.0; 8], "{side}: one that is waited for comes in between");
         for (i, read) in reads.into_iter().enumerate().rev() {
-            assert_eq!(wait(read).unwrap(), [i as f32; 8], "{side}: those of when it was asked");
+            assert_eq!(wait(read).unwrap(), [i as f32; 8], "{side}: the values at the time of the request");
         }
         assert_eq!(context.transfers().async_reads, 21, "{side}");
         assert_eq!(context.transfers().host_reads, 1, "{side}");
@@ -218,7 +218,7 @@ fn many_reads_can_be_awaited_in_any_order_and_each_is_counted() {
 }
 
 #[test]
-fn without_room_on_the_device_the_error_has_the_numbers_and_then_work_goes_on() {
+fn without_room_on_the_device_the_error_has_the_numbers_and_later_work_succeeds() {
     let device = vramp_gpu::Device::choose().budget_bytes(1 << 20).open().unwrap();
     let context = Context::on(&device).unwrap();
     let held = context.zeros(&[200_000], DType::F32).unwrap();
@@ -266,7 +266,7 @@ fn tensors_move_to_another_device_and_to_the_host_and_back_with_their_values() {
 }
 
 #[test]
-fn when_the_device_is_lost_what_was_nowhere_else_is_an_error_and_the_rest_goes_on() {
+fn after_a_device_loss_values_that_only_it_had_are_errors_and_the_others_stay_usable() {
     let context = on_device();
     let only_there = context.zeros(&[4], DType::F32).unwrap();
     let on_both = context.tensor(&[1.0_f32, 2.0], &[2]).unwrap();
@@ -325,7 +325,7 @@ fn several_tensors_come_down_in_one_submission() {
 }
 
 #[test]
-fn a_read_inside_of_somebody_elses_recording_is_refused_and_leaves_nothing_there() {
+fn a_read_inside_a_foreign_recording_is_refused_and_leaves_nothing_there() {
     let context = on_device();
     let tensor = context.zeros(&[4], DType::F32).unwrap();
     let mut recording = vramp_gpu::Recording::new();

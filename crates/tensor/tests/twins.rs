@@ -1,4 +1,4 @@
-//! Every family of ops on random shapes and axes: the device makes what the host makes, joined or one by one.
+//! Every family of ops on random shapes and axes: device and host agree, fused or one by one.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![allow(clippy::cast_possible_wrap, reason = "numbers are small")]
@@ -7,7 +7,7 @@
 use crate::sides::on_device;
 use vramp_tensor::{ChannelLayout, Context, DType, Expr, ImageSpec, Reduction, ResizeMode, Tensor};
 
-/// Small numbers that come out the same every time.
+/// A random generator with a fixed seed, for small numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -25,7 +25,7 @@ impl Dice {
     }
 }
 
-/// The same values on both sides, as a view that begins anywhere.
+/// The same values on both sides, as a view at a random offset.
 struct Pair {
     host: Context,
     device: Context,
@@ -47,7 +47,7 @@ impl Pair {
     }
 }
 
-/// Both sides, joined and one by one, are within `share` of the largest value.
+/// Checks that both sides, fused and one by one, agree within `share` of the largest value.
 #[track_caller]
 fn agree(exprs: [Expr; 2], share: f32, what: &str) {
     let read = |tensor: Tensor| -> Vec<f32> {

@@ -1,10 +1,10 @@
-//! How much to do at once, by the memory there is.
+//! Batch sizes that fit the available memory.
 //!
-//! Owns the size of batches, and what happens when there was less memory than it looked.
-//! Does not reserve memory: somebody else may take it in between, which is why work is tried again with less.
+//! Memory is not reserved: other code may take it in between. Work that runs out of memory is therefore retried with
+//! half the batch.
 //!
-//! Always: a batch has at least one item; each item's result is there once, in order; an error other than too little
-//! memory is returned at once.
+//! Invariants: a batch has at least one item. Each item has one result, in order. Any error other than out of memory is
+//! returned at once.
 
 use vramp_gpu::{AdapterReading, Readout};
 
@@ -12,12 +12,12 @@ use super::compute::DEFAULT_CHUNK;
 use crate::ops::context::Context;
 use crate::ops::error::{ErrorKind, TensorError};
 
-/// How the size of a batch is found.
+/// Rules for the size of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRules {
-    /// How much of the memory there is may be taken by items; the rest is for what ops make of them.
+    /// The share of the available memory for items. The rest is for the results of ops.
     pub share_percent: u64,
-    /// The most items of one batch.
+    /// The maximum number of items in a batch.
     pub most: usize,
 }
 
@@ -28,7 +28,7 @@ impl Default for BatchRules {
 }
 
 impl BatchRules {
-    /// Items of one batch: at least 1. Where nobody knows how much memory there is, 100.
+    /// The number of items in a batch, at least 1. 100 if the available memory is unknown.
     pub fn size(&self, item_bytes: u64, available: &Readout<u64>) -> usize {
         let fitting = match available.value() {
             Some(bytes) => u128::from(bytes) * u128::from(self.share_percent) / 100 / u128::from(item_bytes.max(1)),
@@ -38,13 +38,13 @@ impl BatchRules {
     }
 }
 
-/// Items of one batch by the usual rules.
+/// The number of items in a batch by the default rules.
 pub fn adaptive_batch(item_bytes: u64, available: &Readout<u64>) -> usize {
     BatchRules::default().size(item_bytes, available)
 }
 
-/// Bytes that tensors of a context could still take on its side: what is left of the budget, and where a reading of its
-/// device is given, no more than is free there.
+/// Bytes that tensors of a context can still use on its side: the rest of the budget, but no more than a given reading
+/// of its device reports as free.
 pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> Readout<u64> {
     let Some(device) = context.device() else {
         return match context.pool().available_bytes() {
@@ -59,7 +59,7 @@ pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> R
     let Some(AdapterReading { memory_bytes, used_bytes, .. }) = reading else { return Readout::is(left, budget) };
     match (memory_bytes, used_bytes) {
         (Readout::Is { value: has, from, doubt }, Readout::Is { value: used, doubt: also, .. }) => {
-            // What the pool holds free counts as used there, and can be lent again.
+            // The reading counts pooled memory as used, but it can be lent again.
             let free = has.saturating_sub(*used) + pool.pooled_bytes;
             if free >= left {
                 return Readout::is(left, budget);
@@ -67,25 +67,25 @@ pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> R
             Readout::Is { value: free, from: from.clone(), doubt: doubt.clone().or_else(|| also.clone()) }
         }
         (Readout::Unavailable(why), _) | (_, Readout::Unavailable(why)) => {
-            let doubt = Some(format!("what is free on the device is unknown: {why}"));
+            let doubt = Some(format!("the free memory of the device is unknown: {why}"));
             Readout::Is { value: left, from: budget, doubt }
         }
     }
 }
 
-/// What work over chunks came to.
+/// The result of [`run_adaptive`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapted<R> {
-    /// One for each item, in order.
+    /// One per item, in order.
     pub results: Vec<R>,
-    /// Items of a chunk at the end.
+    /// The chunk size at the end.
     pub chunk: usize,
-    /// How often there was too little memory, and a chunk was halved.
+    /// How often the chunk was halved for lack of memory.
     pub halved: usize,
 }
 
-/// Runs work over all items, at first `most` at once. Where that is too much for the memory, half as many are tried, down
-/// to one; what was done is kept. The work has to give one result for each item of its chunk.
+/// Runs work over all items, initially `most` at once. When memory runs out, retries with half as many, down to one;
+/// completed results are kept. The work must return one result per item of its chunk.
 pub fn run_adaptive<T, R>(
     items: &[T],
     most: usize,
@@ -102,7 +102,7 @@ pub fn run_adaptive<T, R>(
             }
             Ok(results) => {
                 let problem =
-                    format!("the work gave {} results for {now} items; it has to give as many", results.len());
+                    format!("the work returned {} results for {now} items; return one per item", results.len());
                 return Err(TensorError::Setting { op: "run_adaptive", problem });
             }
             Err(error) if now > 1 && error.kind() == ErrorKind::OutOfMemory => {

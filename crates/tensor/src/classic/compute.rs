@@ -1,10 +1,9 @@
-//! Transfers, and means of squares by the batch.
+//! Transfers to and from the device, and the mean of squares of many tensors at once.
 //!
-//! Owns the list of what it has sent up, to be given up at the end, and the size of chunks.
-//! Does not compute: tensors do.
+//! Uploaded tensors are tracked, so that `release` can free them.
 //!
-//! Always: a transfer is over when it returns, or it has failed, was told to the sink and is returned as an error; a batch
-//! has one result for each tensor, in order, and comes down in one read; between is nothing left behind.
+//! Invariants: a transfer has completed when it returns; a failure is reported to the sink and returned as an error. A
+//! batch has one result per tensor, in order, and is read back in one transfer. Intermediates are freed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,7 +17,7 @@ use crate::ops::expr::Expr;
 use crate::ops::reduction::Reduction;
 use crate::ops::tensor::{Handle, Tensor};
 
-/// Tensors of a batch that are computed together unless told.
+/// The default number of tensors of a batch that are computed together.
 pub const DEFAULT_CHUNK: usize = 100;
 
 /// Transfers and batches in one context.
@@ -28,13 +27,13 @@ pub struct Compute {
     chunk: usize,
     keeps_host_copies: bool,
     sink: Sink,
-    /// What was sent up and may still live.
+    /// Uploaded tensors that may still be alive.
     sent: Mutex<Vec<Weak<Handle>>>,
     is_released: AtomicBool,
 }
 
 impl Compute {
-    /// In this context, on whichever side it is.
+    /// Works in this context, on the device or the host.
     pub fn on(context: &Context) -> Compute {
         Compute {
             context: context.clone(),
@@ -46,50 +45,49 @@ impl Compute {
         }
     }
 
-    /// So many tensors of a batch at once, at least 1; 100 unless told. Results do not depend on it.
+    /// The number of tensors computed together, at least 1. Defaults to 100. Results do not depend on it.
     #[must_use]
     pub fn with_chunk(mut self, tensors: usize) -> Self {
         self.chunk = tensors.max(1);
         self
     }
 
-    /// Whether what is sent up stays on the host too, unless told no. It takes twice the memory, and outlives a device
-    /// that is lost.
+    /// Whether uploaded values stay on the host too. This doubles the memory but survives the loss of the device.
+    /// Defaults to false.
     #[must_use]
     pub fn with_host_copies(mut self, keep: bool) -> Self {
         self.keeps_host_copies = keep;
         self
     }
 
-    /// Who is told of failed transfers; the standard error output unless told.
+    /// Where transfer failures are reported. Defaults to stderr.
     #[must_use]
     pub fn with_sink(mut self, sink: Sink) -> Self {
         self.sink = sink;
         self
     }
 
-    /// Where its tensors live.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// A tensor of these values in one row, on the context's device where it has one; it has arrived. It belongs to
-    /// whoever holds it, and not to an open scope.
+    /// Uploads values as a tensor of one row, to the context's device if it has one, and waits until they have arrived.
+    /// The tensor does not belong to an open scope.
     pub fn transfer_to_gpu(&self, values: &[f32]) -> Result<Tensor, TensorError> {
         let op = "transfer_to_gpu";
         self.check(op)?;
         let sent = self.send(values);
-        self.told(op, values.len(), sent)
+        self.report(op, values.len(), sent)
     }
 
-    /// The values of a tensor of f32, bit by bit.
+    /// Reads the values of a tensor of f32, bit for bit.
     pub fn transfer_from_gpu(&self, tensor: &Tensor) -> Result<Vec<f32>, TensorError> {
         let op = "transfer_from_gpu";
         self.check(op)?;
-        self.told(op, tensor.count(), tensor.read())
+        self.report(op, tensor.count(), tensor.read())
     }
 
-    /// The mean of the squares of each tensor; NaN of one without values.
+    /// The mean of squares of each tensor. NaN for a tensor without values.
     pub fn compute_batch(&self, tensors: &[Tensor]) -> Result<Vec<f32>, TensorError> {
         let op = "compute_batch";
         self.check(op)?;
@@ -107,7 +105,7 @@ impl Compute {
             for chunk in tensors.chunks(self.chunk) {
                 let means: Vec<Expr> = chunk.iter().map(mean_of_squares).collect();
                 chunks.push(Expr::concat(&means, 0).run()?);
-                // The device begins while the next chunk is written down.
+                // The device starts while the next chunk is recorded.
                 self.context.flush()?;
             }
             let chunks: Vec<&Tensor> = chunks.iter().collect();
@@ -115,8 +113,8 @@ impl Compute {
         })
     }
 
-    /// Runs work over items in chunks that fit into the memory there is: as [`run_adaptive`], beginning with what
-    /// [`available_bytes`] says of this context.
+    /// Runs work over items in chunks that fit the memory. Like [`run_adaptive`], starting from [`available_bytes`] of
+    /// this context.
     pub fn run_adaptive<T, R>(
         &self,
         items: &[T],
@@ -128,16 +126,16 @@ impl Compute {
         run_adaptive(items, most, work)
     }
 
-    /// Gives up the values of a tensor. Doing it again does nothing.
+    /// Frees the values of a tensor. Repeating it has no effect.
     pub fn dispose(&self, tensor: &Tensor) {
         tensor.dispose();
     }
 
-    /// Gives up what it has sent up, whoever holds it, and memory that lies free. It does nothing more after that but say
-    /// so; doing it again does nothing.
+    /// Frees all tensors it has uploaded, even if handles to them exist, and all pooled memory. Later calls return an
+    /// error; releasing again has no effect.
     pub fn release(&self) {
         let all = {
-            // Under the lock that whoever sends takes at the end: what is on its way is in the list, or sees this.
+            // `send` takes the same lock at its end: an upload in progress is either in the list or sees the flag.
             let mut sent = self.sent();
             if self.is_released.swap(true, Ordering::AcqRel) {
                 return;
@@ -147,7 +145,7 @@ impl Compute {
         for handle in all.iter().filter_map(Weak::upgrade) {
             handle.dispose();
         }
-        // What the device still uses returns with its end. A device that fails has nothing to return.
+        // Waits, because buffers in use return to the pool when the device is done. A failed device has none to return.
         let _ = self.context.finish();
         self.context.trim();
     }
@@ -156,13 +154,13 @@ impl Compute {
         let tensor = self.context.tensor(values, &[values.len()])?;
         leave_scopes(tensor.handle());
         tensor.settle()?;
-        // Values go up with the first op otherwise, and a failure would be told there.
+        // Otherwise values are uploaded with the first op, and a failure would be reported there.
         self.context.finish()?;
         if !self.keeps_host_copies {
             tensor.storage().leave_host();
         }
         let mut sent = self.sent();
-        // It may have been cleaned up meanwhile, and nobody would give this one up.
+        // If this was released meanwhile, the tensor would never be freed.
         self.check("transfer_to_gpu")?;
         if sent.len() == sent.capacity() {
             sent.retain(|handle| handle.strong_count() > 0);
@@ -171,7 +169,7 @@ impl Compute {
         Ok(tensor)
     }
 
-    fn told<T>(&self, op: &str, count: usize, answer: Result<T, TensorError>) -> Result<T, TensorError> {
+    fn report<T>(&self, op: &str, count: usize, answer: Result<T, TensorError>) -> Result<T, TensorError> {
         answer.inspect_err(|error| {
             let place =
                 self.context.device().map_or_else(|| "the host".to_owned(), |device| device.adapter().name.clone());
@@ -181,7 +179,7 @@ impl Compute {
 
     fn check(&self, op: &'static str) -> Result<(), TensorError> {
         if self.is_released.load(Ordering::Acquire) {
-            let problem = "this compute was cleaned up; make another".to_owned();
+            let problem = "this compute was cleaned up; create another".to_owned();
             return Err(TensorError::Setting { op, problem });
         }
         Ok(())
@@ -207,7 +205,7 @@ mod tests {
         let before = compute.send(&[1.0]).unwrap();
         compute.release();
         assert!(before.is_disposed());
-        // As of a thread that was let in just before.
+        // Like a thread that passed the check just before the release.
         let late = compute.send(&[2.0]);
         assert!(matches!(late, Err(TensorError::Setting { op: "transfer_to_gpu", .. })), "{late:?}");
         assert_eq!((context.memory().tensors, context.memory().bytes()), (0, 0));

@@ -1,10 +1,9 @@
-//! Which device tensors are on, by preference.
+//! Choosing the device of a context by preference.
 //!
-//! Owns one context, the wishes for its device, and the flags that go with it.
-//! Does not pick among adapters: the device's room does, with the readings that its choice was given.
+//! `vramp_gpu` picks among adapters, by the readings that its [`Choice`] has.
 //!
-//! Always: what is asked for is taken or there is a warning and the CPU; what is said to be active is where ops run; tensors
-//! keep their values from one device to the next.
+//! Invariants: the request is met, or there is a warning and the CPU is used. The active device is where ops run.
+//! Tensors keep their values when the device changes.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,29 +16,25 @@ use super::usage::MemoryUsage;
 use crate::ops::context::{Context, Moved};
 use crate::ops::error::TensorError;
 
-/// What a device should be like. The CPU unless told.
+/// Requirements for a device. Defaults to the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DeviceRequest {
-    /// Whether a GPU is wanted. Without, the other wishes mean nothing.
+    /// Requests a GPU. The other fields apply only then.
     pub prefer_gpu: bool,
-    /// Bytes of memory that the GPU has at least.
+    /// The minimum memory of the GPU.
     pub min_memory_bytes: Option<u64>,
-    /// How busy the GPU is at most, from 0 to 100.
+    /// The maximum load of the GPU, from 0 to 100.
     pub max_load_percent: Option<f32>,
 }
 
-/// Where ops run.
+/// The device on which ops run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActiveDevice {
-    /// On the host.
     Cpu,
-    /// On the device of this name.
     Gpu(String),
-    /// Nowhere: they are refused until another device is selected.
+    /// The device was lost; ops are refused until another device is selected.
     Lost {
-        /// Which device it was.
         name: String,
-        /// What became of it.
         reason: String,
     },
 }
@@ -54,24 +49,23 @@ impl fmt::Display for ActiveDevice {
     }
 }
 
-/// What a selection came to.
+/// The result of [`DeviceSelector::select_device`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selected {
     /// Where ops run from now on.
     pub device: ActiveDevice,
-    /// Why.
     pub why: String,
-    /// What is not as asked for, or doubtful.
+    /// Requirements that are not met, or not for certain.
     pub warnings: Vec<String>,
 }
 
-/// The device of one context.
+/// Selects the device of one context.
 #[derive(Debug)]
 pub struct DeviceSelector {
     context: Context,
     choice: Choice,
     sink: Sink,
-    /// Held through a selection, so that flags and device are of the same one.
+    /// Locked during a selection, so that flags and device match.
     flags: Mutex<FeatureFlags>,
 }
 
@@ -82,64 +76,63 @@ impl Default for DeviceSelector {
 }
 
 impl DeviceSelector {
-    /// Of a new context, which is on the CPU.
+    /// For a new context, which is on the CPU.
     pub fn new() -> DeviceSelector {
         DeviceSelector::of(&Context::on_host())
     }
 
-    /// Of this context, which stays where it is until something is selected.
+    /// For an existing context, which stays where it is until a selection.
     pub fn of(context: &Context) -> DeviceSelector {
         let flags = if context.device().is_some() { FeatureFlags::GPU } else { FeatureFlags::CPU };
         let (choice, sink) = (Device::choose(), Sink::default());
         DeviceSelector { context: context.clone(), choice, sink, flags: Mutex::new(flags) }
     }
 
-    /// Chooses among these: only hardware, a budget, and who is asked for memory and load of adapters. Without somebody
-    /// to ask, a wish for memory or load cannot be met.
+    /// Restricts the choice, for example to hardware, sets a budget, and gives the source of memory and load readings.
+    /// Without readings, a request for memory or load cannot be met.
     #[must_use]
     pub fn with_choice(mut self, choice: Choice) -> Self {
         self.choice = choice;
         self
     }
 
-    /// Who is told of warnings; the standard error output unless told.
+    /// Where warnings are reported. Defaults to stderr.
     #[must_use]
     pub fn with_sink(mut self, sink: Sink) -> Self {
         self.sink = sink;
         self
     }
 
-    /// Where tensors are to be made.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Selects a device and moves all tensors there. Where no GPU is as wished, that is a warning, and it is the CPU. An
-    /// error, and nothing changed, where a wish means nothing or values cannot be brought away.
-    pub fn select_device(&self, wish: &DeviceRequest) -> Result<Selected, TensorError> {
-        wish.check()?;
+    /// Selects a device and moves all tensors there. If no GPU meets the request, warns and uses the CPU. If the
+    /// request is invalid or values cannot be moved, returns an error and changes nothing.
+    pub fn select_device(&self, request: &DeviceRequest) -> Result<Selected, TensorError> {
+        request.check()?;
         let mut flags = self.flags();
         let mut warnings = Vec::new();
-        let mut why = "it was asked for".to_owned();
-        if wish.prefer_gpu {
-            match self.take_gpu(wish, &mut warnings) {
+        let mut why = "the CPU was requested".to_owned();
+        if request.prefer_gpu {
+            match self.take_gpu(request, &mut warnings) {
                 Ok(why) => {
                     *flags = FeatureFlags::GPU;
-                    return Ok(self.told(why, warnings));
+                    return Ok(self.report(why, warnings));
                 }
                 Err(problem) => {
                     warnings.push(format!("no GPU is selected: {problem}"));
-                    why = format!("there is no GPU as asked for: {problem}");
+                    why = format!("no GPU meets the request: {problem}");
                 }
             }
         }
         let moved = self.context.move_to(None)?;
         warnings.extend(lost(moved));
         *flags = FeatureFlags::CPU;
-        Ok(self.told(why, warnings))
+        Ok(self.report(why, warnings))
     }
 
-    /// Moves all tensors to a device, or to the host, in the middle of everything; work goes on there.
+    /// Moves all tensors to a device, or to the host. May be called at any time; later ops run there.
     pub fn switch(&self, device: Option<&Device>) -> Result<Moved, TensorError> {
         let mut flags = self.flags();
         let moved = self.context.move_to(device)?;
@@ -150,7 +143,7 @@ impl DeviceSelector {
         Ok(moved)
     }
 
-    /// Where ops run, as the context says.
+    /// The device on which ops run, as the context reports it.
     pub fn active_device(&self) -> ActiveDevice {
         match self.context.device() {
             None => ActiveDevice::Cpu,
@@ -164,50 +157,48 @@ impl DeviceSelector {
         }
     }
 
-    /// The flags. A selection sets them: a GPU to `cpu_forward` off and `pack` on, the CPU to the contrary.
+    /// The flags. Selecting a GPU turns `cpu_forward` off and `pack` on; selecting the CPU does the opposite.
     pub fn current_flags(&self) -> FeatureFlags {
         *self.flags()
     }
 
-    /// A flag by its name.
     pub fn flag(&self, name: &str) -> Result<bool, FlagError> {
         self.flags().get(name)
     }
 
-    /// Sets flags by name, to `true` or `false`: all of them, or none where one is wrong.
+    /// Sets flags by name to `true` or `false`: all, or none if one is wrong.
     pub fn set_flags(&self, settings: &[(&str, &str)]) -> Result<(), FlagError> {
         let mut flags = self.flags();
         *flags = flags.with(settings)?;
         Ok(())
     }
 
-    /// How much memory the context takes.
     pub fn memory_usage(&self) -> MemoryUsage {
         MemoryUsage::of(&self.context)
     }
 
-    /// Lets the device go: tensors keep their values on the host, and memory that lies free is given up.
+    /// Leaves the device: tensors keep their values on the host, and pooled memory is freed.
     pub fn release(&self) {
-        // A device that cannot be left keeps what it has, and goes with the context.
+        // If moving fails, the device keeps the values and is dropped with the context.
         if let Err(error) = self.switch(None) {
-            self.sink.tell(&format!("the device cannot be left: {error}"));
+            self.sink.tell(&format!("cannot leave the device: {error}"));
         }
         self.context.trim();
     }
 
-    /// Moves to the best GPU that is as wished; says why that one, or why none.
-    fn take_gpu(&self, wish: &DeviceRequest, warnings: &mut Vec<String>) -> Result<String, String> {
+    /// Moves to the best GPU that meets the request. Returns why it was chosen, or why none was.
+    fn take_gpu(&self, request: &DeviceRequest, warnings: &mut Vec<String>) -> Result<String, String> {
         let mut choice = self.choice.clone();
-        if let Some(bytes) = wish.min_memory_bytes {
+        if let Some(bytes) = request.min_memory_bytes {
             choice = choice.least_memory_bytes(bytes);
         }
-        if let Some(percent) = wish.max_load_percent {
+        if let Some(percent) = request.max_load_percent {
             choice = choice.most_load_percent(percent);
         }
         let chosen = choice.chosen_of(&choice.list()).map_err(|error| error.to_string())?;
         let is_there = |device: &Device| device.check().is_ok() && device.adapter() == &chosen.adapter;
         if !self.context.device().as_ref().is_some_and(is_there) {
-            // By its place: the wishes were judged, and a second reading could say something else.
+            // By index: the adapter was checked above, and a second reading could differ.
             let device = self.choice.clone().index(chosen.adapter.index).open().map_err(|error| error.to_string())?;
             let moved = self.context.move_to(Some(&device)).map_err(|error| error.to_string())?;
             warnings.extend(lost(moved));
@@ -219,7 +210,7 @@ impl DeviceSelector {
         Ok(chosen.why)
     }
 
-    fn told(&self, why: String, warnings: Vec<String>) -> Selected {
+    fn report(&self, why: String, warnings: Vec<String>) -> Selected {
         for warning in &warnings {
             self.sink.tell(&format!("select_device: {warning}"));
         }
@@ -235,7 +226,7 @@ impl DeviceRequest {
     fn check(&self) -> Result<(), TensorError> {
         match self.max_load_percent {
             Some(percent) if !(0.0..=100.0).contains(&percent) => {
-                let problem = format!("a load of at most {percent} %; it is from 0 to 100");
+                let problem = format!("a maximum load of {percent} % is out of range; use 0 to 100");
                 Err(TensorError::Setting { op: "select_device", problem })
             }
             _ => Ok(()),
@@ -243,8 +234,7 @@ impl DeviceRequest {
     }
 }
 
-/// What is to be said about values that did not come along.
+/// The warning about values that could not be moved.
 fn lost(moved: Moved) -> Option<String> {
-    (moved.gone > 0)
-        .then(|| format!("the values of {} memories were on the lost device alone, and are gone", moved.gone))
+    (moved.gone > 0).then(|| format!("the values of {} memories were only on the lost device and are lost", moved.gone))
 }

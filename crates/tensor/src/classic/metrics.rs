@@ -1,29 +1,23 @@
-//! Numbers with names, as one line.
-//!
-//! Owns how a number, a doubt and a reason look.
-//! Does not say the line to anybody.
-//!
-//! Always: sorted by name, whatever map they come in; what is no number says so.
+//! Named figures as one line of text, sorted by name. A value that is not a number is written as unavailable.
 
 use std::fmt::Display;
 
 use vramp_gpu::Readout;
 
-/// What can stand behind a name.
+/// A figure that can be logged.
 pub trait Metric {
-    /// As it is written.
     fn words(&self) -> String;
 }
 
 impl Metric for f64 {
     fn words(&self) -> String {
-        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is no number)") }
+        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is not a number)") }
     }
 }
 
 impl Metric for f32 {
     fn words(&self) -> String {
-        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is no number)") }
+        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is not a number)") }
     }
 }
 
@@ -49,7 +43,6 @@ impl<M: Metric> Metric for &M {
     }
 }
 
-/// All of them in one line.
 pub(super) fn line<N: AsRef<str>, M: Metric>(metrics: impl IntoIterator<Item = (N, M)>) -> String {
     let mut words: Vec<String> =
         metrics.into_iter().map(|(name, metric)| format!("{}={}", name.as_ref(), metric.words())).collect();

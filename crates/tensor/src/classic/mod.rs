@@ -1,10 +1,11 @@
-//! The classic front: one compute, one device manager and one monitor for the whole process.
+//! The classic API: one compute, one device manager and one monitor per process.
 //!
-//! Owns what those three promise in their old words: transfers and batches, a device by preference, operations by name.
-//! Does not compute, move or measure in a way of its own: contexts, tensors and the device do.
+//! It offers transfers and batches, device selection by preference, and timing of operations by name, in terms of
+//! contexts, tensors and devices.
 //!
-//! Always: there is at most one of each in a process, until it is cleaned up; each is a plain value inside ([`Compute`],
-//! [`DeviceSelector`], [`Monitor`]) that can be made as often as one likes; what is not known is a reason, never a 0.
+//! Invariants: a process has at most one of each until its `cleanup`. Each wraps a plain value ([`Compute`],
+//! [`DeviceSelector`], [`Monitor`]) that can also be created any number of times. An unknown figure is a reason, never
+//! a 0.
 //!
 //! ```no_run
 //! use vramp_tensor::classic::{Compute, DeviceManager, DeviceSelector, GpuCompute, DeviceRequest};

@@ -1,10 +1,9 @@
-//! How long operations take, how busy the device is, and how much memory there is in use.
+//! Timing of operations by name, device load and memory use.
 //!
-//! Owns the statistics by name, and who is asked and told.
-//! Does not read a platform's counters: whoever knows the platform hands a reader in.
+//! The caller passes in a function that reads the platform's counters ([`Monitor::with_readings`]).
 //!
-//! Always: an operation is recorded also where it fails or panics, and its error goes to whoever called; the load of a
-//! device is a reading of its platform or the reason why there is none.
+//! Invariants: an operation is recorded even if it fails or panics, and its error is returned to the caller. The load
+//! of a device is a reading of its platform, or the reason why there is none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +20,6 @@ use crate::ops::context::Context;
 
 type MonitorReader = dyn Fn(&Adapter) -> AdapterReading + Send + Sync;
 
-/// Measures operations in one context.
 pub struct Monitor {
     context: Context,
     reader: Option<Arc<MonitorReader>>,
@@ -36,38 +34,37 @@ impl fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// Of this context.
     pub fn on(context: &Context) -> Monitor {
         Monitor { context: context.clone(), reader: None, sink: Sink::default(), timings: Mutex::default() }
     }
 
-    /// Who is asked for readings of the device; nobody unless told.
+    /// The source of readings of the device. Without one, load is unavailable.
     #[must_use]
     pub fn with_readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
         self.reader = Some(Arc::new(read));
         self
     }
 
-    /// Who is told; the standard error output unless told.
+    /// Where metrics are reported. Defaults to stderr.
     #[must_use]
     pub fn with_sink(mut self, sink: Sink) -> Self {
         self.sink = sink;
         self
     }
 
-    /// Runs an operation and says how many milliseconds passed until it returned. Where it only asks a device to work,
-    /// that is the time of asking; [`Monitor::track_until_done`] waits.
+    /// Runs an operation and returns the milliseconds until it returned. If it submits work to a device, this covers
+    /// only the submission; [`Monitor::track_until_done`] waits.
     pub fn track_operation<T, E>(&self, name: &str, act: impl FnOnce() -> Result<T, E>) -> (Result<T, E>, f64) {
         self.track(name, Measured::UntilReturned, act)
     }
 
-    /// Runs an operation and says how many milliseconds passed until the device was done with all of it. What was asked
-    /// before is waited for first, and does not count.
+    /// Runs an operation and returns the milliseconds until the device has completed all of it. Earlier work is waited
+    /// for first and does not count.
     pub fn track_until_done<T, E>(&self, name: &str, act: impl FnOnce() -> Result<T, E>) -> (Result<T, E>, f64) {
         self.track(name, Measured::UntilDone, act)
     }
 
-    /// Statistics of a name; none where there was no such operation.
+    /// Statistics of a name; `None` if no such operation was recorded.
     pub fn statistics(&self, name: &str, measured: Measured) -> Option<OperationStatistics> {
         self.timings().get(&(name.to_owned(), measured)).map(|timings| timings.statistics(name, measured))
     }
@@ -77,35 +74,34 @@ impl Monitor {
         self.timings().iter().map(|((name, measured), timings)| timings.statistics(name, *measured)).collect()
     }
 
-    /// How busy the device is, from 0 to 100, as its platform says; or why nobody knows.
+    /// The load of the device from 0 to 100, as its platform reports it, or the reason why it is unavailable.
     pub fn gpu_utilization(&self) -> Readout<f32> {
         match self.reading() {
             Ok(AdapterReading { load_percent: Readout::Is { value, from, .. }, .. })
                 if !(0.0..=100.0).contains(&value) =>
             {
-                Readout::unavailable(format!("{from} says {value} %"))
+                Readout::unavailable(format!("{from} reports {value} %, outside 0 to 100"))
             }
             Ok(reading) => reading.load_percent,
             Err(why) => Readout::Unavailable(why),
         }
     }
 
-    /// How much memory the context takes.
     pub fn memory_usage(&self) -> MemoryUsage {
         MemoryUsage::of(&self.context)
     }
 
-    /// Bytes that tensors could still take.
+    /// Bytes that tensors can still use.
     pub fn available_bytes(&self) -> Readout<u64> {
         available_bytes(&self.context, self.reading().ok().as_ref())
     }
 
-    /// Says numbers with names in one line.
+    /// Reports named figures in one line.
     pub fn log_metrics<N: AsRef<str>, M: Metric>(&self, metrics: impl IntoIterator<Item = (N, M)>) {
         self.sink.tell(&metrics::line(metrics));
     }
 
-    /// Everything it knows, line by line.
+    /// All figures as text, one per line.
     pub fn report(&self) -> String {
         let mut lines = vec![format!("memory: {}", self.memory_usage())];
         lines.push(format!("available bytes: {}", self.available_bytes().words()));
@@ -114,7 +110,7 @@ impl Monitor {
         lines.join("\n")
     }
 
-    /// Forgets all operations.
+    /// Discards all statistics.
     pub fn release(&self) {
         self.timings().clear();
     }
@@ -137,13 +133,13 @@ impl Monitor {
         (answer, elapsed_ms)
     }
 
-    /// Waits for the device; says why a time that ends here is wrong where that fails.
+    /// Waits for the device. If that fails, returns why a time measured here is wrong.
     fn wait(&self) -> Option<String> {
         let waited = self.context.finish().map_err(|error| error.to_string());
-        // A device that has nothing to do need not be waited for, and may be lost all the same.
+        // An idle device is not waited for, but may be lost.
         let is_there = |device: vramp_gpu::Device| device.check().map_err(|lost| lost.to_string());
         let waited = waited.and_then(|()| self.context.device().map_or(Ok(()), is_there));
-        waited.err().map(|error| format!("the device could not be waited for: {error}"))
+        waited.err().map(|error| format!("waiting for the device failed: {error}"))
     }
 
     fn reading(&self) -> Result<AdapterReading, String> {
@@ -152,7 +148,7 @@ impl Monitor {
         };
         match &self.reader {
             Some(read) => Ok(read(device.adapter())),
-            None => Err("nobody was given who could read it (`Monitor::with_readings`)".to_owned()),
+            None => Err("no source of readings is set (`Monitor::with_readings`)".to_owned()),
         }
     }
 
@@ -161,13 +157,13 @@ impl Monitor {
     }
 }
 
-/// An operation that is at work; recorded at the end, on panic too.
+/// A running operation. Recorded on drop, so also on panic.
 struct Tracked<'a> {
     monitor: &'a Monitor,
     name: &'a str,
     measured: Measured,
     started: Instant,
-    /// Milliseconds, whether it failed, and what is doubtful.
+    /// Milliseconds, whether it failed, and the reason for doubt. `None` if it panicked.
     outcome: Option<(f64, bool, Option<String>)>,
 }
 

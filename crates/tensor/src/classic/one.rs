@@ -1,30 +1,18 @@
-//! One of each for the whole process.
-//!
-//! Owns the three places, and who may put something there.
-//! Does not know what stands in them.
-//!
-//! Always: a place that is taken stays so until what stands there is cleaned up; then another may be made.
+//! The process-wide instances of the classic API. There is one of each until its `cleanup`; then another may be
+//! created.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Compute, DeviceSelector, Monitor};
 
-/// Why there is no such thing for the process.
+/// A process-wide instance exists already, or does not exist.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClassicError {
-    /// There is one already.
-    #[error("there is a {what} already, and a process has one; use `{what}::get()`, or `cleanup()` it first")]
-    Exists {
-        /// What.
-        what: &'static str,
-    },
-    /// There is none.
-    #[error("there is no {what}; make it with `{what}::initialize`")]
-    Missing {
-        /// What.
-        what: &'static str,
-    },
+    #[error("there is already a {what} in this process; use `{what}::get()`, or `cleanup()` it first")]
+    Exists { what: &'static str },
+    #[error("there is no {what} in this process; create it with `{what}::initialize`")]
+    Missing { what: &'static str },
 }
 
 vramp_plan::debug_as_display!(ClassicError);
@@ -53,7 +41,7 @@ impl<T> ProcessWide<T> {
         self.place().clone().ok_or(ClassicError::Missing { what: self.what })
     }
 
-    /// Frees the place where it is this one's, and not already another's.
+    /// Clears the slot if it holds this instance and not a newer one.
     fn leave(&self, old: &Arc<T>) {
         let mut place = self.place();
         if place.as_ref().is_some_and(|held| Arc::ptr_eq(held, old)) {
@@ -75,17 +63,17 @@ macro_rules! of_the_process {
         pub struct $name(Arc<$inner>);
 
         impl $name {
-            /// Makes this the one of the process. Refused where there is one.
+            /// Makes this the instance of the process. Fails if there is one.
             pub fn initialize(one: $inner) -> Result<$name, ClassicError> {
                 $place.put(one).map($name)
             }
 
-            /// The one of the process.
+            /// The instance of the process.
             pub fn get() -> Result<$name, ClassicError> {
                 $place.get().map($name)
             }
 
-            /// Releases what it holds, and makes way for another. Doing it again does nothing.
+            /// Releases what it holds and clears the slot for another. Repeating it has no effect.
             pub fn cleanup(&self) {
                 $place.leave(&self.0);
                 self.0.release();
@@ -103,10 +91,10 @@ macro_rules! of_the_process {
 }
 
 of_the_process! {
-    /// The compute of the process. Clones are the same one.
+    /// The compute of the process. Clones share it.
     GpuCompute of Compute in COMPUTE;
-    /// The device manager of the process. Clones are the same one.
+    /// The device manager of the process. Clones share it.
     DeviceManager of DeviceSelector in DEVICES;
-    /// The monitor of the process. Clones are the same one.
+    /// The monitor of the process. Clones share it.
     PerformanceMonitor of Monitor in MONITOR;
 }

@@ -1,28 +1,23 @@
-//! Where lines for people go.
-//!
-//! Owns the default, one line each on the standard error output.
-//! Does not keep or filter them.
+//! Where the classic API reports lines of text. Defaults to stderr.
 
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Somebody who is told lines. Clones are the same one.
+/// A receiver of lines of text. Clones share it.
 #[derive(Clone)]
 pub struct Sink(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Sink {
-    /// Tells somebody.
     pub fn to(tell: impl Fn(&str) + Send + Sync + 'static) -> Sink {
         Sink(Arc::new(tell))
     }
 
-    /// Tells whoever reads the standard error output; where nobody can, the line is lost and nothing else.
+    /// Writes to stderr. Errors of writing are ignored.
     pub fn stderr() -> Sink {
         Sink::to(|line| drop(writeln!(std::io::stderr().lock(), "{line}")))
     }
 
-    /// Says a line.
     pub fn tell(&self, line: &str) {
         (self.0)(line);
     }

@@ -1,51 +1,39 @@
-//! How long operations of one name took.
+//! Times of operations of one name: sums over all, and the last thousand for percentiles.
 //!
-//! Owns the sums over all of them, and the last thousand for the percentiles.
-//! Does not look at a clock.
-//!
-//! Always: failed ones count, since they took their time too; a percentile is a time that was measured.
+//! Failed operations count too. A percentile is always a measured time.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Times that percentiles are taken of: the last ones, so that a monitor that runs for days does not grow.
+/// The number of times kept for percentiles, so that a monitor that runs for days does not grow.
 const KEPT: usize = 1000;
 
-/// What a time is of.
+/// What a measured time covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measured {
-    /// From the call until it returned. What it asked of a device may still be under way.
+    /// From the call until it returned. Device work may still be in flight.
     UntilReturned,
-    /// From a device that had nothing to do until it was done with all that was asked.
+    /// From an idle device until it has completed all the work.
     UntilDone,
 }
 
-/// Statistics of the operations of one name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperationStatistics {
-    /// The name.
     pub name: String,
-    /// What the times are of.
     pub measured: Measured,
-    /// How many there were.
     pub count: u64,
-    /// How many of them failed.
     pub failures: u64,
-    /// The shortest.
     pub min_ms: f64,
-    /// The mean of all.
     pub mean_ms: f64,
-    /// Half of the last thousand took no longer.
+    /// The median of the last thousand.
     pub p50_ms: f64,
-    /// 95 of 100 of the last thousand took no longer.
+    /// The 95th percentile of the last thousand.
     pub p95_ms: f64,
-    /// The longest.
     pub max_ms: f64,
-    /// Why these numbers are not what one might take them for; none where they are.
+    /// Why these figures may mislead; `None` if they are reliable.
     pub unreliable: Option<String>,
 }
 
-/// The times of one name.
 #[derive(Debug, Default)]
 pub(super) struct Timings {
     count: u64,
@@ -76,7 +64,7 @@ impl Timings {
     pub(super) fn statistics(&self, name: &str, measured: Measured) -> OperationStatistics {
         let mut sorted: Vec<f64> = self.last_ms.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
-        // The smallest that so many are no larger than.
+        // Nearest rank: the smallest time that is at least as long as `percent` of them.
         let percentile = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
         OperationStatistics {
             name: name.to_owned(),

@@ -1,10 +1,7 @@
-//! How much memory a context takes, in the classic words.
+//! Memory use of a context, summed over both sides, and the reasons why it may be wrong.
 //!
-//! Owns the sums over both sides, and the reasons to doubt them.
-//! Does not count: contexts and pools do.
-//!
-//! Always: values, what is lent for them and what lies free are three numbers; what the driver takes for itself, and what
-//! values pass through on their way up and down, is in none.
+//! Values, memory lent for them and pooled memory are separate figures. Memory of the driver and of staging is in none
+//! of them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,27 +10,26 @@ use vramp_gpu::ResourceState;
 
 use crate::ops::context::{Context, OWNER};
 
-/// How much memory a context takes, on both sides.
+/// Memory use of a context on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryUsage {
-    /// Tensors that were made and not disposed of.
+    /// Tensors that are not disposed of.
     pub num_tensors: u64,
-    /// Bytes of their values; those that views share are counted once, copies on the other side are counted.
+    /// Bytes of their values. Values that views share count once; copies on both sides count twice.
     pub num_bytes: u64,
-    /// Memories behind the tensors.
+    /// The number of memories that tensors are in.
     pub buffers: u64,
-    /// Bytes that are lent for values, rounding included, or that the device still uses.
+    /// Bytes lent for values, including rounding, and bytes that the device still uses.
     pub in_use_bytes: u64,
-    /// Bytes that lie free for the next tensor.
+    /// Bytes that are free for reuse.
     pub pooled_bytes: u64,
-    /// The most bytes of values that there were at once.
+    /// The peak of the bytes of values.
     pub peak_bytes: u64,
-    /// Why these numbers may be wrong; none where they are right.
+    /// Why these figures may be wrong; `None` if they are reliable.
     pub unreliable: Option<String>,
 }
 
 impl MemoryUsage {
-    /// What a context takes now.
     pub fn of(context: &Context) -> MemoryUsage {
         let (memory, host) = (context.memory(), context.host_pool());
         let mut usage = MemoryUsage {
@@ -46,7 +42,7 @@ impl MemoryUsage {
             unreliable: memory.unreliable,
         };
         if let Some(device) = context.device() {
-            // What the device was done with long ago is free, though nobody has asked since.
+            // Buffers that the device has finished with become free only when the pool asks for them.
             device.pool().reclaim(u64::MAX);
             let pool = device.pool().statistics();
             usage.in_use_bytes += pool.lent_bytes + pool.waiting_bytes;

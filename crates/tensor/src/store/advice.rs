@@ -1,31 +1,29 @@
-//! What could be shared and is not.
+//! Advice on sharing: tensors of different models that seem to have equal values.
 //!
-//! Owns the search for tensors of different models with equal values, and the advice in words.
-//! Does not compare values: fingerprints do, and whoever follows an advice compares before sharing.
-//!
-//! Always: what an opportunity says it saves is what the books would show after it.
+//! Candidates have equal fingerprints; values are not compared here. A store assigns equal fingerprints only after it
+//! has compared the values (`alike`); other users of a ledger must compare before they share. `saves_bytes` is the
+//! difference that the totals of the ledger would show.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::Ledger;
 
-/// Tensors of different models that have equal fingerprints and lie in different memory.
+/// Tensors of different models with equal fingerprints in different memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opportunity {
-    /// What they have in common.
     pub fingerprint: u64,
-    /// The one to keep.
+    /// The tensor to keep.
     pub keep: String,
-    /// The others, which would become shares of it.
+    /// The tensors that `keep` would replace.
     pub instead_of: Vec<String>,
-    /// Who has to be let in for that.
+    /// The models that need to be allowed to use `keep`.
     pub share_with: Vec<String>,
-    /// Memory that would be freed.
+    /// Bytes that would be freed.
     pub saves_bytes: u64,
 }
 
 impl<T> Ledger<T> {
-    /// What could be shared, most bytes first.
+    /// Sharing opportunities, largest saving first.
     pub fn opportunities(&self) -> Vec<Opportunity> {
         let mut alike: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
         for (name, record) in &self.records {
@@ -39,7 +37,7 @@ impl<T> Ledger<T> {
         found
     }
 
-    /// What to do about memory, in words, most bytes first.
+    /// Advice on memory as text, largest saving first.
     pub fn recommendations(&self) -> Vec<String> {
         let mut advice: Vec<(u64, String)> = Vec::new();
         for it in self.opportunities() {
@@ -58,8 +56,10 @@ impl<T> Ledger<T> {
         for (name, record) in &self.records {
             let bytes = record.entry.memory.bytes;
             if record.pinned && record.holds() == 0 {
-                advice
-                    .push((bytes, format!("`{name}` is pinned and nobody holds it: unpin it and free {bytes} bytes")));
+                advice.push((
+                    bytes,
+                    format!("`{name}` is pinned but no model holds it: unpin it and free {bytes} bytes"),
+                ));
             }
             let never = record.consumers.iter().filter(|model| !record.uses.contains_key(*model));
             let never: Vec<&str> = never.map(String::as_str).collect();
@@ -78,8 +78,8 @@ impl<T> Ledger<T> {
         if producers.len() < 2 {
             return None;
         }
-        // Memory that something else lies in too stays whatever happens to these: it is the best to keep. Of the rest
-        // the smallest is, since a view keeps more than its own bytes alive.
+        // Prefer to keep memory that other tensors are in too, because it stays anyway. Otherwise keep the smallest
+        // memory, since a view keeps more than its own bytes alive.
         let stays = |tag: u64| {
             let outside = |(name, _): &(&String, _)| !names.contains(&name.as_str());
             self.records.iter().filter(outside).any(|(_, record)| record.entry.memory.tag == tag)

@@ -1,9 +1,7 @@
-//! Tensors of different models that hold the same values.
+//! Finding tensors of different models that have the same values.
 //!
-//! Owns the comparison.
-//! Does not join them: that a write through one is then seen through the other is for their models to want.
-//!
-//! Always: what is called alike was compared value by value, bit by bit, in the same shape and type.
+//! Equal means equal bits, in the same shape and type; hashes only select what to compare. Tensors are not merged: a
+//! write through one would then be visible through the other, which their models must decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
@@ -13,30 +11,29 @@ use super::error::StoreError;
 use super::shared::{Store, peek};
 use crate::ops::tensor::Tensor;
 
-/// Which tensors are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Search {
-    /// Those whose newest values the host has: nothing is moved for it.
+    /// Tensors whose newest values are on the host. Nothing is transferred.
     #[default]
     OnHost,
-    /// All of them. What only the device has is read for it, and each read counts as a transfer.
+    /// All tensors. Values that only the device has are read back, which counts as transfers.
     Everywhere,
 }
 
 impl Store {
-    /// What could be shared and is not, most bytes first.
+    /// Sharing opportunities, largest saving first.
     pub fn opportunities(&self, search: Search) -> Result<Vec<Opportunity>, StoreError> {
         self.compare(search)?;
         Ok(self.books()?.ledger.opportunities())
     }
 
-    /// What to do about memory, in words, most bytes first.
+    /// Advice on memory as text, largest saving first.
     pub fn recommendations(&self, search: Search) -> Result<Vec<String>, StoreError> {
         self.compare(search)?;
         Ok(self.books()?.ledger.recommendations())
     }
 
-    /// Finds out who holds the same values, and notes it in the books: one number for all of a kind.
+    /// Groups tensors with the same values and sets one fingerprint per group in the ledger.
     fn compare(&self, search: Search) -> Result<(), StoreError> {
         let all: Vec<(String, Tensor)> = {
             let books = self.books()?;
@@ -65,7 +62,7 @@ impl Store {
         }
         let mut books = self.books()?;
         for (name, tensor) in &all {
-            // Not of one that was replaced since.
+            // Skip tensors that were replaced since.
             if books.ledger.entry(name).is_some_and(|entry| entry.memory.tag == tensor.memory_id()) {
                 books.ledger.set_fingerprint(name, found.get(name).copied());
             }
@@ -74,12 +71,12 @@ impl Store {
     }
 }
 
-/// Those that could be alike: of one shape and type, and not all in the same memory.
+/// Groups of tensors with one shape and type, in at least two different memories.
 fn of_one_shape(all: &[(String, Tensor)], search: Search) -> Vec<Vec<&(String, Tensor)>> {
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for one @ (_, tensor) in all {
         let location = tensor.location();
-        // What is gone is nowhere.
+        // Lost values are on neither side.
         if location.host || (search == Search::Everywhere && location.device) {
             groups.entry((tensor.dtype(), tensor.shape())).or_default().push(one);
         }
@@ -91,7 +88,7 @@ fn of_one_shape(all: &[(String, Tensor)], search: Search) -> Vec<Vec<&(String, T
 }
 
 impl Tensor {
-    /// A number that equal values have in common.
+    /// A hash of the values.
     fn sum_of_bits(&self) -> Result<u64, crate::ops::error::TensorError> {
         self.storage().read(self.asking("compare"), self.byte_range(), |bytes| {
             let mut hasher = DefaultHasher::new();
@@ -100,7 +97,7 @@ impl Tensor {
         })
     }
 
-    /// Whether another has the same values, bit by bit.
+    /// True if the other tensor has the same bits.
     fn has_bits_of(&self, other: &Tensor) -> Result<bool, crate::ops::error::TensorError> {
         let bytes = other.read_bytes()?;
         self.storage().read(self.asking("compare"), self.byte_range(), |own| own == bytes)

@@ -1,9 +1,7 @@
-//! The thread that optimises a store from time to time.
+//! The thread that periodically optimises a store.
 //!
-//! Owns the thread and its end.
-//! Does not keep the store alive: between two times it only knows where the store was.
-//!
-//! Always: told to end, it does so at once, or after what it is doing just now.
+//! It holds a weak reference between two rounds, so it does not keep the store alive. It ends at once when signalled,
+//! or after the round it is in.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -17,7 +15,7 @@ pub(super) struct Background {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Rings when it is over.
+/// Signals the thread to end.
 #[derive(Default)]
 struct FinishSignal {
     is_over: Mutex<bool>,
@@ -27,8 +25,8 @@ struct FinishSignal {
 impl Background {
     pub(super) fn begin(store: &Store, period: Duration) -> Result<Background, StoreError> {
         let bell = Arc::new(FinishSignal::default());
-        let (heard, somewhere) = (Arc::clone(&bell), store.somewhere());
-        let work = move || work(&heard, &somewhere, period);
+        let (signal, weak) = (Arc::clone(&bell), store.downgrade());
+        let work = move || work(&signal, &weak, period);
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(work);
         let thread = thread.map_err(|problem| StoreError::NoThread { problem: problem.to_string() })?;
         Ok(Background { bell, thread: Some(thread) })
@@ -40,23 +38,23 @@ impl Drop for Background {
         *lock(&self.bell.is_over) = true;
         self.bell.rings.notify_all();
         let Some(thread) = self.thread.take() else { return };
-        // The last user may have left while the thread was at work: then this is the thread, and it ends by itself.
+        // If the last user left during a round, this code runs on the thread itself, which then ends without a join.
         if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }
     }
 }
 
-fn work(bell: &FinishSignal, somewhere: &WeakStore, period: Duration) {
+fn work(bell: &FinishSignal, weak: &WeakStore, period: Duration) {
     loop {
         let is_over = lock(&bell.is_over);
         let waited = bell.rings.wait_timeout_while(is_over, period, |is_over| !*is_over);
         if *waited.unwrap_or_else(std::sync::PoisonError::into_inner).0 {
             return;
         }
-        let Some(store) = somewhere.store() else { return };
+        let Some(store) = weak.store() else { return };
         if store.optimise().is_err() {
-            return; // It was disposed of.
+            return; // The store was disposed of.
         }
     }
 }

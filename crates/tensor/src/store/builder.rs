@@ -1,7 +1,4 @@
-//! The wishes for a store.
-//!
-//! Owns the settings: those until a store is made of them, and those that it keeps.
-//! Does not act on them.
+//! The settings of a store, and the builder that collects them.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
@@ -17,24 +14,24 @@ use crate::ops::context::{Context, Debug};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::store::files::TensorFolder;
 
-/// How often a store that optimises in the background does, unless told.
+/// The default period of optimising in the background.
 #[cfg(not(target_arch = "wasm32"))]
 const USUAL_PERIOD: Duration = Duration::from_secs(30);
 
-/// What `optimise` is to care for.
+/// What [`Store::optimise`] favours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Priority {
-    /// What is on the device stays there, unless all of it takes more than the budget.
+    /// Tensors stay on the device unless they exceed the budget.
     Speed,
-    /// What is idle and large goes to the host.
+    /// Large idle tensors move to the host.
     #[default]
     Balanced,
-    /// All that is idle goes to the host, spare copies on the host go, and so does memory that lies free. What is on the
-    /// device alone is lost with it, unless it is persisted.
+    /// All idle tensors move to the host; spare copies on the host and pooled memory are freed. Values that only the
+    /// device has are lost if it is lost, unless they are persisted.
     Memory,
 }
 
-/// The wishes for a store; [`StoreBuilder::build`] ends them.
+/// Collects the settings of a store; ends in [`StoreBuilder::build`].
 pub struct StoreBuilder {
     context: Option<Context>,
     kept: StoreSettings,
@@ -44,7 +41,7 @@ pub struct StoreBuilder {
     period: Option<Duration>,
 }
 
-/// What a store keeps of its wishes.
+/// The settings that a store keeps.
 pub(super) struct StoreSettings {
     pub(super) priority: Priority,
     pub(super) grace: Duration,
@@ -84,50 +81,51 @@ impl std::fmt::Debug for StoreBuilder {
 }
 
 impl StoreBuilder {
-    /// Where its tensors live. Without one it opens the best device there is when it is first used, or the host.
+    /// The context that the tensors belong to. By default the first use opens the best device, or falls back to the
+    /// host.
     #[must_use]
     pub fn context(mut self, context: &Context) -> Self {
         self.context = Some(context.clone());
         self
     }
 
-    /// What `optimise` is to care for; [`Priority::Balanced`] unless told.
+    /// What `optimise` favours. Defaults to [`Priority::Balanced`].
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.kept.priority = priority;
         self
     }
 
-    /// How long a tensor is kept after nobody holds it any more; not at all unless told.
+    /// How long a tensor is kept after its last hold was released. Defaults to zero.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.kept.grace = grace;
         self
     }
 
-    /// How long a tensor has to be unused before `optimise` moves it; 30 s unless told.
+    /// How long a tensor must be unused before `optimise` moves it. Defaults to 30 s.
     #[must_use]
     pub fn idle_after(mut self, idle: Duration) -> Self {
         self.kept.idle_after = idle;
         self
     }
 
-    /// From how many bytes on memory is large, which is what [`Priority::Balanced`] moves; 1 MiB unless told.
+    /// The minimum size of a memory that [`Priority::Balanced`] moves. Defaults to 1 MiB.
     #[must_use]
     pub fn large_bytes(mut self, bytes: u64) -> Self {
         self.kept.large_bytes = bytes;
         self
     }
 
-    /// What its tensors should take on the device at most. `optimise` moves the least recently used ones until they do,
-    /// whatever the priority.
+    /// The maximum that the tensors should use on the device. Above it, `optimise` moves the least recently used
+    /// tensors with any priority.
     #[must_use]
     pub fn budget_bytes(mut self, bytes: u64) -> Self {
         self.kept.budget_bytes = bytes;
         self
     }
 
-    /// Keeps persisted tensors in this folder, in files of so many bytes altogether.
+    /// Keeps persisted tensors in this folder, with a quota for all files together.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn folder(mut self, path: impl Into<PathBuf>, quota_bytes: u64) -> Self {
@@ -135,7 +133,7 @@ impl StoreBuilder {
         self
     }
 
-    /// Optimises in the background, each time that this much time has passed.
+    /// Optimises in the background, once per period.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn optimise_every(mut self, period: Duration) -> Self {
@@ -150,22 +148,21 @@ impl StoreBuilder {
         self.optimise_every(USUAL_PERIOD)
     }
 
-    /// Tells somebody what is done, in words: the device, names, ops and memory. What is compiled the context tells.
+    /// Receives a line of text for each action: device, names, ops and memory. The context reports compilation.
     #[must_use]
     pub fn debug(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.kept.debug = Some(Box::new(tell));
         self
     }
 
-    /// Tells the time by something else than the system's clock, which only ever goes forward; where there is none, as on
-    /// wasm32, nothing becomes idle without this.
+    /// Replaces the system's monotonic clock. wasm32 has no clock, so nothing becomes idle there without this.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.kept.clock = Box::new(now);
         self
     }
 
-    /// Makes the store. The folder is opened and the thread in the background begins; a device waits for the first use.
+    /// Builds the store, opens the folder and starts the background thread. A device is opened on first use.
     pub fn build(self) -> Result<Store, StoreError> {
         let context = self.context.map_or_else(OnceLock::new, OnceLock::from);
         let books = StoreBooks {

@@ -1,45 +1,39 @@
-//! What the books keep about one tensor.
+//! A tensor in the ledger: what was registered, and the counts of its users.
 //!
-//! Owns what is said when a tensor is registered, and the counts of its users.
-//! Does not decide who may do what: the ledger does.
-//!
-//! Always: who holds it is counted per model, and a model that holds it 0 times is not among the holders.
+//! The ledger decides which model may do what. Holds are counted per model; a model with 0 holds is not a holder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A tensor, as it is registered.
+/// A tensor as registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorEntry<T> {
-    /// The tensor itself, whatever it is to the owner of the books.
+    /// The tensor itself; opaque to the ledger.
     pub payload: T,
     /// Bytes of its own values.
     pub bytes: u64,
-    /// The memory that they lie in.
+    /// The memory that the values are in.
     pub memory: MemoryTag,
-    /// A number that equal values have in common. Tensors without one are not compared.
+    /// A number that equal values share. Tensors without one are not compared.
     pub fingerprint: Option<u64>,
 }
 
-/// Memory that tensors lie in: views and shares of one are in the same.
+/// A memory that tensors are in. Views and shares of a tensor are in the same memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryTag {
-    /// Which one. A tag is given once and never again: an address would come back with another meaning.
+    /// Identifies the memory. A tag is never reused; an address could be.
     pub tag: u64,
-    /// All its bytes.
+    /// The size of the whole memory.
     pub bytes: u64,
 }
 
-/// A tensor that is no longer in the books.
+/// A tensor that was removed from the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Freed<T> {
-    /// Its name.
     pub name: String,
-    /// The tensor.
     pub payload: T,
-    /// The memory it was in.
     pub memory: MemoryTag,
-    /// Whether nothing else in the books is in that memory.
+    /// True if no registered tensor is in that memory any more.
     pub last_of_its_memory: bool,
 }
 
@@ -48,10 +42,11 @@ pub(super) struct Record<T> {
     pub(super) entry: TensorEntry<T>,
     pub(super) producer: String,
     pub(super) consumers: BTreeSet<String>,
-    /// Who ever took it. Kept apart from the holders, so that a mistaken release can be told the numbers.
+    /// Every model that ever acquired it. Models without holds stay, because the error of a wrong release quotes
+    /// `taken`.
     pub(super) uses: BTreeMap<String, Uses>,
     pub(super) pinned: bool,
-    /// When somebody last held it; while somebody does, it is not looked at.
+    /// The time of the last release or touch. Not used while a model holds the tensor.
     pub(super) idle_since: Duration,
 }
 
@@ -85,7 +80,7 @@ impl<T> Record<T> {
         uses.held
     }
 
-    /// How long it was left alone; none while it is held or pinned.
+    /// The time since the last use. `None` while it is held or pinned.
     pub(super) fn idle(&self, now: Duration) -> Option<Duration> {
         (!self.pinned && self.holds() == 0).then(|| now.saturating_sub(self.idle_since))
     }

@@ -1,114 +1,63 @@
-//! Why a store refuses something.
-//!
-//! Owns one case per cause, with the names and the numbers, and what can be done about each.
-//! Does not log: whoever is handed an error decides.
-//!
-//! Always: what was refused has changed nothing, and nothing of it is registered.
+//! Errors of a store. A call that fails has changed nothing and registered nothing.
 
 use super::refusal::LedgerError;
 use crate::ops::error::{ErrorKind, TensorError};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::store::files::FileError;
 
-/// Why a store refuses something.
+/// An error of a store.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
-    /// The store was disposed of.
     #[error("the store was disposed of, with everything in it; build another one")]
     Disposed,
-    /// The books say no: a name, a right or a count.
+    /// The ledger refused a name, a right or a count.
     #[error(transparent)]
     Books(#[from] LedgerError),
-    /// What has to do with one tensor.
+    /// A problem with one tensor, or with the tensor that an op was to make.
     #[error("`{name}`: {problem}")]
-    Of {
-        /// Which one; of an op, what it was to make.
-        name: String,
-        /// What is wrong.
-        problem: Box<TensorError>,
-    },
-    /// What has to do with none in particular.
+    Of { name: String, problem: Box<TensorError> },
+    /// A problem that is not about one tensor.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// Values that went with a device.
+    /// The values were lost with a device.
     #[error(
-        "`{name}`: its values went with the device ({reason}), and no file has them; `replace` them, or `unregister` it"
+        "`{name}`: its values were lost with the device ({reason}), and no file has them; `replace` them, or \
+         `unregister` it"
     )]
-    Gone {
-        /// Which tensor.
-        name: String,
-        /// What happened to the device.
-        reason: String,
-    },
-    /// Leased to somebody.
-    #[error("`{name}` is leased {leases} times; it can go when those end")]
-    Leased {
-        /// Which tensor.
-        name: String,
-        /// How often.
-        leases: usize,
-    },
-    /// An elementwise op that nobody knows.
-    #[error("elementwise: there is no op `{op}`; known are {known}")]
-    UnknownOp {
-        /// As it was given.
-        op: String,
-        /// The names of all.
-        known: String,
-    },
-    /// A name that a shader has already.
+    Gone { name: String, reason: String },
+    #[error("`{name}` is leased {leases} times; drop its leases first")]
+    Leased { name: String, leases: usize },
+    #[error("elementwise: there is no op `{op}`; use one of {known}")]
+    UnknownOp { op: String, known: String },
     #[cfg(not(target_arch = "wasm32"))]
-    #[error("there is a shader `{name}` already; give this one another name")]
-    ShaderExists {
-        /// Which name.
-        name: String,
-    },
-    /// A shader that nobody registered.
+    #[error("a shader `{name}` is already registered; choose another name")]
+    ShaderExists { name: String },
     #[cfg(not(target_arch = "wasm32"))]
     #[error("there is no shader `{name}`; registered: {known}")]
-    UnknownShader {
-        /// As it was given.
-        name: String,
-        /// The names of all.
-        known: String,
-    },
-    /// A shader's text, or how it is to be run.
+    UnknownShader { name: String, known: String },
+    /// A shader's text, or the arguments of a run.
     #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]
     Shader(#[from] crate::ops::own::ShaderError),
-    /// A file that is in the way or broken.
     #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]
     File(#[from] FileError),
-    /// A store without a folder.
     #[cfg(not(target_arch = "wasm32"))]
     #[error("{op}: this store has no folder; give it one (`StoreBuilder::folder`)")]
-    NoFolder {
-        /// What was to be done.
-        op: &'static str,
-    },
-    /// Nothing of that name was persisted.
+    NoFolder { op: &'static str },
+    /// The folder has no tensor of that name.
     #[cfg(not(target_arch = "wasm32"))]
     #[error("there is no `{name}` in the folder `{}`; `persist` it first", path.display())]
-    NotKept {
-        /// Which tensor.
-        name: String,
-        /// Where it was looked for.
-        path: std::path::PathBuf,
-    },
-    /// The system gave no thread.
+    NotKept { name: String, path: std::path::PathBuf },
     #[cfg(not(target_arch = "wasm32"))]
-    #[error("no thread to optimise in the background: {problem}; call `optimise` instead")]
-    NoThread {
-        /// In its words.
-        problem: String,
-    },
+    #[error("cannot start the background thread: {problem}; call `optimise` instead")]
+    NoThread { problem: String },
 }
 
 vramp_plan::debug_as_display!(StoreError);
 
 impl StoreError {
-    /// What can be done about it.
+    /// The kind of error, which tells what the caller can do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             StoreError::Tensor(problem) => problem.kind(),
@@ -118,7 +67,7 @@ impl StoreError {
         }
     }
 
-    /// A mistake with one tensor, by its name.
+    /// Wraps an error about one tensor.
     pub(super) fn of(name: &str, problem: TensorError) -> StoreError {
         match problem {
             TensorError::Gone { reason, .. } => StoreError::Gone { name: name.to_owned(), reason },

@@ -1,11 +1,9 @@
-//! What the folder has of a tensor, as far as this store knows.
+//! Notes on which values of a tensor the folder has, made when a tensor is persisted or loaded. Files are not read
+//! here.
 //!
-//! Owns the note that is made when a tensor is persisted or loaded: which values they were, and which file they are in.
-//! Does not look into files.
-//!
-//! Always: values of a file are called current only if the file is the one that was noted, the tensor is the same part
-//! of the same memory, and nothing was written to that memory since. A note that came too late, or that somebody else's
-//! file has overtaken, makes them older.
+//! Invariant: a file counts as current only if it is the noted file, the tensor is the same part of the same memory,
+//! and that memory was not written since. A late note, or a file that another process has replaced, makes values count
+//! as older, never as newer.
 
 use super::shared::Store;
 use crate::ops::tensor::Tensor;
@@ -14,13 +12,12 @@ use crate::store::files::{TensorFile, mark_of};
 /// Which values of a tensor are in which file.
 #[derive(Debug, Clone)]
 pub(super) struct FiledValues {
-    /// The memory that they were in.
     memory: u64,
-    /// From which of its bytes on; how many, the file knows.
+    /// The byte offset in that memory. The file knows the length.
     start: usize,
-    /// Up to which write to it they are.
+    /// The number of the last write that the file contains.
     write: u64,
-    /// The file's mark.
+    /// The file's mark, see [`mark_of`].
     mark: String,
 }
 
@@ -29,15 +26,15 @@ impl Store {
     pub(super) fn note_filed(&self, name: &str, tensor: &Tensor, write: u64, mark: &str) {
         let Ok(mut books) = self.books() else { return };
         let books = &mut *books;
-        // Names that are gone need no note; there are never more of them than one round has left.
+        // Removed names need no note. This bounds the list: it never has more stale entries than one round left.
         books.filed.retain(|name, _| books.ledger.entry(name).is_some());
         let (memory, (start, _)) = (tensor.memory_id(), tensor.byte_range());
         books.filed.insert(name.to_owned(), FiledValues { memory, start, write, mark: mark.to_owned() });
     }
 
-    /// How many writes to a tensor's memory its file has missed; none where that is not known.
+    /// The number of writes to a tensor's memory that its file has missed. `None` if that is not known.
     pub(super) fn writes_since(&self, name: &str, tensor: &Tensor, file: &TensorFile) -> Option<u64> {
-        // The books are unlocked before the tensor's values are asked: whoever moves them locks both, values first.
+        // The books are unlocked before the values are locked: the lock order is values first.
         let filed = self.books().ok()?.filed.get(name)?.clone();
         let is_there = (filed.memory, filed.start) == (tensor.memory_id(), tensor.byte_range().0);
         let is_known = is_there && mark_of(file) == Some(filed.mark.as_str());

@@ -1,57 +1,56 @@
-//! Something that one owner holds and others use for a while.
+//! A payload with one owner and any number of leases.
 //!
-//! Owns the payload, the count of who uses it now, and the moment at which it ends.
-//! Does not know names or models: the ledger does.
+//! [`LeaseOwner`] counts the leases and decides when the payload is dropped. It knows nothing of names or models; the
+//! ledger does.
 //!
-//! Always: the payload ends once, and only when its owner has closed it and the last lease is back; a lease that was
-//! given keeps it alive; after it was closed nobody is given another one.
+//! Invariants: the payload is dropped once, after its owner has closed it and the last lease has ended. A lease keeps
+//! the payload alive. A closed owner grants no new lease. `tests/store_loom.rs` checks this file in all interleavings.
 
 use std::ops::Deref;
 use std::sync::PoisonError;
 
 use super::sync::{Arc, Mutex, MutexGuard};
 
-/// The owner's side. Dropping it closes it.
+/// The owner of a payload. Dropping it closes it.
 #[derive(Debug)]
 pub struct LeaseOwner<T> {
     slot: Arc<Mutex<LeaseSlot<T>>>,
 }
 
-/// The use of a payload, until it is dropped.
+/// Shared use of a payload, until the lease is dropped.
 #[derive(Debug)]
 pub struct Lease<T> {
     slot: Arc<Mutex<LeaseSlot<T>>>,
-    /// Gone only while the lease is being given back.
+    /// `None` only while the lease is being dropped.
     payload: Option<Arc<T>>,
 }
 
-/// What closing came to.
+/// The result of [`LeaseOwner::close`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Closed<T> {
-    /// Nobody used it: here it is.
+    /// There were no leases; the payload is returned.
     Now(T),
-    /// It ends with the last of this many leases.
+    /// The payload is dropped with the last of this many leases.
     Later(usize),
-    /// It had been closed before.
+    /// It was closed before.
     Already,
 }
 
 #[derive(Debug)]
 struct LeaseSlot<T> {
-    /// Gone once it ended.
+    /// `None` after the payload was returned or dropped.
     payload: Option<Arc<T>>,
     leases: usize,
     closed: bool,
 }
 
 impl<T> LeaseOwner<T> {
-    /// Holds a payload.
     pub fn new(payload: T) -> LeaseOwner<T> {
         let slot = LeaseSlot { payload: Some(Arc::new(payload)), leases: 0, closed: false };
         LeaseOwner { slot: Arc::new(Mutex::new(slot)) }
     }
 
-    /// Lends the payload; none after it was closed.
+    /// Lends the payload. `None` after [`LeaseOwner::close`].
     pub fn lease(&self) -> Option<Lease<T>> {
         let mut slot = locked(&self.slot);
         if slot.closed {
@@ -61,12 +60,12 @@ impl<T> LeaseOwner<T> {
         Some(Lease { slot: Arc::clone(&self.slot), payload: slot.payload.clone() })
     }
 
-    /// How many leases are out.
+    /// The number of leases that are out.
     pub fn leases(&self) -> usize {
         locked(&self.slot).leases
     }
 
-    /// Lends no more. The payload is handed over if nobody uses it, and otherwise ends with the last lease.
+    /// Stops lending. Returns the payload if there are no leases; otherwise the last lease drops it.
     pub fn close(&self) -> Closed<T> {
         let mut slot = locked(&self.slot);
         if slot.closed {
@@ -82,7 +81,7 @@ impl<T> LeaseOwner<T> {
 
 impl<T> Drop for LeaseOwner<T> {
     fn drop(&mut self) {
-        // What is handed over is dropped here, with the lock given back.
+        // The payload, if it is returned, is dropped here, after the lock is released.
         let _ended = self.close();
     }
 }
@@ -97,24 +96,24 @@ impl<T> Deref for Lease<T> {
 
 impl<T> Drop for Lease<T> {
     fn drop(&mut self) {
-        // Before the count goes down: whoever sees it at 0 holds the only one.
+        // Before the count is decremented: a thread that sees the count at 0 must hold the only reference.
         drop(self.payload.take());
         let ended = {
             let mut slot = locked(&self.slot);
             slot.leases -= 1;
             (slot.closed && slot.leases == 0).then(|| sole(slot.payload.take()))
         };
-        // With the lock given back: its own drop may well take locks.
+        // After the lock is released: dropping the payload may take other locks.
         drop(ended);
     }
 }
 
-/// A thread that panicked in there left whole numbers behind: nothing in there calls anybody.
+/// Ignores poisoning: no foreign code runs under this lock, so a panic cannot leave the counts half updated.
 fn locked<T>(slot: &Mutex<LeaseSlot<T>>) -> MutexGuard<'_, LeaseSlot<T>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn sole<T>(payload: Option<Arc<T>>) -> T {
-    let payload = payload.expect("it ends once: it was not closed, or this is the last lease");
-    Arc::try_unwrap(payload).ok().expect("every lease let go of it before it was counted down")
+    let payload = payload.expect("the payload is taken once: by the first close or the last lease");
+    Arc::try_unwrap(payload).ok().expect("every lease drops its reference before the count is decremented")
 }

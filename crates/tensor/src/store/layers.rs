@@ -1,12 +1,11 @@
-//! Which files the values of one memory are from.
+//! Which files the values of one memory come from when several overlapping files restore it.
 //!
-//! Owns the order of files over one another, and how old what shows of them is.
-//! Does not read files or touch memory.
+//! Only the bookkeeping: nothing here reads files or touches memory.
 //!
-//! Always: where two files have values for the same place, those of the one that has missed fewer writes show; what is said
-//! of a range is what holds for the oldest of its values.
+//! Invariants: if two files overlap, the values of the file that missed fewer writes win. The age of a range is that of
+//! its oldest value.
 
-/// Files over one another, the one that has missed the most writes at the bottom.
+/// Overlapping files, bottom to top. The bottom one has missed the most writes.
 #[derive(Debug)]
 pub(super) struct Layers {
     layers: Vec<Layer>,
@@ -18,28 +17,28 @@ struct Layer {
     missed: Option<u64>,
 }
 
-/// How old values of a file are, as a number to compare: what nobody knows is the oldest.
+/// The age of a file's values, as a number to compare. An unknown age counts as the oldest.
 pub(super) fn age(missed: Option<u64>) -> u64 {
     missed.unwrap_or(u64::MAX)
 }
 
 impl Layers {
-    /// Begins with a file that has values for all of a memory, and has missed this many writes.
+    /// Starts with a file that covers the whole memory.
     pub(super) fn over(bytes: usize, missed: Option<u64>) -> Layers {
         Layers { layers: vec![Layer { range: (0, bytes), missed }] }
     }
 
-    /// Puts the next one on top. It has missed no more writes than those below.
+    /// Adds a layer on top. It must not have missed more writes than the layers below.
     pub(super) fn add(&mut self, range: (usize, usize), missed: Option<u64>) {
         debug_assert!(self.layers.iter().all(|below| age(missed) <= age(below.missed)));
         self.layers.push(Layer { range, missed });
     }
 
-    /// How many writes the oldest of the values in a range has missed.
+    /// The number of writes that the oldest value in a range has missed.
     pub(super) fn missed(&self, range: (usize, usize)) -> Option<u64> {
         let mut hidden = vec![range];
         let mut oldest = Some(0);
-        // From the top: each layer shows where none above it does, and those below are no younger.
+        // From the top: a layer is visible in the parts that no layer above covers. Layers below are never younger.
         for layer in self.layers.iter().rev() {
             if hidden.iter().any(|part| is_common(*part, layer.range)) {
                 oldest = layer.missed;
@@ -49,7 +48,7 @@ impl Layers {
         oldest
     }
 
-    /// Whether nothing lies on the layer of this number, the first being 0.
+    /// True if no later layer overlaps the layer with this index.
     pub(super) fn is_bare(&self, at: usize) -> bool {
         let range = self.layers[at].range;
         self.layers[at + 1..].iter().all(|above| !is_common(above.range, range))
@@ -60,7 +59,7 @@ fn is_common(one: (usize, usize), two: (usize, usize)) -> bool {
     one.0.max(two.0) < one.1.min(two.1)
 }
 
-/// What is left of a range without another: before it, and behind.
+/// The parts of a range before and after another range.
 fn without(range: (usize, usize), other: (usize, usize)) -> impl Iterator<Item = (usize, usize)> {
     let parts = [(range.0, range.1.min(other.0)), (range.0.max(other.1), range.1)];
     parts.into_iter().filter(|(start, end)| start < end)

@@ -1,10 +1,9 @@
-//! The use of a named tensor, until it is dropped.
+//! Leases of named tensors. A lease ends when it is dropped; the store then frees the tensor if it is due.
 //!
-//! Owns one lease, and tells the books when it ends.
-//! Does not count among what a model holds: `release_model` cannot take it from under somebody.
+//! Leases do not count as holds, so `release_model` does not end them.
 //!
-//! Always: while there is a lease, the tensor keeps its name unless its producer replaces it, and its memory stays where it
-//! is, but for `recover`: GPU code may write to what `as_buffer` gave.
+//! Invariant: while a lease exists, the tensor keeps its name unless its producer replaces it. Its memory stays in
+//! place except in `recover`, so GPU code may write to the buffer from `as_buffer`.
 
 use std::ops::Deref;
 
@@ -16,14 +15,15 @@ use crate::ops::tensor::Tensor;
 
 /// The use of a named tensor, until it is dropped.
 pub struct TensorLease {
-    /// Gone only while it ends.
+    /// `None` only while the lease is being dropped.
     lease: Option<Lease<Tensor>>,
     name: String,
     store: WeakStore,
 }
 
 impl Store {
-    /// Leases a tensor to one that may use it: until the lease is dropped, `optimise` neither frees nor moves it.
+    /// Leases a tensor to a model that may use it. Until the lease is dropped, `optimise` neither frees nor moves the
+    /// tensor.
     pub fn lease(&self, name: &str, model: &str) -> Result<TensorLease, StoreError> {
         let now = self.now();
         let lease = {
@@ -32,15 +32,15 @@ impl Store {
             books.ledger.touch(name, now);
             lease.expect("what is in the books is open")
         };
-        let lease = TensorLease { lease: Some(lease), name: name.to_owned(), store: self.somewhere() };
-        // Takes the lock that a move holds: one that began before has ended, and no other begins.
+        let lease = TensorLease { lease: Some(lease), name: name.to_owned(), store: self.downgrade() };
+        // Takes the lock that a move holds: a move that began before has ended, and no other begins.
         check_there(name, &lease)?;
         Ok(lease)
     }
 }
 
 impl TensorLease {
-    /// The name that was leased.
+    /// The leased name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -50,13 +50,13 @@ impl Deref for TensorLease {
     type Target = Tensor;
 
     fn deref(&self) -> &Tensor {
-        self.lease.as_ref().expect("it is there until it is dropped")
+        self.lease.as_ref().expect("a lease has its tensor until it is dropped")
     }
 }
 
 impl Drop for TensorLease {
     fn drop(&mut self) {
-        // Before the books are locked: the tensor may end here.
+        // Before the books are locked, because the tensor may be dropped here.
         drop(self.lease.take());
         let Some(store) = self.store.store() else { return };
         let now = store.now();

@@ -1,12 +1,12 @@
-//! The books: who made which tensor, who may use it, and who does.
+//! The ledger: which model made each tensor, which models may use it, and which hold it.
 //!
-//! Owns names, models, counts, pins and the time since a tensor was last used. Pure: times are handed in, and what the
-//! tensors are is up to the owner.
-//! Does not free anything: it says what is due, and hands out what was taken off the books.
+//! Records names, models, hold counts, pins and the time of the last use. It is pure: callers pass in times, and the
+//! payload is generic. It frees nothing: it lists the tensors that are due, and returns what was removed from it.
 //!
-//! Always: a name is one tensor; every count went up as often as it will go down; nothing that is held or pinned is due.
+//! Registering counts as the producer's first `acquire`, so that a tensor is not freed while its producer still works
+//! on it.
 //!
-//! Registering is its producer's first `acquire`: nothing is freed under the hands of whoever made it.
+//! Invariants: a name is one tensor. No count drops below zero. A tensor that is held or pinned is not due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::entry::{Freed, MemoryTag, Record, TensorEntry};
 use super::refusal::{LedgerError, check_name, check_tensor_name};
 use super::sums::bytes_once;
 
-/// Tensors by name, and who uses them.
+/// Tensors by name, with the models that use them.
 #[derive(Debug, Clone)]
 pub struct Ledger<T> {
     pub(super) records: BTreeMap<String, Record<T>>,
@@ -25,32 +25,30 @@ pub struct Ledger<T> {
 /// A tensor that may be freed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// Its name.
     pub name: String,
-    /// Its memory.
     pub memory: MemoryTag,
-    /// How long nobody has held it.
+    /// The time since the last model released it.
     pub idle: Duration,
 }
 
-/// What a model gave up.
+/// The result of [`Ledger::release_model`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelReleased {
-    /// Tensors that it held.
+    /// The number of tensors that the model held.
     pub tensors: usize,
-    /// How often altogether.
+    /// The number of holds on them in total.
     pub holds: u64,
-    /// Memory that nobody holds any longer. It is freed when it is due.
+    /// Memory that no model holds any more. It is freed when it is due.
     pub idle_bytes: u64,
 }
 
 impl<T> Ledger<T> {
-    /// Empty books. A tensor is due once nobody has held it for the grace period.
+    /// An empty ledger. A tensor is due after no model has held it for the grace period.
     pub fn new(grace: Duration) -> Ledger<T> {
         Ledger { records: BTreeMap::new(), grace }
     }
 
-    /// Enters a tensor. Its producer holds it from now on, once.
+    /// Adds a tensor. Its producer holds it once from now on.
     pub fn register(
         &mut self,
         name: &str,
@@ -81,7 +79,8 @@ impl<T> Ledger<T> {
         Ok(())
     }
 
-    /// Puts other values under a name, by who made it. Users, holds and pin stay; the old entry is handed back.
+    /// Replaces the tensor under a name; only its producer may. Consumers, holds and the pin stay. Returns the old
+    /// entry.
     pub fn replace(&mut self, name: &str, model: &str, entry: TensorEntry<T>) -> Result<TensorEntry<T>, LedgerError> {
         let producer = &self.record(name)?.producer;
         if producer != model {
@@ -92,7 +91,7 @@ impl<T> Ledger<T> {
         Ok(std::mem::replace(&mut self.record_mut(name)?.entry, entry))
     }
 
-    /// Lets more models use a tensor, by one that may. Says how many are new.
+    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns how many are new.
     pub fn share(&mut self, name: &str, from: &str, to: &[&str]) -> Result<usize, LedgerError> {
         for model in to {
             check_name("model", model)?;
@@ -105,13 +104,13 @@ impl<T> Ledger<T> {
         Ok(record.consumers.len() - before)
     }
 
-    /// Takes a tensor for use, once more if the model holds it already. Says how often it does now.
+    /// Adds a hold of a model on a tensor. Returns the model's new number of holds.
     pub fn acquire(&mut self, name: &str, model: &str) -> Result<u64, LedgerError> {
         self.usable_by(name, model)?;
         Ok(self.record_mut(name)?.take(model))
     }
 
-    /// Gives a tensor back, once. Says how often the model still holds it.
+    /// Removes one hold. Returns the number of holds that the model has left.
     pub fn release(&mut self, name: &str, model: &str, now: Duration) -> Result<u64, LedgerError> {
         let record = self.record_mut(name)?;
         match record.uses.get_mut(model) {
@@ -128,7 +127,7 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Gives back all that a model holds, and takes it from those that may use tensors of others.
+    /// Removes all holds of a model, and removes it from the consumers of all tensors.
     pub fn release_model(&mut self, model: &str, now: Duration) -> ModelReleased {
         let mut released = ModelReleased::default();
         let held_before = bytes_once(self.records.values().filter(|record| record.holds() > 0));
@@ -146,13 +145,13 @@ impl<T> Ledger<T> {
         released
     }
 
-    /// Keeps a tensor even when nobody holds it. Pinning twice is pinning.
+    /// Keeps a tensor even if no model holds it. Pins do not nest.
     pub fn pin(&mut self, name: &str) -> Result<(), LedgerError> {
         self.record_mut(name)?.pinned = true;
         Ok(())
     }
 
-    /// Lets a tensor go once it is due; the pin counts as use until now.
+    /// Removes the pin. The pin counts as use until now, so the grace period starts here.
     pub fn unpin(&mut self, name: &str, now: Duration) -> Result<(), LedgerError> {
         let record = self.record_mut(name)?;
         if std::mem::take(&mut record.pinned) {
@@ -161,7 +160,7 @@ impl<T> Ledger<T> {
         Ok(())
     }
 
-    /// What may be freed: held by nobody, not pinned, and left alone for the grace period. Longest idle first.
+    /// Tensors that may be freed: not held, not pinned, and unused for the grace period. Longest idle first.
     pub fn due(&self, now: Duration) -> Vec<Due> {
         let idle = self.records.iter().filter_map(|(name, record)| Some((name, record, record.idle(now)?)));
         let due = idle.filter(|(.., idle)| *idle >= self.grace);
@@ -171,13 +170,13 @@ impl<T> Ledger<T> {
         due
     }
 
-    /// Takes everything that is due off the books and hands it out.
+    /// Removes and returns every tensor that is due.
     pub fn take_due(&mut self, now: Duration) -> Vec<Freed<T>> {
         let due = self.due(now);
         due.iter().filter_map(|due| self.off_the_books(&due.name)).collect()
     }
 
-    /// Takes one tensor that is due off the books.
+    /// Removes one tensor if it is due.
     pub fn take(&mut self, name: &str, now: Duration) -> Result<Freed<T>, LedgerError> {
         let record = self.record(name)?;
         let (models, holds) = (record.holders().count(), record.holds());
@@ -190,7 +189,7 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Takes one tensor off the books for who made it, at once; not while others hold it, nor while it is pinned.
+    /// Removes a tensor at once; only its producer may. Fails if other models hold it or it is pinned.
     pub fn unregister(&mut self, name: &str, model: &str) -> Result<Freed<T>, LedgerError> {
         let record = self.record(name)?;
         let others = record.holders().filter(|other| *other != model);
@@ -208,82 +207,80 @@ impl<T> Ledger<T> {
         self.off_the_books(name).ok_or(LedgerError::Unknown { name: owned, has: self.records.len() })
     }
 
-    /// Notes that a tensor was used just now, without holding it: its grace period begins anew.
+    /// Marks a tensor as used now, without a hold. Its grace period starts again.
     pub fn touch(&mut self, name: &str, now: Duration) {
         if let Some(record) = self.records.get_mut(name) {
             record.idle_since = now;
         }
     }
 
-    /// How long ago a tensor was last registered, given back or touched, whoever holds it.
+    /// The time since a tensor was last registered, released or touched, held or not.
     pub fn unused(&self, name: &str, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.records.get(name)?.idle_since))
     }
 
-    /// Notes what a tensor has in common with its equals; none where it has none.
+    /// Sets the number that tensors with equal values share, or removes it.
     pub fn set_fingerprint(&mut self, name: &str, fingerprint: Option<u64>) {
         if let Some(record) = self.records.get_mut(name) {
             record.entry.fingerprint = fingerprint;
         }
     }
 
-    /// Takes everything off the books, whoever holds it, and leaves them empty.
+    /// Removes everything, held or not.
     pub fn take_all(&mut self) -> Vec<Freed<T>> {
         let names: Vec<String> = self.records.keys().cloned().collect();
         names.iter().filter_map(|name| self.off_the_books(name)).collect()
     }
 
-    /// A tensor, for one of those that may use it.
+    /// A tensor, on behalf of a model that may use it.
     pub fn get(&self, name: &str, model: &str) -> Result<&TensorEntry<T>, LedgerError> {
         Ok(&self.usable_by(name, model)?.entry)
     }
 
-    /// A tensor, for the owner of the books.
+    /// A tensor, without a check of rights.
     pub fn entry(&self, name: &str) -> Option<&TensorEntry<T>> {
         Some(&self.records.get(name)?.entry)
     }
 
-    /// The payload, for the owner of the books: a tensor may move, say to the host.
+    /// The payload of a tensor, without a check of rights.
     pub fn payload_mut(&mut self, name: &str) -> Option<&mut T> {
         Some(&mut self.records.get_mut(name)?.entry.payload)
     }
 
-    /// Names of all tensors, in order.
+    /// The names of all tensors, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.records.keys().map(String::as_str)
     }
 
-    /// Who made a tensor.
     pub fn producer(&self, name: &str) -> Option<&str> {
         Some(&self.records.get(name)?.producer)
     }
 
-    /// Who else may use it, in order.
+    /// The models, besides the producer, that may use a tensor, sorted.
     pub fn consumers(&self, name: &str) -> impl Iterator<Item = &str> {
         self.records.get(name).into_iter().flat_map(|record| record.consumers.iter().map(String::as_str))
     }
 
-    /// How often a model holds a tensor.
+    /// The number of holds of one model.
     pub fn held(&self, name: &str, model: &str) -> u64 {
         self.records.get(name).map_or(0, |record| record.held_by(model))
     }
 
-    /// How often a tensor is held, by all models together.
+    /// The number of holds of all models together.
     pub fn holds(&self, name: &str) -> u64 {
         self.records.get(name).map_or(0, Record::holds)
     }
 
-    /// Whether a tensor is pinned.
     pub fn is_pinned(&self, name: &str) -> bool {
         self.records.get(name).is_some_and(|record| record.pinned)
     }
 
-    /// How long nobody has held a tensor; none while it is held or pinned.
+    /// The time for which no model has held a tensor. `None` while it is held or pinned.
     pub fn idle(&self, name: &str, now: Duration) -> Option<Duration> {
         self.records.get(name)?.idle(now)
     }
 
-    /// Every model that made a tensor, may use one or holds one, in order.
+    /// Every producer and consumer, sorted.
     pub fn models(&self) -> BTreeSet<&str> {
         let mut models = BTreeSet::new();
         for record in self.records.values() {
@@ -316,7 +313,7 @@ impl<T> Ledger<T> {
         })
     }
 
-    /// Sums are exact only if everybody says the same of one memory.
+    /// The totals are exact only if all tensors agree on the size of a memory.
     fn check_memory(&self, name: &str, entry: &TensorEntry<T>) -> Result<(), LedgerError> {
         let MemoryTag { tag, bytes } = entry.memory;
         if entry.bytes > bytes {

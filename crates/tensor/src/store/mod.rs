@@ -1,10 +1,16 @@
-//! The store that models share their tensors in.
+//! Named tensors that models share: registration, leases, memory, files, and recovery from a lost device.
 //!
-//! Owns the books (who made a tensor, who may use it, who uses it now), the leases that keep memory where it is meanwhile,
-//! and the store itself: named tensors, ops on them, their memory, their files, and their way to another device.
-//! Does not compute: tensors do. Does not write files: the folder does.
+//! The [`Ledger`] records which model made a tensor, which models may use it and which hold it now. A [`TensorLease`]
+//! keeps memory in place while it is used. Tensors compute (`ops`); the store only names them. Files are in `files`.
 //!
-//! Always: a name is one tensor; what somebody uses is not freed; no value is lost while either side has it.
+//! Invariants: a name is one tensor. A tensor in use is not freed. No value is lost while the host or the device has
+//! it.
+//!
+//! Locking: the ledger, the users' shaders and the notes about files are behind one lock, the *books*. Lock order: the
+//! values of a tensor, then the books, then the slot of a lease. While the books are locked, no thread waits for a
+//! device or a file, and no tensor is dropped, because dropping takes the tensor's own lock. `optimise` therefore
+//! consults the books while it holds the lock of the values that it wants to move; a lease that was given before keeps
+//! them in place.
 
 mod advice;
 mod alike;

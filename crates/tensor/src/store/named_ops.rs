@@ -1,10 +1,7 @@
-//! Ops on named tensors: names in, a name out.
+//! Ops on named tensors: the inputs and the results have names. Tensors do the computing.
 //!
-//! Owns the way from names to tensors and back.
-//! Does not compute: tensors do.
-//!
-//! Always: what an op makes is registered under its name or not at all, and stays where it was computed until somebody
-//! asks; its inputs are leased meanwhile.
+//! Invariants: the results of an op are registered all or none. A result stays on the side where it was computed.
+//! Inputs are leased while the op runs.
 
 use super::error::StoreError;
 use super::lease::TensorLease;
@@ -16,7 +13,7 @@ use crate::ops::program::Unary;
 use crate::ops::tensor::Tensor;
 
 impl Store {
-    /// The product of two matrices, each transposed first if told. Gives the name of what it made.
+    /// The product of two matrices, each optionally transposed first. Returns the name of the result.
     pub fn matmul(
         &self,
         a: Named<'_>,
@@ -27,7 +24,7 @@ impl Store {
         self.one("matmul", &[a, b], out, |inputs| inputs[0].matmul_as(inputs[1], transpose_a, transpose_b))
     }
 
-    /// An op on each value, by its name (see [`Unary::NAMED`]); relu unless told.
+    /// Applies an op to each value, by its name (see [`Unary::NAMED`]). Defaults to relu.
     pub fn elementwise(&self, input: Named<'_>, out: Named<'_>, op: Option<&str>) -> Result<String, StoreError> {
         let name = op.unwrap_or(Unary::Relu.name());
         let Some(op) = Unary::named(name) else {
@@ -37,13 +34,13 @@ impl Store {
         self.one("elementwise", &[input], out, |inputs| inputs[0].unary(op))
     }
 
-    /// Shares that add up to 1 along an axis, which may be counted from the end.
+    /// Softmax along an axis. Negative axes count from the end.
     pub fn softmax(&self, input: Named<'_>, out: Named<'_>, axis: isize) -> Result<String, StoreError> {
         self.one("softmax", &[input], out, |inputs| inputs[0].softmax(axis))
     }
 
-    /// Values as i8 under the given name and their scale as `[1]` under `<name>_scale`; the scheme stands at
-    /// [`Expr::quantize`]. Gives both names.
+    /// Quantizes to i8 under the given name, with the scale as `[1]` under `<name>_scale` ([`Expr::quantize`] documents
+    /// the scheme). Returns both names.
     pub fn quantize(&self, input: Named<'_>, (out, model): Named<'_>) -> Result<(String, String), StoreError> {
         let scale = format!("{out}_scale");
         self.perform("quantize", &[input], &[out, &scale], model, |inputs| {
@@ -53,12 +50,12 @@ impl Store {
         Ok((out.to_owned(), scale))
     }
 
-    /// Values of i8 times their scale.
+    /// Multiplies i8 values by their scale.
     pub fn dequantize(&self, input: Named<'_>, scale: Named<'_>, out: Named<'_>) -> Result<String, StoreError> {
         self.one("dequantize", &[input, scale], out, |inputs| inputs[0].dequantize(inputs[1]))
     }
 
-    /// Whatever can be written down of named tensors, in as few kernels as can be.
+    /// Computes an expression over named tensors, fused into as few kernels as possible.
     pub fn compute(
         &self,
         inputs: &[Named<'_>],
@@ -71,8 +68,8 @@ impl Store {
         })
     }
 
-    /// Has `act` make tensors of named ones and registers them, all or none. Where the device has no room for it, the
-    /// least recently used tensors make some, and it is done once more.
+    /// Runs `act` on named tensors and registers its results, all or none. If the device is out of memory, moves the
+    /// least recently used tensors to the host and tries once more.
     pub(crate) fn perform(
         &self,
         op: &'static str,

@@ -1,10 +1,7 @@
-//! Tensors by name: how they come in, who may use them, and how they go.
+//! Registering, sharing, holding and removing tensors by name. The ledger decides which model may do what.
 //!
-//! Owns the way between the books and tensors.
-//! Does not decide who may do what: the ledger does.
-//!
-//! Always: nothing is copied but values that were given as a slice; the store's tensors are its own, so that no scope and
-//! nobody's `dispose` takes them from under a name; what the books hand out is dropped after they were unlocked.
+//! Invariants: only values given as a slice are copied. The store has its own handles, so no scope and no `dispose` of
+//! another handle removes the tensor under a name. What the ledger returns is dropped after the books are unlocked.
 
 use std::time::Duration;
 
@@ -18,11 +15,11 @@ use crate::ops::dtype::Element;
 use crate::ops::error::TensorError;
 use crate::ops::tensor::Tensor;
 
-/// A tensor's name, and the model on whose behalf it is named.
+/// A tensor's name, and the model that uses it.
 pub type Named<'a> = (&'a str, &'a str);
 
 impl Store {
-    /// Makes a tensor of values, which are copied once. Its producer holds it from now on, once; its consumers may use it.
+    /// Registers a tensor with a copy of `values`. Its producer holds it once from now on; its consumers may use it.
     pub fn register<T: Element>(
         &self,
         name: &str,
@@ -35,7 +32,7 @@ impl Store {
         self.enter(&[(name, &tensor)], producer, consumers)
     }
 
-    /// Gives a tensor a name, without a copy: what is written through either is seen through both.
+    /// Registers a tensor without a copy. Writes through either handle are visible through both.
     pub fn register_tensor(
         &self,
         name: &str,
@@ -46,7 +43,7 @@ impl Store {
         self.enter(&[(name, tensor)], producer, consumers)
     }
 
-    /// A tensor, for its producer and its consumers. It shares the memory with the name and outlives it.
+    /// A handle to a tensor, for its producer and its consumers. It shares the memory with the name and outlives it.
     pub fn tensor(&self, name: &str, model: &str) -> Result<Tensor, StoreError> {
         let now = self.now();
         let tensor = {
@@ -59,20 +56,20 @@ impl Store {
         tensor.reshape(tensor.shape().lengths()).map_err(|problem| StoreError::of(name, problem))
     }
 
-    /// Lets more models use a tensor, by one that may. Says how many are new.
+    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns how many are new.
     pub fn share(&self, name: &str, from: &str, to: &[&str]) -> Result<usize, StoreError> {
         let new = self.books()?.ledger.share(name, from, to)?;
         self.say(|| format!("`{name}` is shared by {from} with {}", to.join(", ")));
         Ok(new)
     }
 
-    /// Takes a tensor for use, once more if the model holds it already. Says how often it does now.
+    /// Adds a hold of a model on a tensor. Returns the model's new number of holds.
     pub fn acquire(&self, name: &str, model: &str) -> Result<u64, StoreError> {
         Ok(self.books()?.ledger.acquire(name, model)?)
     }
 
-    /// Gives a tensor back, once. Says how often the model still holds it. What nobody holds is freed after the grace
-    /// period, which is at once if there is none.
+    /// Removes one hold. Returns the number of holds that the model has left. After the last hold of any model the
+    /// tensor is freed when the grace period ends, which by default is at once.
     pub fn release(&self, name: &str, model: &str) -> Result<u64, StoreError> {
         let now = self.now();
         let (left, freed) = {
@@ -84,8 +81,7 @@ impl Store {
         Ok(left)
     }
 
-    /// Gives back all that a model holds, and takes it from those that may use tensors of others. Leases are not among
-    /// that: each ends by itself.
+    /// Removes all holds of a model, and removes it from the consumers of all tensors. Leases are not affected.
     pub fn release_model(&self, model: &str) -> Result<ModelReleased, StoreError> {
         let now = self.now();
         let (released, freed) = {
@@ -97,12 +93,12 @@ impl Store {
         Ok(released)
     }
 
-    /// Keeps a tensor even when nobody holds it, and on the device. Pinning twice is pinning.
+    /// Keeps a tensor, and keeps it on the device, even if no model holds it. Pins do not nest.
     pub fn pin(&self, name: &str) -> Result<(), StoreError> {
         Ok(self.books()?.ledger.pin(name)?)
     }
 
-    /// Lets a tensor go again; the pin counts as use until now.
+    /// Removes the pin. The pin counts as use until now, so the grace period starts here.
     pub fn unpin(&self, name: &str) -> Result<(), StoreError> {
         let now = self.now();
         let freed = {
@@ -114,8 +110,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives values of a tensor, from `offset` on and `size` of them or all that are left, a name of their own. Nothing
-    /// is copied, and the memory lives as long as either name.
+    /// Registers a part of a tensor under a name of its own: `size` values from `offset` on, by default all that
+    /// follow. Nothing is copied, and the memory lives as long as either name.
     pub fn view(
         &self,
         (name, model): Named<'_>,
@@ -130,8 +126,8 @@ impl Store {
         Ok(view.to_owned())
     }
 
-    /// Puts another tensor under a name, by who made it; users, holds and the pin stay. Views and leases of the old one
-    /// keep what they have.
+    /// Replaces the tensor under a name; only its producer may. Consumers, holds and the pin stay. Views and leases of
+    /// the old tensor keep the old values.
     pub fn replace(&self, name: &str, model: &str, tensor: &Tensor) -> Result<(), StoreError> {
         let own = self.own("replace", name, tensor)?;
         let now = self.now();
@@ -146,7 +142,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a name away, by who made it, whatever the grace period; not while others hold it or it is leased or pinned.
+    /// Removes a name regardless of the grace period; only its producer may. Fails if other models hold it, or if it is
+    /// leased or pinned.
     pub fn unregister(&self, name: &str, model: &str) -> Result<(), StoreError> {
         let freed = {
             let mut books = self.books()?;
@@ -160,17 +157,17 @@ impl Store {
         Ok(())
     }
 
-    /// Names of all tensors, in order; none of a store that was disposed of.
+    /// The names of all tensors, sorted. Empty after [`Store::dispose`].
     pub fn names(&self) -> Vec<String> {
         self.books().map_or_else(|_| Vec::new(), |books| books.ledger.names().map(str::to_owned).collect())
     }
 
-    /// How often a model holds a tensor.
+    /// The number of holds of one model.
     pub fn held(&self, name: &str, model: &str) -> Result<u64, StoreError> {
         Ok(self.books()?.ledger.held(name, model))
     }
 
-    /// Enters tensors under their names, all of them or none.
+    /// Registers tensors under their names, all or none.
     pub(super) fn enter(
         &self,
         tensors: &[(&str, &Tensor)],
@@ -179,7 +176,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let owned: Result<Vec<(&str, Tensor)>, StoreError> =
             tensors.iter().map(|(name, tensor)| Ok((*name, self.own("register", name, tensor)?))).collect();
-        // Outlives the lock below: an entry that is refused is dropped under it, and must not be the last.
+        // Outlives the lock below: a refused entry is dropped under the lock and must not be the last handle.
         let owned = owned?;
         let now = self.now();
         let mut undone = Vec::new();
@@ -203,7 +200,7 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses names that are taken, or none, before anything is computed for them.
+    /// Refuses invalid or taken names before anything is computed for them.
     pub(super) fn expect_free(&self, names: &[&str]) -> Result<(), StoreError> {
         let books = self.books()?;
         for name in names {
@@ -216,7 +213,7 @@ impl Store {
         Ok(())
     }
 
-    /// The store's own tensor over somebody's values, which have to be of its context.
+    /// The store's own handle to a tensor, which must belong to its context.
     pub(super) fn own(&self, op: &'static str, name: &str, tensor: &Tensor) -> Result<Tensor, StoreError> {
         tensor.check(op).map_err(|problem| StoreError::of(name, problem))?;
         if !self.context()?.is(tensor.context()) {
@@ -225,16 +222,16 @@ impl Store {
         Ok(tensor.apart())
     }
 
-    /// Tells what was freed; whoever took it off the books drops it after they were unlocked.
+    /// Reports what was freed. The caller drops it after the books are unlocked.
     pub(super) fn say_freed(&self, freed: &[Freed<LeaseOwner<Tensor>>]) {
         for Freed { name, memory, last_of_its_memory, .. } in freed {
-            let of = if *last_of_its_memory { "with" } else { "of memory that others are in, of" };
+            let of = if *last_of_its_memory { "with its memory of" } else { "but other names still use its memory of" };
             self.say(|| format!("`{name}` is freed, {of} {} bytes", memory.bytes));
         }
     }
 }
 
-/// Takes a tensor off the books if it is due and nobody has leased it.
+/// Removes a tensor from the ledger if it is due and not leased.
 pub(super) fn free_if_due(
     ledger: &mut Ledger<LeaseOwner<Tensor>>,
     name: &str,
@@ -246,13 +243,13 @@ pub(super) fn free_if_due(
     ledger.take(name, now).ok()
 }
 
-/// Takes everything off the books that is due and that nobody has leased.
+/// Removes every tensor that is due and not leased.
 pub(super) fn take_due(ledger: &mut Ledger<LeaseOwner<Tensor>>, now: Duration) -> Vec<Freed<LeaseOwner<Tensor>>> {
     let due = ledger.due(now);
     due.iter().filter_map(|due| free_if_due(ledger, &due.name, now)).collect()
 }
 
-/// An error that names the tensor, where its values are gone.
+/// An error with the tensor's name if its values are lost.
 pub(super) fn check_there(name: &str, tensor: &Tensor) -> Result<(), StoreError> {
     tensor.storage().check(tensor.asking("tensor")).map_err(|problem| StoreError::of(name, problem))
 }

@@ -1,10 +1,8 @@
-//! Memory that is not needed just now.
+//! Freeing and moving memory that is not in use, by priority, budget and last use.
 //!
-//! Owns the choice of what is freed and what leaves the device, by priority, budget and last use.
-//! Does not lose values: what leaves the device is on the host before its memory there is given up, and goes back up when
-//! it is used.
+//! No values are lost: they are on the host before their device memory is released, and are uploaded again on use.
 //!
-//! Always: what is leased or pinned stays where it is, and so does what shares its memory.
+//! Invariant: leased or pinned tensors stay in place, and so do all tensors in the same memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,44 +18,43 @@ use crate::ops::context::Context;
 use crate::ops::error::TensorError;
 use crate::ops::tensor::Tensor;
 
-/// What `optimise` did, in numbers.
+/// The result of [`Store::optimise`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Optimised {
-    /// Names that nobody held any more, and that are gone.
+    /// Names that were removed because no model held them.
     pub freed: usize,
-    /// Bytes of memory that went with them, on both sides; memory that another name is in stays.
+    /// Bytes of their memory on both sides. Memory that another name is in stays and is not counted.
     pub freed_bytes: u64,
-    /// Memories that were moved to the host.
+    /// The number of memories moved to the host.
     pub moved: usize,
-    /// Bytes that this freed on the device.
+    /// Device bytes freed by moving.
     pub moved_bytes: u64,
-    /// Bytes of copies on the host that were given up, since the device has the same values.
+    /// Bytes of host copies that were freed because the device has the same values.
     pub spare_bytes: u64,
-    /// Bytes that lay free on both sides and were given back to the system.
+    /// Bytes of pooled memory, on both sides, returned to the system.
     pub trimmed_bytes: u64,
-    /// Memories that stay on the device.
+    /// The number of memories that stay on the device.
     pub kept: usize,
-    /// Their bytes.
     pub kept_bytes: u64,
-    /// Memories that stay on the device because they are leased or pinned.
+    /// Memories that stay on the device because they are leased or pinned. Part of `kept`.
     pub exempt: usize,
-    /// What could not be moved, and why; it is where it was.
+    /// Memories that could not be moved, by name, and why. They are unchanged.
     pub failed: Vec<(String, TensorError)>,
 }
 
-/// Memory that named tensors are in.
+/// A memory with registered tensors in it.
 #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "without a device nothing leaves it"))]
 struct NamedMemory {
     name: String,
     tensor: Tensor,
-    /// Since the last use of any of its names.
+    /// The time since the last use under any of its names.
     unused: Duration,
     is_exempt: bool,
 }
 
 impl Store {
-    /// Frees what nobody holds any more, and moves to the host what the priority says. Values are kept: what was moved
-    /// goes back up when it is used.
+    /// Frees tensors that no model holds, and moves tensors to the host according to the priority. Values are kept:
+    /// they are uploaded again on use.
     pub fn optimise(&self) -> Result<Optimised, StoreError> {
         let now = self.now();
         let (freed, mut places) = {
@@ -68,7 +65,7 @@ impl Store {
         done.freed_bytes = freed.iter().filter(|freed| freed.last_of_its_memory).map(bytes_of).sum();
         self.say_freed(&freed);
         drop(freed);
-        // The least recently used goes first.
+        // Least recently used first.
         places.sort_by(|one, two| two.unused.cmp(&one.unused).then_with(|| one.name.cmp(&two.name)));
         self.leave_the_device(&places, &mut done);
         if self.settings().priority == Priority::Memory {
@@ -83,7 +80,8 @@ impl Store {
         Ok(done)
     }
 
-    /// Moves what may leave the device, the least recently used first, until so many bytes are free there. Says how many.
+    /// Moves memory to the host, least recently used first, until `bytes` are freed on the device. Returns the freed
+    /// bytes.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn make_room(&self, bytes: u64) -> Result<u64, StoreError> {
         let now = self.now();
@@ -98,7 +96,7 @@ impl Store {
             }
             freed += self.leave(place).unwrap_or(0);
         }
-        self.say(|| format!("{bytes} bytes are missing on the device; {freed} were moved to the host for them"));
+        self.say(|| format!("the device is short of {bytes} bytes; moved {freed} bytes to the host"));
         Ok(freed)
     }
 
@@ -113,12 +111,12 @@ impl Store {
                 continue;
             }
             let is_idle = place.unused >= settings.idle_after;
-            let asked = match settings.priority {
+            let by_priority = match settings.priority {
                 Priority::Speed => false,
                 Priority::Balanced => is_idle && bytes >= settings.large_bytes,
                 Priority::Memory => is_idle,
             };
-            let left = match (place.is_exempt, asked || taken > settings.budget_bytes) {
+            let left = match (place.is_exempt, by_priority || taken > settings.budget_bytes) {
                 (false, true) => self.leave(place),
                 _ => Ok(0),
             };
@@ -142,8 +140,8 @@ impl Store {
     #[expect(clippy::unused_self, reason = "there is no device to leave")]
     fn leave_the_device(&self, _: &[NamedMemory], _: &mut Optimised) {}
 
-    /// Moves one memory to the host, unless somebody has leased or pinned a name in it since. That is asked while the
-    /// values are locked, and whoever leases waits for that lock: a lease that was given is never moved away from.
+    /// Moves one memory to the host, unless a name in it was leased or pinned since. This is checked while the values
+    /// are locked, and taking a lease waits for that lock. So no memory moves while it is leased.
     #[cfg(not(target_arch = "wasm32"))]
     fn leave(&self, place: &NamedMemory) -> Result<u64, TensorError> {
         let tag = place.tensor.memory_id();
@@ -166,7 +164,7 @@ impl fmt::Display for Optimised {
     }
 }
 
-/// Every memory in the books once, by the first name in it.
+/// Every registered memory once, under the first name in it.
 fn places(books: &StoreBooks, now: Duration) -> Vec<NamedMemory> {
     let ledger = &books.ledger;
     let mut places: BTreeMap<u64, NamedMemory> = BTreeMap::new();
@@ -183,7 +181,7 @@ fn places(books: &StoreBooks, now: Duration) -> Vec<NamedMemory> {
     places.into_values().collect()
 }
 
-/// Whether a name in this memory is leased or pinned.
+/// True if a name in this memory is leased or pinned.
 #[cfg(not(target_arch = "wasm32"))]
 fn is_exempt(books: &StoreBooks, tag: u64) -> bool {
     let ledger = &books.ledger;
@@ -192,7 +190,7 @@ fn is_exempt(books: &StoreBooks, tag: u64) -> bool {
     ledger.names().filter(in_it).any(|name| ledger.is_pinned(name) || leases(name) > 0)
 }
 
-/// Gives memory that lies free back to the system; says how much.
+/// Returns pooled memory to the system. Returns the number of bytes.
 fn trim(context: &Context) -> u64 {
     let taken = || {
         #[cfg(not(target_arch = "wasm32"))]
@@ -201,7 +199,7 @@ fn trim(context: &Context) -> u64 {
         let device = 0;
         device + context.host_pool().pooled_bytes
     };
-    // What was given up is free once we have heard that the device is done with it. Nobody waits for that here.
+    // Released buffers become free when the device reports that it has finished with them. This does not wait for that.
     #[cfg(not(target_arch = "wasm32"))]
     if let Some(device) = context.device() {
         let _ = device.poll();
@@ -211,7 +209,7 @@ fn trim(context: &Context) -> u64 {
     before.saturating_sub(taken())
 }
 
-/// What a freed tensor's memory takes on both sides.
+/// Bytes that a freed tensor's memory uses on both sides.
 fn bytes_of(freed: &Freed<LeaseOwner<Tensor>>) -> u64 {
     let (device, host) = peek(&freed.payload).storage().taken();
     (device + host) as u64

@@ -1,10 +1,13 @@
-//! Named tensors that outlive the process.
+//! Persisting named tensors in the store's folder, and loading them in this or a later process.
 //!
-//! Owns the way from a name to its file and back.
-//! Does not keep quota or order: the folder does.
+//! The folder keeps the quota and the order of eviction.
 //!
-//! Always: what is persisted is on the disk when the call ends; values are read from their file and go to the device in
-//! parts, without a copy of the whole on the host; a file that is cut short meanwhile is an error and registers nothing.
+//! Values are read from their file and uploaded in parts of 4 MB, without a copy of the whole on the host. Reading is
+//! used instead of mapping: if another program truncates the file meanwhile, a read returns an error, but a mapping
+//! would end the process. `TensorFile::map` is available to callers that can rule this out.
+//!
+//! Invariants: when `persist` returns, the values are on disk. Loading a truncated file is an error and registers
+//! nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,36 +22,36 @@ use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 use crate::store::files::{FileTensor, PutOutcome, TensorBytes, TensorFile, mark_of};
 
-/// The most bytes that are read before they go up. Of 1, 4 and 32 MB at a time, 256 MB took 30, 30 and 69 ms of CPU time
-/// from the file to staging: no cache holds 32. Each part is a submission, so that the fewer the better.
+/// The maximum bytes read before they are uploaded. With parts of 1, 4 and 32 MB, 256 MB took 30, 30 and 69 ms of CPU
+/// time from the file to staging, because 32 MB do not fit a cache. Each part is a submission, so fewer parts are
+/// better.
 const PART_BYTES: usize = 4 << 20;
 
-/// What `persist_all` came to.
+/// The result of [`Store::persist_all`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Persisted {
-    /// Tensors that were written.
+    /// The number of tensors written.
     pub tensors: usize,
-    /// Bytes of their files.
     pub file_bytes: u64,
-    /// Tensors whose files were removed to keep the quota.
+    /// Tensors whose files were removed to stay within the quota.
     pub evicted: Vec<String>,
-    /// What could not be written, and why; the others are.
+    /// Tensors that could not be written, and why. The others were written.
     pub failed: Vec<(String, StoreError)>,
 }
 
-/// What `restore` came to.
+/// The result of [`Store::restore`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Restored {
-    /// Names that are registered now.
+    /// The names that were registered.
     pub tensors: Vec<String>,
     /// Bytes of their values.
     pub bytes: u64,
-    /// What could not be, and why; a name that is taken already, say.
+    /// Tensors that could not be registered, and why, for example because the name is taken.
     pub failed: Vec<(String, StoreError)>,
 }
 
 impl Store {
-    /// Writes a tensor into the folder, in place of what it has under that name.
+    /// Writes a tensor to the folder and replaces the file it had there under this name.
     pub fn persist(&self, name: &str) -> Result<PutOutcome, StoreError> {
         let folder = self.folder("persist")?;
         let tensor = {
@@ -64,11 +67,12 @@ impl Store {
         let (put, write) = put.map_err(|problem| StoreError::of(name, problem))?;
         let put = put?;
         self.note_filed(name, &tensor, write, &put.mark);
-        self.say(|| format!("`{name}` is persisted in {} bytes; removed for it: {:?}", put.file_bytes, put.evicted));
+        self.say(|| format!("`{name}` is persisted in {} bytes; evicted: {:?}", put.file_bytes, put.evicted));
         Ok(put)
     }
 
-    /// Writes all tensors into the folder, the least recently used first, so that those go first if the quota is reached.
+    /// Writes all tensors to the folder, the least recently used first. If the quota is reached, those are evicted
+    /// first.
     pub fn persist_all(&self) -> Result<Persisted, StoreError> {
         self.folder("persist_all")?;
         let now = self.now();
@@ -93,7 +97,7 @@ impl Store {
         Ok(persisted)
     }
 
-    /// Registers a tensor that was persisted, by any process, as one that this model made.
+    /// Registers a tensor that this or another process has persisted, with `model` as its producer.
     pub fn load(&self, name: &str, model: &str) -> Result<(), StoreError> {
         let folder = self.folder("load")?;
         self.expect_free(&[name])?;
@@ -109,8 +113,8 @@ impl Store {
         Ok(())
     }
 
-    /// Registers all that the folder has, as made by this model: what a program does at its start. A file that cannot be
-    /// read keeps nothing else from being restored.
+    /// Registers every tensor in the folder, with `model` as its producer. Programs call this at startup. Unreadable
+    /// files are listed in `failed` and do not affect the others.
     pub fn restore(&self, model: &str) -> Result<Restored, StoreError> {
         let listing = self.folder("restore")?.list()?;
         let mut restored = Restored::default();
@@ -132,7 +136,7 @@ impl Store {
         Ok(restored)
     }
 
-    /// The file of a tensor, if there is one with this shape and type.
+    /// The tensor's file, if the folder has one with the same shape and type.
     pub(super) fn file_of(&self, name: &str, tensor: &Tensor) -> Result<Option<TensorFile>, StoreError> {
         let Some(file) = self.folder("recover")?.get(name)? else { return Ok(None) };
         let fits = {
@@ -143,7 +147,7 @@ impl Store {
     }
 }
 
-/// A tensor in a file as one of a context, where that computes.
+/// Loads a tensor from a file to the device of a context, or to the host if it has none.
 pub(super) fn tensor_of(context: &Context, file: &TensorFile, name: &str) -> Result<Tensor, StoreError> {
     let found = file.tensor(name)?;
     let storage = match context.side() {
@@ -153,7 +157,7 @@ pub(super) fn tensor_of(context: &Context, file: &TensorFile, name: &str) -> Res
     Ok(Tensor::over(storage, found.shape.clone(), found.dtype, 0))
 }
 
-/// Sends values up, part by part.
+/// Uploads values in parts.
 fn sent_up(context: &Context, side: &Arc<DeviceSide>, found: &FileTensor<'_>) -> Result<Arc<Storage>, StoreError> {
     let op = "load";
     let failed = |problem| StoreError::of(found.name, problem);
@@ -163,7 +167,7 @@ fn sent_up(context: &Context, side: &Arc<DeviceSide>, found: &FileTensor<'_>) ->
         let part = Arc::new(read_part(context, found, start, PART_BYTES.min(bytes - start))?);
         side.upload(op, &buffer, start, &part).map_err(failed)?;
         if bytes > PART_BYTES {
-            // It is in staging then, and its memory serves the next part.
+            // After the flush the part is in staging, so its host memory can be reused for the next part.
             side.flush(op).map_err(failed)?;
         }
     }
@@ -173,7 +177,7 @@ fn sent_up(context: &Context, side: &Arc<DeviceSide>, found: &FileTensor<'_>) ->
     Ok(Storage::on_device(context, side, buffer, bytes))
 }
 
-/// A part of a tensor in a file, in memory of the host.
+/// Reads a part of a tensor into host memory.
 pub(super) fn read_part(
     context: &Context,
     found: &FileTensor<'_>,
@@ -203,14 +207,16 @@ mod tests {
             let had = TensorFile::write(&path, &[stored]).unwrap();
             let file = TensorFile::open(&path).unwrap();
             let whole = tensor_of(&context, &file, "a").unwrap();
-            assert!(whole.read::<u8>().unwrap() == values, "in parts, the last of which ends inside of a word");
+            assert!(whole.read::<u8>().unwrap() == values, "read in parts; the last one ends inside a word");
             drop(whole);
             // In the middle of the second part.
             let has = had - PART_BYTES as u64 / 2;
             std::fs::File::options().write(true).open(&path).unwrap().set_len(has).unwrap();
             let error = tensor_of(&context, &file, "a").unwrap_err();
-            let StoreError::File(FileError::Shortened { had: said, has: left, .. }) = error else { panic!("{error}") };
-            assert_eq!((said, left), (had, has));
+            let StoreError::File(FileError::Shortened { had: reported, has: left, .. }) = error else {
+                panic!("{error}")
+            };
+            assert_eq!((reported, left), (had, has));
             assert_eq!((context.memory().buffers, context.memory().bytes()), (0, 0));
         }
         assert_eq!(device.pool().leaks().len(), 0);

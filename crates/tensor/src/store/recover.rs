@@ -1,11 +1,9 @@
-//! A store whose device was lost, or is to be another one.
+//! Moving a store to another device or to the host, also after its device was lost. The caller chooses the device.
 //!
-//! Owns what becomes of each name, and the saying of it.
-//! Does not find a device: whoever calls has one, or goes on with the host.
-//!
-//! Always: what has values anywhere keeps its newest ones; what has none is restored from files, of all that have
-//! values for the same place from the one that missed the fewest writes, and it is said whether those are its newest;
-//! what has neither says by name that it is gone whenever it is used; all others go on.
+//! Invariants: a tensor with values on either side keeps its newest ones. Otherwise its values are restored from files;
+//! if several files overlap, the one that missed the fewest writes wins. The result states for each name whether its
+//! file had the last write. A tensor without values and without a file returns an error with its name on every use; the
+//! others are unaffected.
 
 use std::collections::BTreeMap;
 
@@ -20,48 +18,43 @@ use crate::ops::memory::Block;
 use crate::ops::tensor::Tensor;
 use crate::store::files::{TensorFile, mark_of};
 
-/// What became of a store's tensors.
+/// The result of [`Store::recover`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreRecovery {
-    /// Each name, and what it has now.
     pub tensors: BTreeMap<String, TensorRecovery>,
 }
 
-/// What became of one tensor.
+/// The values that a tensor has after [`Store::recover`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TensorRecovery {
-    /// It has its newest values: the host had them, or the device that was left could still be asked.
+    /// Its newest values, from the host or from the old device if that still worked.
     Kept,
-    /// It has the values of a file, which are its newest: nothing was written to its memory since they were persisted or
-    /// loaded. The file is its own, or one of the same memory.
+    /// Its newest values, from a file: its memory was not written since they were persisted or loaded. The file is its
+    /// own, or one of the same memory.
     FromFile,
-    /// It has the values of a file, its own or one of the same memory, which may be older than its newest: what was written
-    /// since is lost. A view counts what was written anywhere in the memory that it is in. Where a part of it was in a newer
-    /// file, that part is newer than what is said here, which is about the oldest.
+    /// The values of a file, its own or one of the same memory, which may be older than its newest. Later writes are
+    /// lost. For a view, writes anywhere in its memory count. Parts of it may come from newer files; `writes_since` is
+    /// about the oldest part.
     FromOlderFile {
-        /// How many writes are lost; none where the file is from before this store, or from another process, so that
-        /// nobody knows.
+        /// The number of lost writes. `None` if it is not known, because the file is from before this store or from
+        /// another process.
         writes_since: Option<u64>,
     },
-    /// It has none, and says so whenever it is used.
-    Gone {
-        /// Why.
-        reason: String,
-    },
+    /// No values; every use is an error.
+    Gone { reason: String },
 }
 
 impl StoreRecovery {
-    /// Names that have their newest values, whichever way.
+    /// Names that have their newest values.
     pub fn current(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::Kept | TensorRecovery::FromFile))
     }
 
-    /// Names that have the values of a file that may be older than what was written last.
+    /// Names that have the values of a file which may be older than the last write.
     pub fn older(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::FromOlderFile { .. }))
     }
 
-    /// Names that have no values.
     pub fn gone(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::Gone { .. }))
     }
@@ -72,10 +65,10 @@ impl StoreRecovery {
 }
 
 impl Store {
-    /// Moves all tensors of the store's context to a device, or to the host: values are kept. Where the old device was
-    /// lost, what was nowhere else is restored from the folder, and otherwise gone; which of these, and whether a file has
-    /// the newest values, is said for each tensor. What GPU code of one's own has written counts if it was told
-    /// ([`Tensor::was_written`]).
+    /// Moves all tensors of the store's context to a device, or to the host, and keeps their values. If the old device
+    /// was lost, values that only it had are restored from the folder; without a file they are lost. The result states
+    /// this for each tensor, and whether a file has the newest values. Writes by the caller's own GPU code count only
+    /// if [`Tensor::was_written`] was called.
     pub fn recover(&self, new_device: Option<&Device>) -> Result<StoreRecovery, StoreError> {
         let context = self.context()?;
         context.move_to(new_device)?;
@@ -114,9 +107,9 @@ impl Store {
         Ok(recovered)
     }
 
-    /// Fills a memory from the file of a name that is all of it: whoever has a tensor in it goes on. Of several files, the
-    /// one that has missed the fewest writes; over it lies what files of parts have that missed fewer still. Says what is
-    /// from where; none where no file has all of it, or somebody else was first.
+    /// Restores a memory in place from files, so that every tensor in it works again. The base is the file of a name
+    /// that spans the whole memory, and of several the one that missed the fewest writes. Files of parts that missed
+    /// even fewer go on top. `None` if no file has the whole memory, or if another thread restored or wrote it first.
     fn restore_memory(&self, names: &[&(String, Tensor)]) -> Option<Layers> {
         let storage = names.first()?.1.storage();
         let mut files: Vec<Candidate<'_>> =
@@ -130,16 +123,16 @@ impl Store {
             .find_map(|(at, file)| Some((at, file.read()?)))?;
         let mut layers = Layers::over(storage.bytes(), files[at].missed);
         let mut used = vec![&files[at]];
-        // Those that missed fewer writes come before it: the fewest last.
+        // Files before `at` missed fewer writes. The one with the fewest goes last, on top.
         for file in files[..at].iter().rev().filter(|file| age(file.missed) < age(files[at].missed)) {
-            // One that cannot be read leaves the older values.
+            // If a part cannot be read, the older values stay.
             let Some(part) = file.read() else { continue };
             let (start, end) = file.tensor.byte_range();
             block.bytes_mut()[start..end].copy_from_slice(part.bytes());
             layers.add((start, end), file.missed);
             used.push(file);
         }
-        // It counts as a write, and there can be no other before: nobody writes to what is gone.
+        // Restoring counts as a write. No other write can come before it, because lost values cannot be written.
         let write = storage.writes() + 1;
         if !storage.restore(block) {
             return None;
@@ -150,13 +143,13 @@ impl Store {
         Some(layers)
     }
 
-    /// The file of a name, and how many writes it has missed.
+    /// The file of a name, and the number of writes it has missed.
     fn candidate<'a>(&self, name: &'a str, tensor: &'a Tensor) -> Option<Candidate<'a>> {
         let file = self.file_of(name, tensor).ok()??;
         Some(Candidate { missed: self.writes_since(name, tensor, &file), name, tensor, file })
     }
 
-    /// Gives a name that was a part of a memory values of its own, from its own file: what it was a part of is gone.
+    /// Restores a name that was a part of a lost memory from its own file, into a memory of its own.
     fn restore_apart(&self, name: &str, tensor: &Tensor) -> Result<TensorRecovery, StoreError> {
         let Some(file) = self.file_of(name, tensor)? else {
             return check_there(name, tensor).map(|()| TensorRecovery::Kept);
@@ -174,7 +167,7 @@ impl Store {
         Ok(from_file(writes_since))
     }
 
-    /// From this write on the file has what the tensor has.
+    /// Notes that the file has the tensor's values from this write on.
     fn note_restored(&self, name: &str, tensor: &Tensor, write: u64, file: &TensorFile) {
         if let Some(mark) = mark_of(file) {
             self.note_filed(name, tensor, write, mark);
@@ -187,7 +180,7 @@ struct Candidate<'a> {
     name: &'a str,
     tensor: &'a Tensor,
     file: TensorFile,
-    /// How many writes it has missed; none where nobody knows.
+    /// The number of writes it has missed. `None` if not known.
     missed: Option<u64>,
 }
 

@@ -1,9 +1,6 @@
-//! What a store takes, in numbers.
+//! Memory report of a store: totals, per model and per tensor.
 //!
-//! Owns the report: of all tensors, per model and per tensor.
-//! Does not estimate: bytes are those of memory that is there, on either side.
-//!
-//! Always: memory that several names are in is counted once in every sum.
+//! Bytes are those actually allocated on each side. Memory that several names are in is counted once in every total.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,71 +12,61 @@ use crate::ops::shape::Shape;
 use crate::ops::storage::Location;
 use crate::ops::tensor::Tensor;
 
-/// Bytes on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BothSides {
-    /// On the device.
     pub device_bytes: u64,
-    /// On the host.
     pub host_bytes: u64,
 }
 
 /// One tensor in a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorReport {
-    /// Its name.
     pub name: String,
-    /// Its shape.
     pub shape: Shape,
-    /// Its type.
     pub dtype: DType,
     /// Bytes of its own values.
     pub bytes: u64,
-    /// What the memory that it is in takes.
+    /// Bytes of the memory that it is in.
     pub memory: BothSides,
-    /// Which memory that is; names in the same one share it.
+    /// Identifies that memory. Names in the same memory have the same id.
     pub memory_id: u64,
-    /// Where its newest values are.
+    /// The sides that have its newest values.
     pub location: Location,
-    /// Who made it.
     pub producer: String,
-    /// Who else may use it.
+    /// The other models that may use it.
     pub consumers: Vec<String>,
-    /// How often it is held, by all models together.
+    /// The number of holds of all models together.
     pub holds: u64,
-    /// How often it is leased.
+    /// The number of leases.
     pub leases: usize,
-    /// Whether it is pinned.
     pub is_pinned: bool,
 }
 
-/// What a store takes.
+/// The result of [`Store::memory`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreReport {
-    /// Everything, each memory once.
+    /// Total bytes, each memory counted once.
     pub memory: BothSides,
-    /// Memories.
+    /// The number of memories.
     pub memories: usize,
-    /// What each model holds, each memory once.
+    /// Bytes that each model holds, each memory counted once.
     pub models: BTreeMap<String, BothSides>,
-    /// Each tensor, in the order of names.
+    /// All tensors, sorted by name.
     pub tensors: Vec<TensorReport>,
-    /// What sharing saves, of all that is held.
     pub saving: MemorySaving,
 }
 
 impl Store {
-    /// Bytes that its tensors take on the device, each memory once.
+    /// Device bytes of all tensors, each memory counted once.
     pub fn gpu_memory_bytes(&self) -> Result<u64, StoreError> {
         Ok(self.memory()?.memory.device_bytes)
     }
 
-    /// Bytes on the device of what a model holds, each memory once.
+    /// Device bytes that a model holds, each memory counted once.
     pub fn gpu_memory_bytes_of_model(&self, model: &str) -> Result<u64, StoreError> {
         Ok(self.memory()?.models.get(model).map_or(0, |memory| memory.device_bytes))
     }
 
-    /// Everything that there is to say about memory.
     pub fn memory(&self) -> Result<StoreReport, StoreError> {
         let (mut tensors, holders, saving) = {
             let books = self.books()?;
@@ -113,7 +100,7 @@ impl Store {
             }
             (known, holders, ledger.saving())
         };
-        // Where values are is asked after the books were unlocked: they may be on their way just now.
+        // After the books are unlocked: the values may be locked by a transfer in progress.
         let mut taken: BTreeMap<u64, BothSides> = BTreeMap::new();
         for (report, tensor) in &mut tensors {
             let (device, host) = tensor.storage().taken();
@@ -136,7 +123,7 @@ impl Store {
         })
     }
 
-    /// What sharing saves, of all that is held now.
+    /// The saving by sharing, over all memory held now.
     pub fn saving(&self) -> Result<MemorySaving, StoreError> {
         Ok(self.books()?.ledger.saving())
     }

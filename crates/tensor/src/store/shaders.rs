@@ -1,10 +1,6 @@
-//! Users' shaders over named tensors: registered under a name, run with names, results under names.
+//! Users' shaders on named tensors: registered by name, run on names, with named results. `own` reads and runs them.
 //!
-//! Owns the list of registered shaders.
-//! Does not read or run them: `own` does.
-//!
-//! Always: a shader that is registered compiles; results are registered all or none, in the order in which they were
-//! declared.
+//! Invariants: a registered shader compiles. Results are registered all or none, in the order of their declaration.
 
 use std::collections::btree_map::Entry;
 
@@ -18,18 +14,18 @@ use crate::ops::own::{CompiledShader, ParamValue};
 /// One run of a registered shader.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ShaderRun<'a> {
-    /// Which tensor each variable reads.
+    /// The tensor that each variable reads.
     pub inputs: &'a [(&'a str, Named<'a>)],
-    /// For each variable that is written, the name and the shape of what is registered.
+    /// For each variable that is written: the name and the shape of the tensor that is registered.
     pub outputs: &'a [(&'a str, &'a str, &'a [usize])],
-    /// Values of the uniform's members.
+    /// Values of the members of the uniform.
     pub params: &'a [(&'a str, ParamValue)],
-    /// Workgroups; as many as cover the longest output unless told.
+    /// Workgroups. Defaults to as many as cover the longest output.
     pub grid: Option<[u32; 3]>,
 }
 
 impl Store {
-    /// Registers a compute shader under a name; whatever is wrong with it is said here. Inputs and outputs are variables of
+    /// Registers a compute shader under a name, after it was checked and compiled. Inputs and outputs are variables of
     /// its text with their types, in the order of their bindings.
     pub fn register_shader(
         &self,
@@ -42,7 +38,7 @@ impl Store {
         if self.books()?.shaders.contains_key(name) {
             return Err(StoreError::ShaderExists { name: name.to_owned() });
         }
-        // Without the books' lock: compiling takes a while.
+        // Without the lock, because compiling takes long.
         let shader = context.shader(name, wgsl, inputs, outputs)?;
         match self.books()?.shaders.entry(name.to_owned()) {
             Entry::Occupied(_) => return Err(StoreError::ShaderExists { name: name.to_owned() }),
@@ -52,14 +48,14 @@ impl Store {
         Ok(())
     }
 
-    /// Runs a registered shader. Gives the names of what it made, in the order in which its outputs were declared.
+    /// Runs a registered shader. Returns the names of the results, in the order in which the outputs were declared.
     pub fn run_shader(&self, name: &str, model: &str, run: ShaderRun<'_>) -> Result<Vec<String>, StoreError> {
         let shader = self.shader_named(name)?;
         let inputs: Vec<Named<'_>> = run.inputs.iter().map(|(_, named)| *named).collect();
         let variables: Vec<&str> = run.inputs.iter().map(|(variable, _)| *variable).collect();
         let shapes: Vec<(&str, &[usize])> =
             run.outputs.iter().map(|(variable, _, shape)| (*variable, *shape)).collect();
-        // Names in the order in which outputs were declared, which is that of the tensors.
+        // Names in the order in which the outputs were declared, like the tensors.
         let mut outs: Vec<&str> = Vec::new();
         for declared in shader.own().outputs() {
             let given = run.outputs.iter().find(|(variable, ..)| *variable == declared.name);
@@ -73,7 +69,6 @@ impl Store {
         Ok(outs.into_iter().map(str::to_owned).collect())
     }
 
-    /// Names of registered shaders.
     pub fn shaders(&self) -> Vec<String> {
         self.books().map_or_else(|_| Vec::new(), |books| books.shaders.keys().cloned().collect())
     }

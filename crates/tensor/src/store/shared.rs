@@ -1,10 +1,9 @@
-//! The store itself: what all of its users share.
+//! The store itself: its context, its books behind one lock, and its disposal.
 //!
-//! Owns the books behind one lock, the context, and the end of it all.
-//! Does not move or compute anything while the books are locked: the lock is the innermost of all but those of single
-//! tensors' leases, and no tensor is dropped under it, since that takes the tensor's own lock.
+//! The books are the innermost lock except for the slots of leases. Nothing is moved or computed while they are locked,
+//! and no tensor is dropped, because that takes the tensor's own lock. The module header of `store` has the lock order.
 //!
-//! Always: a store that was disposed of holds nothing and says so; the thread in the background ends with the store.
+//! Invariants: a disposed store holds nothing and returns an error. The background thread ends with the store.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::collections::BTreeMap;
@@ -47,9 +46,9 @@ pub struct Store {
     inner: Arc<dyn StoreParts>,
 }
 
-/// What a store consists of, behind one pointer. That it can be shared among threads is proven deep in wgpu's types,
-/// deeper than the compiler looks unasked (`recursion_limit`): here it is proven once, and not by everybody who hands a
-/// store to a thread.
+/// The parts of a store, behind one pointer. The proof that it is `Send` and `Sync` goes deep into the types of wgpu,
+/// deeper than the default `recursion_limit`. With this trait it is proven once here, and not in every crate that sends
+/// a store to a thread.
 trait StoreParts: Send + Sync {
     fn parts(&self) -> &StoreInner;
 }
@@ -61,7 +60,7 @@ impl StoreParts for StoreInner {
 }
 
 pub(super) struct StoreInner {
-    /// First, so that the thread has ended before anything else goes.
+    // First, so that the thread has ended before the other fields are dropped.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) background: Mutex<Option<Background>>,
     pub(super) context: OnceLock<Context>,
@@ -71,19 +70,18 @@ pub(super) struct StoreInner {
     pub(super) books: Mutex<StoreBooks>,
 }
 
-/// What the lock guards.
+/// The data behind the lock.
 pub(super) struct StoreBooks {
     pub(super) ledger: Ledger<LeaseOwner<Tensor>>,
-    /// Users' shaders, by name.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) shaders: BTreeMap<String, CompiledShader>,
-    /// What the folder has of which tensor.
+    /// What the folder has of each tensor.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) filed: BTreeMap<String, FiledValues>,
     pub(super) is_disposed: bool,
 }
 
-/// A store that may be gone.
+/// A store that may have been dropped.
 #[derive(Clone)]
 pub(super) struct WeakStore(Weak<dyn StoreParts>);
 
@@ -94,13 +92,12 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Says what the store is to be like; `build` ends it.
+    /// Settings of a new store, to end in `build`.
     pub fn builder() -> StoreBuilder {
         StoreBuilder::default()
     }
 
-    /// Opens the device if that was not done yet, as the first use does; says whether there is one that can be used. Doing
-    /// it again does nothing.
+    /// Opens the device now instead of on first use. Returns whether a usable device is open. May be called repeatedly.
     pub fn initialize(&self) -> Result<bool, StoreError> {
         let context = self.context()?;
         #[cfg(not(target_arch = "wasm32"))]
@@ -112,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Where its tensors live.
+    /// The context that the tensors belong to.
     pub fn context(&self) -> Result<Context, StoreError> {
         drop(self.books()?);
         let mut opened = None;
@@ -120,7 +117,7 @@ impl Store {
             #[cfg(not(target_arch = "wasm32"))]
             let (context, why) = Context::open();
             #[cfg(target_arch = "wasm32")]
-            let (context, why) = (Context::on_host(), "there is no device here".to_owned());
+            let (context, why) = (Context::on_host(), "this platform has no device".to_owned());
             opened = Some(why);
             context
         });
@@ -130,9 +127,9 @@ impl Store {
         Ok(context.clone())
     }
 
-    /// Takes everything off the books, whoever holds it, and ends the thread in the background. What is leased ends with
-    /// its last lease, and tensors that were handed out live as long as somebody has them. Later calls say that the store
-    /// was disposed of; doing this again does nothing.
+    /// Removes every tensor, held or not, and ends the background thread. Leased tensors are dropped with their last
+    /// lease, and handles that were given out stay valid. Later calls return [`StoreError::Disposed`]; disposing again
+    /// has no effect.
     pub fn dispose(&self) {
         #[cfg(not(target_arch = "wasm32"))]
         {
@@ -167,7 +164,7 @@ impl Store {
         self.inner.parts()
     }
 
-    pub(super) fn somewhere(&self) -> WeakStore {
+    pub(super) fn downgrade(&self) -> WeakStore {
         WeakStore(Arc::downgrade(&self.inner))
     }
 
@@ -185,18 +182,18 @@ impl Store {
         self.parts().folder.as_ref().ok_or(StoreError::NoFolder { op })
     }
 
-    /// The time, for the books. Asked before they are locked.
+    /// The time for the ledger. Read before the books are locked.
     pub(super) fn now(&self) -> Duration {
         (self.parts().settings.clock)()
     }
 
-    /// The books, unless the store was disposed of.
+    /// Locks the books. Fails if the store was disposed of.
     pub(super) fn books(&self) -> Result<MutexGuard<'_, StoreBooks>, StoreError> {
         let books = lock(&self.parts().books);
         if books.is_disposed { Err(StoreError::Disposed) } else { Ok(books) }
     }
 
-    /// Says what is done to whoever wants to know; never with the books locked.
+    /// Reports a line to the debug callback. Never called with the books locked.
     pub(super) fn say(&self, words: impl FnOnce() -> String) {
         if let Some(debug) = &self.parts().settings.debug {
             debug(&words());
@@ -210,7 +207,8 @@ impl WeakStore {
     }
 }
 
-/// The tensor in the books. The lease ends at once and is never the last: the books have it open as long as it is in them.
+/// A handle to a tensor in the books. Its lease ends at once and is never the last, because the owner in the books is
+/// open.
 pub(super) fn peek(held: &LeaseOwner<Tensor>) -> Tensor {
     Tensor::clone(&held.lease().expect("what is in the books is open"))
 }

@@ -1,60 +1,57 @@
-//! What the books say about memory.
+//! Memory totals of a ledger: overall, per tensor and per model, and the saving by sharing.
 //!
-//! Owns the sums: of everything, per tensor, per model, and what sharing saves.
-//! Does not measure devices: bytes are those that were registered.
+//! Bytes are those given at registration; nothing here measures a device.
 //!
-//! Always: memory is counted once, however many tensors lie in it; what models share is never more than what they would
-//! need apart.
+//! Invariants: each memory is counted once, even if several tensors are in it. `shared_bytes <= separate_bytes`.
 
 use std::collections::BTreeMap;
 
 use super::entry::Record;
 use super::ledger::Ledger;
 
-/// Memory of tensors that models hold, as it is and as it would be without sharing.
+/// Memory of the tensors that models hold, with and without sharing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemorySaving {
-    /// What is held now, each memory once.
+    /// Bytes held now, each memory counted once.
     pub shared_bytes: u64,
-    /// What it would be if every model had its own.
+    /// Bytes if every model had its own copy.
     pub separate_bytes: u64,
 }
 
 impl MemorySaving {
-    /// What sharing saves.
     pub fn saved_bytes(&self) -> u64 {
         self.separate_bytes - self.shared_bytes
     }
 
-    /// That, of what there would be without: 0 to 1.
+    /// The saved part of `separate_bytes`, from 0 to 1.
     pub fn fraction(&self) -> f64 {
         if self.separate_bytes == 0 { 0.0 } else { self.saved_bytes() as f64 / self.separate_bytes as f64 }
     }
 }
 
 impl<T> Ledger<T> {
-    /// All memory in the books.
+    /// Bytes of all registered memory, each memory counted once.
     pub fn bytes(&self) -> u64 {
         bytes_once(self.records.values())
     }
 
-    /// Bytes of a tensor's own values, which are fewer than its memory has if it is a view.
+    /// Bytes of a tensor's own values. A view has fewer than the memory it is in.
     pub fn bytes_of_tensor(&self, name: &str) -> Option<u64> {
         Some(self.records.get(name)?.entry.bytes)
     }
 
-    /// Memory that a model holds, wherever else it is held.
+    /// Memory that a model holds, whether or not other models hold it too.
     pub fn bytes_of_model(&self, model: &str) -> u64 {
         bytes_once(self.records.values().filter(|record| record.held_by(model) > 0))
     }
 
-    /// Memory that a model alone holds: what is idle once it releases everything.
+    /// Memory that only this model holds. It becomes idle when the model releases everything.
     pub fn bytes_of_model_alone(&self, model: &str) -> u64 {
         let held = bytes_once(self.records.values().filter(|record| record.holds() > 0));
         held - bytes_once(self.records.values().filter(|record| record.holders().any(|other| other != model)))
     }
 
-    /// What sharing saves, of all that is held now.
+    /// The saving by sharing, over all memory held now.
     pub fn saving(&self) -> MemorySaving {
         let shared_bytes = bytes_once(self.records.values().filter(|record| record.holds() > 0));
         let separate_bytes = self.models().iter().map(|model| self.bytes_of_model(model)).sum();
@@ -62,7 +59,7 @@ impl<T> Ledger<T> {
     }
 }
 
-/// Bytes of all memory that these tensors lie in, each once.
+/// Total bytes of the memory that these tensors are in, each memory counted once.
 pub(super) fn bytes_once<'a, T: 'a>(records: impl Iterator<Item = &'a Record<T>>) -> u64 {
     let memory: BTreeMap<u64, u64> = records.map(|record| record.entry.memory).map(|it| (it.tag, it.bytes)).collect();
     memory.values().sum()

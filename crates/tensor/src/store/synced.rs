@@ -1,9 +1,8 @@
-//! Both sides with the same values.
+//! Synchronizing host and device: both get the newest values of a tensor.
 //!
-//! Owns the directions, and the count of what was moved.
-//! Does not choose between the sides: values know which of them was written last, and that one wins.
+//! The caller chooses the direction, not the winner: the storage knows which side was written last, and that side wins.
 //!
-//! Always: nothing that was written is overwritten by something older; a second time moves nothing.
+//! Invariants: no write is overwritten by an older value. A second call moves nothing.
 
 use super::error::StoreError;
 use super::shared::Store;
@@ -12,31 +11,26 @@ use crate::ops::error::TensorError;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::tensor::Tensor;
 
-/// Which side is to have the newest values afterwards.
+/// The side that gets the newest values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SyncDirection {
-    /// The device.
     CpuToGpu,
-    /// The host.
     GpuToCpu,
-    /// Both.
     #[default]
     Both,
 }
 
-/// What was moved.
+/// The bytes that [`Store::synchronize`] moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Synced {
-    /// Bytes that went up.
     pub uploaded_bytes: u64,
-    /// Bytes that came down.
     pub downloaded_bytes: u64,
 }
 
 impl Store {
-    /// Has the newest values of a tensor on the sides that are named. If the side that they would come from has older
-    /// ones, nothing is moved: the newer ones are there already. Without a device the host has them, and nothing moves. A
-    /// view moves all of the memory that it looks at.
+    /// Copies the newest values of a tensor to the given sides. If the source side has older values, nothing moves: the
+    /// target has the newest already. Without a device nothing moves either. For a view, the whole memory it is in
+    /// moves.
     pub fn synchronize(&self, name: &str, model: &str, direction: SyncDirection) -> Result<Synced, StoreError> {
         let lease = self.lease(name, model)?;
         #[cfg(not(target_arch = "wasm32"))]

@@ -1,15 +1,15 @@
-//! What tests of the classic front have in common.
+//! Shared parts of the tests of the classic API.
 
 use std::sync::{Arc, Mutex};
 
 use vramp_tensor::Context;
 use vramp_tensor::classic::Sink;
 
-/// A sink, and what it was told.
+/// A sink, and the lines it has received.
 pub fn heard() -> (Sink, impl Fn() -> Vec<String>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&lines);
-    (Sink::to(move |line| told.lock().expect("no test panics here").push(line.to_owned())), move || {
+    let received = Arc::clone(&lines);
+    (Sink::to(move |line| received.lock().expect("no test panics here").push(line.to_owned())), move || {
         lines.lock().expect("no test panics here").clone()
     })
 }

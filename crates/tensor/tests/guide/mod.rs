@@ -1,4 +1,4 @@
-//! Two shaders as a usual guide has them: bindings in order, one invocation, a loop over `arrayLength`.
+//! Two shaders as in a typical guide: bindings in order, one invocation, a loop over `arrayLength`.
 
 /// The dot product of two rows.
 pub const DOT: &str = "

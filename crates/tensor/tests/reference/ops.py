@@ -1,9 +1,8 @@
-"""What every op of tensors must give, by NumPy.
+"""Generates reference cases for every op of tensors: small inputs, settings, expected results and tolerances.
 
-Owns small inputs, settings, expected results and how far off they may be.
-Does not share anything with the code under test: expected values are computed in float64 and rounded once.
+It shares nothing with the code under test: NumPy computes expected values in float64, and they are rounded once.
 
-Run: python ops.py ../data/ops (needs numpy; made with 2.4.6). The form of the folder stands in its README.md.
+Run: python ops.py ../data/ops (needs numpy; generated with 2.4.6). The folder's README.md describes its format.
 """
 
 import sys
@@ -22,7 +21,7 @@ NAMES = {"float32": "f32", "float16": "f16", "int32": "i32", "uint32": "u32", "u
 
 
 def stored(array):
-    """One array, at the end of the file of values: its type, its shape and where it is."""
+    """Appends an array to the file of values. Returns its type, shape and offset."""
     array = np.asarray(array, order="C")
     content = array.tobytes()
     while len(blob) % 4:
@@ -34,7 +33,7 @@ def stored(array):
 
 
 def case(op, inputs, expected, absolute=0.0, relative=0.0, **settings):
-    """One case. Values that are not finite must be met exactly, whatever the tolerance."""
+    """Adds a case. Values that are not finite must match exactly, whatever the tolerance."""
     if not isinstance(expected, tuple):
         expected = (expected,)
     words = " ".join(f"{k}={v}" for k, v in settings.items() if v is not None)
@@ -61,7 +60,7 @@ SPECIAL = {
     "inf": np.array([np.inf, -np.inf, 0.0, -0.0, 3.4e38, -3.4e38, 1.0], np.float32),
     "denormal": np.array([1e-45, -1e-45, 1e-40, -1e-40, 1.1754944e-38, -1.1754944e-38], np.float32),
 }
-TINY = 1.2e-38  # a device may take subnormal values for 0
+TINY = 1.2e-38  # a device may flush subnormal values to 0
 
 
 def binary():
@@ -218,7 +217,7 @@ def reductions():
                 expected = op(wide(a), axis=axis, keepdims=bool(keep)).astype(np.float32)
                 near = 0 if name in ("max", "min") else 1e-6 * shape[axis] if name == "sum" else 1e-6
                 case(name, [a], expected, near, near and 2e-6, axis=signed, keep=keep)
-            levels = np.round(a).astype(np.float32)  # with equals
+            levels = np.round(a).astype(np.float32)  # with ties
             case("argmax", [levels], np.argmax(levels, axis).astype(np.uint32), axis=signed)
             case("argmin", [levels], np.argmin(levels, axis).astype(np.uint32), axis=signed)
             for name in ("softmax", "log_softmax"):
@@ -257,7 +256,7 @@ def norms():
 
 
 def quantised(a, axis):
-    """Scales and whole numbers, in float32 as they are defined."""
+    """Scales and integers, in float32 as the scheme defines them."""
     sizes = np.where(np.isfinite(a), np.abs(a), 0)
     most = sizes.max() if axis is None else sizes.max(tuple(i for i in range(a.ndim) if i != axis))
     scale = np.where(most == 0, np.float32(1), np.maximum(most / np.float32(127), np.finfo(np.float32).tiny)).astype(np.float32)
@@ -273,7 +272,7 @@ def quants():
         for axis in (None, *range(len(shape))):
             a = f32(shape, -3, 3)
             while True:
-                # Away from halves, where one rounding more or less would tell.
+                # Away from halves, because an extra rounding would change the result there.
                 q, scale, scaled = quantised(a, axis)
                 close = np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < 1e-2
                 if not close.any():

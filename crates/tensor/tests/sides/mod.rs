@@ -1,4 +1,4 @@
-//! Contexts for tests: one on the host, one on the device, which has to be there.
+//! Contexts for tests: one on the host and one on the device, which must exist.
 
 use vramp_gpu::Device;
 use vramp_tensor::Context;
@@ -11,7 +11,7 @@ pub fn on_device() -> Context {
     Context::on(&device()).expect("a device that opens can be used")
 }
 
-/// The same facts hold on both sides.
+/// A context on each side, for facts that hold on both.
 pub fn both() -> [(&'static str, Context); 2] {
     [("host", Context::on_host()), ("device", on_device())]
 }

@@ -1,31 +1,28 @@
-//! Files that make room for another one.
+//! Files set aside to make room: renamed until the new file has its name, then removed.
 //!
-//! Owns files between being chosen to go and being gone: under another name, until the new one has its own.
-//! Does not choose them.
-//!
-//! Always: a file that was set aside is removed, or has its name again; which one, is decided by the new file's getting its
-//! name. Not so if the process is killed in between: on which side of that it was, nobody can tell afterwards, so that the
-//! next to write here gives all of them their names back. The folder may be over its quota then, until the next put.
-//! What cannot be renamed or removed stays aside, and the next tries again.
+//! Invariants: a file that was set aside is either removed or gets its name back. The renaming of the new file decides
+//! which. If the process is killed in between, it cannot be known afterwards whether that had happened. The next writer
+//! therefore restores all of them, and the folder may be over its quota until the next put. Files that cannot be
+//! renamed or removed stay aside, and the next writer tries again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file_name;
 
-/// How the name of every such file starts, before its own: once, or more often where a directory has that name.
+/// Starts the name of a file that is set aside. Repeated if a directory has that name.
 const PREFIX: &str = ".aside-";
-/// How often at most: file systems take 255 bytes, of which a tensor's file has up to 214.
+/// The maximum number of prefixes: file systems accept 255 bytes, and a tensor's file name has up to 214.
 const MAX_PREFIXES: usize = 5;
 
-/// Files that are set aside. Dropping it gives them their names back.
+/// Files that are set aside. Dropping this restores their names.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     moved: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Aside {
-    /// Sets one aside; says whether that could be done.
+    /// Sets a file aside. Returns false if that failed.
     pub(super) fn add(&mut self, path: &Path) -> bool {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
         let mut others = (1..=MAX_PREFIXES).map(|times| path.with_file_name(PREFIX.repeat(times) + name));
@@ -37,10 +34,10 @@ impl Aside {
         is_moved
     }
 
-    /// Removes them for good.
+    /// Removes the files.
     pub(super) fn remove(mut self) {
         for (_, other) in std::mem::take(&mut self.moved) {
-            // Whoever could rename it can remove it; where not, the next to write here sees to it.
+            // A file that could be renamed can usually be removed; otherwise the next writer handles it.
             let _ = fs::remove_file(other);
         }
     }
@@ -49,26 +46,25 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         for (path, other) in &self.moved {
-            // There is nobody left to tell; the next to write here tries again.
+            // A failure cannot be reported here; the next writer tries again.
             let _ = fs::rename(other, path);
         }
     }
 }
 
-/// Whether a file was set aside.
 pub(super) fn is_aside(name: &str) -> bool {
     own_name(name).is_some()
 }
 
-/// Gives a file that was set aside its name back, unless that has another one by now.
+/// Restores the name of a file that was set aside, or removes the file if the name is taken by a newer one.
 pub(super) fn put_back(other: &Path) {
     let Some(name) = other.file_name().and_then(|name| own_name(name.to_str()?)) else { return };
     let path = other.with_file_name(name);
-    // A directory there is no tensor's file: the file waits until it is gone.
+    // A directory is not a tensor's file: the rename fails, and the file stays aside until the directory is removed.
     let _ = if path.is_file() { fs::remove_file(other) } else { fs::rename(other, path) };
 }
 
-/// The name that a file had before it was set aside; none if it was not.
+/// The original name of a file that was set aside; `None` for other files.
 fn own_name(name: &str) -> Option<&str> {
     let own = name.strip_prefix(PREFIX)?.trim_start_matches(PREFIX);
     file_name::is_ours(own).then_some(own)

@@ -1,9 +1,4 @@
-//! Why a file of tensors cannot be read or written.
-//!
-//! Owns one case per cause, with the path, the numbers and the way out.
-//! Does not log.
-//!
-//! Always: what could not be written has left what was there before, and no file of its own.
+//! Errors of reading and writing files of tensors. A failed write leaves the old file and removes its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,211 +8,78 @@ use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
-/// Why a file of tensors cannot be read or written.
+/// An error of a file or folder of tensors.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum FileError {
-    /// There is no such file.
     #[error("there is no file `{}`", path.display())]
-    NotThere {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
+    NotThere { path: PathBuf },
     /// A folder, a pipe or a device.
-    #[error("`{}` is not a file that tensors could be in", path.display())]
-    NotAFile {
-        /// What it is called.
-        path: PathBuf,
-    },
-    /// The folder of a file is missing.
-    #[error("the folder of `{}` is not there; make it first", path.display())]
-    NoFolder {
-        /// What was to be written.
-        path: PathBuf,
-    },
-    /// The disk is full.
-    #[error("`{}` needs {needed_bytes} bytes, and the disk is full; what was there before still is", path.display())]
-    DiskFull {
-        /// What was to be written.
-        path: PathBuf,
-        /// What it needs.
-        needed_bytes: u64,
-    },
-    /// The system would not.
+    #[error("`{}` is not a regular file", path.display())]
+    NotAFile { path: PathBuf },
+    /// The folder to write to does not exist.
+    #[error("the folder of `{}` does not exist; create it first", path.display())]
+    NoFolder { path: PathBuf },
+    #[error("`{}` needs {needed_bytes} bytes, but the disk is full; the previous file is unchanged", path.display())]
+    DiskFull { path: PathBuf, needed_bytes: u64 },
+    /// Any other error of the system. `act` is `read`, `written` and so on.
     #[error("`{}` cannot be {act}: {problem}", path.display())]
-    System {
-        /// What was to be done: `read`, `written` and so on.
-        act: &'static str,
-        /// With which file.
-        path: PathBuf,
-        /// The system's reason.
-        kind: io::ErrorKind,
-        /// In its words.
-        problem: String,
-    },
-    /// Not a safetensors file, or a broken one.
+    System { act: &'static str, path: PathBuf, kind: io::ErrorKind, problem: String },
     #[error("`{}` cannot be read as safetensors: {problem}", path.display())]
-    Malformed {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: Box<HeaderError>,
-    },
-    /// It became shorter after it was opened.
+    Malformed { path: PathBuf, problem: Box<HeaderError> },
+    /// The file was truncated after it was opened.
     #[error(
-        "`{}` had {had} bytes when it was opened and has {has} now, and byte {end} was to be read: somebody cut it \
-         short; write it anew",
+        "`{}` was truncated from {had} to {has} bytes while it was open, and bytes up to {end} are needed; write it \
+         again",
         path.display()
     )]
-    Shortened {
-        /// Which file.
-        path: PathBuf,
-        /// Up to where it was to be read.
-        end: u64,
-        /// Its bytes when it was opened.
-        had: u64,
-        /// Its bytes now.
-        has: u64,
-    },
-    /// No tensor of that name.
+    Shortened { path: PathBuf, end: u64, had: u64, has: u64 },
     #[error("`{}` has no tensor `{name}`; it has {has}", path.display())]
-    NoSuchTensor {
-        /// Which file.
-        path: PathBuf,
-        /// What was asked for.
-        name: String,
-        /// How many there are.
-        has: usize,
-    },
-    /// A type that tensors do not have.
+    NoSuchTensor { path: PathBuf, name: String, has: usize },
     #[error("`{name}` in `{}` is {kind}, which tensors do not have; {way_out}", path.display())]
-    ForeignType {
-        /// Which file.
-        path: PathBuf,
-        /// Which tensor.
-        name: String,
-        /// As the file says.
-        kind: String,
-        /// What to do about it.
-        way_out: &'static str,
-    },
-    /// A shape that tensors do not have.
+    ForeignType { path: PathBuf, name: String, kind: String, way_out: &'static str },
     #[error("`{name}` in `{}`: {problem}", path.display())]
-    Shape {
-        /// Which file.
-        path: PathBuf,
-        /// Which tensor.
-        name: String,
-        /// What is wrong with it.
-        problem: Box<TensorError>,
-    },
-    /// A part of a tensor that it does not have.
-    #[error("bytes {start} to {end} of `{name}` in `{}`, which has {has}", path.display())]
-    OutOfRange {
-        /// Which file.
-        path: PathBuf,
-        /// Which tensor.
-        name: String,
-        /// The first.
-        start: u64,
-        /// Behind the last.
-        end: u64,
-        /// What there is.
-        has: u64,
-    },
-    /// As many bytes as do not fit the shape.
-    #[error("`{name}` is {dtype} of {shape}, which is {wants} bytes, and {has} are given")]
-    WrongSize {
-        /// Which tensor.
-        name: String,
-        /// Its type.
-        dtype: DType,
-        /// Its shape.
-        shape: Shape,
-        /// What it takes.
-        wants: u64,
-        /// What there is.
-        has: u64,
-    },
-    /// A name that cannot be written.
+    Shape { path: PathBuf, name: String, problem: Box<TensorError> },
+    #[error("bytes {start} to {end} of `{name}` in `{}` are out of range; it has {has}", path.display())]
+    OutOfRange { path: PathBuf, name: String, start: u64, end: u64, has: u64 },
+    /// The values to write do not match the type and shape.
+    #[error("`{name}` is {dtype} of {shape}, which needs {wants} bytes, not {has}")]
+    WrongSize { name: String, dtype: DType, shape: Shape, wants: u64, has: u64 },
     #[error("`{name}` cannot be the name of a tensor in `{}`: {problem}", path.display())]
-    Name {
-        /// What was to be written.
-        path: PathBuf,
-        /// The name.
-        name: String,
-        /// Why not.
-        problem: &'static str,
-    },
-    /// So many tensors that their header is too long.
-    #[error("`{}` would have a header of {has} bytes, {most} is the most; write several files", path.display())]
-    HeaderTooLong {
-        /// What was to be written.
-        path: PathBuf,
-        /// How long.
-        has: u64,
-        /// What is allowed.
-        most: u64,
-    },
-    /// Larger than the whole folder may be.
-    #[error("`{name}` takes {needed_bytes} bytes as a file, and the folder `{}` may have {quota_bytes}; raise its quota", path.display())]
-    OverQuota {
-        /// The folder.
-        path: PathBuf,
-        /// Which tensor.
-        name: String,
-        /// What its file takes.
-        needed_bytes: u64,
-        /// What is allowed altogether.
-        quota_bytes: u64,
-    },
-    /// What should have made room cannot be removed.
+    Name { path: PathBuf, name: String, problem: &'static str },
     #[error(
-        "`{name}` takes {needed_bytes} bytes as a file, and the folder `{}` may have {quota_bytes}, of which \
-         {stuck_bytes} cannot be removed; see who else uses it",
+        "the header of `{}` would have {has} bytes, more than the limit of {most}; write several files",
         path.display()
     )]
-    NoRoom {
-        /// The folder.
-        path: PathBuf,
-        /// Which tensor.
-        name: String,
-        /// What its file takes.
-        needed_bytes: u64,
-        /// What is allowed altogether.
-        quota_bytes: u64,
-        /// What stays.
-        stuck_bytes: u64,
-    },
-    /// The file that a name leads to holds something else.
+    HeaderTooLong { path: PathBuf, has: u64, most: u64 },
+    /// The tensor alone exceeds the quota of the folder.
     #[error(
-        "`{}` should hold `{wants}` and nothing else, and holds {has} tensors that do not belong there; remove or \
-         replace it",
+        "the file of `{name}` needs {needed_bytes} bytes, and the quota of the folder `{}` is {quota_bytes}; raise the \
+         quota",
         path.display()
     )]
-    OtherTensor {
-        /// Which file.
-        path: PathBuf,
-        /// What should be there.
-        wants: String,
-        /// How many are there.
-        has: usize,
-    },
-    /// Two long names lead to one file.
-    #[error("`{wants}` and `{has}` would both be in `{}`; choose another name, or a shorter one", path.display())]
-    SameFile {
-        /// Which file.
-        path: PathBuf,
-        /// What was asked for.
-        wants: String,
-        /// What is there.
-        has: String,
-    },
+    OverQuota { path: PathBuf, name: String, needed_bytes: u64, quota_bytes: u64 },
+    /// Files that should have made room cannot be removed.
+    #[error(
+        "the file of `{name}` needs {needed_bytes} bytes; the folder `{}` has a quota of {quota_bytes}, and \
+         {stuck_bytes} bytes in it cannot be removed; check which other programs use it",
+        path.display()
+    )]
+    NoRoom { path: PathBuf, name: String, needed_bytes: u64, quota_bytes: u64, stuck_bytes: u64 },
+    /// The file for a name has other contents.
+    #[error(
+        "`{}` should hold only `{wants}`, but holds {has} tensors that do not belong there; remove or replace it",
+        path.display()
+    )]
+    OtherTensor { path: PathBuf, wants: String, has: usize },
+    /// Two long names map to the same file.
+    #[error("`{wants}` and `{has}` map to the same file `{}`; choose another name, or a shorter one", path.display())]
+    SameFile { path: PathBuf, wants: String, has: String },
 }
 
 vramp_plan::debug_as_display!(FileError);
 
 impl FileError {
-    /// What the system said about doing something with a file.
+    /// An error of the system in an operation on a file.
     pub(super) fn system(act: &'static str, path: &Path, error: &io::Error) -> FileError {
         let path = path.to_owned();
         match error.kind() {
@@ -226,7 +88,7 @@ impl FileError {
         }
     }
 
-    /// What the system said about writing a file.
+    /// An error of the system in writing a file.
     pub(super) fn writing(path: &Path, needed_bytes: u64, error: &io::Error) -> FileError {
         let path = path.to_owned();
         match error.kind() {

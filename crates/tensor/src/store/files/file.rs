@@ -1,11 +1,11 @@
-//! One safetensors file, to be read.
+//! Reading a safetensors file.
 //!
-//! Owns the open file (or its bytes) and the header that was checked when it was opened.
-//! Does not keep values: who asks for a tensor is told where it lies, and reads as much of it as he has room for.
+//! A [`TensorFile`] has the open file (or its bytes) and the header, which is checked when it is opened. It keeps no
+//! values: callers read as much of a tensor as they have room for.
 //!
-//! Always: a file that opens is whole, and one that is cut short afterwards is an error with the numbers. Types and shapes
-//! that tensors do not have are refused when such a tensor is asked for, and not before: the others in the file are none
-//! the worse for it.
+//! Invariants: a file that opens is complete; if it is truncated later, reading is an error with the numbers. Types and
+//! shapes that tensors do not have are refused only when such a tensor is requested, so the other tensors in the file
+//! can be read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use super::positioned::read_from;
 use crate::ops::dtype::DType;
 use crate::ops::shape::Shape;
 
-/// A file of tensors.
+/// An open file of tensors.
 #[derive(Debug)]
 pub struct TensorFile {
     path: PathBuf,
@@ -30,30 +30,23 @@ pub struct TensorFile {
     header: Header,
 }
 
-/// A tensor on its way into a file.
+/// A tensor to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorBytes<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its type.
     pub dtype: DType,
-    /// Its shape.
     pub shape: Shape,
-    /// Its values, little-endian, without gaps.
+    /// Little-endian values, without gaps.
     pub bytes: &'a [u8],
 }
 
-/// A tensor in a file.
 #[derive(Debug, Clone)]
 pub struct FileTensor<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its type.
     pub dtype: DType,
-    /// Its shape.
     pub shape: Shape,
     file: &'a TensorFile,
-    /// Its first and behind its last byte in the file.
+    /// Start and end of its values in the file.
     range: (u64, u64),
 }
 
@@ -64,7 +57,7 @@ enum FileBytes {
     Copied(Vec<u8>),
 }
 
-/// Why a header could not be read: the file, or what is in it.
+/// Reading a header fails because of the file or because of its content.
 enum HeaderReadError {
     File(FileError),
     Header(HeaderError),
@@ -77,12 +70,11 @@ impl From<HeaderError> for HeaderReadError {
 }
 
 impl TensorFile {
-    /// Opens a file and checks it. Values are read from the disk when they are asked for: a file of 512 MB opens in 0.07 ms,
-    /// where reading it takes 1.6 s.
+    /// Opens a file and checks its header. Values are read when requested: a file of 512 MB opens in 0.07 ms, and
+    /// reading it takes 1.6 s.
     ///
-    /// Whoever replaces the file by renaming, as [`write`](TensorFile::write) does, changes nothing for this one. One that
-    /// is changed in place meanwhile has whatever values are there when they are read, and one that is cut short is an
-    /// error then.
+    /// Replacing the file by renaming, as [`write`](TensorFile::write) does, has no effect on an open file. If the file
+    /// is changed in place, reads return the changed values; if it is truncated, they return an error.
     pub fn open(path: impl AsRef<Path>) -> Result<TensorFile, FileError> {
         let path = path.as_ref();
         let opened = open_file(path)?;
@@ -98,33 +90,31 @@ impl TensorFile {
         TensorFile::from_bytes(path, bytes)
     }
 
-    /// Checks a file that is in memory already. Errors call it by this name.
+    /// Checks a file that is already in memory. `name` is used in errors.
     pub fn from_bytes(name: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<TensorFile, FileError> {
         let file_bytes = bytes.len() as u64;
         TensorFile::check(name.into(), FileBytes::Copied(bytes), file_bytes)
     }
 
-    /// Where it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Names of its tensors, in order; those of foreign types too.
+    /// The names of its tensors, sorted, including those of unsupported types.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.header.spans.keys().map(String::as_str)
     }
 
-    /// What else its header says.
+    /// The `__metadata__` of the header.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.header.metadata
     }
 
-    /// Bytes of the whole file, when it was opened.
+    /// The size of the file when it was opened.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// A tensor.
     pub fn tensor(&self, name: &str) -> Result<FileTensor<'_>, FileError> {
         let Some((name, span)) = self.header.spans.get_key_value(name) else {
             let (path, has) = (self.path.clone(), self.header.spans.len());
@@ -133,19 +123,19 @@ impl TensorFile {
         self.found(name, span)
     }
 
-    /// All tensors, in the order of their names; a foreign one as the reason why it is.
+    /// All tensors, sorted by name. Tensors of unsupported types are errors.
     pub fn tensors(&self) -> impl Iterator<Item = Result<FileTensor<'_>, FileError>> {
         self.header.spans.iter().map(|(name, span)| self.found(name, span))
     }
 
-    /// A file over memory that a system makes of it.
+    /// Opens a file through a mapping made by `map`.
     pub(super) fn over_mapping(
         path: &Path,
         map: impl FnOnce(&File) -> io::Result<Mmap>,
     ) -> Result<TensorFile, FileError> {
         let opened = open_file(path)?;
         let file_bytes = opened.metadata().map_err(|error| FileError::system("read", path, &error))?.len();
-        // Nothing cannot be mapped everywhere, and is refused by the header anyway.
+        // Some systems cannot map an empty file; the header check refuses it anyway.
         if file_bytes == 0 {
             return TensorFile::from_bytes(path, Vec::new());
         }
@@ -183,10 +173,10 @@ impl TensorFile {
         Ok(file)
     }
 
-    /// Reads from a byte of the file on, all of it or an error.
+    /// Fills `into` from an offset in the file, completely or with an error.
     fn read_at(&self, start: u64, into: &mut [u8]) -> Result<(), FileError> {
         let FileBytes::Opened(file) = &self.bytes else {
-            // Nothing is asked for that the header does not place inside.
+            // In range, because the header was checked against the size.
             let start = start as usize;
             into.copy_from_slice(&self.in_memory().unwrap_or_default()[start..start + into.len()]);
             return Ok(());
@@ -209,7 +199,6 @@ impl TensorFile {
 }
 
 impl<'a> FileTensor<'a> {
-    /// Bytes of its values.
     pub fn bytes(&self) -> u64 {
         self.range.1 - self.range.0
     }
@@ -221,7 +210,7 @@ impl<'a> FileTensor<'a> {
         Ok(values)
     }
 
-    /// A part of its values, from this byte of them on. Fails where the file is shorter by now, with the numbers.
+    /// Reads a part of its values, from a byte offset on. An error with the numbers if the file was truncated.
     pub fn read_at(&self, start: u64, into: &mut [u8]) -> Result<(), FileError> {
         let (has, end) = (self.bytes(), start.saturating_add(into.len() as u64));
         if end > has {
@@ -231,13 +220,13 @@ impl<'a> FileTensor<'a> {
         self.file.read_at(self.range.0 + start, into)
     }
 
-    /// Its values where they lie, of a file that is mapped or in memory. They may start at any address.
+    /// Its values in place, if the file is mapped or in memory. They may be unaligned.
     pub fn shown(&self) -> Option<&'a [u8]> {
         Some(&self.file.in_memory()?[self.range.0 as usize..self.range.1 as usize])
     }
 }
 
-/// What a file calls a type.
+/// The name of a type in files.
 pub(super) fn kind(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "F32",
@@ -253,7 +242,7 @@ fn dtype(name: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| kind(*dtype) == name)
 }
 
-/// Opens a file, and nothing else: to open a pipe would wait for whoever writes into it.
+/// Opens regular files only. Opening a pipe would block until it has a writer.
 fn open_file(path: &Path) -> Result<File, FileError> {
     let found = fs::metadata(path).map_err(|error| FileError::system("read", path, &error))?;
     if !found.is_file() {

@@ -1,23 +1,20 @@
-//! Names of files for names of tensors.
+//! Mapping tensor names to file names, and back if the name was not shortened.
 //!
-//! Owns the way there and, where there is one, back.
-//! Does not look at the disk.
-//!
-//! Always: two names of tensors whose files have plain names have different ones, on disks that take `A` for `a` too;
-//! every file name is safe anywhere, whatever is in the tensor's name. Names that are too long for that end in a number
-//! made of the whole name: should two such be equal, the tensor's name in the file tells them apart.
+//! Invariants: different tensor names have different file names, also on case-insensitive disks, unless they are
+//! shortened. File names contain only characters that are safe on every system. A shortened name ends in a hash of the
+//! whole name; if two of these collide, the tensor's name in the file tells them apart.
 
 use std::fmt::Write as _;
 
-/// How every file of a tensor starts, so that no name is one that a system keeps for itself (`con`, `..`).
+/// Starts every file name, so that none is reserved by a system (`con`, `..`).
 const PREFIX: &str = "t-";
 const SUFFIX: &str = ".safetensors";
-/// The longest name between the two: file systems take 255 bytes.
+/// The maximum length between prefix and suffix. File systems accept 255 bytes.
 const MAX_BYTES: usize = 200;
-/// What stays of a longer one, before the number.
+/// The part of a longer name that is kept before its hash.
 const START_BYTES: usize = 160;
 
-/// The name of the file that a tensor is in.
+/// The file name for a tensor.
 pub(super) fn encoded(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -33,12 +30,12 @@ pub(super) fn encoded(name: &str) -> String {
     format!("{PREFIX}{plain}{SUFFIX}")
 }
 
-/// Whether a file is one of ours.
+/// True for names with our prefix and suffix.
 pub(super) fn is_ours(file: &str) -> bool {
     inner(file).is_some()
 }
 
-/// The tensor that a file is named for; none for a shortened name, which only the file itself knows.
+/// The tensor that a file is named for. `None` if the name was shortened; it is then only in the file.
 pub(super) fn decoded(file: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = inner(file)?.bytes();
@@ -51,7 +48,7 @@ pub(super) fn decoded(file: &str) -> Option<String> {
             byte => bytes.push(byte),
         }
     }
-    // What is spelt in another way than `encoded` does it is not one of its names.
+    // A different spelling than that of `encoded` is not one of its names.
     String::from_utf8(bytes).ok().filter(|name| encoded(name) == file)
 }
 
@@ -59,7 +56,7 @@ fn inner(file: &str) -> Option<&str> {
     file.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
 }
 
-/// FNV-1a of 128 bits: the same on every machine and in every version, which is all that is asked of it.
+/// 128-bit FNV-1a, chosen because it is the same on every machine and in every version.
 fn number(name: &str) -> u128 {
     const START: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -1,14 +1,15 @@
-//! The header of a safetensors file: what lies where behind it.
+//! The header of a safetensors file: reading, checking and writing it.
 //!
-//! Owns reading, checking and writing it. The format: eight bytes of length, then JSON of that length, an object of
-//! `name: {dtype, shape, data_offsets}` and perhaps `__metadata__`, then the values without gaps.
-//! Does not know tensors: types are names here, and shapes are lists.
+//! The format: eight bytes of length, then JSON of that length, then the values without gaps. The JSON is an object of
+//! `name: {dtype, shape, data_offsets}`, with an optional `__metadata__`. Types are names and shapes are lists here;
+//! `file` converts them to those of tensors.
 //!
-//! Always: in a header that was read, every tensor lies inside the file, none overlap, nothing between them is unclaimed,
-//! and where its type is known its shape fills its place.
+//! Invariants: in a header that was read, every tensor is inside the file, none overlap, and no bytes between them are
+//! unclaimed. If the type is known, its shape matches its length in bytes.
 //!
-//! The text is read by `serde_json` and not by the `safetensors` crate (0.8.0), which the tests compare this with: that
-//! accepts a name twice, calls an unknown type bad JSON, and adds the offsets of a hostile header until they wrap.
+//! The text is read with `serde_json` and not with the `safetensors` crate (0.8.0), which the tests use for comparison.
+//! That crate accepts duplicate names, reports an unknown type as bad JSON, and adds the offsets of a hostile header
+//! until they wrap.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,162 +19,74 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::kinds::bits;
 
-/// Bytes that say how long the header is.
+/// Length of the field with the header's length.
 pub(super) const LENGTH_BYTES: usize = 8;
-/// The longest header, as everywhere else.
+/// The maximum length of a header, the same as in other implementations.
 pub(super) const MAX_HEADER_BYTES: u64 = 100_000_000;
-/// The name that is not a tensor's.
+/// The key in the header that is not a tensor.
 pub(super) const METADATA: &str = "__metadata__";
-/// More axes than any file has: lists in a header stay short.
+/// More than any real file has. Bounds the lists in a header.
 const MAX_AXES: usize = 64;
 
-/// Why a file is not safetensors.
+/// The reason why a file is not valid safetensors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// Too short to have a header.
-    #[error("it has {has} bytes, and a safetensors file has 8 and a header at least")]
-    TooShort {
-        /// How many.
-        has: u64,
-    },
-    /// The header would end behind the file.
-    #[error(
-        "its header is said to have {says} bytes, and {has} are left: it is cut short, or no safetensors file at all"
-    )]
-    HeaderBeyondEnd {
-        /// What the first eight bytes say.
-        says: u64,
-        /// What there is.
-        has: u64,
-    },
-    /// The header is longer than any should be.
-    #[error("its header is said to have {says} bytes, {most} is the most: it is no safetensors file")]
-    HeaderTooLong {
-        /// What the first eight bytes say.
-        says: u64,
-        /// What is allowed.
-        most: u64,
-    },
-    /// The header is not text.
-    #[error("its header is no text from byte {at} on: it is no safetensors file")]
-    NotText {
-        /// Where that shows.
-        at: usize,
-    },
-    /// The header is not the JSON of a safetensors file.
+    #[error("it has {has} bytes, too few for the length (8 bytes) and the header of a safetensors file")]
+    TooShort { has: u64 },
+    #[error("header length {says} exceeds the {has} bytes that follow: it is truncated, or not a safetensors file")]
+    HeaderBeyondEnd { says: u64, has: u64 },
+    #[error("header length {says} exceeds the limit of {most} bytes: it is not a safetensors file")]
+    HeaderTooLong { says: u64, most: u64 },
+    /// The header is not UTF-8.
+    #[error("its header is not UTF-8 at byte {at}: it is not a safetensors file")]
+    NotText { at: usize },
+    /// The header is not JSON, or not of the right structure.
     #[error("byte {at} of its header: {problem}")]
-    NotJson {
-        /// Offset into the header.
-        at: usize,
-        /// What the JSON reader reports.
-        problem: String,
-    },
-    /// A field is missing.
+    NotJson { at: usize, problem: String },
     #[error("`{name}` has no `{field}`; it needs dtype, shape and data_offsets")]
-    Missing {
-        /// Of which tensor.
-        name: String,
-        /// Which.
-        field: &'static str,
-    },
-    /// A field that does not belong there, or comes twice.
-    #[error("`{name}` has a field `{field}` too many; it needs dtype, shape and data_offsets, each once")]
-    Superfluous {
-        /// Of which tensor.
-        name: String,
-        /// Which.
-        field: String,
-    },
-    /// Too many axes for anybody.
+    Missing { name: String, field: &'static str },
+    /// An unknown or duplicate field.
+    #[error("`{name}` has an unknown or duplicate field `{field}`; it needs dtype, shape and data_offsets, each once")]
+    Superfluous { name: String, field: String },
     #[error("`{name}` has more than {most} axes")]
-    TooManyAxes {
-        /// Which tensor.
-        name: String,
-        /// What is allowed.
-        most: usize,
-    },
-    /// One name twice.
-    #[error("`{name}` is there twice")]
-    Twice {
-        /// Which name.
-        name: String,
-    },
-    /// A tensor ends before it starts.
-    #[error("`{name}` starts at byte {start} and ends at {end}")]
-    Backwards {
-        /// Which tensor.
-        name: String,
-        /// Where it starts.
-        start: u64,
-        /// Where it ends.
-        end: u64,
-    },
-    /// A tensor ends behind the file.
-    #[error("`{name}` ends at byte {end} of the values, of which there are {has}: the file is cut short")]
-    BeyondEnd {
-        /// Which tensor.
-        name: String,
-        /// Where it ends.
-        end: u64,
-        /// What there is.
-        has: u64,
-    },
-    /// Two tensors in one place.
+    TooManyAxes { name: String, most: usize },
+    #[error("`{name}` occurs twice")]
+    Twice { name: String },
+    #[error("`{name}` starts at byte {start}, after its end at {end}")]
+    Backwards { name: String, start: u64, end: u64 },
+    #[error("`{name}` ends at byte {end}, but the file has {has} bytes of values: it is truncated")]
+    BeyondEnd { name: String, end: u64, has: u64 },
     #[error("`{name}` starts at byte {start}, before `{before}` ends at {end}")]
-    Overlap {
-        /// Which tensor.
-        name: String,
-        /// Where it starts.
-        start: u64,
-        /// The one before it.
-        before: String,
-        /// Where that ends.
-        end: u64,
-    },
-    /// Bytes that belong to nothing.
+    Overlap { name: String, start: u64, before: String, end: u64 },
     #[error("bytes {start} to {end} of the values belong to no tensor")]
-    Unclaimed {
-        /// The first.
-        start: u64,
-        /// Behind the last.
-        end: u64,
-    },
-    /// As many bytes as do not fit the shape.
-    #[error("`{name}` is {kind} of {shape:?} and has {has} bytes, which do not fit")]
-    WrongSize {
-        /// Which tensor.
-        name: String,
-        /// Its type.
-        kind: String,
-        /// Its lengths.
-        shape: Vec<u64>,
-        /// What it has.
-        has: u64,
-    },
+    Unclaimed { start: u64, end: u64 },
+    /// The length in bytes does not match the type and shape.
+    #[error("`{name}` is {kind} of {shape:?}, which does not match its {has} bytes")]
+    WrongSize { name: String, kind: String, shape: Vec<u64>, has: u64 },
 }
 
-/// What lies where.
+/// The checked header of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Header {
     pub(super) spans: BTreeMap<String, TensorSpan>,
     pub(super) metadata: BTreeMap<String, String>,
-    /// Where the values start in the file.
+    /// Offset of the values in the file.
     pub(super) values_at: u64,
 }
 
-/// One tensor in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TensorSpan {
-    /// Its type, as it is written.
+    /// The type as written in the file.
     pub(super) kind: String,
     pub(super) shape: Vec<u64>,
-    /// From the start of the values.
+    /// Relative to the start of the values, like `end`.
     pub(super) start: u64,
     pub(super) end: u64,
 }
 
 impl Header {
-    /// Reads the header of a file of so many bytes and checks it against that. `fetch` reads from a byte on.
+    /// Reads the header of a file of `file_bytes` bytes and checks it against that size. `fetch` fills a slice from an
+    /// offset.
     pub(super) fn read<E: From<HeaderError>>(
         file_bytes: u64,
         fetch: impl Fn(u64, &mut [u8]) -> Result<(), E>,
@@ -197,7 +110,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The header as it stands in a file, its length before it. Filled up so that values start at a multiple of 8.
+    /// The encoded header, with its length first. Padded so that the values start at a multiple of 8.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let text = serde_json::to_vec(self).expect("maps of strings and numbers are JSON");
         let length = text.len().next_multiple_of(LENGTH_BYTES);
@@ -208,7 +121,7 @@ impl Header {
         bytes
     }
 
-    /// Whether everything lies inside, apart, and without gaps, and fills its place.
+    /// Checks that all spans are inside the file, adjacent without overlap, and match their shapes.
     fn check(&self, has: u64) -> Result<(), HeaderError> {
         let mut spans: Vec<(&String, &TensorSpan)> = self.spans.iter().collect();
         spans.sort_by_key(|(_, span)| (span.start, span.end));
@@ -238,7 +151,7 @@ impl Header {
 }
 
 impl TensorSpan {
-    /// Whether its shape fills its place. Of a type that nobody knows, nothing can be said.
+    /// True if the shape matches the length in bytes, or if the type is unknown.
     fn fits(&self) -> bool {
         let Some(bits) = bits(&self.kind) else { return true };
         let wanted = self.shape.iter().try_fold(bits, |bits, length| bits.checked_mul(*length));
@@ -281,8 +194,8 @@ fn read_object(text: &str) -> Result<Header, HeaderError> {
     header.map_err(|error| refused.unwrap_or_else(|| not_json(text, &error)))
 }
 
-/// What `serde_json` reports, with its line and column as an offset into the header: that of the byte it does not expect,
-/// or of what follows a value of the wrong type.
+/// Converts an error of `serde_json`, with its line and column as an offset into the header. That is the offset of the
+/// unexpected byte, or of the end of a value of the wrong type.
 fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
     let unread = usize::from(error.is_syntax() && error.column() > 0);
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
@@ -292,8 +205,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
     HeaderError::NotJson { at, problem: problem.strip_suffix(&place).unwrap_or(&problem).to_owned() }
 }
 
-// The seeds below read the header's three kinds of objects. serde's errors are text, so what has a case of its own goes
-// into `refused`.
+// The seeds below read the three kinds of objects in a header. Errors of serde are text, so typed errors are passed
+// through `refused`.
 
 struct HeaderSeed<'a> {
     refused: &'a mut Option<HeaderError>,
@@ -330,7 +243,7 @@ seed!(MetadataSeed, BTreeMap<String, String>, deserialize_map);
 seed!(SpanSeed, TensorSpan, deserialize_map);
 seed!(AxesSeed, Vec<u64>, deserialize_seq);
 
-/// Keeps the typed error; the text that serde passes on is not shown.
+/// Stores the typed error. The text that serde propagates is not shown.
 fn refuse<T, E: serde::de::Error>(refused: &mut Option<HeaderError>, problem: HeaderError) -> Result<T, E> {
     let error = E::custom(&problem);
     *refused = Some(problem);

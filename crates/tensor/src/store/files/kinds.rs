@@ -1,18 +1,15 @@
-//! What types are called in files, and how many bits a value of each has.
+//! Type names in files, their sizes, and advice for types that tensors do not have.
 //!
-//! Owns both tables, and what to do about types that no tensor has.
-//! Does not convert.
-//!
-//! Always: every type of a tensor has a name in files; a name that is not known is no reason to refuse the rest.
+//! Every tensor type has a name in files. An unknown name does not prevent reading the other tensors of a file.
 
-/// A type as files name it.
+/// A type name in files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileDType {
     pub(super) name: &'static str,
     pub(super) bits: u64,
 }
 
-/// Types that files are known to hold.
+/// All types of the safetensors format.
 const KINDS: &[FileDType] = &[
     FileDType { name: "F32", bits: 32 },
     FileDType { name: "F16", bits: 16 },
@@ -38,12 +35,12 @@ const KINDS: &[FileDType] = &[
     FileDType { name: "U64", bits: 64 },
 ];
 
-/// Bits of one value, of a type that is known.
+/// Bits per value; `None` for an unknown type.
 pub(super) fn bits(kind: &str) -> Option<u64> {
     KINDS.iter().find(|known| known.name == kind).map(|known| known.bits)
 }
 
-/// What to do about a type that no tensor has.
+/// Advice for a type that tensors do not have.
 pub(super) fn way_out(kind: &str) -> &'static str {
     match kind {
         "BF16" | "F8_E5M2" | "F8_E4M3" | "F8_E8M0" | "F8_E4M3FNUZ" | "F8_E5M2FNUZ" | "F4" | "F6_E2M3" | "F6_E3M2" => {

@@ -1,11 +1,10 @@
-//! Tensors in files: safetensors, read part by part and written whole or not at all.
+//! Tensors in safetensors files: reading in parts, writing whole files, and the folder of a store.
 //!
-//! Owns the format, what is refused of it, how a file gets its name, and the folder that a store keeps its tensors in.
-//! Does not know devices or models.
+//! This module knows nothing of devices or models.
 //!
-//! Always: no file is ever changed in place, so that whoever has it open keeps the values that were there; a file that
-//! has its name is whole; no text or number in a file makes it panic or allocate more than a few times the file's header,
-//! and nobody who cuts an open file short ends the process.
+//! Invariants: a file is never changed in place, so a reader that has it open keeps its values when it is replaced. A
+//! file under its final name is complete. Malformed content cannot cause a panic, nor an allocation of more than a few
+//! times the header. A file that another program truncates while it is open is an error; it does not end the process.
 
 mod aside;
 mod error;

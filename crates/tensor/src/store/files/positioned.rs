@@ -1,14 +1,9 @@
-//! Reading of a file from a place on, whoever else reads it.
-//!
-//! Owns the one call that systems name differently.
-//! Does not move anything that others could see: a file has one place of its own, and it stays.
-//!
-//! Always: fewer bytes than were asked for means that the file ends there.
+//! Reading a file at an offset, independent of its cursor, so that several readers can share it.
 
 use std::fs::File;
 use std::io;
 
-/// Reads from a byte on until `into` is full or the file ends; says how many bytes there were.
+/// Reads from an offset until `into` is full or the file ends. Returns the number of bytes read.
 pub(super) fn read_from(file: &File, start: u64, into: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < into.len() {

@@ -1,10 +1,7 @@
-//! What lies in a folder of tensors, and what would have to go.
+//! Listing a folder of tensors in order of use. Files are not opened or removed here.
 //!
-//! Owns the look at the folder and the choice of the least recently used.
-//! Does not open or remove files.
-//!
-//! Always: the folder itself is the truth: there is no index that could disagree with it. When a file was last used
-//! is its time of change, which survives restarts.
+//! There is no index file that could disagree with the folder. The modification time of a file is its last use, which
+//! survives restarts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +10,7 @@ use std::time::SystemTime;
 use super::error::FileError;
 use super::{aside, file_name, temporary};
 
-/// A file in the folder.
+/// The file of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShelfFile {
     pub(super) path: PathBuf,
@@ -21,14 +18,14 @@ pub(super) struct ShelfFile {
     pub(super) last_use: SystemTime,
 }
 
-/// Everything in the folder that is ours.
+/// All of the folder's own files.
 #[derive(Debug, Default)]
 pub(super) struct FolderContents {
     /// Least recently used first.
     pub(super) places: Vec<ShelfFile>,
-    /// Files that a put never finished.
+    /// Left by puts that did not finish.
     pub(super) unfinished: Vec<PathBuf>,
-    /// Files that were to make room.
+    /// Files that were set aside to make room.
     pub(super) aside: Vec<PathBuf>,
 }
 
@@ -44,12 +41,12 @@ impl FolderContents {
             if name.starts_with(temporary::OF_A_PUT) {
                 shelf.unfinished.extend(is_file().then(|| found.path()));
             } else if aside::is_aside(name) {
-                // A directory of such a name is somebody else's: as a tensor's file it would only be in the way.
+                // Skip directories: they are not ours, and could not be renamed to a tensor's file.
                 shelf.aside.extend(is_file().then(|| found.path()));
             } else if file_name::is_ours(name) {
-                // Another process may have removed it since: then it is not there.
+                // Another process may have removed it since.
                 let Ok(about) = found.metadata() else { continue };
-                // A folder of such a name is nobody's tensor, and can make no room.
+                // A directory is not a tensor, and removing it would free nothing.
                 if about.is_dir() {
                     continue;
                 }

@@ -1,9 +1,6 @@
-//! Files that are not finished.
+//! Names of unfinished files, and syncing them to disk. [`TemporaryFile`] creates, renames and removes them.
 //!
-//! Owns their names, and the wait until they are on the disk.
-//! Does not know what is written; [`TemporaryFile`] creates, renames and removes them.
-//!
-//! Always: a file has its final name only when all of it is on the disk; one that is dropped before that is gone.
+//! Invariant: a file gets its final name only after all of it is on disk. If it is dropped before, it is removed.
 
 use std::fs::File;
 use std::io;
@@ -12,12 +9,12 @@ use std::time::SystemTime;
 
 use vramp_files::TemporaryFile;
 
-/// How the names of unfinished files start: of those that a folder's puts began, and of all others. A folder tidies its own
-/// away; the others may be somebody's who is at it.
+/// Prefixes of unfinished files: those of a folder's puts, and all others. A folder removes leftovers of its own puts;
+/// the others may belong to a writer that is still running.
 pub(super) const OF_A_PUT: &str = ".unfinished-put-";
 pub(super) const OF_OTHERS: &str = ".unfinished-";
 
-/// Waits until all of a file is on the disk.
+/// Sets the modification time, if given, and waits until all of a file is on disk.
 pub(super) fn settle(file: &TemporaryFile, used: Option<SystemTime>) -> io::Result<()> {
     if let Some(used) = used {
         file.file().set_modified(used)?;
@@ -29,14 +26,14 @@ fn folder_of(target: &Path) -> &Path {
     target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A name is in its folder, which has to reach the disk as well. Only Unix opens folders.
+/// Syncs the folder, which holds the file's name. Only Unix can open folders.
 #[cfg(unix)]
 pub(super) fn sync_folder_of(target: &Path) -> io::Result<()> {
     File::open(folder_of(target))?.sync_all()
 }
 
 #[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
 pub(super) fn sync_folder_of(_: &Path) -> io::Result<()> {
     Ok(())
 }

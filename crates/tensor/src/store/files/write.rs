@@ -1,10 +1,10 @@
-//! Writing of safetensors files, whole or not at all.
+//! Writing safetensors files, completely or not at all.
 //!
-//! Owns the order of tensors in a file, the checks before the first byte, and the streaming of values.
-//! Does not collect values: each tensor is asked for when its turn has come, and written from where it lies.
+//! Names and header are checked before the first byte is written. Values are not collected: each tensor is fetched
+//! when it is due, checked against its shape, and written without another copy.
 //!
-//! Always: under the name that is written to there is either what was there before or the whole new file; values start
-//! at a multiple of their size.
+//! Invariants: the target name refers either to the old file or to the complete new one. Values start at a multiple of
+//! their size.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,23 +23,20 @@ use crate::ops::shape::Shape;
 /// A tensor without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its type.
     pub dtype: DType,
-    /// Its shape.
     pub shape: Shape,
 }
 
 impl TensorFile {
-    /// Writes tensors into a file, in place of what was there. Returns its bytes.
+    /// Writes tensors to a file and replaces an existing one. Returns the size of the file.
     pub fn write(path: impl AsRef<Path>, tensors: &[TensorBytes<'_>]) -> Result<u64, FileError> {
         let headings: Vec<Heading<'_>> = tensors.iter().map(heading).collect();
         TensorFile::write_each(path, &headings, |at| Ok(Cow::Borrowed(tensors[at].bytes)))
     }
 
-    /// Writes tensors into a file whose values are fetched one tensor after another, such as from a device: no more than
-    /// one of them has to be in memory. `fetch` is told which of the headings is next; they are not asked for in order.
+    /// Writes tensors whose values are fetched one after another, for example from a device, so that only one must be
+    /// in memory. `fetch` gets an index into `headings`; the calls are not in order.
     pub fn write_each<'a, E: From<FileError>>(
         path: impl AsRef<Path>,
         headings: &[Heading<'_>],
@@ -55,7 +52,7 @@ impl TensorFile {
     }
 }
 
-/// What a file will look like.
+/// The layout of a file to be written.
 pub(super) struct WritePlan {
     pub(super) file_bytes: u64,
     header: Vec<u8>,
@@ -69,7 +66,7 @@ impl WritePlan {
         metadata: BTreeMap<String, String>,
     ) -> Result<WritePlan, FileError> {
         let mut order: Vec<usize> = (0..headings.len()).collect();
-        // Wide values first: then all start at multiples of their size, since the header does at one of 8.
+        // Wide types first. The values start at a multiple of 8, so each tensor then starts at a multiple of its size.
         order.sort_by_key(|at| (usize::MAX - headings[*at].dtype.bytes(), headings[*at].name));
         let mut header = Header { metadata, ..Header::default() };
         let mut start = 0;
@@ -80,13 +77,13 @@ impl WritePlan {
                 Err(FileError::Name { path, name, problem })
             };
             if heading.name == METADATA {
-                return refused("files keep that one for themselves");
+                return refused("that name is reserved");
             }
             let shape = heading.shape.lengths().iter().map(|length| *length as u64).collect();
             let end = start + heading.bytes();
             let span = TensorSpan { kind: kind(heading.dtype).to_owned(), shape, start, end };
             if header.spans.insert(heading.name.to_owned(), span).is_some() {
-                return refused("it is there twice");
+                return refused("it occurs twice");
             }
             start = end;
         }
@@ -98,7 +95,7 @@ impl WritePlan {
         Ok(WritePlan { file_bytes: header.len() as u64 + start, header, order })
     }
 
-    /// Writes all of it beside its target, under a name that starts like this.
+    /// Writes the whole file next to its target, under a name with this prefix.
     pub(super) fn fill<'a, E: From<FileError>>(
         &self,
         path: &Path,
@@ -120,8 +117,8 @@ impl WritePlan {
         into: impl Write,
     ) -> Result<(), E> {
         let failed = |error: io::Error| FileError::writing(path, self.file_bytes, &error);
-        // Small tensors are gathered; larger ones than its buffer pass it by without a copy. A tensor of 512 MB raises
-        // the peak of memory by 0.1 MB.
+        // Small tensors are gathered; those larger than the buffer bypass it without a copy. Writing a tensor of 512 MB
+        // raises peak memory by 0.1 MB.
         let mut into = BufWriter::new(into);
         into.write_all(&self.header).map_err(failed)?;
         for at in &self.order {
@@ -151,7 +148,7 @@ pub(super) fn heading<'a>(stored: &TensorBytes<'a>) -> Heading<'a> {
 mod tests {
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_disk_is_said_with_what_was_needed() {
+    fn a_full_disk_is_reported_with_the_bytes_needed() {
         use super::*;
 
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -161,7 +158,7 @@ mod tests {
         let failed = plan.stream(path, &headings, |_| Ok::<_, FileError>(Cow::Owned(vec![0; 3000])), full).unwrap_err();
         assert_eq!(
             failed.to_string(),
-            "`folder/a.safetensors` needs 3072 bytes, and the disk is full; what was there before still is"
+            "`folder/a.safetensors` needs 3072 bytes, but the disk is full; the previous file is unchanged"
         );
     }
 }

@@ -239,7 +239,7 @@ fn what_is_wrong_with_a_run_names_what_is_expected_and_takes_nothing() {
         ),
         (
             said(&[("a", &a), ("b", &elsewhere)], &result, &[], None),
-            "shader: the tensors belong to different contexts; read the one and make it anew in the other",
+            "shader: the tensors belong to different contexts; read one and create it again in the other context",
         ),
     ];
     for (said, wants) in table {

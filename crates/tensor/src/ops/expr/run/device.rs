@@ -87,7 +87,7 @@ impl DeviceStage<'_> {
     fn map(&self, written: &BoundProgram, shape: &Shape) -> Result<Buffer, TensorError> {
         let (program, count) = (&written.program, shape.count());
         let key = format!("map {}", program.signature());
-        let kernel = self.side.kernel(self.op, &key, || self.told(program.shader(WORKGROUP)))?;
+        let kernel = self.side.kernel(self.op, &key, || self.announced(program.shader(WORKGROUP)))?;
         let mut words = vec![count as u32];
         words.extend(program.words());
         words.resize(words.len().next_multiple_of(4), 0);
@@ -465,7 +465,7 @@ impl DeviceStage<'_> {
         buffers: &[Buffer],
         launch: &Launch,
     ) -> Result<(), TensorError> {
-        let kernel = self.side.kernel(self.op, key, || self.told(shader()))?;
+        let kernel = self.side.kernel(self.op, key, || self.announced(shader()))?;
         let buffers: Vec<&Buffer> = buffers.iter().collect();
         self.side.record(self.op, |recording| {
             recording.dispatch(&kernel, &buffers, launch.params(), launch.grid).of(self.op)
@@ -473,7 +473,7 @@ impl DeviceStage<'_> {
     }
 
     /// Says that a shader is compiled.
-    fn told(&self, shader: Shader) -> Shader {
+    fn announced(&self, shader: Shader) -> Shader {
         self.context.say(|| format!("compiling {} for {}", shader.name, self.op));
         shader
     }

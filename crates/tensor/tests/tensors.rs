@@ -330,7 +330,7 @@ fn a_read_inside_of_somebody_elses_recording_is_refused_and_leaves_nothing_there
     let tensor = context.zeros(&[4], DType::F32).unwrap();
     let mut recording = vramp_gpu::Recording::new();
     let refused = context.record_into(&mut recording, || tensor.read::<f32>()).unwrap_err().to_string();
-    assert!(refused.contains("records for somebody else"), "{refused}");
+    assert!(refused.contains("is recording for another player"), "{refused}");
     assert_eq!(recording.downloads(), 0);
     assert_eq!(tensor.read::<f32>().unwrap(), [0.0; 4]);
 }

@@ -323,9 +323,9 @@ impl Storage {
         }
         #[cfg(not(target_arch = "wasm32"))]
         {
-            let asked = state.ask(asking.op, (start, end))?;
+            let pending = state.ask(asking.op, (start, end))?;
             drop(state);
-            Ok((asked.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))?, write))
+            Ok((pending.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))?, write))
         }
         #[cfg(target_arch = "wasm32")]
         unreachable!("without a device the host has them")
@@ -366,8 +366,8 @@ impl Storage {
         if start == end {
             return Ok(Box::pin(std::future::ready(Ok(show(&[])))));
         }
-        let asked = state.ask(asking.op, (start, end))?;
-        Ok(Box::pin(asked.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
+        let pending = state.ask(asking.op, (start, end))?;
+        Ok(Box::pin(pending.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
     }
 
     /// Writes a range on the side that has the newest values. The other side stays outdated until it is used.
@@ -498,8 +498,8 @@ impl Storage {
             let mut block = self.context.pool().lend(asking.op, self.bytes)?;
             if self.bytes > 0 {
                 self.context.counts().host_reads.fetch_add(1, Ordering::Relaxed);
-                let asked = state.ask(asking.op, (0, self.bytes))?;
-                asked.wait(|bytes| block.bytes_mut().copy_from_slice(bytes))?;
+                let pending = state.ask(asking.op, (0, self.bytes))?;
+                pending.wait(|bytes| block.bytes_mut().copy_from_slice(bytes))?;
             }
             if state.host.is_none() {
                 self.context.counts().add_host(self.bytes as u64);

@@ -92,7 +92,7 @@ impl PendingDownload {
         self,
         show: impl FnOnce(&[u8]) -> T + Unpin,
     ) -> impl Future<Output = Result<T, TensorError>> {
-        DownloadFuture { asked: self, show: Some(show), helped: false }
+        DownloadFuture { pending: self, show: Some(show), helped: false }
     }
 }
 
@@ -113,7 +113,7 @@ impl Drop for PendingDownload {
 }
 
 struct DownloadFuture<F> {
-    asked: PendingDownload,
+    pending: PendingDownload,
     show: Option<F>,
     helped: bool,
 }
@@ -122,20 +122,20 @@ impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for DownloadFuture<F> {
     type Output = Result<T, TensorError>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut std::task::Context<'_>) -> Poll<Self::Output> {
-        let DownloadFuture { asked, show, helped } = &mut *self;
+        let DownloadFuture { pending, show, helped } = &mut *self;
         let Some(made) = show.take() else {
             let problem = "the future was polled after it ended".to_owned();
-            return Poll::Ready(Err(TensorError::Setting { op: asked.op, problem }));
+            return Poll::Ready(Err(TensorError::Setting { op: pending.op, problem }));
         };
         let mut kept = Some(made);
-        let answer = asked.poll(task.waker(), |bytes| kept.take().map(|show| show(bytes)));
+        let answer = pending.poll(task.waker(), |bytes| kept.take().map(|show| show(bytes)));
         *show = kept;
         match answer {
             Ok(Some(Some(value))) => Poll::Ready(Ok(value)),
             Ok(_) => {
                 if !*helped {
                     *helped = true;
-                    wait_elsewhere(asked);
+                    wait_elsewhere(pending);
                 }
                 Poll::Pending
             }
@@ -145,10 +145,10 @@ impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for DownloadFuture<F> {
 }
 
 /// Waits on a thread until the download arrives or fails, and wakes the task in both cases.
-fn wait_elsewhere(asked: &PendingDownload) {
+fn wait_elsewhere(pending: &PendingDownload) {
     let (readbacks, arrivals, is_over) =
-        (asked.readbacks.clone(), Arc::clone(&asked.arrivals), Arc::clone(&asked.is_over));
-    let (op, ticket, limit) = (asked.op, asked.ticket, asked.limit);
+        (pending.readbacks.clone(), Arc::clone(&pending.arrivals), Arc::clone(&pending.is_over));
+    let (op, ticket, limit) = (pending.op, pending.ticket, pending.limit);
     let wait = move || {
         let started = Instant::now();
         let goes_on = || !is_over.load(Ordering::Acquire) && !arrivals.is_there(ticket) && started.elapsed() < limit;
@@ -164,6 +164,6 @@ fn wait_elsewhere(asked: &PendingDownload) {
     let waiting = std::thread::Builder::new().name("vramp tensor read".to_owned());
     if waiting.spawn(wait).is_err() {
         // Without a thread the task polls repeatedly, which is slower but correct.
-        asked.arrivals.wake(asked.ticket);
+        pending.arrivals.wake(pending.ticket);
     }
 }

@@ -284,10 +284,10 @@ impl DeviceSide {
         let mut lane = self.lane();
         lane.check_own(op)?;
         // A failure removes the download from the recording; the next request would otherwise take it for its own.
-        let asked = parts
+        let recorded = parts
             .iter()
             .try_for_each(|(from, offset, bytes)| lane.recording.download_part(from, *offset, *bytes).of(op));
-        let played = asked.and_then(|()| lane.play(op)).inspect_err(|_| lane.recording.forget_downloads());
+        let played = recorded.and_then(|()| lane.play(op)).inspect_err(|_| lane.recording.forget_downloads());
         let Some(ticket) = played? else {
             let problem = format!("{} parts were requested, but the recording has no download", parts.len());
             return Err(TensorError::Device { op, problem });

@@ -7,7 +7,7 @@
 //!
 //! Groups are first made as large as these rules allow, and then cut (`cut`) if a kernel would be too long or bind too
 //! much. A cut changes which nodes share a kernel, so that the grouping is repeated a few times. The time grows
-//! linearly with the expression, and nothing recurses.
+//! with the expression, and nothing recurses.
 //!
 //! Invariants: every node that is needed is computed once. Operands come before their users. A group has one result.
 
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reduction_and_somebody_else_use_is_made_once() {
+    fn values_that_a_reduction_and_another_op_use_are_computed_once() {
         let context = Context::on_host();
         let shared = context.zeros(&[4, 4], DType::F32).unwrap().lazy().exp();
         let shares = shared.div(shared.reduce_all(Reduction::Sum));

@@ -13,7 +13,7 @@ use crate::ops::error::TensorError;
 /// Why a user's shader cannot be read or run.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum ShaderError {
-    /// Its text.
+    /// A mistake in its text.
     #[error("shader {name}{at}: {problem}{}", suffix(.help.as_deref()))]
     Text {
         name: String,
@@ -22,7 +22,7 @@ pub enum ShaderError {
         /// The remedy, if one is known.
         help: Option<String>,
     },
-    /// The declaration of its tensors.
+    /// A mistake in the declaration of its tensors.
     #[error("shader {name}: {problem}")]
     Declared { name: String, problem: String },
     #[error("shader {name}: the {role} `{binding}` is missing; it is declared as {wants}")]

@@ -52,7 +52,7 @@ fn a_shader_is_read_with_its_bindings_in_the_declared_order() {
 }
 
 #[test]
-fn every_mistake_of_a_text_is_told_with_its_place_and_the_way_out() {
+fn every_mistake_of_a_text_is_reported_with_its_position_and_a_remedy() {
     let with = |from: &str, to: &str| {
         assert!(DOT.contains(from), "{from}");
         said(&DOT.replace(from, to))

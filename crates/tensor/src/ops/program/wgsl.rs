@@ -97,7 +97,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let word = |at: usize| format!("{words}[{}u].{}", (first + at) / 4, ["x", "y", "z", "w"][(first + at) % 4]);
         let mut at = 0;
         for (number, input) in self.inputs.iter().enumerate() {
-            at += write_load(&mut text, lanes, number, input, buffers, |behind| word(at + behind));
+            at += write_load(&mut text, lanes, number, input, buffers, |offset| word(at + offset));
         }
         let zero = word(at + self.constants.len());
         let _ = writeln!(

@@ -376,8 +376,8 @@ mod tests {
         let rgba = Channels::read("rgba").unwrap();
         bench.take(&mut recording, &texture, &rgba, values(&back));
         bench.player.play(&mut recording).unwrap();
-        let asked = bench.device.counters().since(&before);
-        assert_eq!((asked.downloads, asked.uploads, asked.submits), (0, 0, 1));
+        let counted = bench.device.counters().since(&before);
+        assert_eq!((counted.downloads, counted.uploads, counted.submits), (0, 0, 1));
         drop(texture);
         assert_eq!(bench.device.textures_held().count, 0);
     }

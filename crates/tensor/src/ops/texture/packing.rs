@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_about_square_unless_told() {
+    fn shapes_are_about_square_by_default() {
         let of = |count| (TexShape::of(count).height, TexShape::of(count).width);
         let table = [(12, (2, 2)), (4, (1, 1)), (1, (1, 1)), (0, (1, 1)), (5, (1, 2)), (24, (2, 3)), (400, (10, 10))];
         for (count, wants) in table {

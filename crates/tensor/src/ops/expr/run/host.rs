@@ -341,7 +341,7 @@ fn normal<'a>(picture: &'a ImageSpec, numbers: &'a [usize]) -> Normal<'a> {
 pub(super) fn size_of_tensor(layout: ChannelLayout, shape: &Shape) -> (usize, usize) {
     match (layout, shape.lengths()) {
         (ChannelLayout::Nchw, [.., height, width]) | (ChannelLayout::Nhwc, [.., height, width, _]) => (*height, *width),
-        _ => unreachable!("a tensor of a picture has four axes"),
+        _ => unreachable!("an image tensor has four axes"),
     }
 }
 

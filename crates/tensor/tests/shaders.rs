@@ -197,7 +197,7 @@ fn what_is_wrong_with_a_text_is_said_when_the_shader_is_made() {
     let wrong = wrong.unwrap_err();
     assert!(matches!(&wrong, ShaderError::Text { at, .. } if at.line == 9), "{wrong:?}");
     let wrong = context.shader("dot", DOT, &[("a", F32), ("b", DType::I32)], &[("result", F32)]).unwrap_err();
-    assert!(wrong.to_string().contains("`b` is declared as i32, which is an array of i32"), "{wrong}");
+    assert!(wrong.to_string().contains("`b` is declared as i32, which needs an array of i32"), "{wrong}");
     let wide = NEXT.replace("workgroup_size(64)", "workgroup_size(1024, 64)");
     let wrong = context.shader("next", &wide, &[("source", F32)], &[("next", F32), ("seen", DType::U32)]).unwrap_err();
     assert!(wrong.to_string().contains("1024 x 64 x 1 is 65536 invocations; this device allows at most"), "{wrong}");

@@ -4,8 +4,8 @@
 //! A request for a side returns the newest values there, and moves them first if needed; so no write is overwritten
 //! unseen, and a sync moves only the newer copy. Tensors are shapes over a storage; views and clones share it.
 //!
-//! Invariants: no write is lost. Values that are lost are an error, never zeros. Lock order: a storage's state, then
-//! the store's ledger, then a lease's slot.
+//! Invariants: values that were lost with a device are an error, never zeros. Lock order: a storage's state, then the
+//! store's ledger, then a lease's slot.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::pin::Pin;

@@ -6,8 +6,8 @@
 //! whose only user is a program of its shape is finished by that program.
 //!
 //! Groups are first made as large as these rules allow, and then cut (`cut`) if a kernel would be too long or bind too
-//! much. A cut changes which nodes share a kernel, so that the grouping is repeated a few times. The time grows
-//! with the expression, and nothing recurses.
+//! much. A cut changes which nodes share a kernel, so that the grouping is repeated a few times. The time grows with
+//! the expression, and nothing recurses.
 //!
 //! Invariants: every node that is needed is computed once. Operands come before their users. A group has one result.
 

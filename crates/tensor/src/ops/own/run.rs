@@ -1,9 +1,9 @@
 //! Users' shaders on the device of a context: compiled when they are created, run over tensors. Matches tensors with
-//! the declaration, lends memory for outputs, and copies tensors whose memory cannot be bound directly. [`OwnShader`]
+//! the declaration, allocates outputs, and copies tensors whose memory cannot be bound directly. [`OwnShader`]
 //! reads the text.
 //!
 //! Invariants: mistakes are reported before anything is lent or recorded. A shader sees exactly the bytes of each
-//! tensor. Parts of an output that it does not write are 0. A second run compiles nothing and allocates no memory.
+//! tensor. Parts of a new output that it does not write are 0. A second run compiles nothing and allocates no memory.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -2,9 +2,9 @@
 //! a product passes its results through one. The plain hooks here only read and pass on; `program` writes those of
 //! fused ops.
 //!
-//! A reading hook defines `fn value(at: u32) -> f32` over buffers `in0`, `in1` and so on. A finishing hook defines `fn
-//! finish(v: f32, row: u32, col: u32, at: u32) -> f32` over `side0`, `side1` and so on. Both find their parameters in
-//! `p.hook`, an array of `vec4<u32>`.
+//! A reading hook defines `fn value(at: u32) -> f32` over buffers `in0`, `in1` and so on. A finishing hook defines
+//! `fn finish(v: f32, row: u32, col: u32, at: u32) -> f32` over `side0`, `side1` and so on. Both find their parameters
+//! in `p.hook`, an array of `vec4<u32>`.
 
 use crate::ops::dtype::DType;
 

@@ -1,8 +1,8 @@
 //! The kernel of softmax and log-softmax along an axis, in one dispatch, for rows of at most [`MOST_LENGTH`] values.
 //!
-//! Invariants, for rows of up to 65,536 values: softmax differs from the exact result by at most `1e-6 + (maximum - v)
-//! * 2^-24` of it, because that difference is rounded once. Log-softmax differs by at most 1e-6 of the largest
-//! magnitude in the row.
+//! Invariants, for rows of up to 65,536 values: softmax differs from the exact result by at most
+//! `1e-6 + (maximum - v) * 2^-24` of it, because that difference is rounded once. Log-softmax differs by at most 1e-6 of
+//! the largest magnitude in the row.
 
 use vramp_plan::Shader;
 

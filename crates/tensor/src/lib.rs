@@ -1,17 +1,24 @@
-//! Tensors that stay on the device until somebody asks, and that models share.
+//! Tensors whose values stay on the device until the caller reads them, and a store through which models share them.
 //!
-//! Owns tensors, their ops with twins on the host, and what joins ops into kernels.
-//! Does not know frames or pipelines: it meets them in one point, a frame's memory, which is a tensor [h, w, 4] of u8.
+//! ```text
+//! Tensor -> Expr -> stages -> programs, kernels -> Recording | loops over slices
+//! (values)  (ops as  (what to   (WGSL and            (device)    (host)
+//!            written) compute)   parameters)
+//! ```
 //!
-//! Three rooms, each of which uses only those before it (`tests/walls.rs` checks the imports):
+//! The crate does not know pipelines. The two meet in a frame's memory, which is a tensor [h, w, 4] of u8 without a
+//! copy, and in a recording: a context can record its ops into a pipeline's recording, so that they join the pipeline's
+//! submit. Only crates/gpu names wgpu; it re-exports wgpu for users' own GPU code.
+//!
+//! Three modules, each of which uses only those before it (`tests/walls.rs` checks the imports):
 //! - `ops`: tensors, expressions, host loops, device kernels, users' shaders, textures;
 //! - `store`: named tensors that models share, and their files;
-//! - [`classic`]: the front with process-wide objects.
+//! - [`classic`]: an API with process-wide objects.
 //!
-//! Always: nothing comes down that nobody reads; a second op of the same kind compiles and allocates nothing; errors have
-//! types and numbers, and the next op works.
+//! Invariants: values are downloaded only when they are read. The second op of a kind compiles and allocates nothing.
+//! Errors are typed and carry numbers, and the next op works.
 
-// That what stands here can be shared among threads is proven through all of wgpu's types.
+// The proof that these types are `Send` and `Sync` goes through all of wgpu's types, deeper than the default limit.
 #![recursion_limit = "256"]
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -215,7 +215,7 @@ fn a_failed_read_is_reported_with_its_size_and_place() {
     let tensor = compute.transfer_to_gpu(&[1.0, 2.0]).unwrap();
     compute.dispose(&tensor);
     assert!(compute.transfer_from_gpu(&tensor).is_err());
-    let line = "transfer_from_gpu failed: 2 values, 8 bytes, the host: read: the tensor [2] of f32 was disposed of; keep it \
-                (`Scope::keep`), or make it again";
+    let line = "transfer_from_gpu failed: 2 values, 8 bytes, the host: read: the tensor [2] of f32 was disposed; keep it \
+                (`TensorScope::keep`), or create it again";
     assert_eq!(lines(), [line]);
 }

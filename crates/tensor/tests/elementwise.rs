@@ -255,11 +255,14 @@ fn a_mistake_in_an_expression_is_reported_when_it_is_run_and_later_ops_work() {
             says(x.lazy().add(&x.reshape(&[3, 2]).unwrap()).relu()),
             "add: dimension mismatch: [2, 3] and [3, 2] are neither equal nor 1 along each axis"
         );
-        assert_eq!(says(ints.lazy().tanh()), "tanh: values of i32, where f32 or f16 is expected; `cast` them first");
-        assert_eq!(says(x.lazy().add(&ints)), "add: values of i32, where f32 is expected; `cast` them first");
-        assert_eq!(says(x.lazy().clamp(2.0, 1.0)), "clamp: from 2 to 1; the first may not be the larger");
+        assert_eq!(says(ints.lazy().tanh()), "tanh: values are i32, expected f32 or f16; `cast` them first");
+        assert_eq!(says(x.lazy().add(&ints)), "add: values are i32, expected f32; `cast` them first");
+        assert_eq!(says(x.lazy().clamp(2.0, 1.0)), "clamp: low is 2, high is 1; low must not exceed high");
         assert!(says(x.lazy().add(&other)).contains("different contexts"));
-        assert_eq!(says(ints.lazy().mul(0.5)), "mul: 0.5 is no i32; `cast` the tensor first, or use another number");
+        assert_eq!(
+            says(ints.lazy().mul(0.5)),
+            "mul: 0.5 is not a value of i32; `cast` the tensor first, or use another number"
+        );
         assert_eq!(context.memory(), before, "{side}: nothing is left behind");
         assert_eq!(x.add(1.0).unwrap().read::<f32>().unwrap(), [2.0; 6], "{side}");
     }

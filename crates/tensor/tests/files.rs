@@ -279,7 +279,7 @@ fn a_foreign_type_is_named_with_the_way_out_and_spoils_no_other_tensor() {
     assert_eq!(says("ids"), "`ids` in `m` is I64, which tensors do not have; save it as I32 if its values fit");
     assert_eq!(says("b"), "`b` in `m` is BF16, which tensors do not have; save it as F32, which loses nothing");
     assert!(says("new").ends_with("save it as one of F32, F16, I32, U32, U8 and I8"), "{}", says("new"));
-    assert_eq!(says("deep"), "`deep` in `m`: a shape of 9 axes; a tensor has at most 8");
+    assert_eq!(says("deep"), "`deep` in `m`: the shape has 9 axes; a tensor has at most 8");
 }
 
 // ---- against another reader and writer of the same format

@@ -138,7 +138,10 @@ fn what_cannot_be_handed_out_says_why() {
     assert_eq!(host, TensorError::NoDevice { op: "to_texture" });
     let other = device().make_texture(TexelFormat::R8Unorm, 1, 1).unwrap();
     let foreign = context.tensor_from_texture(&other, "r", &[1]).unwrap_err().to_string();
-    assert_eq!(foreign, "tensor_from_texture: the texture is of another device than the context; adopt it there");
+    assert_eq!(
+        foreign,
+        "tensor_from_texture: the texture belongs to another device than the context; adopt it on the context's device"
+    );
     assert_eq!(context.device().unwrap().textures_held().count, 0, "what failed keeps nothing");
 }
 
@@ -323,7 +326,7 @@ fn a_copy_of_a_buffer_is_of_the_moment_and_from_any_value_on() {
     assert_eq!(bytes.read::<u8>().unwrap(), all[3..8]);
     assert_eq!((context.transfers().copies, context.transfers().uploads), (2, 0));
     let beyond = context.tensor_from_buffer(&adopted, 4, &[3], DType::F32).unwrap_err().to_string();
-    assert_eq!(beyond, "tensor_from_buffer: values 4 to 7 of [3], which has 6");
+    assert_eq!(beyond, "tensor_from_buffer: values 4 to 7 are out of range; [3] has 6");
 }
 
 #[test]
@@ -343,7 +346,7 @@ fn buffers_that_cannot_be_taken_in_say_what_is_missing() {
     // Kernels read groups of four words; a buffer whose end is inside a group is copied instead.
     let short = gpu.adopt_buffer(&raw_buffer(&gpu, 20, ALL), &owner()).unwrap();
     let said = context.tensor_over(&short, &[5], DType::F32).unwrap_err().to_string();
-    assert_eq!(said, "tensor_over: dimension mismatch: the buffer has 20 bytes; to be shared, it has a multiple of 16");
+    assert_eq!(said, "tensor_over: dimension mismatch: the buffer has 20 bytes; sharing needs a multiple of 16");
     let small = context.tensor_over(&short, &[6], DType::F32).unwrap_err().to_string();
     assert_eq!(small, "tensor_over: dimension mismatch: [6] of f32 takes 24 bytes, the buffer has 20");
     assert_eq!(context.tensor_from_buffer(&short, 0, &[5], DType::F32).unwrap().read::<f32>().unwrap(), [0.0; 5]);
@@ -377,8 +380,8 @@ fn a_buffer_that_is_taken_in_twice_is_one_memory() {
     let wider = take(&[16]).unwrap_err().to_string();
     assert_eq!(
         wider,
-        "tensor_over: dimension mismatch: [16] of f32 takes 64 bytes, and a tensor of 32 bytes lies in this buffer \
-         already; take the larger one first, or end the other"
+        "tensor_over: dimension mismatch: [16] of f32 takes 64 bytes, and this buffer already holds a tensor of 32 \
+         bytes; take the larger one first, or end the other"
     );
     drop((one, two));
     assert_eq!(take(&[16]).unwrap().read::<f32>().unwrap()[..2], [1.0, 5.0]);

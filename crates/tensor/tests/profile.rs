@@ -101,7 +101,7 @@ fn without_a_clock_on_the_device_the_reason_is_given_and_only_the_total_is_known
     let (_, profile) = context.profile(|| x.exp().unwrap()).unwrap();
     assert_eq!(profile.ops[0].dispatches, 1);
     let why = profile.ops[0].device_ns.why().unwrap();
-    assert_eq!(why, "this device has no clock to stamp: only whole submissions can be timed");
+    assert_eq!(why, "this device has no timestamps; only whole submissions can be timed");
     assert!(profile.device_ns.value().is_some_and(|ns| ns > 0), "{profile:#?}");
     assert!(profile.to_string().contains("by the host's clock"), "{profile}");
 }
@@ -130,7 +130,7 @@ fn one_profile_at_a_time_and_none_is_left_on_after_a_panic() {
     for (side, context) in both() {
         let (inner, outer) = context.profile(|| context.profile(|| ())).unwrap();
         let refused = inner.unwrap_err().to_string();
-        assert_eq!(refused, "profile: this context is being profiled already; end that first", "{side}");
+        assert_eq!(refused, "profile: this context is being profiled already; end that profile first", "{side}");
         assert!(outer.ops.is_empty(), "{side}");
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _ = context.profile(|| panic!("on purpose"));

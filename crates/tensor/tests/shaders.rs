@@ -197,10 +197,10 @@ fn errors_in_a_text_are_reported_when_the_shader_is_made() {
     let wrong = wrong.unwrap_err();
     assert!(matches!(&wrong, ShaderError::Text { at, .. } if at.line == 9), "{wrong:?}");
     let wrong = context.shader("dot", DOT, &[("a", F32), ("b", DType::I32)], &[("result", F32)]).unwrap_err();
-    assert!(wrong.to_string().contains("`b` is declared as i32, which is an array of i32"), "{wrong}");
+    assert!(wrong.to_string().contains("`b` is declared as i32, which needs an array of i32"), "{wrong}");
     let wide = NEXT.replace("workgroup_size(64)", "workgroup_size(1024, 64)");
     let wrong = context.shader("next", &wide, &[("source", F32)], &[("next", F32), ("seen", DType::U32)]).unwrap_err();
-    assert!(wrong.to_string().contains("1024 x 64 x 1 is 65536 invocations; this device has at most"), "{wrong}");
+    assert!(wrong.to_string().contains("1024 x 64 x 1 is 65536 invocations; this device allows at most"), "{wrong}");
 }
 
 #[test]
@@ -218,28 +218,28 @@ fn what_is_wrong_with_a_run_names_what_is_expected_and_takes_nothing() {
         dot.run(inputs, outputs, params, grid).unwrap_err().to_string()
     };
     let table = [
-        (said(&[("a", &a)], &result, &[], None), "shader dot: the input `b` is not given; it is declared as f32"),
-        (said(&[("a", &a), ("c", &a)], &result, &[], None), "shader dot: there is no input `c`; there is a, b"),
+        (said(&[("a", &a)], &result, &[], None), "shader dot: the input `b` is missing; it is declared as f32"),
+        (said(&[("a", &a), ("c", &a)], &result, &[], None), "shader dot: unknown input `c`; declared: a, b"),
         (said(&[("a", &a), ("a", &a)], &result, &[], None), "shader dot: the input `a` is given twice; give it once"),
         (
             said(&[("a", &a), ("b", &whole)], &result, &[], None),
-            "shader dot: `b` is declared as f32 and is given i32; `cast` it first",
+            "shader dot: `b` is declared as f32, got i32; `cast` it first",
         ),
         (
             said(&[("a", &a), ("b", &a)], &[], &[], None),
-            "shader dot: the output `result` is not given; it is declared as f32",
+            "shader dot: the output `result` is missing; it is declared as f32",
         ),
         (
             said(&[("a", &a), ("b", &a)], &[("result", &[0])], &[], None),
-            "shader dot: `result` is given 0 values; one that has none cannot be bound; give it at least one",
+            "shader dot: `result` got 0 values; a tensor without values cannot be bound; give it at least one",
         ),
         (
             said(&[("a", &a), ("b", &a)], &result, &[("scale", 1.0.into())], None),
-            "shader dot: there is no parameter `scale`; its text has none",
+            "shader dot: unknown parameter `scale`; the text has no parameters",
         ),
         (
             said(&[("a", &a), ("b", &elsewhere)], &result, &[], None),
-            "shader: the tensors belong to different contexts; read the one and make it anew in the other",
+            "shader: the tensors belong to different contexts; read one and create it again in the other context",
         ),
     ];
     for (said, wants) in table {

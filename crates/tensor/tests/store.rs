@@ -52,7 +52,7 @@ fn a_tensor_is_available_to_its_producer_and_its_consumers_only() {
         let again = store.register("a", &[1], &[0_u8], "vit", &[]).unwrap_err().to_string();
         assert!(again.starts_with("`a` is already a tensor of bert"), "{again}");
         let short = store.register("c", &[3], &[0_u8], "vit", &[]).unwrap_err();
-        assert_eq!(short.to_string(), "`c`: [3] has 3 values, 1 are given");
+        assert_eq!(short.to_string(), "`c`: [3] needs 3 values, got 1");
         assert_eq!(short.kind(), ErrorKind::DimensionMismatch);
         assert_eq!(store.names(), ["a"], "{side}: mistakes leave nothing");
         store.dispose();
@@ -191,7 +191,7 @@ fn a_view_is_a_name_in_the_same_memory_and_outlives_its_parent() {
         store.tensor("two", "n").unwrap().write(&[-1.0_f32, -2.0]).unwrap();
         assert_eq!(store.tensor("a", "m").unwrap().read::<f32>().unwrap()[..4], [0.0, -1.0, -2.0, 3.0], "{side}");
         let beyond = store.view(("a", "m"), ("more", "n"), 9, Some(2)).unwrap_err().to_string();
-        assert_eq!(beyond, "`more`: view: values 9 to 11 of [2, 5], which has 10");
+        assert_eq!(beyond, "`more`: view: values 9 to 11 are out of range; [2, 5] has 10");
         assert!(store.view(("a", "n"), ("more", "n"), 0, None).is_err(), "not its own");
         store.unregister("a", "m").unwrap();
         assert_eq!(store.tensor("tail", "n").unwrap().read::<f32>().unwrap(), [6.0, 7.0, 8.0, 9.0], "{side}");

@@ -101,14 +101,14 @@ fn wrong_calls_say_what_was_expected() {
     for (_, context) in both() {
         let tensor = context.tensor(&[1.0_f32, 2.0, 3.0], &[3]).unwrap();
         let says = |error: TensorError| error.to_string();
-        assert_eq!(says(context.tensor(&[1.0_f32], &[2, 2]).unwrap_err()), "[2, 2] has 4 values, 1 are given");
-        assert_eq!(says(tensor.view(2, 2).unwrap_err()), "view: values 2 to 4 of [3], which has 3");
+        assert_eq!(says(context.tensor(&[1.0_f32], &[2, 2]).unwrap_err()), "[2, 2] needs 4 values, got 1");
+        assert_eq!(says(tensor.view(2, 2).unwrap_err()), "view: values 2 to 4 are out of range; [3] has 3");
         assert!(tensor.view(usize::MAX, 2).is_err());
         let wrong = tensor.reshape(&[2, 2]).unwrap_err();
         assert_eq!(says(wrong.clone()), "reshape: dimension mismatch: [3] has 3 values, [2, 2] has 4");
         assert_eq!(wrong.kind(), ErrorKind::DimensionMismatch);
         let wrong = tensor.read::<i32>().unwrap_err();
-        assert_eq!(says(wrong), "read: values of f32, where i32 is expected; `cast` them first");
+        assert_eq!(says(wrong), "read: values are f32, expected i32; `cast` them first");
         assert!(tensor.write(&[1.0_f32; 4]).is_err());
         assert!(tensor.write_at(3, &[1.0_f32]).is_err());
         assert_eq!(tensor.read::<f32>().unwrap(), [1.0, 2.0, 3.0], "nothing was changed");
@@ -124,7 +124,7 @@ fn a_disposed_tensor_is_an_error_and_disposing_again_has_no_effect() {
         tensor.dispose();
         same.dispose();
         let error = tensor.read::<f32>().unwrap_err();
-        let words = "read: the tensor [2, 3] of f32 was disposed of; keep it (`Scope::keep`), or make it again";
+        let words = "read: the tensor [2, 3] of f32 was disposed; keep it (`TensorScope::keep`), or create it again";
         assert_eq!(error.to_string(), words, "{side}");
         assert!(tensor.view(0, 1).is_err() && tensor.write_at(0, &[1.0_f32]).is_err() && tensor.settle().is_err());
         let memory = context.memory();
@@ -330,7 +330,7 @@ fn a_read_inside_a_foreign_recording_is_refused_and_leaves_nothing_there() {
     let tensor = context.zeros(&[4], DType::F32).unwrap();
     let mut recording = vramp_gpu::Recording::new();
     let refused = context.record_into(&mut recording, || tensor.read::<f32>()).unwrap_err().to_string();
-    assert!(refused.contains("records for somebody else"), "{refused}");
+    assert!(refused.contains("is recording for another player"), "{refused}");
     assert_eq!(recording.downloads(), 0);
     assert_eq!(tensor.read::<f32>().unwrap(), [0.0; 4]);
 }
@@ -340,5 +340,5 @@ fn memory_that_is_shared_is_taken_in_whole_words_only() {
     let context = on_device();
     let buffer = context.device().unwrap().lend(16, &"test".into()).unwrap();
     let error = context.tensor_over(&buffer, &[5], DType::U8).unwrap_err().to_string();
-    assert!(error.contains("ends inside of a word"), "{error}");
+    assert!(error.contains("ends inside a word"), "{error}");
 }

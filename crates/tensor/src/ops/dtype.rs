@@ -1,4 +1,4 @@
-//! Which Rust types a tensor can hold, and the [`DType`] of each. Converting between them is `cast`'s job.
+//! The Rust types whose values a tensor can hold, and the [`DType`] of each. `cast` converts between them.
 
 use half::f16;
 
@@ -6,7 +6,6 @@ pub use vramp_plan::DType;
 
 /// A Rust type whose values a tensor can hold.
 pub trait Element: bytemuck::Pod + Send + Sync {
-    /// Its element type.
     const DTYPE: DType;
 }
 

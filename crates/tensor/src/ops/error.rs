@@ -1,196 +1,89 @@
-//! Why something cannot be done with tensors.
+//! Errors of tensor ops: one variant per cause, with numbers and a remedy. Nothing is logged here.
 //!
-//! Owns one case per cause, each with its numbers and the way out.
-//! Does not log: whoever is handed an error decides.
-//!
-//! Always: whatever failed has changed nothing, and what it had taken is given back; the next op works.
+//! Invariant: a failed call has changed nothing and has released everything it took; the next op works.
 
 use vramp_gpu::{BufferError, CompileError, LendError, PlayError, ReadbackError, RecordError};
 
 use crate::ops::dtype::DType;
 use crate::ops::shape::Shape;
 
-/// Why something cannot be done with tensors.
+/// Why a tensor op failed.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum TensorError {
-    /// Two shapes that an op cannot join.
+    /// Two shapes that do not broadcast.
     #[error("{op}: dimension mismatch: {one} and {two} are neither equal nor 1 along each axis")]
-    NotAlike {
-        /// Which op.
-        op: &'static str,
-        /// The first.
-        one: Shape,
-        /// The second.
-        two: Shape,
-    },
-    /// Shapes that an op cannot use, in its own words.
+    NotAlike { op: &'static str, one: Shape, two: Shape },
+    /// Shapes that an op does not accept.
     #[error("{op}: dimension mismatch: {problem}")]
-    Mismatch {
-        /// Which op.
-        op: &'static str,
-        /// What was expected, with the numbers.
-        problem: String,
-    },
-    /// An axis that is not there.
+    Mismatch { op: &'static str, problem: String },
     #[error("{op}: {shape} has no axis {axis}; {}", axes_of(shape))]
-    NoSuchAxis {
-        /// Which op.
-        op: &'static str,
-        /// As it was given.
-        axis: isize,
-        /// Of what.
-        shape: Shape,
-    },
-    /// More axes than tensors have.
-    #[error("a shape of {has} axes; a tensor has at most {most}")]
-    TooManyAxes {
-        /// How many.
-        has: usize,
-        /// What is allowed.
-        most: usize,
-    },
-    /// More values than can be counted.
-    #[error("{shape:?} has more than {most} values, the most that one tensor has; split it")]
-    TooManyValues {
-        /// Its lengths.
-        shape: Vec<usize>,
-        /// What is allowed.
-        most: u64,
-    },
-    /// A type that an op does not take.
-    #[error("{op}: values of {has}, where {wants} is expected; `cast` them first")]
-    WrongType {
-        /// Which op.
-        op: &'static str,
-        /// What it was given.
-        has: DType,
-        /// What it takes.
-        wants: &'static str,
-    },
-    /// As many values as do not fit the shape.
-    #[error("{shape} has {wants} values, {has} are given")]
-    WrongCount {
-        /// The shape.
-        shape: Shape,
-        /// How many it has.
-        wants: usize,
-        /// How many there are.
-        has: usize,
-    },
-    /// A part that is not there.
-    #[error("{op}: values {start} to {end} of {shape}, which has {has}")]
+    NoSuchAxis { op: &'static str, axis: isize, shape: Shape },
+    #[error("the shape has {has} axes; a tensor has at most {most}")]
+    TooManyAxes { has: usize, most: usize },
+    #[error("{shape:?} has more than {most} values, the limit of one tensor; split it")]
+    TooManyValues { shape: Vec<usize>, most: u64 },
+    /// A type that an op does not accept.
+    #[error("{op}: values are {has}, expected {wants}; `cast` them first")]
+    WrongType { op: &'static str, has: DType, wants: &'static str },
+    /// A number of values that does not match the shape.
+    #[error("{shape} needs {wants} values, got {has}")]
+    WrongCount { shape: Shape, wants: usize, has: usize },
+    #[error("{op}: values {start} to {end} are out of range; {shape} has {has}")]
     OutOfRange {
-        /// Which op.
         op: &'static str,
-        /// The first.
         start: usize,
-        /// Behind the last.
         end: usize,
-        /// Of what.
         shape: Shape,
-        /// How many there are.
+        /// The number of values in the shape, or in the buffer that it is read from.
         has: usize,
     },
-    /// A setting that means nothing.
+    /// An invalid setting of an op.
     #[error("{op}: {problem}")]
-    Setting {
-        /// Which op.
-        op: &'static str,
-        /// What was expected.
-        problem: String,
-    },
-    /// It was disposed of.
-    #[error("{op}: the tensor {shape} of {dtype} was disposed of; keep it (`Scope::keep`), or make it again")]
-    Disposed {
-        /// Which op.
-        op: &'static str,
-        /// Its shape.
-        shape: Shape,
-        /// Its type.
-        dtype: DType,
-    },
-    /// Two tensors of different contexts.
-    #[error("{op}: the tensors belong to different contexts; read the one and make it anew in the other")]
-    Foreign {
-        /// Which op.
-        op: &'static str,
-    },
-    /// Values that were on a device that is gone.
-    #[error("{op}: the values of {shape} were on the device that was lost ({reason}), and nowhere else")]
-    Gone {
-        /// Which op.
-        op: &'static str,
-        /// Its shape.
-        shape: Shape,
-        /// What happened to the device.
-        reason: String,
-    },
-    /// No memory.
+    Setting { op: &'static str, problem: String },
+    #[error("{op}: the tensor {shape} of {dtype} was disposed; keep it (`TensorScope::keep`), or create it again")]
+    Disposed { op: &'static str, shape: Shape, dtype: DType },
+    #[error("{op}: the tensors belong to different contexts; read one and create it again in the other context")]
+    Foreign { op: &'static str },
+    /// The values were only on a device that was lost.
     #[error(
-        "{op}: {required_bytes} bytes are needed and {available_bytes} can be had on the {place}; dispose of tensors, \
+        "{op}: the values of {shape} were lost with the device ({reason}); the host had no copy; create them again"
+    )]
+    Gone { op: &'static str, shape: Shape, reason: String },
+    #[error(
+        "{op}: needs {required_bytes} bytes, {available_bytes} are available on the {place}; dispose of tensors, \
          or raise the budget"
     )]
     OutOfMemory {
-        /// Which op.
         op: &'static str,
-        /// What it needs.
         required_bytes: u64,
-        /// What there is.
         available_bytes: u64,
         /// `device` or `host`.
         place: &'static str,
     },
-    /// No memory for what is to cross to the device or back.
+    /// No staging memory for an upload or a download.
     #[error("{op}: the device has no memory left for transfers; dispose of tensors, or move less at once")]
-    NoTransferMemory {
-        /// Which op.
-        op: &'static str,
-    },
-    /// Larger than a kernel can see.
-    #[error("{op}: a tensor of {bytes} bytes; one binding of this device has at most {most_bytes}; split it")]
-    TooBig {
-        /// Which op.
-        op: &'static str,
-        /// What it would take.
-        bytes: u64,
-        /// What can be bound.
-        most_bytes: u64,
-    },
-    /// What only a device can do, where there is none.
+    NoTransferMemory { op: &'static str },
+    #[error("{op}: a tensor of {bytes} bytes exceeds the binding limit of this device, {most_bytes} bytes; split it")]
+    TooBig { op: &'static str, bytes: u64, most_bytes: u64 },
+    /// An op that needs a device, in a context without one.
     #[error("{op}: not supported without a device; open the context on one (`Context::on`)")]
-    NoDevice {
-        /// Which op.
-        op: &'static str,
-    },
-    /// What this device cannot do.
+    NoDevice { op: &'static str },
     #[error("{op}: not supported: {problem}")]
-    NotSupported {
-        /// Which op.
-        op: &'static str,
-        /// Why.
-        problem: String,
-    },
-    /// The device is gone.
+    NotSupported { op: &'static str, problem: String },
     #[error("{op}: the device was lost: {reason}; move to another one, or to the host (`Context::move_to`)")]
     Lost {
-        /// Which op.
         op: &'static str,
-        /// As far as the driver says.
+        /// As the driver reports it.
         reason: String,
     },
-    /// The device would not.
+    /// Any other failure of the device.
     #[error("{op}: {problem}")]
-    Device {
-        /// Which op.
-        op: &'static str,
-        /// What it said.
-        problem: String,
-    },
+    Device { op: &'static str, problem: String },
 }
 
 vramp_plan::debug_as_display!(TensorError);
 
-/// The axes that there are, in words.
+/// The valid axes, for messages.
 fn axes_of(shape: &Shape) -> String {
     match shape.rank() {
         0 => "it is a single value, without axes".to_owned(),
@@ -198,23 +91,22 @@ fn axes_of(shape: &Shape) -> String {
     }
 }
 
-/// Errors by what can be done about them.
+/// Errors grouped by remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Not on this device or without one: compute on the host.
+    /// This device cannot do it, or there is none: compute on the host.
     NotSupported,
-    /// The shapes do not fit: reshape, or use others.
+    /// The shapes do not match: reshape, or use other tensors.
     DimensionMismatch,
-    /// Not enough memory: dispose of something.
+    /// Not enough memory: dispose of tensors.
     OutOfMemory,
-    /// The values are gone: make them again.
+    /// The values are lost: create them again.
     Gone,
     /// The call was wrong.
     Other,
 }
 
 impl TensorError {
-    /// What can be done about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
             TensorError::NotAlike { .. } | TensorError::Mismatch { .. } | TensorError::WrongCount { .. } => {
@@ -230,7 +122,7 @@ impl TensorError {
     }
 }
 
-/// Turns what the device says into what an op says.
+/// Converts an error of the device to a [`TensorError`] of an op.
 pub(crate) trait DeviceResult<T> {
     fn of(self, op: &'static str) -> Result<T, TensorError>;
 }

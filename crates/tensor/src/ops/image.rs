@@ -1,11 +1,8 @@
-//! How pictures become tensors, and tensors pictures.
-//!
-//! Owns the settings: size, channels, normalising and order.
-//! Does not compute.
+//! Settings for the conversion between images and tensors: size, channels, normalisation and layout.
 
 use crate::ops::error::TensorError;
 
-/// Where channels are.
+/// The order of axes in an image tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ChannelLayout {
     /// A plane per channel: [1, channels, height, width].
@@ -15,31 +12,29 @@ pub enum ChannelLayout {
     Nhwc,
 }
 
-/// How pixels are chosen where sizes differ.
+/// How an image is sampled when its size and the tensor's differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ResizeMode {
-    /// The pixel that the centre falls into.
+    /// The pixel that contains the sample point.
     Nearest,
-    /// Between the four around the centre, with centres at halves and edges repeated.
+    /// Interpolates between the four nearest pixels. Pixel centres are at halves; edges repeat.
     #[default]
     Bilinear,
 }
 
-/// How a picture's bytes and a tensor's values correspond.
+/// The mapping between an image's bytes and a tensor's values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImageSpec {
-    /// Height and width of the tensor; those of the picture where none is said.
+    /// Height and width of the tensor; defaults to those of the image.
     pub size: Option<(usize, usize)>,
-    /// Which of `r`, `g`, `b`, `a` each channel is, in order, such as `rgb` or `bgr`. One channel of a tensor that becomes
-    /// a picture is gray.
+    /// The letter (`r`, `g`, `b`, `a`) of each channel in order, such as `rgb` or `bgr`. A tensor of one channel
+    /// becomes a gray image.
     pub channels: String,
-    /// Taken off byte / 255, per channel.
+    /// Subtracted from byte / 255, per channel.
     pub mean: [f32; 4],
-    /// What is left is divided by this, per channel.
+    /// Divides the difference, per channel.
     pub std: [f32; 4],
-    /// Where channels are.
     pub layout: ChannelLayout,
-    /// How pixels are chosen.
     pub resize: ResizeMode,
 }
 
@@ -57,7 +52,7 @@ impl Default for ImageSpec {
 }
 
 impl ImageSpec {
-    /// Its channels by number, checked.
+    /// The index of each channel in `rgba`. Fails if the letters or `std` are invalid.
     pub(crate) fn numbers(&self, op: &'static str) -> Result<Vec<usize>, TensorError> {
         let number = |letter: char| "rgba".find(letter);
         let numbers: Option<Vec<usize>> = self.channels.chars().map(number).collect();
@@ -65,9 +60,10 @@ impl ImageSpec {
         let divides = self.std[..self.channels.len().min(4)].iter().all(|std| *std != 0.0);
         match usable {
             Some(numbers) if divides => Ok(numbers),
-            Some(_) => {
-                Err(TensorError::Setting { op, problem: format!("std is {:?}; no channel's may be 0", self.std) })
-            }
+            Some(_) => Err(TensorError::Setting {
+                op,
+                problem: format!("std is {:?}; it must not be 0 for any channel", self.std),
+            }),
             None => {
                 let problem =
                     format!("channels `{}`; expected 1, 3 or 4 letters of `rgba`, such as `rgb`", self.channels);
@@ -76,7 +72,7 @@ impl ImageSpec {
         }
     }
 
-    /// The lengths of a tensor of so many channels.
+    /// The shape of a tensor with `channels` channels.
     pub(crate) fn lengths(&self, channels: usize, height: usize, width: usize) -> [usize; 4] {
         match self.layout {
             ChannelLayout::Nchw => [1, channels, height, width],

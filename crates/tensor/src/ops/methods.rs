@@ -1,7 +1,5 @@
-//! Ops of tensors, one by one: each an expression that is run at once.
-//!
-//! Owns the short names.
-//! Does not check or compute anything: expressions do.
+//! Ops as methods of [`Tensor`]. Each one builds an expression of a single op and runs it at once; checks and
+//! computation are in [`Expr`].
 
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
@@ -27,7 +25,7 @@ impl Tensor {
     named_unary!(unary);
 
     ops! {
-        /// An op by its name's value.
+        /// Applies a [`Unary`] op.
         unary(op: Unary),
         /// a + b; shapes broadcast.
         add(other: impl Into<Operand>),
@@ -35,76 +33,77 @@ impl Tensor {
         sub(other: impl Into<Operand>),
         /// a * b, value by value.
         mul(other: impl Into<Operand>),
-        /// a / b; of whole numbers towards 0, and a where b is 0.
+        /// a / b. Integers round towards 0; an integer divided by 0 stays as it is.
         div(other: impl Into<Operand>),
-        /// The smaller; NaN if either is.
+        /// The smaller of a and b; NaN if either is NaN.
         minimum(other: impl Into<Operand>),
-        /// The larger; NaN if either is.
+        /// The larger of a and b; NaN if either is NaN.
         maximum(other: impl Into<Operand>),
-        /// a to the power of b, within 1e-5 of it.
+        /// a to the power of b, within 1e-5.
         pow(other: impl Into<Operand>),
-        /// 1 where a < b, otherwise 0.
+        /// 1 if a < b, otherwise 0.
         less(other: impl Into<Operand>),
-        /// 1 where a > b, otherwise 0.
+        /// 1 if a > b, otherwise 0.
         greater(other: impl Into<Operand>),
-        /// 1 where a = b, otherwise 0.
+        /// 1 if a = b, otherwise 0.
         equal(other: impl Into<Operand>),
-        /// An op on two by its name's value.
+        /// Applies a [`Binary`] op; shapes broadcast.
         binary(op: Binary, other: impl Into<Operand>),
-        /// Values held between two numbers; NaN stays.
+        /// Limits values to `low..=high`; NaN stays NaN.
         clamp(low: f32, high: f32),
-        /// Values of `yes` where this is not 0, of `no` elsewhere.
+        /// Takes the value of `yes` if this one is not 0, otherwise that of `no`.
         select(yes: impl Into<Operand>, no: impl Into<Operand>),
-        /// The same values in another type, as Rust's `as`.
+        /// The same values in another type, converted like Rust's `as`.
         cast(dtype: DType),
-        /// The sum along an axis, which is left out of the shape.
+        /// The sum along an axis, which is removed from the shape.
         sum(axis: isize),
         /// The mean along an axis.
         mean(axis: isize),
-        /// The largest along an axis; NaN if any is.
+        /// The largest value along an axis; NaN if any is NaN.
         max(axis: isize),
-        /// The smallest along an axis; NaN if any is.
+        /// The smallest value along an axis; NaN if any is NaN.
         min(axis: isize),
         /// The mean of squares along an axis.
         mean_of_squares(axis: isize),
-        /// Where the largest along an axis is, as u32: the first of equals.
+        /// The index of the largest value along an axis, as u32; the first of equal ones.
         argmax(axis: isize),
-        /// Where the smallest along an axis is.
+        /// The index of the smallest value along an axis, as u32; the first of equal ones.
         argmin(axis: isize),
-        /// Values along an axis as one; the axis is left out, or kept with a length of 1.
+        /// Reduces an axis, which is removed, or kept with a length of 1.
         reduce(how: Reduction, axis: isize, keep: bool),
-        /// All values as one.
+        /// Reduces all values to one.
         reduce_all(how: Reduction),
-        /// Shares that add up to 1 along an axis.
+        /// Exponentials along an axis, scaled to a sum of 1.
         softmax(axis: isize),
-        /// The logarithm of the shares.
+        /// The logarithm of [`Tensor::softmax`].
         log_softmax(axis: isize),
-        /// Values along the last axis with a mean of 0 and a variance of 1, times `gamma`, plus `beta`.
+        /// Normalises the last axis to mean 0 and variance 1, then multiplies by `gamma` and adds `beta`.
         layer_norm(gamma: Option<Operand>, beta: Option<Operand>, epsilon: f32),
-        /// The product of matrices: [.., m, k] by [.., k, n].
+        /// The matrix product of [.., m, k] and [.., k, n].
         matmul(other: impl Into<Operand>),
-        /// The product of matrices that may be transposed first.
+        /// The matrix product, with either operand transposed first.
         matmul_as(other: impl Into<Operand>, transpose_a: bool, transpose_b: bool),
-        /// Axes in another order.
+        /// Reorders the axes.
         permute(axes: &[usize]),
-        /// The last two axes exchanged.
+        /// Swaps the last two axes.
         transpose(),
-        /// Values from `start` to before `end` along an axis.
+        /// The range `start..end` along an axis.
         slice(axis: isize, start: usize, end: usize),
-        /// Values repeated to a larger shape.
+        /// Repeats values to a larger shape.
         broadcast_to(lengths: &[usize]),
-        /// Values along an axis by their numbers (i32 or u32).
+        /// Picks entries along an axis by index (i32 or u32).
         gather(indices: impl Into<Operand>, axis: isize),
-        /// A picture [height, width, 4] of u8 as a tensor of f32: resized, normalised and ordered in one kernel.
+        /// Converts an image [height, width, 4] of u8 to a tensor of f32: resizes, normalises and reorders in one
+        /// kernel.
         image_to_tensor(picture: &ImageSpec),
-        /// A tensor of f32 as a picture [height, width, 4] of u8.
+        /// Converts a tensor of f32 to an image [height, width, 4] of u8.
         tensor_to_image(picture: &ImageSpec),
         /// Values of i8 times their scale, which broadcasts.
         dequantize(scale: impl Into<Operand>),
     }
 
-    /// Values as i8 with a scale, over all values or for each place along an axis; the scheme stands at
-    /// [`Expr::quantize`].
+    /// Quantises to i8 with one scale for all values, or one for each index along an axis. [`Expr::quantize`] documents
+    /// the scheme.
     pub fn quantize(&self, axis: Option<isize>) -> Result<(Tensor, Tensor), TensorError> {
         let (_, scale) = self.lazy().quantize(axis);
         let scale = scale.run()?;
@@ -112,7 +111,7 @@ impl Tensor {
         Ok((values, scale))
     }
 
-    /// The product of quantised matrices of i8, times both scales; as [`Expr::matmul_scaled`].
+    /// The product of quantised matrices of i8, times both scales. See [`Expr::matmul_scaled`].
     pub fn matmul_scaled(
         &self,
         scale: &Tensor,
@@ -123,7 +122,7 @@ impl Tensor {
         self.lazy().matmul_scaled(&scale.lazy(), &other.lazy(), &other_scale.lazy(), transposes).run()
     }
 
-    /// Several behind one another along an axis; all other lengths are the same.
+    /// Concatenates along an axis; all other lengths must be equal.
     pub fn concat(parts: &[&Tensor], axis: isize) -> Result<Tensor, TensorError> {
         let parts: Vec<Expr> = parts.iter().map(|part| part.lazy()).collect();
         Expr::concat(&parts, axis).run()

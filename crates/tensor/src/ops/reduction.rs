@@ -1,26 +1,26 @@
-//! The reductions that tensors have. The host loops, the device kernels and expressions all use this enum.
+//! The reductions of tensors. Host loops, device kernels and expressions all use this enum.
 
 /// How values along an axis become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// Their sum; 0 of none.
+    /// 0 for an empty axis.
     Sum,
-    /// Their mean; NaN of none.
+    /// NaN for an empty axis.
     Mean,
-    /// The largest; NaN if any is.
+    /// NaN if any value is NaN.
     Max,
-    /// The smallest; NaN if any is.
+    /// NaN if any value is NaN.
     Min,
-    /// The mean of their squares; NaN of none.
+    /// NaN for an empty axis.
     MeanOfSquares,
-    /// Where the largest is, the first of equals; where the first NaN is, if any is.
+    /// The index of the largest value, the first of equal ones; of the first NaN if there is one.
     ArgMax,
-    /// Where the smallest is, likewise.
+    /// The index of the smallest value, with the same rules.
     ArgMin,
 }
 
 impl Reduction {
-    /// Its name, as the method is called.
+    /// The name of the method.
     pub const fn name(self) -> &'static str {
         match self {
             Reduction::Sum => "sum",
@@ -33,12 +33,12 @@ impl Reduction {
         }
     }
 
-    /// Whether the result is a position and not a value.
+    /// True if the result is an index, not a value.
     pub(crate) const fn is_position(self) -> bool {
         matches!(self, Reduction::ArgMax | Reduction::ArgMin)
     }
 
-    /// Whether values are added up.
+    /// True if values are added up.
     pub(crate) const fn is_sum(self) -> bool {
         matches!(self, Reduction::Sum | Reduction::Mean | Reduction::MeanOfSquares)
     }

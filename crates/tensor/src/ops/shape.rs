@@ -1,9 +1,7 @@
-//! How long a tensor is along each of its axes.
+//! Shapes and everything that follows from a shape alone: counts, strides, axes counted from the end, broadcasting.
 //!
-//! Owns shapes and what follows from them alone: counts, strides, axes counted from the end, broadcasting.
-//! Does not know values or memory.
-//!
-//! Always: a shape has at most [`MAX_RANK`] axes, and its values can be counted in 32 bits, since kernels index so.
+//! Invariants: a shape has at most [`MAX_RANK`] axes. Its count of values fits in 32 bits, because kernels index with
+//! u32.
 
 use std::fmt;
 
@@ -11,48 +9,46 @@ use smallvec::SmallVec;
 
 use crate::ops::error::TensorError;
 
-/// The most axes that a tensor has.
+/// The maximum number of axes.
 pub const MAX_RANK: usize = 8;
 
-/// Lengths along axes, the slowest first. No axes at all is a single value.
+/// Lengths of the axes, slowest first. A shape without axes is a single value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 4]>);
 
 impl Shape {
-    /// A shape, checked.
+    /// Checks rank and count.
     pub fn new(lengths: &[usize]) -> Result<Shape, TensorError> {
         if lengths.len() > MAX_RANK {
             return Err(TensorError::TooManyAxes { has: lengths.len(), most: MAX_RANK });
         }
         let count = lengths.iter().try_fold(1_u64, |count, length| count.checked_mul((*length).max(1) as u64));
-        // An axis of nothing makes the whole nothing, but the rest could be counted without it, too: it may be left out.
+        // A length of 0 makes the count 0, but the other lengths must still be countable, because that axis may be
+        // dropped.
         match count.filter(|count| u32::try_from(*count).is_ok()) {
             Some(_) => Ok(Shape(SmallVec::from_slice(lengths))),
             None => Err(TensorError::TooManyValues { shape: lengths.to_vec(), most: u64::from(u32::MAX) }),
         }
     }
 
-    /// The shape of a single value.
     pub fn scalar() -> Shape {
         Shape(SmallVec::new())
     }
 
-    /// How many axes.
     pub fn rank(&self) -> usize {
         self.0.len()
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> usize {
         self.0.iter().product()
     }
 
-    /// The lengths.
     pub fn lengths(&self) -> &[usize] {
         &self.0
     }
 
-    /// How many values apart neighbours along each axis are, where values lie without gaps.
+    /// The distance in values between neighbours along each axis, for values without gaps.
     pub fn strides(&self) -> SmallVec<[usize; 4]> {
         let mut strides = SmallVec::from_elem(1, self.rank());
         for axis in (1..self.rank()).rev() {
@@ -61,19 +57,19 @@ impl Shape {
         strides
     }
 
-    /// An axis, counted from the front or, where negative, from the end.
+    /// Resolves an axis; negative ones count from the end.
     pub fn axis(&self, op: &'static str, axis: isize) -> Result<usize, TensorError> {
         let at = if axis < 0 { self.rank().checked_sub(axis.unsigned_abs()) } else { Some(axis.unsigned_abs()) };
         at.filter(|at| *at < self.rank()).ok_or_else(|| TensorError::NoSuchAxis { op, axis, shape: self.clone() })
     }
 
-    /// The shape as three axes around one of its own: all before it, it, and all behind it.
+    /// The shape as three axes around one of its own: all before it, the axis, and all after it.
     pub fn around(&self, axis: usize) -> Around {
         let (before, rest) = self.0.split_at(axis);
         Around { outer: before.iter().product(), length: rest[0], inner: rest[1..].iter().product() }
     }
 
-    /// The shape without one of its axes, or with that axis of length 1.
+    /// The shape with one axis removed, or kept with length 1.
     #[must_use]
     pub fn reduced(&self, axis: usize, keep: bool) -> Shape {
         let mut lengths = self.0.clone();
@@ -85,7 +81,7 @@ impl Shape {
         Shape(lengths)
     }
 
-    /// The shape that two broadcast to: lengths are equal from the end on, or 1 in either, or missing.
+    /// The shape that both broadcast to. Counted from the end, lengths must be equal, or 1 in one shape, or missing.
     pub fn broadcast(&self, other: &Shape, op: &'static str) -> Result<Shape, TensorError> {
         let (long, short) = if self.rank() >= other.rank() { (self, other) } else { (other, self) };
         let mut lengths = long.0.clone();
@@ -101,7 +97,7 @@ impl Shape {
         Shape::new(&lengths)
     }
 
-    /// Strides with which this shape is read as `into`, which it broadcasts to: 0 along what is repeated.
+    /// Strides for reading this shape as `into`, to which it broadcasts: 0 along repeated axes.
     pub fn strides_as(&self, into: &Shape) -> SmallVec<[usize; 4]> {
         let own = self.strides();
         let skip = into.rank() - self.rank();
@@ -111,13 +107,13 @@ impl Shape {
     }
 }
 
-/// Lengths and strides, the slowest axis first, with neighbours that can be walked through as one made one; axes of a
-/// single place are left out.
+/// Lengths and strides, slowest axis first. Merges neighbouring axes that one stride can walk, and drops axes of length
+/// 1.
 pub(crate) fn merged(lengths: &[usize], strides: &[usize]) -> SmallVec<[(usize, usize); 4]> {
     let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
     for (&length, &stride) in lengths.iter().zip(strides).filter(|(length, _)| **length != 1) {
         match axes.last_mut() {
-            // One step of the slower axis is a whole run of the faster one.
+            // One step of the slower axis spans the whole faster axis.
             Some(last) if last.1 == length * stride => *last = (last.0 * length, stride),
             _ => axes.push((length, stride)),
         }
@@ -125,14 +121,13 @@ pub(crate) fn merged(lengths: &[usize], strides: &[usize]) -> SmallVec<[(usize, 
     axes
 }
 
-/// A shape seen from one axis: what lies before it, along it and behind it.
+/// A shape seen from one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Around {
-    /// Values of all axes before it.
+    /// The product of the lengths before it.
     pub outer: usize,
-    /// Its own length.
     pub length: usize,
-    /// Values of all axes behind it, which is how far apart neighbours along it are.
+    /// The product of the lengths after it, which is the distance between neighbours along it.
     pub inner: usize,
 }
 

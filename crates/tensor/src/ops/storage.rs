@@ -1,10 +1,11 @@
-//! The values of a tensor, wherever they are.
+//! The values of a tensor: one copy on the host, one on the device, or both, each with the number of the last write it
+//! has seen.
 //!
-//! Owns the copies of one run of values on the host and on the device, and which of them is the newest.
-//! Does not know shapes: a tensor is a shape on top of this.
+//! A request for a side returns the newest values there, and moves them first if needed; so no write is overwritten
+//! unseen, and a sync moves only the newer copy. Tensors are shapes over a storage; views and clones share it.
 //!
-//! Always: whoever asks for a side gets the newest values there, whichever side was written last; nothing that was written
-//! is lost; values that are gone are an error and never zeros.
+//! Invariants: values that were lost with a device are an error, never zeros. Lock order: a storage's state, then the
+//! store's ledger, then a lease's slot.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::pin::Pin;
@@ -22,7 +23,7 @@ use crate::ops::error::TensorError;
 use crate::ops::memory::Block;
 use crate::ops::shape::Shape;
 
-/// Tells memories apart for good, unlike an address.
+/// Source of storage ids. Unlike an address, an id is never used again.
 static LAST_STORAGE: AtomicU64 = AtomicU64::new(0);
 
 /// Values that tensors share.
@@ -30,27 +31,27 @@ pub(crate) struct Storage {
     id: u64,
     bytes: usize,
     context: Context,
-    /// Tensors that use it and were not disposed of.
+    /// Tensors that use the storage and are not disposed.
     users: AtomicUsize,
-    /// Whether the memory on the device is also somebody else's: it stays where it is, and what lies around the values is
-    /// not touched.
+    /// True if code outside the context also uses the device memory. It then stays in place, and bytes around the
+    /// values are not touched.
     is_shared: bool,
     state: Mutex<StorageState>,
 }
 
-/// Where there is no reason why they are gone, one of the two sides has the newest values: every `expect` here is about
-/// that. A side gives its copy up only where the other one's is as new, or together with the reason.
+/// If `gone` is `None`, at least one side has the newest values; every `expect` in this file relies on that. A side
+/// drops its copy only if the other one is as new, or together with setting `gone`.
 #[derive(Default)]
 struct StorageState {
     host: Option<VersionedCopy<Arc<Block>>>,
     #[cfg(not(target_arch = "wasm32"))]
     device: Option<VersionedCopy<DeviceCopy>>,
-    /// Writes so far.
+    /// The number of writes so far.
     writes: u64,
     gone: Option<LossReason>,
 }
 
-/// A copy, and up to which write it is.
+/// A copy, with the number of the last write in it.
 struct VersionedCopy<T> {
     of: T,
     write: u64,
@@ -60,8 +61,8 @@ struct VersionedCopy<T> {
 #[derive(Clone)]
 struct DeviceCopy(Arc<dyn DeviceResident>);
 
-/// Values on a device. A trait, so that nobody who asks whether a tensor may be sent to a thread is led through all types
-/// of wgpu, which is deeper than compilers go unless told.
+/// Values on a device. A trait object, because a proof that a tensor is `Send` would otherwise go through all of wgpu's
+/// types, deeper than the compiler's default recursion limit.
 #[cfg(not(target_arch = "wasm32"))]
 trait DeviceResident: Send + Sync {
     fn side(&self) -> &Arc<DeviceSide>;
@@ -86,11 +87,11 @@ impl DeviceCopy {
     }
 }
 
-/// Words of a buffer: from where, and how many bytes.
+/// A range of words of a buffer: byte offset and length.
 #[cfg(not(target_arch = "wasm32"))]
 type PartOnDevice = (Arc<DeviceSide>, (Buffer, u64, u64));
 
-/// Values that are on their way to the host.
+/// A download in flight.
 #[cfg(not(target_arch = "wasm32"))]
 type PendingRead<T> = Pin<Box<dyn Future<Output = Result<T, TensorError>> + Send>>;
 
@@ -101,16 +102,14 @@ enum LossReason {
     Lost(String),
 }
 
-/// Where the newest values are.
+/// The sides that have the newest values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
-    /// Whether the host has them.
     pub host: bool,
-    /// Whether the device has them.
     pub device: bool,
 }
 
-/// Who asks, for errors: an op and what it asks about.
+/// The op and the tensor that make a request, for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct OpRequest<'a> {
     pub(crate) op: &'static str,
@@ -119,7 +118,7 @@ pub(crate) struct OpRequest<'a> {
 }
 
 impl OpRequest<'static> {
-    /// Nobody in particular.
+    /// A request without a tensor.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn anonymous(op: &'static str) -> Self {
         static NO_SHAPE: OnceLock<Shape> = OnceLock::new();
@@ -128,7 +127,6 @@ impl OpRequest<'static> {
 }
 
 impl Storage {
-    /// Values that are on the host.
     pub(crate) fn on_host(context: &Context, block: Block) -> Arc<Storage> {
         let bytes = block.bytes().len();
         context.counts().add_host(bytes as u64);
@@ -136,7 +134,7 @@ impl Storage {
         Self::with(context, bytes, false, StorageState { host, ..StorageState::default() })
     }
 
-    /// Values that are on a device, or will be when what is recorded was played.
+    /// Values that are on a device, or will be when the pending recording is played.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn on_device(context: &Context, side: &Arc<DeviceSide>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
         context.counts().add_device(bytes as u64);
@@ -144,7 +142,7 @@ impl Storage {
         Self::with(context, bytes, false, StorageState { device, ..StorageState::default() })
     }
 
-    /// Values in memory on a device that is also somebody else's.
+    /// Values in device memory that code outside the context also uses.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn shared(context: &Context, side: &Arc<DeviceSide>, buffer: Buffer, bytes: usize) -> Arc<Storage> {
         context.counts().add_device(bytes as u64);
@@ -173,30 +171,30 @@ impl Storage {
         &self.context
     }
 
-    /// One more tensor uses it.
+    /// Adds a user.
     pub(crate) fn enter(&self) {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The same unless nobody does any more, which is for good; says whether it did.
+    /// Adds a user unless there are none left, which is final. Returns whether it did.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn enter_if_used(&self) -> bool {
         let more = |users: usize| (users > 0).then(|| users + 1);
         self.users.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    /// Whether its memory on the device is that of a buffer.
+    /// True if the storage's device memory is this buffer.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn is_in(&self, buffer: &Buffer) -> bool {
         let state = self.state();
         state.device.as_ref().is_some_and(|copy| {
             let there = &copy.of.0;
-            // Two devices may give the same number to two buffers.
+            // Two devices may give the same id to two buffers.
             there.side().device().owns(buffer) && there.buffer().raw() == buffer.raw()
         })
     }
 
-    /// One fewer does; the last one takes the values along.
+    /// Removes a user; the last one drops the values.
     pub(crate) fn leave(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.clear(LossReason::Disposed);
@@ -213,13 +211,13 @@ impl Storage {
         Location { host, device }
     }
 
-    /// Writes so far, those that were lost with a device too.
+    /// The number of writes so far, including those lost with a device.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn writes(&self) -> u64 {
         self.state().writes
     }
 
-    /// Bytes that it takes on the device, and on the host.
+    /// Bytes held on the device and on the host.
     pub(crate) fn taken(&self) -> (usize, usize) {
         let state = self.state();
         #[cfg(not(target_arch = "wasm32"))]
@@ -229,15 +227,15 @@ impl Storage {
         (device, if state.host.is_some() { self.bytes } else { 0 })
     }
 
-    /// The newest values on the host, brought down where they have to be.
+    /// The newest values on the host, downloaded if necessary.
     pub(crate) fn host(&self, asking: OpRequest<'_>) -> Result<Arc<Block>, TensorError> {
         let mut state = self.state();
         self.bring_down(&mut state, asking)?;
-        let host = state.host.as_ref().expect("they were brought down");
+        let host = state.host.as_ref().expect("they were downloaded");
         Ok(Arc::clone(&host.of))
     }
 
-    /// Has the newest values on the host too; says how many bytes were brought down for it.
+    /// Ensures that the host has the newest values. Returns the number of bytes downloaded.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn to_host(&self, asking: OpRequest<'_>) -> Result<usize, TensorError> {
         let mut state = self.state();
@@ -246,18 +244,18 @@ impl Storage {
         Ok(if is_there { 0 } else { self.bytes })
     }
 
-    /// An error where there are no values.
+    /// Fails if there are no values.
     pub(crate) fn check(&self, asking: OpRequest<'_>) -> Result<(), TensorError> {
         self.state().check(asking)
     }
 
-    /// The newest values on a device, sent up where they have to be.
+    /// The newest values on a device, uploaded if necessary.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn device(&self, asking: OpRequest<'_>, side: &Arc<DeviceSide>) -> Result<Buffer, TensorError> {
         Ok(self.to_device(asking, side)?.0)
     }
 
-    /// The same, and how many bytes were sent up for it.
+    /// Like [`Storage::device`]; also returns the number of bytes uploaded.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn to_device(
         &self,
@@ -270,7 +268,7 @@ impl Storage {
                 return Ok((of.0.buffer().clone(), 0));
             }
             if !Arc::ptr_eq(of.0.side(), side) {
-                // They are on another device: the way leads over the host.
+                // The values are on another device: move them through the host.
                 self.bring_down(&mut state, asking)?;
                 self.drop_device(&mut state);
             }
@@ -294,7 +292,7 @@ impl Storage {
         Ok((buffer, self.bytes))
     }
 
-    /// Shows a part of the newest values, wherever they are, without keeping a copy.
+    /// Passes a range of the newest values to `show`, from either side, without keeping a copy.
     pub(crate) fn read<T>(
         &self,
         asking: OpRequest<'_>,
@@ -304,7 +302,7 @@ impl Storage {
         self.read_up_to(asking, range, show).map(|(shown, _)| shown)
     }
 
-    /// The same, and up to which write they were.
+    /// Like [`Storage::read`]; also returns the number of the last write in the values.
     pub(crate) fn read_up_to<T>(
         &self,
         asking: OpRequest<'_>,
@@ -325,16 +323,15 @@ impl Storage {
         }
         #[cfg(not(target_arch = "wasm32"))]
         {
-            let asked = state.ask(asking.op, (start, end))?;
+            let pending = state.ask(asking.op, (start, end))?;
             drop(state);
-            Ok((asked.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))?, write))
+            Ok((pending.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))?, write))
         }
         #[cfg(target_arch = "wasm32")]
         unreachable!("without a device the host has them")
     }
 
-    /// The newest values on the device, where only it has them: its side, the buffer, and from where to where words are to
-    /// come down.
+    /// If only the device has the newest values: its side, the buffer, and the range of words to download.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn only_on_device(
         &self,
@@ -351,7 +348,7 @@ impl Storage {
         }))
     }
 
-    /// As `read`, to be awaited. What is on the host is shown at once.
+    /// Like [`Storage::read`], as a future. Values on the host are passed to `show` at once.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn read_later<T: Send + 'static>(
         &self,
@@ -369,11 +366,11 @@ impl Storage {
         if start == end {
             return Ok(Box::pin(std::future::ready(Ok(show(&[])))));
         }
-        let asked = state.ask(asking.op, (start, end))?;
-        Ok(Box::pin(asked.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
+        let pending = state.ask(asking.op, (start, end))?;
+        Ok(Box::pin(pending.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
     }
 
-    /// Writes a part. The side that has the newest values is written; the other has old ones until somebody asks.
+    /// Writes a range on the side that has the newest values. The other side stays outdated until it is used.
     pub(crate) fn write(&self, asking: OpRequest<'_>, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
         let mut state = self.state();
         state.check(asking)?;
@@ -395,11 +392,11 @@ impl Storage {
         }
         self.bring_down(&mut state, asking)?;
         let StorageState { host, writes, .. } = &mut *state;
-        let host = host.as_mut().expect("they were brought down");
+        let host = host.as_mut().expect("they were downloaded");
         match Arc::get_mut(&mut host.of) {
             Some(block) => block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes),
             None => {
-                // An upload that is under way still reads the old ones.
+                // An upload in flight still reads the old block.
                 let mut block = self.context.pool().lend(asking.op, self.bytes)?;
                 block.bytes_mut().copy_from_slice(host.of.bytes());
                 block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
@@ -412,25 +409,26 @@ impl Storage {
         Ok(())
     }
 
-    /// Says that somebody has written, or will write, to what [`Storage::device`] gave out.
+    /// Records that code outside has written, or will write, to the buffer from [`Storage::device`].
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn was_written_on_device(&self) {
         let mut state = self.state();
         let now = state.writes + 1;
-        // Where they have left the device since, what was written there is nobody's: the host's stay the newest.
+        // If the values have left the device since, that write is void and the host's copy stays the newest.
         if let Some(copy) = &mut state.device {
             copy.write = now;
             state.writes = now;
         }
     }
 
-    /// Moves the values to the host and gives up the device's memory; says how many bytes that freed.
+    /// Moves the values to the host and releases the device memory. Returns the number of bytes freed.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn leave_device(&self, asking: OpRequest<'_>) -> Result<usize, TensorError> {
         self.leave_device_if(asking, || true)
     }
 
-    /// The same if it may, which is asked when nobody else can move them any more.
+    /// Like [`Storage::leave_device`] if `may` returns true. It is called under the lock, so that no other thread can
+    /// move the values meanwhile.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn leave_device_if(
         &self,
@@ -446,7 +444,7 @@ impl Storage {
         Ok(self.bytes)
     }
 
-    /// Gives up the host's copy where the device has the same values; says how many bytes that freed.
+    /// Drops the host's copy if the device has the same values. Returns the number of bytes freed.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn leave_host(&self) -> usize {
         let mut state = self.state();
@@ -458,7 +456,7 @@ impl Storage {
         self.bytes
     }
 
-    /// The device is gone: what was only there is, too. Says whether values are left.
+    /// Handles the loss of a device: values that were only there are lost. Returns whether values are left.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn lose(&self, side: &Arc<DeviceSide>, reason: &str) -> bool {
         let mut state = self.state();
@@ -474,8 +472,8 @@ impl Storage {
         is_newest
     }
 
-    /// Puts values into the place of those that went with a device; says whether it did. What was disposed of meanwhile is
-    /// counted no more and stays gone, and what somebody else restored keeps that.
+    /// Replaces values lost with a device; returns whether it did. A storage that was disposed meanwhile is no longer
+    /// counted and stays disposed, and values restored by another thread are kept.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn restore(&self, block: Block) -> bool {
         let mut state = self.state();
@@ -500,8 +498,8 @@ impl Storage {
             let mut block = self.context.pool().lend(asking.op, self.bytes)?;
             if self.bytes > 0 {
                 self.context.counts().host_reads.fetch_add(1, Ordering::Relaxed);
-                let asked = state.ask(asking.op, (0, self.bytes))?;
-                asked.wait(|bytes| block.bytes_mut().copy_from_slice(bytes))?;
+                let pending = state.ask(asking.op, (0, self.bytes))?;
+                pending.wait(|bytes| block.bytes_mut().copy_from_slice(bytes))?;
             }
             if state.host.is_none() {
                 self.context.counts().add_host(self.bytes as u64);
@@ -552,7 +550,7 @@ impl Drop for Storage {
 }
 
 impl StorageState {
-    /// Asks the device for a part, from the word in which it begins.
+    /// Requests a download of a range, from the word in which it begins.
     #[cfg(not(target_arch = "wasm32"))]
     fn ask(&self, op: &'static str, (start, end): (usize, usize)) -> Result<PendingDownload, TensorError> {
         let there = &self.device.as_ref().expect("values are on one of two sides").of.0;

@@ -1,9 +1,7 @@
-//! What has come down and was not looked at yet.
+//! Downloads that have arrived and were not read yet. Any thread that waits on the device may receive another thread's
+//! download, and leaves it here for that thread. Nothing here waits for the device.
 //!
-//! Owns downloads between their arrival and whoever asked for them: any thread that waits may be handed another's.
-//! Does not wait for the device.
-//!
-//! Always: what was asked for is kept until it is taken, what was not is dropped at once.
+//! Invariant: a download is kept until its requester takes it, and dropped at once if it has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +12,7 @@ use vramp_gpu::{Arrived, ReadbackError};
 
 use crate::ops::error::{DeviceResult, TensorError};
 
-/// How long one waits for a thread that has taken a download and is about to deliver it.
+/// How long to wait for a thread that has received a download and is about to deliver it.
 const MOMENT: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
@@ -27,22 +25,20 @@ pub(super) struct Arrivals {
 struct ArrivalState {
     there: BTreeMap<u64, ArrivedDownload>,
     wakers: BTreeMap<u64, Waker>,
-    /// Under way, and nobody wants them.
+    /// In flight without a requester.
     ignored: BTreeSet<u64>,
 }
 
-/// A download that has arrived.
 pub(super) enum ArrivedDownload {
-    /// Where the device has put it, which takes one of few places.
+    /// In the device's mapped memory, which occupies one of few readback slots.
     Mapped(Arrived),
-    /// Copied, to make room: its parts.
+    /// Copied to free its slot; one vector per part.
     Copied(Vec<Vec<u8>>),
-    /// It did not come, and why.
     Failed(TensorError),
 }
 
 impl ArrivedDownload {
-    /// One of its parts.
+    /// The bytes of one part.
     pub(super) fn bytes(&self, part: usize) -> &[u8] {
         match self {
             ArrivedDownload::Failed(_) => &[],
@@ -57,7 +53,7 @@ impl ArrivedDownload {
 }
 
 impl Arrivals {
-    /// Keeps what a receiving end has given for whoever asked for it, a failure too; says whether it gave anything.
+    /// Keeps a received download, or its failure, for its requester. Returns whether there was one.
     pub(super) fn receive(
         &self,
         op: &'static str,
@@ -81,7 +77,7 @@ impl Arrivals {
         }
     }
 
-    /// Keeps a download for whoever asked for it.
+    /// Keeps a download for its requester.
     pub(super) fn deliver(&self, arrived: Arrived, copy: bool) {
         let ticket = arrived.ticket();
         let arrival = if copy { ArrivedDownload::copied(&arrived) } else { ArrivedDownload::Mapped(arrived) };
@@ -110,7 +106,7 @@ impl Arrivals {
         self.state().there.remove(&ticket)
     }
 
-    /// Takes it, or leaves word whom to wake.
+    /// Takes the download, or registers the waker.
     pub(super) fn take_or_wake(&self, ticket: u64, waker: &Waker) -> Option<ArrivedDownload> {
         let mut state = self.state();
         let arrival = state.there.remove(&ticket);
@@ -127,7 +123,7 @@ impl Arrivals {
         }
     }
 
-    /// Nobody wants it any more, or ever did.
+    /// Marks a download as no longer wanted.
     pub(super) fn ignore(&self, ticket: u64, has_come: bool) {
         let mut state = self.state();
         state.wakers.remove(&ticket);
@@ -139,7 +135,7 @@ impl Arrivals {
         drop(dropped);
     }
 
-    /// Copies what lies in places of the device, so that others can come down.
+    /// Copies mapped downloads to free their slots for others.
     pub(super) fn make_room(&self) {
         for arrival in self.state().there.values_mut() {
             if let ArrivedDownload::Mapped(arrived) = arrival {

@@ -1,7 +1,4 @@
-//! The wishes for a context.
-//!
-//! Owns the settings until a context is made of them.
-//! Does not keep them.
+//! The builder of a context.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +12,7 @@ use super::{Context, ContextInner, Debug};
 use crate::ops::error::TensorError;
 use crate::ops::memory::{BlockPool, HostPoolRules, MemoryCounts};
 
-/// The wishes for a context; [`ContextBuilder::on`], [`ContextBuilder::on_host`] or [`ContextBuilder::open`] ends them.
+/// Settings for a context. [`ContextBuilder::on`], [`ContextBuilder::on_host`] or [`ContextBuilder::open`] builds it.
 #[derive(Default)]
 pub struct ContextBuilder {
     threads: Option<usize>,
@@ -30,28 +27,28 @@ impl std::fmt::Debug for ContextBuilder {
 }
 
 impl ContextBuilder {
-    /// Threads that ops on the host may use; as many as there are processors unless told.
+    /// Threads for ops on the host; defaults to the number of processors.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
     }
 
-    /// How much memory tensors may take on the host.
+    /// Limits of the host memory of tensors.
     #[must_use]
     pub fn host_pool(mut self, rules: HostPoolRules) -> Self {
         self.host_pool = rules;
         self
     }
 
-    /// Tells somebody what is done, in words: devices, compilations, memory and ops.
+    /// Reports devices, compilations, memory and ops to `tell`, one line each.
     #[must_use]
     pub fn debug(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.debug = Some(Box::new(tell));
         self
     }
 
-    /// Tensors on the host.
+    /// Builds a context without a device.
     pub fn on_host(self) -> Context {
         #[cfg(not(target_arch = "wasm32"))]
         return self.made(None);
@@ -59,7 +56,7 @@ impl ContextBuilder {
         return self.made();
     }
 
-    /// Tensors on a device.
+    /// Builds a context on a device.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn on(self, device: &Device) -> Result<Context, TensorError> {
         let side = DeviceSide::on(device)?;
@@ -68,7 +65,7 @@ impl ContextBuilder {
         Ok(context)
     }
 
-    /// Tensors on the best device there is, or on the host where there is none; and why, in words.
+    /// Builds a context on the best device, or on the host if there is none. The string says why.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(self) -> (Context, String) {
         match Device::choose().open() {

@@ -1,16 +1,17 @@
-//! Where tensors live: the host, with a device or without one.
+//! Contexts: the host with or without a device, and everything its tensors share. That is the device's lane, the host
+//! pool, the counts, and the list of living storages.
 //!
-//! Owns what all of its tensors share: the device's lane, the host's pool, the counts, and the list of what is alive.
-//! Does not compute.
+//! A context has one lane on its device: a player, and a recording that grows until a value is read, enough work has
+//! gathered, or memory is short.
 //!
-//! Always: an op runs on the context's side, wherever its inputs are; two contexts on one device share its pool of memory
-//! and nothing else.
+//! Invariants: an op runs on the context's side, wherever its inputs are. Two contexts on one device share its memory
+//! pool and nothing else.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod arrivals;
-#[cfg(not(target_arch = "wasm32"))]
-mod asked;
 mod builder;
+#[cfg(not(target_arch = "wasm32"))]
+mod download;
 #[cfg(not(target_arch = "wasm32"))]
 mod outside;
 mod scope;
@@ -21,7 +22,7 @@ pub use builder::ContextBuilder;
 pub use scope::{Escape, TensorScope};
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use asked::PendingDownload;
+pub(crate) use download::PendingDownload;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use scope::leave_scopes;
 pub(crate) use scope::note_made;
@@ -41,14 +42,14 @@ use crate::ops::error::TensorError;
 use crate::ops::memory::{BlockPool, HostPoolStatistics, MemoryCounts, MemoryReport};
 use crate::ops::storage::Storage;
 
-/// Where tensors live. Clones are the same context.
+/// The place where tensors live and ops run. Clones are the same context.
 #[derive(Clone)]
 pub struct Context {
     inner: Arc<dyn ContextParts>,
 }
 
-/// What a context has. A trait, so that nobody who asks whether a context may be sent to a thread is led through all types
-/// of wgpu, which is deeper than compilers go unless told.
+/// The contents of a context. A trait object, because a proof that a context is `Send` would otherwise go through all
+/// of wgpu's types, deeper than the compiler's default recursion limit.
 trait ContextParts: Send + Sync {
     fn all(&self) -> &ContextInner;
 }
@@ -70,23 +71,21 @@ struct ContextInner {
     outside: outside::ExternalMemory,
     #[cfg(not(target_arch = "wasm32"))]
     profiler: crate::ops::profile::Profiler,
-    /// Told what is done, in words, where somebody wants to know.
+    /// Receives debug lines; set by [`ContextBuilder::debug`].
     debug: Option<Box<Debug>>,
 }
 
-/// Somebody who is told what is done.
 pub(crate) type Debug = dyn Fn(&str) + Send + Sync;
 
-/// What a context has moved so far.
+/// Counters of transfers and copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transfers {
-    /// Reads to the host that somebody waited for, of both sides: those from the device are transfers.
+    /// Blocking reads, of values on either side; those on the device are downloads.
     pub host_reads: u64,
-    /// Reads that were awaited.
+    /// Reads through futures.
     pub async_reads: u64,
-    /// Values that were sent up.
     pub uploads: u64,
-    /// Copies that were made because memory could not be shared.
+    /// Copies made because memory could not be shared.
     pub copies: u64,
 }
 
@@ -97,23 +96,22 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// Says how tensors are to live; `on`, `on_host` or `open` ends it.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
     }
 
-    /// Tensors on the host.
+    /// A context without a device.
     pub fn on_host() -> Context {
         ContextBuilder::default().on_host()
     }
 
-    /// Tensors on a device.
+    /// A context on a device.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn on(device: &Device) -> Result<Context, TensorError> {
         ContextBuilder::default().on(device)
     }
 
-    /// Tensors on the best device there is, or on the host where there is none; and why, in words.
+    /// A context on the best device, or on the host if there is none. The string says why.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open() -> (Context, String) {
         ContextBuilder::default().open()
@@ -121,18 +119,17 @@ impl Context {
 
     // ---- facts
 
-    /// The device that ops run on; none where that is the host.
+    /// The device that ops run on; `None` if they run on the host.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn device(&self) -> Option<Device> {
         self.side().map(|side| side.device().clone())
     }
 
-    /// Threads that ops on the host use.
+    /// Threads for ops on the host.
     pub fn threads(&self) -> usize {
         self.inner().threads
     }
 
-    /// How much memory its tensors take.
     pub fn memory(&self) -> MemoryReport {
         let host = self.inner().pool.statistics();
         let mut report = MemoryReport { host_pooled_bytes: host.pooled_bytes, ..self.inner().counts.report() };
@@ -147,17 +144,15 @@ impl Context {
         report
     }
 
-    /// From now on the peak is that of what comes.
+    /// Restarts the peak from the current bytes.
     pub fn restart_peak(&self) {
         self.inner().counts.restart_peak();
     }
 
-    /// What the pool of host memory has done.
     pub fn host_pool(&self) -> HostPoolStatistics {
         self.inner().pool.statistics()
     }
 
-    /// What was moved so far.
     pub fn transfers(&self) -> Transfers {
         let MemoryCounts { host_reads, async_reads, uploads, copies, .. } = &self.inner().counts;
         let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
@@ -169,7 +164,7 @@ impl Context {
         }
     }
 
-    /// Gives up memory that lies free, on both sides.
+    /// Releases free pool memory on both sides.
     pub fn trim(&self) {
         self.inner().pool.trim();
         #[cfg(not(target_arch = "wasm32"))]
@@ -180,21 +175,20 @@ impl Context {
 
     // ---- the device
 
-    /// Begins to compute what was asked for. Nobody has to call this before reading; somebody who uses a tensor's memory
-    /// in GPU code of his own does.
+    /// Submits pending ops. Reading does this on its own; call it before your own GPU code uses a tensor's memory.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn flush(&self) -> Result<(), TensorError> {
         self.side().map_or(Ok(()), |side| side.flush("flush"))
     }
 
-    /// Waits until everything that was asked for is computed.
+    /// Waits until all pending ops are computed.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn finish(&self) -> Result<(), TensorError> {
         self.side().map_or(Ok(()), |side| side.finish("finish"))
     }
 
-    /// Lets ops record into a recording that somebody else plays on the same device, as a pipeline does. Nothing can be
-    /// read meanwhile, and no other thread may use this context.
+    /// Lets ops record into a recording that another player plays on the same device, for example a pipeline's.
+    /// Meanwhile nothing can be read, and no other thread may use this context.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn record_into<T>(
         &self,
@@ -205,9 +199,9 @@ impl Context {
         side.record_into("record_into", recording, act)
     }
 
-    /// Moves all tensors to another device, or to the host: their values are kept, and ops run there from now on. Where
-    /// the old device was lost, values that were nowhere else are gone, and every use of them says so. Says what became
-    /// of them.
+    /// Moves all tensors to another device, or to the host. Their values are kept, and ops run there from now on. If
+    /// the old device was lost, values that only it had are lost, and using them is an error. Returns how many were
+    /// kept and lost.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn move_to(&self, device: Option<&Device>) -> Result<Moved, TensorError> {
         let new = device.map(DeviceSide::on).transpose()?.map(Arc::new);
@@ -269,7 +263,7 @@ impl Context {
         lock(&self.inner().living).remove(&id);
     }
 
-    /// Says what is done to whoever wants to know; the words are only made for him.
+    /// Reports a debug line. The text is built only if debugging is on.
     pub(crate) fn say(&self, words: impl FnOnce() -> String) {
         if let Some(debug) = &self.inner().debug {
             debug(&words());
@@ -281,12 +275,12 @@ impl Context {
     }
 }
 
-/// What became of tensors that were moved.
+/// The result of [`Context::move_to`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Memories whose values are kept.
     pub kept: usize,
-    /// Memories whose values are gone.
+    /// Memories whose values are lost.
     pub gone: usize,
 }
 

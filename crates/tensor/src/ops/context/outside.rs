@@ -1,10 +1,8 @@
-//! Memory of the device that somebody outside knows too: buffers that were handed out, and those that were taken in.
+//! Device memory that code outside the context also uses: buffers handed out and buffers taken in. The list keeps
+//! nothing alive.
 //!
-//! Owns the list of the values in such memory, so that a buffer that comes in again is known.
-//! Does not keep them alive.
-//!
-//! Always: in one context, a buffer is the memory of one storage at most: what is written through one tensor is seen
-//! through every other, and counted once.
+//! Invariant: within a context a buffer is the memory of at most one storage. Taking in the same buffer again returns
+//! the same memory, so that every tensor over it sees each write, and it is counted once.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -15,12 +13,12 @@ use crate::ops::storage::Storage;
 
 #[derive(Default)]
 pub(super) struct ExternalMemory {
-    /// Few: frames of a pipeline, and what GPU code of somebody's own works on.
+    /// A short list: frames of a pipeline, and buffers of users' GPU code.
     known: Mutex<Vec<Weak<Storage>>>,
 }
 
 impl Context {
-    /// Notes that somebody outside has the memory of a storage.
+    /// Notes that code outside has the memory of a storage.
     pub(crate) fn note_outside(&self, storage: &Arc<Storage>) {
         let mut known = lock(&self.inner().outside.known);
         known.retain(|one| one.strong_count() > 0);
@@ -29,8 +27,8 @@ impl Context {
         }
     }
 
-    /// Makes something over a buffer: over the storage whose memory it is already, or over a new one, which is known from
-    /// then on. Nobody else takes that buffer in meanwhile.
+    /// Builds something over a buffer: over the storage that already owns its memory, or over a new one, which is known
+    /// from then on. Holds the lock meanwhile, so that no other thread takes in the same buffer.
     pub(crate) fn take_in<T>(
         &self,
         buffer: &Buffer,
@@ -50,8 +48,8 @@ impl Context {
     }
 }
 
-/// Becomes a user of a storage whose memory a buffer is, so that it does not end before there is another; says whether it
-/// is.
+/// Becomes a user of a storage if the buffer is its memory, so that the storage does not end before the new tensor
+/// exists. Returns whether it is.
 fn enter_if_in(storage: &Storage, buffer: &Buffer) -> bool {
     if !storage.enter_if_used() {
         return false;

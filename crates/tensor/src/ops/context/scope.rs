@@ -1,10 +1,10 @@
-//! Scopes: what is made inside and not handed out is disposed of at the end.
+//! Scopes: tensors created inside a scope and not returned or kept are disposed when it ends. Each thread has a list of
+//! what its open scopes created.
 //!
-//! Owns, per thread, the list of what each open scope has made.
-//! Does not replace ownership: a tensor that is dropped is gone at once. A scope is for those that something still holds:
-//! caches, captured variables, values of a library.
+//! A scope does not replace ownership: a dropped tensor is released at once. A scope is for tensors that something
+//! still holds, such as caches, captured variables or values of a library.
 //!
-//! Always: a scope ends on success, on error and on panic alike; what it returns, and what was kept, belongs to the scope
+//! Invariants: a scope ends on success, on error and on panic. Tensors that it returns or keeps belong to the scope
 //! around it.
 
 use std::cell::RefCell;
@@ -18,17 +18,16 @@ thread_local! {
     static OPEN: RefCell<Vec<Vec<Weak<Handle>>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An open scope.
 #[derive(Debug)]
 pub struct TensorScope {
-    /// Where it stands among the open ones of its thread.
+    /// Index among the open scopes of its thread.
     depth: usize,
-    /// It is its thread's, and cannot be sent to another.
+    /// Not `Send`: a scope belongs to its thread.
     of_thread: PhantomData<*const ()>,
 }
 
 impl TensorScope {
-    /// Keeps a tensor beyond the end of the scope; it belongs to the scope around it.
+    /// Keeps a tensor beyond the end of the scope; it then belongs to the scope around it.
     pub fn keep(&self, tensor: &Tensor) {
         let kept = tensor.handle();
         OPEN.with_borrow_mut(|open| {
@@ -38,7 +37,7 @@ impl TensorScope {
                 made.retain(|one| !is(one, kept));
                 was_made_here |= made.len() < before;
             }
-            // What was made elsewhere belongs to whoever made it.
+            // Tensors created elsewhere belong to their own scope.
             let around = self.depth.checked_sub(1).and_then(|at| open.get_mut(at));
             if let Some(around) = around.filter(|_| was_made_here) {
                 around.push(Arc::downgrade(kept));
@@ -57,7 +56,7 @@ impl Drop for TensorScope {
 }
 
 impl Context {
-    /// Runs something in a scope: tensors that it makes on this thread are disposed of when it ends, on error too, but for
+    /// Runs `act` in a scope. When it ends, also on error, tensors that it created on this thread are disposed, except
     /// those that it returns or keeps.
     pub fn scope<T: Escape, E>(&self, act: impl FnOnce(&TensorScope) -> Result<T, E>) -> Result<T, E> {
         let depth = OPEN.with_borrow_mut(|open| {
@@ -71,7 +70,7 @@ impl Context {
     }
 }
 
-/// Notes for the innermost open scope of this thread that a tensor was made.
+/// Adds a new tensor to the innermost open scope of this thread.
 pub(crate) fn note_made(handle: &Arc<Handle>) {
     OPEN.with_borrow_mut(|open| {
         if let Some(made) = open.last_mut() {
@@ -80,7 +79,7 @@ pub(crate) fn note_made(handle: &Arc<Handle>) {
     });
 }
 
-/// Takes a tensor out of every open scope of this thread: it belongs to whoever holds it.
+/// Removes a tensor from every open scope of this thread; its holder owns it.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn leave_scopes(handle: &Arc<Handle>) {
     OPEN.with_borrow_mut(|open| {
@@ -94,9 +93,9 @@ fn is(one: &Weak<Handle>, other: &Arc<Handle>) -> bool {
     std::ptr::eq(one.as_ptr(), Arc::as_ptr(other))
 }
 
-/// What a scope may return: names the tensors in it.
+/// A value that a scope may return: it names the tensors inside.
 pub trait Escape {
-    /// Tells of each tensor.
+    /// Calls `tell` for each tensor.
     fn escape(&self, tell: &mut dyn FnMut(&Tensor));
 }
 

@@ -1,10 +1,8 @@
-//! The device half of a context: what is recorded and not yet played, and what comes down.
+//! The device side of a context: one player with its pending recording, the compiled kernels by key, and the downloads
+//! in flight. It does not know tensors.
 //!
-//! Owns one player with its pending recording, the kernels by what they are for, and the downloads under way.
-//! Does not know tensors.
-//!
-//! Always: what one thread records before another reads is played before it; nothing is played before it has to be, or
-//! before enough has gathered; a download waits for nobody but the device.
+//! Invariants: work that one thread records before another reads is played before that read. The recording is played
+//! only when it must be, or when enough has gathered. A download waits only for the device.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,32 +12,32 @@ use vramp_gpu::{AdapterKind, Buffer, Device, DeviceKernel, HostBytes, PlayError,
 use vramp_plan::Shader;
 
 use super::arrivals::Arrivals;
-use super::asked::PendingDownload;
+use super::download::PendingDownload;
 use crate::ops::device::matmul::Tile;
 use crate::ops::error::{DeviceResult, TensorError};
 use crate::ops::memory::Block;
 use crate::ops::profile::{ActOwners, Collector};
 use crate::ops::texture::copy::TextureCopies;
 
-/// Who memory of the device is lent to, in its pool's ledger.
+/// The owner name of tensor memory in the device pool's ledger.
 pub(crate) const OWNER: &str = "tensor";
 
-/// Acts that are gathered before they are played unasked: a device that could work should not lie idle for long.
+/// Acts recorded before they are played without a read, so that the device does not idle for long.
 const MOST_ACTS: usize = 128;
 
-/// The same while each of them is timed: a submission has 256 stamps, and an act may need two.
+/// The same limit while acts are timed: a submission has 256 timestamps, and an act may need two.
 const MOST_TIMED_ACTS: usize = 64;
 
 /// Bytes that pending acts may newly hold before they are played, so that temporary memory returns to the pool.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Downloads that may be under way at once.
+/// Maximum number of downloads in flight.
 const READBACK_SLOTS: usize = 8;
 
-/// The most bytes that one upload stages at once.
+/// Maximum number of bytes that one upload stages at once.
 const PART_BYTES: usize = 32 << 20;
 
-/// A part of a block that is on its way up.
+/// A part of a block in an upload.
 struct BlockPart {
     block: Arc<Block>,
     start: usize,
@@ -52,7 +50,6 @@ impl AsRef<[u8]> for BlockPart {
     }
 }
 
-/// A device as a context uses it.
 pub(crate) struct DeviceSide {
     device: Device,
     owner: Arc<str>,
@@ -64,23 +61,22 @@ pub(crate) struct DeviceSide {
 
 struct RecordingLane {
     player: Player,
-    /// What that player brings down; another one counts its downloads anew.
+    /// The downloads of that player. Another player numbers its downloads anew.
     arrivals: Arc<Arrivals>,
     recording: Recording,
-    /// What was lent since the last play.
+    /// Bytes lent since the last play.
     lent_bytes: u64,
-    /// Whether the recording is somebody else's just now, who alone may play it.
+    /// True while the recording belongs to another player, which alone may play it.
     is_lent_out: bool,
-    /// Why nothing more can be done here: something that was recorded will never be played, so that values are not what
-    /// they should be.
+    /// Why the lane is unusable: a recording was lost unplayed, so that values are not what they should be.
     broken: Option<String>,
     profile: Option<Profiled>,
 }
 
-/// What a lane has while it is profiled.
+/// The state of a lane that is being profiled.
 struct Profiled {
     acts: ActOwners,
-    /// The player of before, which times nothing.
+    /// The untimed player, restored at the end.
     usual: (Player, Arc<Arrivals>),
 }
 
@@ -110,7 +106,7 @@ impl DeviceSide {
         &self.device
     }
 
-    /// Lends memory for so many bytes, filled up to whole groups of four words, which is how kernels read.
+    /// Lends `bytes` bytes, rounded up to groups of four words, because kernels read whole groups.
     pub(crate) fn lend(&self, op: &'static str, bytes: usize) -> Result<Buffer, TensorError> {
         let bytes = (bytes as u64).next_multiple_of(16).max(16);
         let buffer = self.once_more(op, || self.device.lend(bytes, &self.owner).of(op))?;
@@ -118,8 +114,8 @@ impl DeviceSide {
         Ok(buffer)
     }
 
-    /// Has something made that needs memory of the device; where there is none, everything that was asked for is waited
-    /// for, since it may hold what is missing until it has finished, and it is tried once more.
+    /// Runs `make`, which needs device memory. If there is none, waits for all pending work, which may hold the missing
+    /// memory until it ends, and tries once more.
     pub(crate) fn once_more<T>(
         &self,
         op: &'static str,
@@ -134,7 +130,7 @@ impl DeviceSide {
         }
     }
 
-    /// The kernel for a purpose, compiled the first time. `key` names all that its text depends on.
+    /// The kernel for `key`, compiled on first use. `key` names everything that its text depends on.
     pub(crate) fn kernel(
         &self,
         op: &'static str,
@@ -150,7 +146,7 @@ impl DeviceSide {
         Ok(kernel)
     }
 
-    /// The copies between tensors and textures, prepared the first time.
+    /// The copies between tensors and textures, prepared on first use.
     pub(crate) fn texture_copies(&self, op: &'static str) -> Result<TextureCopies, TensorError> {
         let mut textures = self.textures.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(copies) = &*textures {
@@ -161,24 +157,24 @@ impl DeviceSide {
         Ok(copies)
     }
 
-    /// Whether the device is the CPU, pretending.
+    /// True if a software driver runs the device on the CPU.
     pub(crate) fn is_software(&self) -> bool {
         self.device.adapter().kind == AdapterKind::Software
     }
 
-    /// The tile that a product is cut into: what was found best on this device, or what suits its kind.
+    /// The tile of a matrix product: the best one found by tuning, or the default for this kind of device.
     pub(crate) fn tile(&self, m: usize, n: usize) -> Tile {
         let found = *self.tile.lock().unwrap_or_else(PoisonError::into_inner);
-        // Small products have use for small tiles only.
+        // Small products can use only small tiles.
         found.filter(|_| m > 4 && n > 1).unwrap_or_else(|| Tile::usual(m, n, self.is_software()))
     }
 
-    /// From now on products are cut into this, or again into what suits the device.
+    /// Sets the tile of products; `None` restores the default.
     pub(crate) fn set_tile(&self, tile: Option<Tile>) {
         *self.tile.lock().unwrap_or_else(PoisonError::into_inner) = tile;
     }
 
-    /// Records something behind all that is recorded; plays it where enough has gathered.
+    /// Records after everything that is pending; plays if enough has gathered.
     pub(crate) fn record<T>(
         &self,
         op: &'static str,
@@ -196,13 +192,13 @@ impl DeviceSide {
         Ok(answer)
     }
 
-    /// Plays what is recorded; what is recorded for somebody else is his to play.
+    /// Plays the recording, unless it belongs to another player.
     pub(crate) fn flush(&self, op: &'static str) -> Result<(), TensorError> {
         let mut lane = self.lane();
         if lane.is_lent_out { Ok(()) } else { lane.play_all(op) }
     }
 
-    /// Plays what is recorded and waits until the device is done with everything.
+    /// Plays the recording and waits until the device has finished everything.
     pub(crate) fn finish(&self, op: &'static str) -> Result<(), TensorError> {
         let limit = self.device.time_limit();
         let mut lane = self.lane();
@@ -210,12 +206,12 @@ impl DeviceSide {
         if lane.player.wait(limit).of(op)? {
             return Ok(());
         }
-        let reason = format!("it did not end within {} ms", limit.as_millis());
+        let reason = format!("the work did not end within {} ms", limit.as_millis());
         Err(TensorError::Lost { op, reason })
     }
 
-    /// Sends a block up to a byte of a buffer that begins a word, behind all that is recorded. Large ones go in parts, so
-    /// that staging stays small.
+    /// Uploads a block to a word-aligned offset of a buffer, after everything that is pending. Large blocks are split,
+    /// so that staging stays small.
     pub(crate) fn upload(
         &self,
         op: &'static str,
@@ -235,10 +231,10 @@ impl DeviceSide {
         Ok(())
     }
 
-    /// Writes bytes into a part of a buffer, behind all that is recorded.
+    /// Writes bytes into a range of a buffer, after everything that is pending.
     pub(crate) fn write(&self, op: &'static str, to: &Buffer, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
         for (part, bytes) in bytes.chunks(PART_BYTES).enumerate() {
-            // Whole words are written; what lies behind the last value is nobody's.
+            // Devices write whole words; bytes after the last value have no owner.
             let mut owned = bytes.to_vec();
             owned.resize(bytes.len().next_multiple_of(4), 0);
             let at = (start + part * PART_BYTES) as u64;
@@ -248,8 +244,8 @@ impl DeviceSide {
         Ok(())
     }
 
-    /// Lets `act` record into a recording of somebody else's, who plays it on the same device. What was pending is played
-    /// first, so that it comes before.
+    /// Lets `act` record into another player's recording on the same device. Pending work is played first, so that it
+    /// comes before.
     pub(crate) fn record_into<T>(
         &self,
         op: &'static str,
@@ -268,7 +264,7 @@ impl DeviceSide {
         answer
     }
 
-    /// Asks for a part of a buffer behind all that is recorded, which is played.
+    /// Requests a range of a buffer after everything that is pending, and plays it.
     pub(crate) fn ask(
         &self,
         op: &'static str,
@@ -279,7 +275,7 @@ impl DeviceSide {
         self.ask_for(op, &[(from.clone(), offset, bytes)])
     }
 
-    /// Asks for several parts, which come down together.
+    /// Requests several ranges, which are downloaded together.
     pub(crate) fn ask_for(
         &self,
         op: &'static str,
@@ -287,13 +283,13 @@ impl DeviceSide {
     ) -> Result<PendingDownload, TensorError> {
         let mut lane = self.lane();
         lane.check_own(op)?;
-        // What fails leaves no download behind, which the next to ask would take for his own.
-        let asked = parts
+        // A failure removes the download from the recording; the next request would otherwise take it for its own.
+        let recorded = parts
             .iter()
             .try_for_each(|(from, offset, bytes)| lane.recording.download_part(from, *offset, *bytes).of(op));
-        let played = asked.and_then(|()| lane.play(op)).inspect_err(|_| lane.recording.forget_downloads());
+        let played = recorded.and_then(|()| lane.play(op)).inspect_err(|_| lane.recording.forget_downloads());
         let Some(ticket) = played? else {
-            let problem = format!("{} parts were asked for, and the device was told of none", parts.len());
+            let problem = format!("{} parts were requested, but the recording has no download", parts.len());
             return Err(TensorError::Device { op, problem });
         };
         let (readbacks, arrivals) = (lane.player.readbacks().clone(), Arc::clone(&lane.arrivals));
@@ -302,7 +298,7 @@ impl DeviceSide {
         Ok(PendingDownload::now(op, ticket, limit, readbacks, arrivals))
     }
 
-    /// From now on every act is timed, by another player: whether one times is decided when it is made.
+    /// Times every act from now on. Needs another player, because timing is fixed when a player is built.
     pub(crate) fn begin_profile(&self, collector: &Arc<Collector>) -> Result<(), TensorError> {
         let op = "profile";
         let mut timed = Player::on(&self.device).readback_slots(READBACK_SLOTS).timed(Timed::Each).build().of(op)?;
@@ -314,14 +310,14 @@ impl DeviceSide {
         Ok(())
     }
 
-    /// Waits for what was recorded, and goes on as before. Doing it again does nothing.
+    /// Waits for the recorded work and restores the untimed player. Calling it again does nothing.
     pub(crate) fn end_profile(&self) -> Result<(), TensorError> {
         if self.lane().profile.is_none() {
             return Ok(());
         }
         let finished = self.finish("profile");
         let mut lane = self.lane();
-        // Stamps come down behind the work itself.
+        // Timestamps arrive after the work itself.
         let polled = self.device.poll().map_err(|lost| TensorError::Lost { op: "profile", reason: lost.reason });
         lane.hear();
         if let Some(Profiled { usual, .. }) = lane.profile.take() {
@@ -330,7 +326,7 @@ impl DeviceSide {
         finished.and(polled)
     }
 
-    /// Why nothing more can be done here; none as long as something can.
+    /// Why the lane is unusable; `None` if it works.
     pub(crate) fn lost(&self) -> Option<String> {
         self.device.check().err().map(|lost| lost.reason).or_else(|| self.lane().broken.clone())
     }
@@ -345,7 +341,7 @@ impl DeviceSide {
 }
 
 impl RecordingLane {
-    /// Has something written into the recording, and notes whose it is where somebody wants to know.
+    /// Records with `write`, and notes the owner of the new acts if the lane is profiled.
     fn write<T>(&mut self, write: impl FnOnce(&mut Recording) -> Result<T, TensorError>) -> Result<T, TensorError> {
         let Some(Profiled { acts, .. }) = &mut self.profile else { return write(&mut self.recording) };
         let (before, dispatches) = (self.recording.len(), self.recording.dispatches());
@@ -355,28 +351,28 @@ impl RecordingLane {
         answer
     }
 
-    /// Hears how long things took.
+    /// Passes finished times to the profile.
     fn hear(&mut self) {
         if let Some(Profiled { acts, .. }) = &mut self.profile {
             acts.hear(&mut self.player);
         }
     }
 
-    /// An error where the recording is somebody else's.
+    /// Fails if the recording belongs to another player.
     fn check_own(&self, op: &'static str) -> Result<(), TensorError> {
         if !self.is_lent_out {
             return Ok(());
         }
-        let problem = "the context records for somebody else just now; read what was recorded when it was played";
+        let problem = "the context is recording for another player; read after that recording was played";
         Err(TensorError::Setting { op, problem: problem.to_owned() })
     }
 
-    /// An error where something that was recorded is lost.
+    /// Fails if a recording was lost unplayed.
     fn check_whole(&self, op: &'static str) -> Result<(), TensorError> {
         self.broken.as_ref().map_or(Ok(()), |reason| Err(TensorError::Lost { op, reason: reason.clone() }))
     }
 
-    /// Plays what is recorded; whatever comes down that nobody asked for is left.
+    /// Plays the recording; downloads in it are ignored.
     fn play_all(&mut self, op: &'static str) -> Result<(), TensorError> {
         if let Some(nobodys) = self.play(op)? {
             self.arrivals.ignore(nobodys, false);
@@ -384,7 +380,7 @@ impl RecordingLane {
         Ok(())
     }
 
-    /// Plays what is recorded, and gives the ticket of what comes down.
+    /// Plays the recording and returns the ticket of its download.
     fn play(&mut self, op: &'static str) -> Result<Option<u64>, TensorError> {
         self.check_own(op)?;
         self.check_whole(op)?;
@@ -406,14 +402,14 @@ impl RecordingLane {
                 Err(PlayError::NotTaken { .. }) => {
                     self.arrivals.make_room();
                     if !self.arrivals.receive(op, self.player.readbacks().wait(limit), true)? {
-                        // Somebody looks at what has come down just now.
+                        // Another thread is reading a mapped download.
                         self.arrivals.wait_a_moment();
                     }
                     if started.elapsed() > limit {
                         return Err(PlayError::NotTaken { slots: READBACK_SLOTS }).of(op);
                     }
                 }
-                // It is as it was, and can be played when there is memory.
+                // The recording is unchanged, and can be played when there is memory.
                 Err(PlayError::OutOfMemory) if waited => return Err(PlayError::OutOfMemory).of(op),
                 Err(PlayError::OutOfMemory) => {
                     waited = true;
@@ -421,7 +417,7 @@ impl RecordingLane {
                     self.player.device().pool().trim_to(0);
                 }
                 Err(error) => {
-                    // It will never be played, and nobody may take what it should have written for what is there.
+                    // It will never be played, so the buffers it should have written must not be used.
                     self.recording.clear();
                     if let Some(Profiled { acts, .. }) = &mut self.profile {
                         acts.played(None);
@@ -434,7 +430,7 @@ impl RecordingLane {
     }
 }
 
-/// Puts a recording back where it belongs, whatever happened meanwhile.
+/// Swaps a recording back on drop.
 struct SwapBack<'a> {
     side: &'a DeviceSide,
     recording: &'a mut Recording,
@@ -462,6 +458,6 @@ mod tests {
         assert!(beyond.is_err());
         let read = side.ask("test", &two, 0, 16).unwrap().wait(<[u8]>::to_vec).unwrap();
         assert_eq!(read, [2; 16]);
-        assert!(side.ask_for("test", &[]).is_err(), "and nothing is no download");
+        assert!(side.ask_for("test", &[]).is_err(), "an empty request is not a download");
     }
 }

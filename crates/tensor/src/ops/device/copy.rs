@@ -1,9 +1,7 @@
-//! Copies of values that do not begin or end at whole words, and of rows that are put side by side.
+//! The kernel that copies values that do not begin or end at whole words, and rows that are placed side by side. Ranges
+//! of whole words on both sides use a recording's own copy, which is faster.
 //!
-//! Owns the kernel.
-//! Does not convert or reorder values, nor copy what is whole words on both sides: a recording's own copy is faster.
-//!
-//! Always: bits are copied as they are; what lies beside the results stays.
+//! Invariants: bits are copied unchanged. Values beside the results do not change.
 
 use vramp_plan::Shader;
 
@@ -12,20 +10,19 @@ use crate::ops::dtype::DType;
 use super::text::{KernelText, Launch, MATH, load_bits};
 use super::words::{self, OutputRuns};
 
-/// A kind of copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CopyKernel {
-    /// Of what. Only its size matters: f32, i32 and u32 have the same kernel.
+    /// Only its size matters: f32, i32 and u32 have the same kernel.
     pub dtype: DType,
 }
 
 impl CopyKernel {
-    /// What its text depends on.
+    /// Everything that the text depends on.
     pub(crate) fn key(self) -> String {
         format!("copy {}", self.dtype.bytes())
     }
 
-    /// The kernel. Buffers: the source, the results.
+    /// Buffers: the source, the results.
     pub(crate) fn shader(self) -> Shader {
         let mut text = KernelText::new();
         text.read("in0", "u32");
@@ -39,7 +36,7 @@ impl CopyKernel {
         text.shader(format!("copy of {}", self.dtype), 64)
     }
 
-    /// Its parameters and grid: from `offset` on, to a place.
+    /// Parameters and grid: from `offset` on, to `place`.
     pub(crate) fn launch(self, offset: usize, place: &OutputRuns, most: u32) -> Launch {
         place.launch(self.dtype, &[offset as u32], most)
     }
@@ -55,7 +52,7 @@ mod tests {
         for dtype in [DType::F32, DType::F16, DType::I8] {
             let size = dtype.bytes();
             for (width, offset, pitch, from) in [(3, 1, 7, 0), (1, 2, 3, 1), (2, 0, 2, 3), (5, 3, 11, 2)] {
-                // Numbers that stand for themselves; what is not copied onto stays 250 (of each byte).
+                // Each number is its own index; bytes that are not overwritten stay 250.
                 let source: Vec<u8> = (0..from + 4 * width).flat_map(|at| vec![at as u8; size]).collect();
                 let place = OutputRuns { offset, count: 4 * width, run: width, pitch };
                 let onto = offset + 4 * pitch + 3;

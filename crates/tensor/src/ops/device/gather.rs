@@ -1,9 +1,5 @@
-//! Values picked along an axis by their numbers.
-//!
-//! Owns the kernel, and what a number beyond the axis gives: NaN of floats, 0 of integers, since a device cannot refuse.
-//! Does not check numbers: whoever has them on the host can.
-//!
-//! Always: a negative number is beyond the axis.
+//! The gather kernel: picks values along an axis by index. An index out of range, also a negative one, gives NaN for
+//! floats and 0 for integers, because a device cannot report an error. Indices on the host are checked by the caller.
 
 use vramp_plan::Shader;
 
@@ -13,17 +9,15 @@ use crate::ops::shape::Around;
 use super::text::{KernelText, Launch, MATH, load_bits};
 use super::words::{self, OutputRuns};
 
-/// A kind of gathering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Gather {
-    /// Of the values.
     pub dtype: DType,
 }
 
 const FIELDS: [&str; 5] = ["offset", "length", "inner", "index_offset", "indices"];
 
 impl Gather {
-    /// The kernel. Buffers: the values, the numbers (i32 or u32), the results.
+    /// Buffers: the values, the indices (i32 or u32), the results.
     pub(crate) fn shader(self) -> Shader {
         let mut text = KernelText::new();
         text.read("in0", "u32");
@@ -37,7 +31,7 @@ impl Gather {
             DType::F16 => "0x7e00u",
             _ => "0u",
         };
-        // A negative number is a large one without a sign.
+        // A negative index is a large unsigned one.
         text.push(&format!(
             "fn element(i: u32) -> u32 {{
     let row = quotient(i, p.inner);
@@ -53,8 +47,8 @@ impl Gather {
         text.shader(format!("gather of {}", self.dtype), 64)
     }
 
-    /// Its parameters and grid: from `around` (which has `length` values to pick from), so many `indices`. Results are
-    /// `[outer, indices, inner]`.
+    /// Parameters and grid: picks `indices` entries from `around`, which has `length` values along the axis. Results
+    /// are `[outer, indices, inner]`.
     pub(crate) fn launch(
         self,
         around: Around,
@@ -86,7 +80,7 @@ mod tests {
     #[test]
     fn values_are_picked_along_an_axis_and_numbers_beyond_it_give_nan_or_zero() {
         let around = Around { outer: 2, length: 3, inner: 2 };
-        // The first number and value belong to somebody else.
+        // The first index and value are not part of the tensors.
         let indices = [9, 2, 0, 3, -1, 2];
         let wanted = |at: usize| {
             let (o, i, n) = (at / 10, at / 2 % 5, at % 2);

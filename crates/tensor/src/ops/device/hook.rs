@@ -1,25 +1,22 @@
-//! How a kernel is joined with what comes before or after it.
+//! Hooks: WGSL functions that fuse a kernel with the ops before or after it. A kernel over rows reads through one, and
+//! a product passes its results through one. The plain hooks here only read and pass on; `program` writes those of
+//! fused ops.
 //!
-//! Owns the texts through which a kernel that goes through rows reads them and a product passes its results on, and the
-//! plain ones that only read and pass on.
-//! Does not make texts of fused ops: those come from whoever fuses.
-//!
-//! Always: a text that reads defines `fn value(at: u32) -> f32` over buffers `in0`, `in1` and so on; one that passes on
-//! defines `fn finish(v: f32, row: u32, col: u32, at: u32) -> f32` over `side0`, `side1` and so on. Both find their
-//! parameters in `p.hook`, an array of `vec4<u32>`.
+//! A reading hook defines `fn value(at: u32) -> f32` over buffers `in0`, `in1` and so on. A finishing hook defines
+//! `fn finish(v: f32, row: u32, col: u32, at: u32) -> f32` over `side0`, `side1` and so on. Both find their parameters
+//! in `p.hook`, an array of `vec4<u32>`.
 
 use crate::ops::dtype::DType;
 
 use super::text::load;
 
-/// The text of one function, and what it reads.
+/// The text of one function, and its bindings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Hook {
-    /// The function.
     pub wgsl: String,
-    /// Buffers.
+    /// The number of buffers.
     pub inputs: usize,
-    /// `vec4<u32>` of parameters.
+    /// The number of `vec4<u32>` of parameters.
     pub vectors: usize,
 }
 
@@ -30,7 +27,7 @@ impl Hook {
         Hook { wgsl, inputs: 1, vectors: 0 }
     }
 
-    /// Passes results of a product on as they are.
+    /// Passes the results of a product unchanged.
     pub(crate) fn pass() -> Hook {
         let wgsl = "fn finish(v: f32, row: u32, col: u32, at: u32) -> f32 {\n    return v;\n}\n";
         Hook { wgsl: wgsl.into(), inputs: 0, vectors: 0 }

@@ -1,11 +1,8 @@
-//! Pixels to tensors and back.
+//! The kernels between pixels and tensors: rgba8 pixels resized, normalised and reordered, and values back to pixels.
+//! They do not know colour spaces: values are pixel values divided by 255.
 //!
-//! Owns both kernels: rgba8 pixels resized, normalised and put into the order that a model wants, and values back to
-//! pixels.
-//! Does not know colour spaces: values are those of the pixels, divided by 255.
-//!
-//! Always: bilinear means between the four nearest pixel centres, where centres lie at halves and the edge repeats;
-//! pictures of the same size pass unchanged. Back: halves are rounded up, NaN becomes 0, alpha is 255 unless given.
+//! Invariants: bilinear interpolates between the four nearest pixel centres, which are at halves; edges repeat. Images
+//! of the same size pass unchanged. In the other direction halves round up, NaN becomes 0, and alpha defaults to 255.
 
 use smallvec::SmallVec;
 use vramp_plan::Shader;
@@ -16,16 +13,15 @@ use super::hook::Hook;
 use super::text::{KernelText, Launch, MATH};
 use super::words::{self, OutputRuns};
 
-/// How a picture is resized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SamplingFilter {
-    /// Between the nearest four.
+    /// Between the four nearest pixels.
     Bilinear,
-    /// The nearest one.
+    /// The nearest pixel.
     Nearest,
 }
 
-/// In which order values of pixels lie.
+/// The order of values in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PixelOrder {
     /// Channel by channel.
@@ -34,29 +30,27 @@ pub(crate) enum PixelOrder {
     Pixels,
 }
 
-/// A kind of way from pixels to values.
+/// The kernel from pixels to values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FromPixels {
-    /// How it is resized.
     pub filter: SamplingFilter,
-    /// The order of the results.
     pub order: PixelOrder,
-    /// Which channels, in the wanted order: 0 to 3, one to four of them.
+    /// The channels in the wanted order: 0 to 3, one to four of them.
     pub channels: SmallVec<[u8; 4]>,
 }
 
-/// One start of it.
+/// The sizes and constants of one launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ImageLaunch {
-    /// Width and height of the pixels.
+    /// Width and height of the source.
     pub from: [usize; 2],
-    /// Where they begin, in pixels.
+    /// The first pixel of the source.
     pub offset: usize,
     /// Width and height of the result.
     pub to: [usize; 2],
-    /// What is taken off, per place in the order of the channels.
+    /// Subtracted, in the order of the channels.
     pub mean: [f32; 4],
-    /// What is divided by.
+    /// Divisor, in the order of the channels.
     pub std: [f32; 4],
 }
 
@@ -73,13 +67,13 @@ const BILINEAR: &str =
     let bottom = mix(pixel_at(x0, y1), pixel_at(x1, y1), at_x - f32(x0));
     return mix(top, bottom, at_y - f32(y0));";
 
-/// In whole numbers, so that what lies exactly between two is the same everywhere.
+/// In integers, so that a position exactly between two pixels gives the same one everywhere.
 const NEAREST: &str = "    let near_x = quotient((2u * x + 1u) * p.in_w, 2u * p.out_w);
     let near_y = quotient((2u * y + 1u) * p.in_h, 2u * p.out_h);
     return pixel_at(near_x, near_y);";
 
 impl FromPixels {
-    /// The kernel. Buffers: the pixels, the results.
+    /// Buffers: the pixels, the results.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.read("in0", "u32");
@@ -106,7 +100,6 @@ impl FromPixels {
         text.shader("pixels to values".into(), 64)
     }
 
-    /// Its parameters and grid.
     pub(crate) fn launch(picture: &ImageLaunch, most: u32) -> Launch {
         let ImageLaunch { from, to, .. } = *picture;
         let pixels = to[0] * to[1];
@@ -117,17 +110,16 @@ impl FromPixels {
     }
 }
 
-/// A kind of way back.
+/// The kernel from values to pixels.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ToPixels {
-    /// The order of the values.
     pub order: PixelOrder,
-    /// Which of r, g, b, a (0 to 3) each channel is, in order. One alone is gray; without a fourth alpha is 255.
+    /// The index (r, g, b, a are 0 to 3) of each channel, in order. A single one is gray; alpha defaults to 255.
     pub channels: Vec<u8>,
 }
 
 impl ToPixels {
-    /// The kernel. Buffers: the values, of f32, and the pixels.
+    /// Buffers: the values, of f32, and the pixels.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.read("in0", "u32");
@@ -159,7 +151,7 @@ impl ToPixels {
         text.shader(format!("pixels of {} channels", self.channels.len()), 64)
     }
 
-    /// Its parameters and grid: values become `v * scale + bias`, then bytes.
+    /// Values become `v * scale + bias`, then bytes.
     pub(crate) fn launch(pixels: usize, offset: usize, scale: [f32; 4], bias: [f32; 4], most: u32) -> Launch {
         let vectors: Vec<u32> = scale.into_iter().chain(bias).map(f32::to_bits).collect();
         OutputRuns::whole(0, pixels).launch(DType::U32, &[offset as u32], most).with_hook(&vectors)

@@ -1,18 +1,18 @@
-// Functions whose built-in forms are too loose or not defined where it matters.
+// Functions whose built-in forms are too inaccurate, or undefined for values that occur here.
 
-// NaN by its bits: compilers may take for granted that a value equals itself.
+// NaN by its bits: compilers may assume that a value equals itself.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// The bits in a variable, since a constant may not be infinite.
+// The bits are in a variable, because a constant must not be infinite.
 fn infinity() -> f32 {
     var bits = 0x7f800000u;
     return bitcast<f32>(bits);
 }
 
-// n / d for d up to 2^31: software drivers divide one lane after another, and this by eight. A guess, a better one, and a
-// last step of one.
+// n / d for d up to 2^31. Software drivers divide one lane after another, and this eight at a time. An estimate, a
+// correction, and a last step of one.
 fn quotient(n: u32, d: u32) -> u32 {
     let share = 1.0 / f32(d);
     var q = u32(f32(n) * share);
@@ -22,16 +22,16 @@ fn quotient(n: u32, d: u32) -> u32 {
     return select(q, q + 1u, rest >= bitcast<i32>(d));
 }
 
-// e to the power of v, for v up to 88: 2^n times a polynomial. 0 below -87.7; NaN stays NaN. Within 2e-7 of the result,
-// where the built-in one is within 4e-6 on llvmpipe.
-// Not `exp_each` of programs (program/math.wgsl): that one has the steps and the bits of its twin, holds values on both
-// sides and makes subnormal numbers. Shares need none of that, and take half of its steps so.
+// e to the power of v, for v up to 88: 2^n times a polynomial. 0 below -87.7; NaN stays NaN. Within 2e-7 of the result;
+// the built-in one is within 4e-6 on llvmpipe.
+// Not `exp_each` of programs (program/math.wgsl), which has the steps and the bits of its twin, clamps values on both
+// sides and computes subnormal numbers. Softmax needs none of that, and this takes half as many steps.
 fn exp_of(v: f32) -> f32 {
     let x = select(v, -88.0, v < -88.0);
     let n = floor(fma(x, 1.44269504, 0.5));
     let e = i32(n);
-    // The logarithm of 2 in two steps. The second goes by 2n: of two products with the same n compilers make one, which
-    // costs the places that the second step is there for (1.7e-6 instead of 2e-7 on llvmpipe).
+    // The logarithm of 2 in two steps. The second uses 2n, because compilers merge two products with the same n, which
+    // costs the digits that the second step is for (1.7e-6 instead of 2e-7 on llvmpipe).
     let r = fma(f32(e << 1u), 1.06097220e-4, fma(n, -0.693359375, x));
     var y = fma(1.9875691500e-4, r, 1.3981999507e-3);
     y = fma(y, r, 8.3334519073e-3);
@@ -43,8 +43,9 @@ fn exp_of(v: f32) -> f32 {
 }
 
 // The natural logarithm of a normal v above 0: a polynomial around 1, and the exponent. NaN and infinity stay. Within
-// 3e-7 of the result, where the built-in one is within 6e-5 on llvmpipe.
-// Not `log_each` of programs, which is made for any value: this one is of sums of shares, which are ordinary numbers.
+// 3e-7 of the result; the built-in one is within 6e-5 on llvmpipe.
+// Not `log_each` of programs, which accepts any value: this one is for sums of exponentials, which are ordinary
+// numbers.
 fn log_of(v: f32) -> f32 {
     let bits = bitcast<u32>(v);
     let shifted = bits - 0x3f3504f3u;

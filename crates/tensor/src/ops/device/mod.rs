@@ -1,12 +1,11 @@
-//! Kernels that compute with tensors on the device.
+//! Kernels that compute with tensors on the device, one per file: a function from a small spec to a
+//! [`Shader`](vramp_plan::Shader), and one from sizes to parameters and a grid. Callers lend memory, record and play.
 //!
-//! Owns one kernel per file, each a function from a small spec to a [`Shader`](vramp_plan::Shader), and another to its
-//! parameters and grid.
-//! Does not lend memory, record or play: whoever asks for a kernel does.
+//! Sums over long rows take two passes, because a barrier is not global.
 //!
-//! Always: lengths, strides and offsets are parameters, never text, so that a kind of kernel is compiled once; all
-//! parameters zero make a kernel do nothing; an invocation writes whole words that nobody else writes, and goes
-//! through at most [`MOST_ROUNDS`] rounds of any loop.
+//! Invariants: lengths, strides and offsets are parameters, never text, so that each kind of kernel is compiled once. A
+//! kernel whose parameters are all zero does nothing. Each word of the output is written by one invocation. An
+//! invocation runs at most [`MOST_ROUNDS`] rounds of any loop.
 
 pub(crate) mod copy;
 pub(crate) mod gather;
@@ -28,7 +27,7 @@ pub(crate) use rows::RowLanes;
 pub(crate) use text::Launch;
 pub(crate) use words::OutputRuns;
 
-/// The most rounds of one loop in one invocation: Mesa 22 ends an invocation silently at 65,535.
+/// Maximum number of rounds of one loop in one invocation: Mesa 22 silently ends an invocation at 65,535.
 pub(crate) const MOST_ROUNDS: usize = 32_768;
 
 #[cfg(test)]
@@ -49,7 +48,7 @@ mod tests {
     use crate::ops::reduction::Reduction;
     use crate::ops::shape::Around;
 
-    /// The largest of each kind.
+    /// The largest shader of each kind.
     fn shaders() -> Vec<Shader> {
         let (value, lanes) = (Hook::plain(DType::F16), RowLanes::Group);
         let steps = ReducePass::plan(Around { outer: 1, length: 1 << 20, inner: 1 }, false);

@@ -1,9 +1,7 @@
-//! Layer norm along the last axis.
+//! The layer norm kernel along the last axis, with or without gamma and beta, for rows of at most
+//! [`MOST_LENGTH`](super::softmax::MOST_LENGTH) values.
 //!
-//! Owns the kernel, with or without factors and offsets.
-//! Does not take rows of more than [`MOST_LENGTH`](super::softmax::MOST_LENGTH) values.
-//!
-//! Always: the variance is that of the whole row (divided by its length), taken after the mean.
+//! Invariant: the variance is that of the whole row (divided by its length), computed after the mean.
 
 use vramp_plan::Shader;
 
@@ -13,40 +11,34 @@ use super::hook::Hook;
 use super::rows::RowLanes;
 use super::text::{KernelText, Launch, load};
 
-/// A kind of layer norm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Norm {
-    /// The type of the factors, where there are such: one per value of a row.
+    /// The type of the factors, if any: one per value of a row.
     pub gamma: Option<DType>,
-    /// The type of the offsets, likewise.
+    /// The type of the offsets, if any.
     pub beta: Option<DType>,
-    /// Who works on a row.
     pub lanes: RowLanes,
-    /// How it reads.
     pub value: Hook,
 }
 
-/// One start of a layer norm.
+/// The sizes of one launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct NormLaunch {
-    /// How many.
+    /// The number of rows.
     pub count: usize,
-    /// How long.
+    /// Values per row.
     pub length: usize,
-    /// Where values begin.
     pub offset: usize,
-    /// Where factors begin.
     pub gamma_offset: usize,
-    /// Where offsets begin.
     pub beta_offset: usize,
-    /// What is added to the variance.
+    /// Added to the variance.
     pub epsilon: f32,
 }
 
 const FIELDS: [&str; 6] = ["offset", "rows", "length", "gamma_offset", "beta_offset", "epsilon"];
 
 impl Norm {
-    /// The kernel. Buffers: what `value` reads, gamma, beta (where there are such), the results.
+    /// Buffers: the inputs of `value`, gamma, beta (if any), the results.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.inputs(&self.value, "in");
@@ -68,7 +60,6 @@ impl Norm {
         text.shader(format!("layer norm, {}", self.lanes.name()), 64)
     }
 
-    /// Its parameters and grid.
     pub(crate) fn launch(&self, at: &NormLaunch, most: u32) -> Launch {
         let words = [at.offset, at.count, at.length, at.gamma_offset, at.beta_offset];
         let words: Vec<u32> = words.into_iter().map(|number| number as u32).chain([at.epsilon.to_bits()]).collect();

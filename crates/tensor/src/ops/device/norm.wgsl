@@ -1,7 +1,7 @@
-// Layer norm: each row less its mean, over the root of its variance plus epsilon, times gamma, plus beta.
+// Layer norm: each row minus its mean, divided by the root of its variance plus epsilon, times gamma, plus beta.
 //
-// In: through value. Out: as the input lies, f32. Grid: a row per invocation or per workgroup.
-// The variance is of what is left once the mean is taken off, so that a large mean costs no places.
+// In: through value. Out: in the layout of the input, f32. Grid: a row per invocation or per workgroup.
+// The variance is computed after the mean is subtracted, so that a large mean costs no precision.
 
 fn add(a: f32, b: f32) -> f32 { return a + b; }
 

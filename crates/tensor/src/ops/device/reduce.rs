@@ -1,12 +1,10 @@
-//! One result per row: sums, means, the greatest, the least, and where those are.
+//! The reduction kernels: one sum, mean, maximum, minimum or index per row, and the split of long rows into parts and
+//! passes. The caller lends the memory between passes, [`ReducePass::out_bytes`] each.
 //!
-//! Owns the kernels and into how many parts and passes long rows are cut.
-//! Does not lend the memory between passes: [`ReducePass::out_bytes`] says how much there must be.
-//!
-//! Always: a pass adds to a sum at most 1,030 * 2^-24 of the sum of magnitudes (100 * 2^-24 where workgroups go through
-//! rows): an invocation adds 1,024 (64) values to each of its four sums, and those are joined as a tree. Rows of up to
-//! 4,096 (16,384) values take one pass, of up to 2^24 two. NaN anywhere in a row makes its greatest and least NaN, and
-//! its place that of the first NaN; of equals it is the first's.
+//! Invariants: a pass adds to a sum an error of at most 1,030 * 2^-24 of the sum of magnitudes (100 * 2^-24 if
+//! workgroups process rows): an invocation adds 1,024 (64) values to each of its four sums, which are joined as a tree.
+//! Rows of up to 4,096 (16,384) values take one pass, of up to 2^24 two. A NaN in a row makes its maximum and minimum
+//! NaN, and its index that of the first NaN; among equal values it is the first.
 
 use smallvec::SmallVec;
 use vramp_plan::Shader;
@@ -19,42 +17,37 @@ use super::hook::Hook;
 use super::rows::{GROUP, RowLanes};
 use super::text::{KernelText, Launch, MATH};
 
-/// The most values that one invocation goes through.
+/// Maximum number of values per invocation.
 const MOST_PER_INVOCATION: usize = 4096;
 
-/// Values that one workgroup goes through where a row has more: enough work for other workgroups.
+/// Values per workgroup if a row has more, which leaves work for other workgroups.
 const PER_GROUP: usize = 256 * GROUP;
 
-/// A kind of reduction kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reduce {
-    /// What is made.
     pub fold: Reduction,
-    /// Who works on a row.
     pub lanes: RowLanes,
-    /// Whether it reads values, rather than results of an earlier pass.
+    /// True if it reads values, false if it reads the results of an earlier pass.
     pub first: bool,
-    /// Whether it gives results, rather than parts for a later pass.
+    /// True if it writes results, false if it writes parts for a later pass.
     pub last: bool,
-    /// How values are read.
     pub value: Hook,
-    /// f32, or i32 or u32: those are summed (wrapping) and compared as what they are, past the hook.
+    /// f32, i32 or u32. Integers are summed (wrapping) and compared in their own type, without the hook.
     pub of: DType,
 }
 
-/// One pass over a row that is cut into parts.
+/// One pass over rows that are split into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReducePass {
-    /// What it goes along.
     pub around: Around,
-    /// Into how many parts a row is cut; the last pass has one.
+    /// The number of parts per row; 1 in the last pass.
     pub parts: usize,
-    /// Who works on a part.
+    /// The invocations that process a part.
     pub lanes: RowLanes,
 }
 
 impl ReducePass {
-    /// The passes of a reduction, on a software driver or another. Each reads what the one before it has written.
+    /// The passes of a reduction. Each reads the output of the previous one.
     pub(crate) fn plan(around: Around, software: bool) -> SmallVec<[ReducePass; 3]> {
         let mut steps = SmallVec::new();
         let mut around = around;
@@ -83,24 +76,25 @@ impl ReducePass {
 const FIELDS: [&str; 7] = ["offset", "rows", "length", "inner", "parts", "part_length", "count"];
 
 impl Reduce {
-    /// The kernel of a pass. `value` is how the whole reduction reads: the first pass does, others read its parts.
+    /// The kernel of a pass. `value` is the hook of the whole reduction: only the first pass uses it, others read
+    /// parts.
     pub(crate) fn new(fold: Reduction, value: &Hook, steps: &[ReducePass], pass: usize) -> Reduce {
         let (first, last) = (pass == 0, pass + 1 == steps.len());
         let value = if first { value.clone() } else { Hook::plain(DType::F32) };
         Reduce { fold, lanes: steps[pass].lanes, first, last, value, of: DType::F32 }
     }
 
-    /// The same for whole numbers, of which there are sums and the greatest and the least.
+    /// The same for integers: sums, maxima and minima.
     #[must_use]
     pub(crate) fn of_whole(self, of: DType) -> Reduce {
         debug_assert!(
             matches!(self.fold, Reduction::Sum | Reduction::Max | Reduction::Min),
-            "means and places are of floats"
+            "means and indices are for floats"
         );
         Reduce { of, ..self }
     }
 
-    /// The kernel. Buffers: what `value` reads, the results: f32, or u32 for places.
+    /// Buffers: the inputs of `value`, the results: f32, or u32 for indices.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.reading(&self.value, &FIELDS);
@@ -112,7 +106,7 @@ impl Reduce {
         text.shader(format!("{}, {}", self.fold.name(), self.lanes.name()), 64)
     }
 
-    /// Its parameters and grid; `count` is the whole row's length. `offset` is of the values, 0 for later passes.
+    /// Parameters and grid. `count` is the length of the whole row; `offset` is that of the values, 0 for later passes.
     pub(crate) fn launch(&self, step: &ReducePass, count: usize, offset: usize, most: u32) -> Launch {
         let Around { outer, length, inner } = step.around;
         let rows = outer * inner;
@@ -130,7 +124,7 @@ impl Reduce {
         }
     }
 
-    /// Texts of `begin`, `take`, `join` and `give` for whole numbers, from the least to the greatest that there are.
+    /// WGSL of `begin`, `take`, `join` and `give` for integers, with the minimum and the maximum of the type.
     fn whole(&self, of: &str, [least, greatest]: [&str; 2]) -> String {
         let (begin, join) = match self.fold {
             Reduction::Max => (least, "max(a, b)"),
@@ -145,7 +139,7 @@ fn give(v: {of}, number: u32) {{ out[number] = bitcast<u32>(v); }}"
         )
     }
 
-    /// Texts of `begin`, `take`, `join` and `give` for one value a row.
+    /// WGSL of `begin`, `take`, `join` and `give` for one value per row.
     fn values(&self) -> String {
         let begin = match self.fold {
             Reduction::Max => "-infinity()",
@@ -165,7 +159,7 @@ fn give(v: {of}, number: u32) {{ out[number] = bitcast<u32>(v); }}"
             Reduction::Mean | Reduction::MeanOfSquares if self.last => "v / f32(p.count)",
             _ => "v",
         };
-        debug_assert!(self.fold.is_sum() || begin != "0.0", "sums begin with nothing");
+        debug_assert!(self.fold.is_sum() || begin != "0.0", "sums begin with 0");
         format!(
             "fn begin() -> f32 {{ return {begin}; }}
 fn join(a: f32, b: f32) -> f32 {{ return {join}; }}
@@ -174,7 +168,7 @@ fn give(v: f32, number: u32) {{ out[number] = bitcast<u32>({result}); }}"
         )
     }
 
-    /// Likewise for a value and its place: the bits of the one, and the other.
+    /// The same for a value and its index: the bits of the value, then the index.
     fn places(&self) -> String {
         let better = if self.fold == Reduction::ArgMax { ">" } else { "<" };
         let take = if self.first {
@@ -217,7 +211,7 @@ mod tests {
         Reduction::ArgMin,
     ];
 
-    /// All passes, with values that begin behind `offset` others.
+    /// All passes, over values from `offset` on.
     fn reduce(fold: Reduction, value: &Hook, around: Around, offset: usize, bytes: &[u8]) -> Vec<u32> {
         reduce_on(false, fold, value, around, offset, bytes)
     }
@@ -271,7 +265,7 @@ mod tests {
         ];
         for (outer, length, inner) in shapes {
             let around = Around { outer, length, inner };
-            // Coarse, so that there are equals.
+            // Coarse values, so that some are equal.
             let values: Vec<f32> =
                 noise(3 + outer * length * inner, 1).iter().map(|v| (v * 512.0).round() / 64.0).collect();
             for fold in ALL {

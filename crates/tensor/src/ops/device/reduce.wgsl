@@ -1,6 +1,6 @@
-// One result per row: a sum, a mean, the greatest, the least, or where that is.
+// One result per row: a sum, a mean, a maximum, a minimum, or its index.
 //
-// In: through value, or pairs of value and place from an earlier pass. Out: a word per row, or per part of a row.
+// In: through value, or pairs of value and index from an earlier pass. Out: a word per row, or per part of a row.
 // Grid: a part of a row per invocation or per workgroup.
 
 @compute @workgroup_size(64)

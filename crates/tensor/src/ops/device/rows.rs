@@ -1,35 +1,30 @@
-//! How kernels that go along an axis share the work.
+//! How kernels along an axis share the work: one invocation or one workgroup per row, and the WGSL that joins the
+//! results of a workgroup's lanes.
 //!
-//! Owns the choice between one invocation and one workgroup for a row, and the text by which lanes of a workgroup bring
-//! their results together.
-//! Does not know what is computed along the row.
-//!
-//! Always: a row is `length` values, `inner` apart; a row is worked on by [`GROUP`] invocations or by one.
+//! A row is `length` values, `inner` apart, and is processed by one invocation or by [`GROUP`].
 
 use std::fmt::Write;
 
 use crate::ops::shape::Around;
 
-/// Invocations of a workgroup, which are rows or the lanes of one row.
+/// Workgroup size: that many rows, or the lanes of one row.
 pub(super) const GROUP: usize = 64;
 
-/// The longest row that one invocation goes through: kernels go through a row up to four times, and Mesa 22 counts the
-/// rounds of all loops together.
+/// The longest row for one invocation: kernels read a row up to four times, and Mesa 22 counts the rounds of all loops
+/// together.
 const MOST_ALONE: usize = super::MOST_ROUNDS / 4;
 
-/// Who works on a row.
+/// The invocations that process a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RowLanes {
-    /// One invocation.
     One,
-    /// A workgroup.
     Group,
 }
 
 impl RowLanes {
-    /// What suits the shape. Short rows, and rows of which there are plenty side by side, take one invocation each. So do
-    /// plenty of any rows on a software driver, where lanes that read side by side gain nothing and barriers cost: of
-    /// 1024 rows of 1024 values, softmax took 7.5 ms of CPU time instead of 14 on llvmpipe (Mesa 25).
+    /// The choice for a shape. Short rows, and many rows side by side, take one invocation each. So do many rows of any
+    /// kind on a software driver, where coalesced reads gain nothing and barriers cost: for 1024 rows of 1024 values,
+    /// softmax took 7.5 ms of CPU time instead of 14 on llvmpipe (Mesa 25).
     pub(crate) fn for_shape(around: Around, software: bool) -> RowLanes {
         let Around { outer, length, inner } = around;
         let plenty = outer * inner >= 16 * GROUP || (software && outer * inner >= 4 * GROUP);
@@ -44,7 +39,7 @@ impl RowLanes {
         }
     }
 
-    /// Workgroups for so many rows.
+    /// Workgroups for `rows` rows.
     pub(super) fn groups(self, rows: usize) -> u64 {
         (rows * self.count()).div_ceil(GROUP) as u64
     }
@@ -56,8 +51,8 @@ impl RowLanes {
         }
     }
 
-    /// The constants of a text, and `fn all_NAME(v: TYPE, lane: u32) -> TYPE` for each way of joining that is named
-    /// with the type it is of: every lane is given all lanes' values, joined by `fn NAME(a: TYPE, b: TYPE) -> TYPE`.
+    /// The constants of a text, and `fn all_NAME(v: TYPE, lane: u32) -> TYPE` for each named join and its type. It
+    /// returns the values of all lanes, joined by `fn NAME(a: TYPE, b: TYPE) -> TYPE`, to every lane.
     pub(super) fn wgsl(self, joins: &[(&str, &str)]) -> String {
         let lanes = self.count();
         let mut text = format!("const LANES: u32 = {lanes}u;\nconst ROWS: u32 = {}u;\n", GROUP / lanes);

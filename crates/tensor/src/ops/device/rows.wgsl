@@ -1,4 +1,4 @@
-// Eight lanes join eight values each, and then every lane joins those eight: two steps instead of six, since software
+// Eight lanes join eight values each, and then every lane joins those eight: two steps instead of six, because software
 // drivers pay for each barrier.
 fn all_$NAME(v: $TYPE, lane: u32) -> $TYPE {
     $SHARED[lane] = v;

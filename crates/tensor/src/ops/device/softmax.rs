@@ -1,10 +1,8 @@
-//! Softmax and its logarithm along an axis, in one dispatch.
+//! The kernel of softmax and log-softmax along an axis, in one dispatch, for rows of at most [`MOST_LENGTH`] values.
 //!
-//! Owns the kernel and what NaN and infinity become.
-//! Does not take rows of more than [`MOST_LENGTH`] values.
-//!
-//! Always: a softmax differs from the exact one by at most `1e-6 + (greatest - v) * 2^-24` of it, since that difference
-//! is rounded once; its logarithm by at most 1e-6 of the greatest magnitude of the row. For rows of up to 65,536 values.
+//! Invariants, for rows of up to 65,536 values: softmax differs from the exact result by at most
+//! `1e-6 + (maximum - v) * 2^-24` of it, because that difference is rounded once. Log-softmax differs by at most 1e-6 of
+//! the largest magnitude in the row.
 
 use vramp_plan::Shader;
 
@@ -14,23 +12,20 @@ use super::hook::Hook;
 use super::rows::RowLanes;
 use super::text::{KernelText, Launch, MATH};
 
-/// The longest row: rounds of a workgroup, which goes through it up to four times.
+/// The longest row: the rounds of a workgroup, which reads it up to four times.
 pub(crate) const MOST_LENGTH: usize = super::MOST_ROUNDS / 4 * super::rows::GROUP;
 
-/// A kind of softmax.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Softmax {
-    /// Its logarithm instead.
+    /// True for log-softmax.
     pub log: bool,
-    /// Who works on a row.
     pub lanes: RowLanes,
-    /// How it reads.
     pub value: Hook,
 }
 
 const FIELDS: [&str; 4] = ["offset", "rows", "length", "inner"];
 
-/// A result of softmax is written twice: to read it again costs less than a second exponential.
+/// Softmax writes each result twice: reading it again costs less than a second exponential.
 const PLAIN: &str = "
 fn note(at: u32, v: f32) -> f32 {
     let e = exp_of(v);
@@ -50,7 +45,7 @@ fn again(at: u32, greatest: f32, share: f32, log_sum: f32) -> f32 {
 ";
 
 impl Softmax {
-    /// The kernel. Buffers: what `value` reads, the results in f32.
+    /// Buffers: the inputs of `value`, the results in f32.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.reading(&self.value, &FIELDS);
@@ -62,7 +57,6 @@ impl Softmax {
         text.shader(format!("{name}, {}", self.lanes.name()), 64)
     }
 
-    /// Its parameters and grid.
     pub(crate) fn launch(&self, around: Around, offset: usize, most: u32) -> Launch {
         let Around { outer, length, inner } = around;
         let rows = outer * inner;
@@ -84,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn softmax_of_any_axis_is_that_of_f64_whoever_works_on_a_row() {
+    fn softmax_of_any_axis_is_that_of_f64_with_one_or_many_lanes_per_row() {
         for (outer, length, inner) in [(1, 1, 1), (70, 33, 1), (3, 1000, 1), (2, 50, 70), (2, 3000, 3)] {
             let around = Around { outer, length, inner };
             let values: Vec<f32> = noise(1 + outer * length * inner, 4).iter().map(|v| v * 40.0 + 100.0).collect();

@@ -1,7 +1,7 @@
-// Softmax, or its logarithm, along an axis: exp(v - greatest) / sum of those, so that nothing overflows.
+// Softmax, or its logarithm, along an axis: exp(v - maximum) / sum of those, so that nothing overflows.
 //
-// In: through value. Out: as the input lies, f32. Grid: a row per invocation or per workgroup.
-// A row with NaN or infinity, or of nothing but -infinity, becomes NaN; -infinity beside others becomes 0.
+// In: through value. Out: in the layout of the input, f32. Grid: a row per invocation or per workgroup.
+// A row with NaN or infinity, or with only -infinity, becomes NaN; -infinity beside finite values becomes 0.
 
 fn add(a: f32, b: f32) -> f32 { return a + b; }
 fn greater(a: f32, b: f32) -> f32 { return select(a, b, b > a); }
@@ -22,7 +22,7 @@ fn main(
     let start = base + lane * p.inner;
     let end = base + p.length * p.inner;
     var at = start;
-    // NaN is never greater, but the sum finds it.
+    // NaN is never greater, but the sum propagates it.
     var m0 = -infinity();
     var m1 = m0;
     var m2 = m0;

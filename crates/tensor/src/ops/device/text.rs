@@ -1,11 +1,7 @@
-//! The parts that texts of kernels share: declarations, loads, parameters and grids.
+//! The common parts of kernel texts: declarations, loads, parameters and grids. Bindings are inputs, then outputs, then
+//! parameters.
 //!
-//! Owns the order of bindings (what is read, what is written, parameters last), and how a value of each type is found in
-//! words.
-//! Does not know any kernel.
-//!
-//! Always: parameters are words in the order of their names, filled up to whole vectors of four; what belongs to hooks
-//! lies behind them.
+//! Invariant: parameters are words in the order of their names, padded to whole vectors of four; those of hooks follow.
 
 use std::fmt::Write;
 
@@ -20,7 +16,7 @@ use super::hook::Hook;
 /// Functions that texts may call.
 pub(crate) const MATH: &str = include_str!("math.wgsl");
 
-/// How a kernel is started: its parameters and its grid of workgroups.
+/// The parameters and the grid of a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Launch {
     words: SmallVec<[u32; 32]>,
@@ -29,14 +25,14 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Of a kernel's own parameters, and so many workgroups, folded where one dimension takes at most `most`.
+    /// From a kernel's own parameters and a number of workgroups, folded if it exceeds `most` along one dimension.
     pub(super) fn new(own: &[u32], groups: u64, most: u32) -> Launch {
         let mut words = SmallVec::from_slice(own);
         words.resize(own.len().next_multiple_of(4), 0);
         Launch { words, grid: fold(groups, most) }
     }
 
-    /// With the parameters of its hooks, as whole vectors.
+    /// Appends the parameters of its hooks, as whole vectors.
     #[must_use]
     pub(crate) fn with_hook(mut self, words: &[u32]) -> Launch {
         self.words.extend_from_slice(words);
@@ -50,8 +46,7 @@ impl Launch {
     }
 }
 
-/// So many workgroups along two dimensions; a kernel's flat number is `x + y * groups.x`, and what lies beyond the last
-/// does nothing.
+/// The workgroups along two dimensions. A workgroup's flat index is `x + y * groups.x`; those past the last do nothing.
 fn fold(groups: u64, most: u32) -> [u32; 3] {
     let groups = groups.max(1);
     let rows = groups.div_ceil(u64::from(most.max(1)));
@@ -59,7 +54,7 @@ fn fold(groups: u64, most: u32) -> [u32; 3] {
     [u32::try_from(across).unwrap_or(u32::MAX), u32::try_from(rows).unwrap_or(u32::MAX), 1]
 }
 
-/// A text that is being put together.
+/// The text of a kernel under construction.
 pub(super) struct KernelText {
     wgsl: String,
     bindings: Vec<Binding>,
@@ -70,17 +65,17 @@ impl KernelText {
         KernelText { wgsl: String::new(), bindings: Vec::new() }
     }
 
-    /// Declares a buffer that is read, as an array of `item`.
+    /// Declares an input buffer, as an array of `item`.
     pub(super) fn read(&mut self, name: &str, item: &str) {
         self.declare(Binding::Read, "storage, read", name, &format!("array<{item}>"));
     }
 
-    /// Declares a buffer that is written.
+    /// Declares an output buffer, as an array of `item`.
     pub(super) fn write(&mut self, name: &str, item: &str) {
         self.declare(Binding::Write, "storage, read_write", name, &format!("array<{item}>"));
     }
 
-    /// Declares what a hook reads, as `name` and a number.
+    /// Declares the inputs of a hook, as `name` plus an index.
     pub(super) fn inputs(&mut self, hook: &Hook, name: &str) {
         for input in 0..hook.inputs {
             self.read(&format!("{name}{input}"), "u32");
@@ -95,12 +90,12 @@ impl KernelText {
         self.push(&value.wgsl);
     }
 
-    /// Declares the parameters: words by their names, and the vectors of the hooks.
+    /// Declares the parameters: words by name, and the vectors of the hooks.
     pub(super) fn params(&mut self, names: &[&str], vectors: usize) {
         self.params_with(names, &[], vectors);
     }
 
-    /// Likewise, with vectors of the kernel's own between them, each as its name and type.
+    /// Like [`KernelText::params`], with the kernel's own vectors in between, each given as its name and type.
     pub(super) fn params_with(&mut self, names: &[&str], own_vectors: &[&str], vectors: usize) {
         let own = names.len().next_multiple_of(4);
         self.wgsl.push_str("struct Params {\n");
@@ -121,7 +116,6 @@ impl KernelText {
         self.declare(Binding::Params { bytes }, "uniform", "p", "Params");
     }
 
-    /// Adds text.
     pub(super) fn push(&mut self, wgsl: &str) {
         self.wgsl.push_str(wgsl);
         self.wgsl.push('\n');
@@ -138,7 +132,7 @@ impl KernelText {
     }
 }
 
-/// An expression of f32: the value number `at` (an expression) of `buffer`, an array of words.
+/// An f32 expression: value number `at` (an expression) of `buffer`, an array of words.
 pub(super) fn load(dtype: DType, buffer: &str, at: &str) -> String {
     match dtype {
         DType::F32 => one_value(dtype, buffer, at),
@@ -146,7 +140,7 @@ pub(super) fn load(dtype: DType, buffer: &str, at: &str) -> String {
     }
 }
 
-/// An expression of u32: the bits of a value, and zeros above them.
+/// A u32 expression: the bits of a value, zero-extended.
 pub(super) fn load_bits(dtype: DType, buffer: &str, at: &str) -> String {
     match dtype.bytes() {
         4 => format!("{buffer}[{at}]"),
@@ -177,7 +171,7 @@ mod tests {
         assert_eq!(bytemuck::cast_slice::<u8, u32>(launch.params()), [1, 2, 3, 4, 5, 0, 0, 0, 6, 0, 0, 0]);
     }
 
-    /// What an expression over `v` gives for each of these.
+    /// The results of an expression over `v` for each of these values.
     fn evaluate(expression: &str, values: &[f32]) -> Vec<u32> {
         let mut text = KernelText::new();
         text.read("in0", "u32");

@@ -1,10 +1,8 @@
-//! Planes of 4-byte values turned.
+//! The kernel that transposes planes of 4-byte values, in an order that uses caches well: 1024x1024 took 4.3 ms of CPU
+//! time on llvmpipe (Mesa 25), and 16.5 as a copy by strides. Programs that read by strides transpose other types and
+//! more axes.
 //!
-//! Owns the kernel that goes through a plane so that caches are used well: 1024x1024 took 4.3 ms of CPU time on llvmpipe
-//! (Mesa 25) where a copy by any strides took 16.5.
-//! Does not turn other types or more axes: programs that read by strides do.
-//!
-//! Always: bits are copied as they are; results lie without gaps.
+//! Invariants: bits are copied unchanged. Results have no gaps.
 
 use vramp_plan::Shader;
 
@@ -12,10 +10,10 @@ use crate::ops::shape::merged;
 
 use super::text::{KernelText, Launch, MATH};
 
-/// Values of one column of the result that an invocation copies.
+/// Values of one column of the result per invocation.
 const STRIP: usize = 8;
 
-/// The kernel, and one start of it.
+/// The parameters of one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transpose {
     offset: usize,
@@ -29,8 +27,8 @@ pub(crate) struct Transpose {
 const FIELDS: [&str; 6] = ["offset", "planes", "plane_pitch", "rows", "columns", "pitch"];
 
 impl Transpose {
-    /// Values with these lengths and strides as turned planes, where they are that: neighbours lie along the last axis but
-    /// one.
+    /// Values with these lengths and strides as transposed planes; `None` unless they are contiguous along the second
+    /// last axis.
     pub(crate) fn of(offset: usize, lengths: &[usize], strides: &[usize]) -> Option<Transpose> {
         match *merged(lengths, strides) {
             [(rows, 1), (columns, pitch)] => {
@@ -43,7 +41,7 @@ impl Transpose {
         }
     }
 
-    /// The kernel. Buffers: the source, the results.
+    /// Buffers: the source, the results.
     pub(crate) fn shader() -> Shader {
         let mut text = KernelText::new();
         text.read("in0", "u32");
@@ -54,7 +52,6 @@ impl Transpose {
         text.shader("transpose".into(), 64)
     }
 
-    /// Its parameters and grid.
     pub(crate) fn launch(self, most: u32) -> Launch {
         let Transpose { offset, planes, plane_pitch, rows, columns, pitch } = self;
         let words = [offset, planes, plane_pitch, rows, columns, pitch].map(|number| number as u32);
@@ -71,7 +68,7 @@ mod tests {
     #[test]
     fn planes_of_any_size_are_turned() {
         for (planes, rows, columns) in [(1, 1, 2), (1, 9, 70), (3, 16, 5), (2, 100, 33)] {
-            // Turned back, the source is [planes, columns, rows] with a gap before it.
+            // Transposed back, the source is [planes, columns, rows] with a gap before it.
             let values: Vec<u32> = (0..(3 + planes * rows * columns) as u32).collect();
             let wanted = (0..planes * rows * columns).map(|at| {
                 let (plane, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
@@ -79,12 +76,12 @@ mod tests {
             });
             let turned = Transpose::of(3, &[planes, rows, columns], &[rows * columns, 1, rows]);
             let Some(turned) = turned else {
-                assert_eq!(rows, 1, "one row is no plane");
+                assert_eq!(rows, 1, "one row is not a plane");
                 continue;
             };
             let bytes = run(&Transpose::shader(), &turned.launch(MOST), &[bytes_of(&values)], wanted.len() * 4);
             assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(&bytes), wanted.collect::<Vec<_>>());
         }
-        assert_eq!(Transpose::of(0, &[4, 3], &[3, 1]), None, "it is not turned");
+        assert_eq!(Transpose::of(0, &[4, 3], &[3, 1]), None, "it is not transposed");
     }
 }

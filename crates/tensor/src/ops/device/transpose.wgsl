@@ -1,8 +1,8 @@
-// Planes of words turned: out[b, i, j] = in[b, j, i].
+// Transposed planes of words: out[b, i, j] = in[b, j, i].
 //
-// In: values i side by side, j a pitch apart, b any distance. Out: without gaps.
-// Grid: an invocation per 8 values of one column of the result. Neighbours write side by side, and each reads 8 side by
-// side: a line of the cache that was fetched is used up at once.
+// In: contiguous along i, j a pitch apart, b any distance. Out: without gaps.
+// Grid: an invocation per 8 values of one column of the result. Neighbours write side by side, and each reads 8
+// contiguous values, so that a fetched cache line is used up at once.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,6 +1,6 @@
-//! Runs kernels for tests: one device for all of them, buffers up, results down.
+//! Runs kernels in tests: one device for all of them, uploads inputs and downloads results.
 //!
-//! Always: lent memory is filled with ones of bits before a kernel writes it, so that what it leaves out is seen.
+//! Lent memory is filled with one bits before a kernel writes it, so that values it does not write show up.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -26,13 +26,13 @@ fn trial() -> &'static TestDevice {
     })
 }
 
-/// What a kernel makes of these buffers: `out_bytes` bytes.
+/// The output of a kernel with these inputs: `out_bytes` bytes.
 #[track_caller]
 pub(super) fn run(shader: &Shader, launch: &Launch, inputs: &[&[u8]], out_bytes: usize) -> Vec<u8> {
     run_onto(shader, launch, inputs, &vec![0xff; out_bytes])
 }
 
-/// Likewise, onto bytes that are there already.
+/// Like [`run`], over existing bytes.
 #[track_caller]
 pub(super) fn run_onto(shader: &Shader, launch: &Launch, inputs: &[&[u8]], onto: &[u8]) -> Vec<u8> {
     let TestDevice { device, player } = trial();
@@ -52,11 +52,11 @@ pub(super) fn run_onto(shader: &Shader, launch: &Launch, inputs: &[&[u8]], onto:
     recording.download_part(bound[bound.len() - 1], 0, onto.len() as u64).expect("a trial runs");
     let mut player = player.lock().unwrap_or_else(PoisonError::into_inner);
     player.play(&mut recording).expect("a trial runs");
-    let arrived = player.readbacks().wait(Duration::from_secs(60)).expect("a trial runs").expect("it was asked for");
+    let arrived = player.readbacks().wait(Duration::from_secs(60)).expect("a trial runs").expect("it was requested");
     arrived.bytes(0).to_vec()
 }
 
-/// Likewise, of f32.
+/// Like [`run`], as f32.
 #[track_caller]
 pub(super) fn run_f32(shader: &Shader, launch: &Launch, inputs: &[&[u8]], count: usize) -> Vec<f32> {
     bytemuck::pod_collect_to_vec(&run(shader, launch, inputs, count * 4))
@@ -66,7 +66,7 @@ pub(super) fn bytes_of<T: bytemuck::Pod>(values: &[T]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
-/// Numbers between -1 and 1 that look like noise and are the same every time.
+/// Deterministic noise between -1 and 1.
 pub(super) fn noise(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     let step = || {

@@ -1,10 +1,8 @@
-//! How kernels write values that share words.
+//! How kernels write values that share words: the WGSL around `fn element(i: u32) -> u32`, which returns the bits of
+//! result `i`, and the mapping of words to invocations.
 //!
-//! Owns the text around `fn element(i: u32) -> u32`, the bits of result number `i`, and which invocation writes what.
-//! Does not know where the values come from.
-//!
-//! Always: an invocation owns whole words; a word of which only a part is results is read, changed and written by the
-//! one invocation that owns it, so that what lies beside the results stays.
+//! Invariant: an invocation owns whole words. A word that only partly holds results is read, changed and written by the
+//! one invocation that owns it, so that the other values in it stay.
 
 use std::fmt::Write;
 
@@ -12,32 +10,30 @@ use crate::ops::dtype::DType;
 
 use super::text::{KernelText, Launch};
 
-/// Invocations of a workgroup.
+/// Workgroup size.
 const GROUP: usize = 64;
 
-/// The parameters that the text itself uses; a kernel's own stand before them.
+/// The parameters that the text itself uses; they follow the kernel's own.
 pub(super) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "owned"];
 
-/// Where results go: runs of `run` values, `pitch` apart, `count` values altogether.
+/// Where results go: runs of `run` values, `pitch` apart, `count` values in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputRuns {
-    /// The first one.
     pub offset: usize,
-    /// How many there are.
     pub count: usize,
-    /// How many lie side by side.
+    /// Contiguous values.
     pub run: usize,
-    /// From the start of a run to the next one's.
+    /// From the start of one run to the next.
     pub pitch: usize,
 }
 
 impl OutputRuns {
-    /// All of them side by side.
+    /// All values contiguous.
     pub(crate) fn whole(offset: usize, count: usize) -> OutputRuns {
         OutputRuns { offset, count, run: count.max(1), pitch: count.max(1) }
     }
 
-    /// The parameters, and the workgroups they take.
+    /// The parameters, and the number of workgroups.
     fn words(&self, dtype: DType) -> ([u32; 5], u64) {
         let per = dtype.per_word();
         let runs = self.count.div_ceil(self.run);
@@ -51,7 +47,7 @@ impl OutputRuns {
         (words, owned.div_ceil(GROUP) as u64)
     }
 
-    /// How a kernel with these parameters of its own is started.
+    /// The launch of a kernel with these parameters of its own.
     pub(super) fn launch(&self, dtype: DType, own: &[u32], most: u32) -> Launch {
         let (words, groups) = self.words(dtype);
         let all: Vec<u32> = own.iter().copied().chain(words).collect();
@@ -59,7 +55,7 @@ impl OutputRuns {
     }
 }
 
-/// The entry of a kernel whose results are of this type. The text has the functions of [`MATH`](super::MATH) already.
+/// The entry point of a kernel with results of this type. The text already has the functions of [`MATH`](super::MATH).
 pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
     let per = dtype.per_word();
     let store = if per == 1 {
@@ -100,7 +96,7 @@ pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
     push_entry(text, &store);
 }
 
-/// The entry of a kernel that stores as it likes, once per `number` of those that it owns.
+/// The entry point of a kernel that stores on its own, once per `number` that it owns.
 pub(super) fn push_entry(text: &mut KernelText, store: &str) {
     text.push(&include_str!("words.wgsl").replace("$STORE", store));
 }

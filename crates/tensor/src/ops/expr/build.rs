@@ -1,9 +1,7 @@
-//! Writing expressions down: every op with its checks.
+//! Building expressions: the checks of every op, and the shape and type of its result.
 //!
-//! Owns what each op takes and the shape and type of what it makes.
-//! Does not compute.
-//!
-//! Always: what is accepted here can be computed on the host; a device may refuse what is too large for it, with numbers.
+//! Invariant: the host can compute whatever is accepted here. A device may refuse sizes beyond its limits, with
+//! numbers.
 
 use half::f16;
 
@@ -16,7 +14,7 @@ use crate::ops::program::{Binary, Unary, named_unary};
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::Shape;
 
-/// The most products of two i8 whose sum fits 32 bits, whatever they are.
+/// Maximum number of i8 products whose sum always fits in 32 bits.
 const MOST_I8_SUMS: usize = (i32::MAX / (128 * 128)) as usize;
 
 macro_rules! unary {
@@ -49,40 +47,40 @@ impl Expr {
         sub Sub,
         /// a * b, value by value.
         mul Mul,
-        /// a / b; of whole numbers towards 0, and a where b is 0.
+        /// a / b. Integers round towards 0; an integer divided by 0 stays as it is.
         div Div,
-        /// The smaller; NaN if either is.
+        /// The smaller of a and b; NaN if either is NaN.
         minimum Min,
-        /// The larger; NaN if either is.
+        /// The larger of a and b; NaN if either is NaN.
         maximum Max,
-        /// a to the power of b, within 1e-5 of it.
+        /// a to the power of b, within 1e-5.
         pow Pow,
-        /// 1 where a < b, otherwise 0.
+        /// 1 if a < b, otherwise 0.
         less Less,
-        /// 1 where a > b, otherwise 0.
+        /// 1 if a > b, otherwise 0.
         greater Greater,
-        /// 1 where a = b, otherwise 0.
+        /// 1 if a = b, otherwise 0.
         equal Equal
     }
 
     reduction! {
-        /// The sum along an axis, which is left out of the shape.
+        /// The sum along an axis, which is removed from the shape.
         sum Sum,
         /// The mean along an axis.
         mean Mean,
-        /// The largest along an axis; NaN if any is.
+        /// The largest value along an axis; NaN if any is NaN.
         max Max,
-        /// The smallest along an axis; NaN if any is.
+        /// The smallest value along an axis; NaN if any is NaN.
         min Min,
         /// The mean of squares along an axis.
         mean_of_squares MeanOfSquares,
-        /// Where the largest along an axis is, as u32: the first of equals.
+        /// The index of the largest value along an axis, as u32; the first of equal ones.
         argmax ArgMax,
-        /// Where the smallest along an axis is.
+        /// The index of the smallest value along an axis, as u32; the first of equal ones.
         argmin ArgMin
     }
 
-    /// An op by its name's value.
+    /// Applies a [`Unary`] op.
     #[must_use]
     pub fn unary(&self, op: Unary) -> Expr {
         self.then(|node| {
@@ -93,7 +91,7 @@ impl Expr {
         })
     }
 
-    /// An op on two by its name's value; shapes broadcast.
+    /// Applies a [`Binary`] op; shapes broadcast.
     #[must_use]
     pub fn binary(&self, op: Binary, other: impl Into<Operand>) -> Expr {
         self.with(op.name(), other, |a, b| {
@@ -105,17 +103,17 @@ impl Expr {
         })
     }
 
-    /// Values held between two numbers; NaN stays.
+    /// Limits values to `low..=high`; NaN stays NaN.
     #[must_use]
     pub fn clamp(&self, low: f32, high: f32) -> Expr {
         if low.is_nan() || high.is_nan() || low > high {
-            let problem = format!("from {low} to {high}; the first may not be the larger");
+            let problem = format!("low is {low}, high is {high}; low must not exceed high");
             return Expr::failed(TensorError::Setting { op: "clamp", problem });
         }
         self.maximum(low).minimum(high)
     }
 
-    /// Values of `yes` where this is not 0, of `no` elsewhere; shapes broadcast.
+    /// Takes the value of `yes` if this one is not 0, otherwise that of `no`; shapes broadcast.
     #[must_use]
     pub fn select(&self, yes: impl Into<Operand>, no: impl Into<Operand>) -> Expr {
         let op = "select";
@@ -133,14 +131,14 @@ impl Expr {
         picked().unwrap_or_else(Expr::failed)
     }
 
-    /// The same values in another type, as Rust's `as`: floats are cut towards 0 and held within the type, NaN is 0, whole
-    /// numbers wrap.
+    /// The same values in another type, converted like Rust's `as`: floats truncate and saturate, NaN becomes 0,
+    /// integers wrap.
     #[must_use]
     pub fn cast(&self, dtype: DType) -> Expr {
         self.then(|node| Ok((OpKind::Cast(node.clone()), node.shape.clone(), dtype)))
     }
 
-    /// Values along an axis as one; the axis is left out of the shape, or kept with a length of 1.
+    /// Reduces an axis, which is removed from the shape, or kept with a length of 1.
     #[must_use]
     pub fn reduce(&self, how: Reduction, axis: isize, keep: bool) -> Expr {
         match self.shape().and_then(|shape| shape.axis(how.name(), axis)) {
@@ -160,7 +158,7 @@ impl Expr {
                 return Err(TensorError::WrongType { op, has: node.dtype, wants });
             }
             if node.shape[axis] == 0 && !matches!(how, Reduction::Sum | Reduction::Mean | Reduction::MeanOfSquares) {
-                let problem = format!("{} along axis {axis}: there is none of no values", node.shape);
+                let problem = format!("axis {axis} of {} is empty", node.shape);
                 return Err(TensorError::Mismatch { op, problem });
             }
             let dtype = if places { DType::U32 } else { node.dtype };
@@ -168,7 +166,7 @@ impl Expr {
         })
     }
 
-    /// All values as one.
+    /// Reduces all values to one.
     #[must_use]
     pub fn reduce_all(&self, how: Reduction) -> Expr {
         self.then(|node| {
@@ -178,20 +176,20 @@ impl Expr {
         .reduce(how, 0, false)
     }
 
-    /// Shares that add up to 1 along an axis.
+    /// Exponentials along an axis, scaled to a sum of 1.
     #[must_use]
     pub fn softmax(&self, axis: isize) -> Expr {
         self.shares("softmax", axis, false)
     }
 
-    /// The logarithm of the shares.
+    /// The logarithm of [`Expr::softmax`].
     #[must_use]
     pub fn log_softmax(&self, axis: isize) -> Expr {
         self.shares("log_softmax", axis, true)
     }
 
-    /// Values along the last axis with a mean of 0 and a variance of 1, then times `gamma` and plus `beta`, which have one
-    /// value for each along that axis.
+    /// Normalises the last axis to mean 0 and variance 1, then multiplies by `gamma` and adds `beta`, which have one
+    /// value for each index along that axis.
     #[must_use]
     pub fn layer_norm(&self, gamma: Option<Operand>, beta: Option<Operand>, epsilon: f32) -> Expr {
         let op = "layer_norm";
@@ -213,14 +211,13 @@ impl Expr {
         })
     }
 
-    /// The product of matrices: [.., m, k] by [.., k, n]; what stands before broadcasts. f16 is summed as f32 and gives
-    /// f32.
+    /// The matrix product of [.., m, k] and [.., k, n]; leading axes broadcast. f16 is summed as f32 and gives f32.
     #[must_use]
     pub fn matmul(&self, other: impl Into<Operand>) -> Expr {
         self.matmul_as(other, false, false)
     }
 
-    /// The product of matrices that may be transposed first.
+    /// The matrix product, with either operand transposed first.
     #[must_use]
     pub fn matmul_as(&self, other: impl Into<Operand>, transpose_a: bool, transpose_b: bool) -> Expr {
         self.with("matmul", other, |a, b| {
@@ -231,9 +228,9 @@ impl Expr {
         })
     }
 
-    /// The product of quantised matrices of i8: sums are exact (on a device up to 32,764 products; of more, parts are
-    /// rounded to f32 and added), then multiplied with both scales. `scale` has one value,
-    /// `other_scale` one, or one for each column of the product.
+    /// The product of quantised matrices of i8, times both scales. Sums are exact; on a device up to 32,764 products,
+    /// beyond which partial sums are rounded to f32 and added. `scale` has one value; `other_scale` has one, or one for
+    /// each column of the product.
     #[must_use]
     pub fn matmul_scaled(
         &self,
@@ -253,15 +250,14 @@ impl Expr {
             let shape = product_shape(a, &b, transpose_a, transpose_b)?;
             let k = a.shape[a.shape.rank() - if transpose_a { 2 } else { 1 }];
             if k > MOST_I8_SUMS {
-                let problem = format!("sums of {k} products of i8 may not fit 32 bits; at most {MOST_I8_SUMS} do");
+                let problem = format!("sums of {k} products of i8 may exceed 32 bits; the limit is {MOST_I8_SUMS}");
                 return Err(TensorError::Mismatch { op, problem });
             }
             let columns = shape[shape.rank() - 1];
             let (one, per_column) = (scale.shape()?.count(), other_scale.shape()?.count());
             if one != 1 || (per_column != 1 && per_column != columns) {
-                let problem = format!(
-                    "scales of {one} and {per_column} values, where 1, and 1 or {columns} (columns) are expected"
-                );
+                let problem =
+                    format!("scales have {one} and {per_column} values; expected 1, and 1 or {columns} (columns)");
                 return Err(TensorError::Mismatch { op, problem });
             }
             let product = Matmul { a: a.clone(), b, transpose_a, transpose_b };
@@ -271,7 +267,7 @@ impl Expr {
         sums.mul(row(scale)).mul(row(other_scale))
     }
 
-    /// A picture [height, width, 4] of u8 as a tensor of f32: resized, normalised and ordered in one kernel.
+    /// Converts an image [height, width, 4] of u8 to a tensor of f32: resizes, normalises and reorders in one kernel.
     #[must_use]
     pub fn image_to_tensor(&self, picture: &ImageSpec) -> Expr {
         let op = "image_to_tensor";
@@ -283,7 +279,7 @@ impl Expr {
             let (height, width) = match node.shape.lengths() {
                 [height, width, 4] | [1, height, width, 4] if height * width > 0 => (*height, *width),
                 _ => {
-                    let problem = format!("{}, where a picture [height, width, 4] is expected", node.shape);
+                    let problem = format!("shape is {}, expected an image [height, width, 4]", node.shape);
                     return Err(TensorError::Mismatch { op, problem });
                 }
             };
@@ -293,7 +289,8 @@ impl Expr {
         })
     }
 
-    /// A tensor of f32 as a picture [height, width, 4] of u8: `image_to_tensor` backwards, without resizing.
+    /// Converts a tensor of f32 to an image [height, width, 4] of u8: the inverse of `image_to_tensor`, without
+    /// resizing.
     #[must_use]
     pub fn tensor_to_image(&self, picture: &ImageSpec) -> Expr {
         let op = "tensor_to_image";
@@ -315,7 +312,7 @@ impl Expr {
                 || picture.size.is_some_and(|size| size != (height, width))
             {
                 let problem = format!(
-                    "{}, where {:?} with 1, 3 or 4 channels `{}` is expected",
+                    "shape is {}, expected {:?} with 1, 3 or 4 channels `{}`",
                     node.shape, picture.layout, picture.channels
                 );
                 return Err(TensorError::Mismatch { op, problem });
@@ -325,9 +322,10 @@ impl Expr {
         })
     }
 
-    /// Values as i8 with a scale: symmetric, `scale = max |x| / 127` over all values or for each place along an axis, halves
-    /// rounded to even, -128 unused. The scale of zeros is 1; NaN becomes 0; infinite values do not count for the scale and
-    /// become +-127. Gives the values and the scale, whose shape is `[1]`, or that of the tensor with 1 along all other axes.
+    /// Quantises to i8 symmetrically: `scale = max |x| / 127` over all values, or for each index along an axis. Halves
+    /// round to even; -128 is unused. The scale of zeros is 1. NaN becomes 0. Infinite values become +-127 and do not
+    /// affect the scale. Returns the values and the scale, whose shape is `[1]`, or that of the tensor with 1 along all
+    /// other axes.
     pub fn quantize(&self, axis: Option<isize>) -> (Expr, Expr) {
         let op = "quantize";
         let sizes = self.then(|node| {
@@ -386,7 +384,7 @@ impl Expr {
     }
 }
 
-/// What stands beside a node, of its type.
+/// The node of an operand, converted to the type of `beside`.
 fn operand(op: &'static str, beside: &SharedNode, operand: Operand) -> Result<SharedNode, TensorError> {
     let dtype = beside.dtype;
     match operand.0 {
@@ -399,7 +397,8 @@ fn operand(op: &'static str, beside: &SharedNode, operand: Operand) -> Result<Sh
         }
         OperandValue::Number(number) => {
             if !fits(number, dtype) {
-                let problem = format!("{number} is no {dtype}; `cast` the tensor first, or use another number");
+                let problem =
+                    format!("{number} is not a value of {dtype}; `cast` the tensor first, or use another number");
                 return Err(TensorError::Setting { op, problem });
             }
             let bits = match dtype {
@@ -415,7 +414,7 @@ fn operand(op: &'static str, beside: &SharedNode, operand: Operand) -> Result<Sh
     }
 }
 
-/// Whether a number is one of a type of whole numbers; floats take any.
+/// True if an integer type has this number; floats accept any.
 fn fits(number: f64, dtype: DType) -> bool {
     let (least, greatest) = match dtype {
         DType::F32 | DType::F16 => return true,
@@ -434,7 +433,7 @@ fn float(op: &'static str, node: &ExprNode) -> Result<(), TensorError> {
     Err(TensorError::WrongType { op, has: node.dtype, wants: "f32 or f16" })
 }
 
-/// The shape of a product, checked.
+/// The shape of a product. Fails if the operands do not match.
 fn product_shape(a: &ExprNode, b: &ExprNode, transpose_a: bool, transpose_b: bool) -> Result<Shape, TensorError> {
     let op = "matmul";
     let (left, right) = (&a.shape, &b.shape);

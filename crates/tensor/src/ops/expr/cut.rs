@@ -1,11 +1,11 @@
-//! Where groups of ops are cut: what is better made by itself, so that no kernel is too long or binds too much.
+//! Cuts groups of ops so that no kernel is too long or binds too many buffers. `plan` builds the groups, and builds
+//! them again after every cut.
 //!
-//! Owns the limits of a kernel, and the choice of who leaves a group that is beyond them.
-//! Does not group: `plan` does, and does so again after every cut.
+//! If a kernel would exceed the limits, the node is split off whose removal helps most.
 //!
-//! Always: a group within the limits is not cut; one beyond them loses at least one node; a group in which every node is
-//! used once is within the limits after being cut once. The work is a few steps for each node and each buffer that a
-//! kernel may bind, however large the group is.
+//! Invariants: a group within the limits is not cut. A group beyond them loses at least one node. A group in which
+//! every node is used once is within the limits after one cut. The work is a few steps for each node and each buffer
+//! that a kernel may bind, however large the group is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,48 +15,49 @@ use super::plan::{Cluster, NodeAddress, PlanStage, key};
 use crate::ops::dtype::DType;
 use crate::ops::shape::Shape;
 
-/// The most ops in one kernel: a text much longer takes compilers seconds, and a uniform has room for so many constants.
+/// Maximum number of ops in one kernel. Much longer texts take compilers seconds, and a uniform has room for that many
+/// constants.
 pub(super) const MOST_STEPS: usize = 256;
-/// The most that a kernel that goes through rows computes on the way: its text reads in several places, and a chain of
-/// 400 took a software driver 3 s to compile.
+/// Maximum number of ops that a kernel over rows computes while reading. Its text reads in several places, and a chain
+/// of 400 took a software driver 3 s to compile.
 const MOST_STEPS_IN_ROWS: usize = 32;
-/// The most that ends a product, whose text ends in as many places as a tile has results.
+/// Maximum number of ops that finish a product, whose text repeats them for each result of a tile.
 const MOST_STEPS_OF_ENDS: usize = 16;
 
-/// Nodes that had better be made by themselves, where the stage's kernel would be too long or bind more than `most`.
+/// Nodes to compute separately, if the stage's kernel would be too long or bind more than `most` buffers.
 pub(super) fn cuts(stage: &PlanStage, most: usize) -> Vec<NodeAddress> {
     let Some(cluster) = &stage.cluster else { return Vec::new() };
     let steps = cluster.nodes.len();
-    // What the kernel around the program binds: the result, and operands that the program does not read.
+    // The kernel around the program also binds the result, and operands that the program does not read.
     let others = match &stage.node.kind {
         OpKind::LayerNorm { gamma, beta, .. } => 1 + usize::from(gamma.is_some()) + usize::from(beta.is_some()),
         _ => 1 + 2 * usize::from(cluster.ends.is_some()),
     };
     let most_reads = most.saturating_sub(others);
     match &cluster.ends {
-        // The product first: ending it is worth least.
+        // The product first: finishing it saves the least.
         Some(product) if steps > MOST_STEPS_OF_ENDS || reads(cluster) > most_reads => vec![key(product)],
         Some(_) => Vec::new(),
         None if !stage.node.is_elementwise() && steps > MOST_STEPS_IN_ROWS => vec![key(&cluster.root)],
         None if steps <= MOST_STEPS && reads(cluster) <= most_reads => Vec::new(),
         None => {
             let cuts = cut(cluster, most_reads);
-            // Nothing inside helps: then all of it is made by itself, before whoever goes through its rows.
+            // If no cut inside helps, the whole cluster is computed separately, before the kernel that reads its rows.
             let is_inside = key(&cluster.root) != key(&stage.node);
             if cuts.is_empty() && is_inside { vec![key(&cluster.root)] } else { cuts }
         }
     }
 }
 
-/// How many tensors a cluster reads.
+/// The number of tensors that a cluster reads.
 fn reads(cluster: &Cluster) -> usize {
     let inside: BTreeSet<NodeAddress> = cluster.nodes.iter().chain(&cluster.ends).map(key).collect();
     let operands = cluster.nodes.iter().flat_map(|node| node.operands());
     operands.filter(|operand| !inside.contains(&key(operand))).map(read).collect::<BTreeSet<OutsideRead>>().len()
 }
 
-/// What is read from outside. A tensor is one, however often it was written down; what is gone through in another way is
-/// another, as it is to the program that will read it.
+/// A read from outside a cluster. A tensor counts once, however often it occurs; a different walk counts as another
+/// read, because the program binds it separately.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum OutsideRead {
     Tensor { memory: u64, offset: usize, dtype: DType, shape: Shape },
@@ -75,15 +76,14 @@ fn read(node: &SharedNode) -> OutsideRead {
     }
 }
 
-/// Goes through a cluster, operands first. Where a node would need too much, the operand whose leaving helps most is made
-/// by itself, and then the next.
+/// Walks a cluster, operands first. If a node needs too much, splits off the operand that helps most, and repeats.
 fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
     let mut numbers: BTreeMap<OutsideRead, u32> = BTreeMap::new();
     let mut number = |node: &SharedNode| {
         let next = numbers.len() as u32;
         *numbers.entry(read(node)).or_insert(next)
     };
-    // How often each node of the cluster will still be asked for what it needs.
+    // How many more users will query each node of the cluster.
     let mut asking: BTreeMap<NodeAddress, usize> = cluster.nodes.iter().map(|node| (key(node), 0)).collect();
     for operand in cluster.nodes.iter().flat_map(|node| node.operands()) {
         asking.entry(key(operand)).and_modify(|asking| *asking += 1);
@@ -98,7 +98,7 @@ fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
                 *left -= 1;
                 *left
             });
-            // The last to ask takes it along: nothing that is used once is copied.
+            // The last user takes the value; nothing that is used once is cloned.
             let need = if left == 0 { needs.remove(&key(operand)) } else { needs.get(&key(operand)).cloned() };
             match need {
                 Some(need) => inner.push((operand, need)),
@@ -109,7 +109,7 @@ fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
             let rest = |at: usize| own.with(&inner, Some(at)).excess(most_reads);
             let best = (0..inner.len()).min_by_key(|at| (rest(*at), Reverse(inner[*at].1.size())));
             let (leaving, _) = inner.swap_remove(best.unwrap_or(0));
-            // It may stand there twice.
+            // An operand may occur twice.
             inner.retain(|(other, _)| key(other) != key(leaving));
             needs.remove(&key(leaving));
             own.reads = union(&own.reads, &[number(leaving)]);
@@ -122,8 +122,8 @@ fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
     cuts
 }
 
-/// What one kernel would need that makes a node: numbers of tensors that it reads and of nodes that it computes, each in
-/// order.
+/// What one kernel that computes a node would need: ids of the tensors it reads and of the nodes it computes, both
+/// sorted.
 #[derive(Clone)]
 struct KernelNeeds {
     reads: Vec<u32>,
@@ -131,7 +131,7 @@ struct KernelNeeds {
 }
 
 impl KernelNeeds {
-    /// Together with what operands need, but for one of them that is made by itself and read.
+    /// Combined with the needs of the operands; the operand at `but` is computed separately and read.
     fn with(&self, inner: &[(&SharedNode, KernelNeeds)], but: Option<usize>) -> KernelNeeds {
         let stay = inner.iter().enumerate().filter(|(at, _)| Some(*at) != but).map(|(_, (_, need))| need);
         let mut all = stay.fold(self.clone(), |all, need| KernelNeeds {
@@ -142,7 +142,7 @@ impl KernelNeeds {
         all
     }
 
-    /// By how much it is beyond what a kernel may have.
+    /// By how much it exceeds the limits of a kernel.
     fn excess(&self, most_reads: usize) -> usize {
         self.reads.len().saturating_sub(most_reads).max(self.steps.len().saturating_sub(MOST_STEPS))
     }
@@ -152,7 +152,7 @@ impl KernelNeeds {
     }
 }
 
-/// What is in either, in order and once.
+/// The sorted union.
 fn union(one: &[u32], two: &[u32]) -> Vec<u32> {
     let mut all = Vec::with_capacity(one.len() + two.len());
     let (mut one, mut two) = (one.iter().copied().peekable(), two.iter().copied().peekable());

@@ -1,12 +1,11 @@
-//! Expressions: ops that are written down first and computed together.
+//! Expressions: ops that are written down first and computed together. `plan` decides which ops become one kernel;
+//! `run` computes them on the context's side.
 //!
-//! Owns what is written down, and the way from there to kernels: `plan` decides which ops become one, `run` has them
-//! computed on the context's side.
-//! Does not compute before `run` is called, and then only what it needs.
+//! An expression computes nothing before [`Expr::run`], and then only what the result needs. Every op of a tensor is an
+//! expression of one op.
 //!
-//! Always: joining ops changes no bit, since each rounds as it does alone (where a driver multiplies and adds one after
-//! the other); a mistake made while writing is kept and told
-//! by `run`; every op of a tensor is an expression of one.
+//! Invariants: fusing ops changes no bit, because each op rounds as it does alone (if the driver does not fuse multiply
+//! and add). A mistake made while building is kept and returned by `run`.
 
 mod build;
 mod cut;
@@ -26,7 +25,7 @@ use crate::ops::shape::Shape;
 use crate::ops::tensor::Tensor;
 use node::{ExprNode, OpKind, SharedNode};
 
-/// Ops that are written down and not yet computed. Clones are the same expression.
+/// Ops that are written down but not computed. Clones are the same expression.
 #[derive(Clone)]
 pub struct Expr {
     node: Result<SharedNode, TensorError>,
@@ -34,7 +33,7 @@ pub struct Expr {
 
 impl std::fmt::Debug for Expr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Its last op alone: what it is made of may be used many times over.
+        // Only the last op: its operands may be shared many times.
         match &self.node {
             Ok(node) => write!(f, "Expr({} -> {} of {})", node.name(), node.shape, node.dtype),
             Err(error) => write!(f, "Expr({error})"),
@@ -43,24 +42,24 @@ impl std::fmt::Debug for Expr {
 }
 
 impl Expr {
-    /// The shape of what it will make.
+    /// The shape of the result.
     pub fn shape(&self) -> Result<&Shape, TensorError> {
         self.node.as_ref().map(|node| &node.shape).map_err(Clone::clone)
     }
 
-    /// The type of what it will make.
+    /// The type of the result.
     pub fn dtype(&self) -> Result<DType, TensorError> {
         self.node.as_ref().map(|node| node.dtype).map_err(Clone::clone)
     }
 
-    /// Computes it, in as few kernels as can be. An expression of a tensor alone is that tensor; one that only reshapes it
-    /// shares its memory.
+    /// Computes the expression in as few kernels as possible. An expression of a tensor alone is that tensor; one that
+    /// only reshapes it shares its memory.
     pub fn run(&self) -> Result<Tensor, TensorError> {
         let node = self.node.as_ref().map_err(Clone::clone)?;
         run::run(node, true)
     }
 
-    /// Computes it op by op, each by itself: what `run` is compared with.
+    /// Computes the expression op by op, as a reference for `run`.
     pub fn run_unfused(&self) -> Result<Tensor, TensorError> {
         let node = self.node.as_ref().map_err(Clone::clone)?;
         run::run(node, false)
@@ -75,7 +74,7 @@ impl Expr {
     }
 }
 
-/// What can stand beside an expression: another one, a tensor, or a number of its type.
+/// The second operand of an op: an expression, a tensor, or a number of its type.
 #[derive(Debug, Clone)]
 pub struct Operand(OperandValue);
 
@@ -122,7 +121,7 @@ impl From<i32> for Operand {
 }
 
 impl Tensor {
-    /// Begins an expression with this tensor.
+    /// An expression that starts with this tensor.
     pub fn lazy(&self) -> Expr {
         match self.check("lazy") {
             Ok(()) => Expr::made(OpKind::Leaf(self.clone()), self.shape().clone(), self.dtype()),

@@ -1,9 +1,6 @@
-//! Writing down ops that only move values: orders, parts, repeats, joins and picks.
+//! Building ops that only move values: permute, slice, broadcast, reshape, concat and gather.
 //!
-//! Owns what each takes and the shape of what it makes.
-//! Does not compute, and does not touch values.
-//!
-//! Always: a mistake is written down as the op would have been, and told when the expression is run.
+//! Invariant: a mistake is kept in the expression and returned when it runs.
 
 use super::node::{OpKind, SharedNode};
 use super::{Expr, Operand, OperandValue};
@@ -12,7 +9,7 @@ use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
 impl Expr {
-    /// Axes in another order.
+    /// Reorders the axes.
     #[must_use]
     pub fn permute(&self, axes: &[usize]) -> Expr {
         let op = "permute";
@@ -20,8 +17,11 @@ impl Expr {
             let mut sorted = axes.to_vec();
             sorted.sort_unstable();
             if !sorted.iter().copied().eq(0..node.shape.rank()) {
-                let problem =
-                    format!("axes {axes:?} of {}; expected each of its {} once", node.shape, node.shape.rank());
+                let problem = format!(
+                    "axes are {axes:?}; expected each axis of {} (rank {}) once",
+                    node.shape,
+                    node.shape.rank()
+                );
                 return Err(TensorError::Mismatch { op, problem });
             }
             let own = node.shape.strides();
@@ -31,7 +31,7 @@ impl Expr {
         })
     }
 
-    /// The last two axes exchanged.
+    /// Swaps the last two axes.
     #[must_use]
     pub fn transpose(&self) -> Expr {
         match &self.node {
@@ -49,7 +49,7 @@ impl Expr {
         }
     }
 
-    /// Values from `start` to before `end` along an axis.
+    /// The range `start..end` along an axis.
     #[must_use]
     pub fn slice(&self, axis: isize, start: usize, end: usize) -> Expr {
         let op = "slice";
@@ -67,7 +67,7 @@ impl Expr {
         })
     }
 
-    /// Values repeated to a larger shape.
+    /// Repeats values to a larger shape.
     #[must_use]
     pub fn broadcast_to(&self, lengths: &[usize]) -> Expr {
         let op = "broadcast_to";
@@ -96,14 +96,14 @@ impl Expr {
         })
     }
 
-    /// Several behind one another along an axis; all other lengths are the same.
+    /// Concatenates along an axis; all other lengths must be equal.
     #[must_use]
     pub fn concat(parts: &[Expr], axis: isize) -> Expr {
         let op = "concat";
         let joined = || -> Result<Expr, TensorError> {
             let parts = parts.iter().map(|part| part.node.clone()).collect::<Result<Vec<SharedNode>, _>>()?;
             let Some(first) = parts.first() else {
-                return Err(TensorError::Setting { op, problem: "of nothing; give at least one".to_owned() });
+                return Err(TensorError::Setting { op, problem: "no parts; give at least one".to_owned() });
             };
             let axis = first.shape.axis(op, axis)?;
             let mut lengths = first.shape.lengths().to_vec();
@@ -116,7 +116,7 @@ impl Expr {
                 let other_axes =
                     |lengths: &[usize]| (lengths[..axis].to_vec(), lengths.get(axis + 1..).map(<[usize]>::to_vec));
                 if others.len() != lengths.len() || other_axes(&others) != other_axes(&lengths) {
-                    let problem = format!("{} and {} differ elsewhere than along axis {axis}", first.shape, part.shape);
+                    let problem = format!("{} and {} differ along another axis than {axis}", first.shape, part.shape);
                     return Err(TensorError::Mismatch { op, problem });
                 }
                 if part.dtype != first.dtype {
@@ -129,16 +129,16 @@ impl Expr {
         joined().unwrap_or_else(Expr::failed)
     }
 
-    /// Values along an axis by their numbers (i32 or u32): the shape of `indices` takes the axis' place. A number that is
-    /// not there is an error where the host has the numbers; numbers that were computed on the device nobody looks at:
-    /// there it gives NaN, or 0 of whole numbers.
+    /// Picks entries along an axis by index (i32 or u32); the shape of `indices` replaces the axis. An index out of
+    /// range is an error if the host has the indices. Indices computed on the device are not checked: out of range
+    /// gives NaN, or 0 for integers.
     #[must_use]
     pub fn gather(&self, indices: impl Into<Operand>, axis: isize) -> Expr {
         let op = "gather";
         let indices = indices.into();
         self.then(|node| {
             let OperandValue::Expr(Expr { node: indices }) = indices.0 else {
-                return Err(TensorError::Setting { op, problem: "indices are a tensor".to_owned() });
+                return Err(TensorError::Setting { op, problem: "indices must be a tensor".to_owned() });
             };
             let indices = indices?;
             if !matches!(indices.dtype, DType::I32 | DType::U32) {

@@ -1,9 +1,7 @@
-//! What an expression is made of.
+//! The nodes of an expression: each an op with its operands, and the shape and type of its result. The code that builds
+//! a node has checked it.
 //!
-//! Owns the nodes: each an op with its operands, and the shape and type of what it makes.
-//! Does not check anything: whoever makes a node has.
-//!
-//! Always: an expression may be as deep as memory allows: nothing here calls itself along its operands.
+//! Invariant: an expression may be as deep as memory allows, because nothing recurses along operands.
 
 use std::sync::Arc;
 
@@ -14,19 +12,16 @@ use crate::ops::reduction::Reduction;
 use crate::ops::shape::Shape;
 use crate::ops::tensor::Tensor;
 
-/// One op with its operands.
 pub(crate) struct ExprNode {
     pub(crate) kind: OpKind,
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
 }
 
-/// A node that several may use.
 pub(crate) type SharedNode = Arc<ExprNode>;
 
-/// Which op.
 pub(crate) enum OpKind {
-    /// A tensor that is there.
+    /// An existing tensor.
     Leaf(Tensor),
     /// One value, by its bits.
     Constant(u32),
@@ -36,7 +31,7 @@ pub(crate) enum OpKind {
     Cast(SharedNode),
     /// The same values in another shape.
     Reshape(SharedNode),
-    /// Values of the operand by strides and an offset, counted in its own values.
+    /// Values of the operand by strides and an offset, counted in values.
     Strided {
         of: SharedNode,
         offset: usize,
@@ -78,7 +73,7 @@ pub(crate) enum OpKind {
     },
 }
 
-/// A product of matrices, or of a row of them. Of i8 it is the exact sums, as f32.
+/// A matrix product, or a batch of them. For i8 it is the exact sum, as f32.
 pub(crate) struct Matmul {
     pub(crate) a: SharedNode,
     pub(crate) b: SharedNode,
@@ -87,12 +82,12 @@ pub(crate) struct Matmul {
 }
 
 impl ExprNode {
-    /// Whether each value it makes is made of one value of each operand.
+    /// True if each value of the result depends on one value of each operand.
     pub(crate) fn is_elementwise(&self) -> bool {
         matches!(self.kind, OpKind::Unary(..) | OpKind::Binary(..) | OpKind::Select(..) | OpKind::Cast(..))
     }
 
-    /// Its operands that are no constants, in order.
+    /// The operands that are not constants, in order.
     pub(crate) fn operands(&self) -> Vec<&SharedNode> {
         let mut operands = self.all_operands();
         operands.retain(|operand| !matches!(operand.kind, OpKind::Constant(_)));
@@ -120,7 +115,6 @@ impl ExprNode {
         }
     }
 
-    /// What the op is called.
     pub(crate) fn name(&self) -> &'static str {
         match &self.kind {
             OpKind::Leaf(_) => "tensor",
@@ -145,13 +139,12 @@ impl ExprNode {
 }
 
 impl Drop for ExprNode {
-    /// One after the other, since each would otherwise end the next inside of its own end: 100,000 ops in a row are more
-    /// than a thread's stack has room for.
+    /// Iterative, because dropping operands recursively would overflow a thread's stack at about 100,000 chained ops.
     fn drop(&mut self) {
         if self.operands().iter().all(|operand| matches!(operand.kind, OpKind::Leaf(_))) {
             return;
         }
-        // Held here, an operand does not end with the kind that names it.
+        // Holding the operands here keeps them alive when `kind` is dropped.
         let mut ending: Vec<SharedNode> = self.all_operands().into_iter().cloned().collect();
         self.kind = OpKind::Constant(0);
         while let Some(next) = ending.pop() {

@@ -1,18 +1,15 @@
-//! Decides which ops of an expression become one kernel.
+//! Decides which ops of an expression become one kernel: which nodes are computed inside another's kernel, and which
+//! become tensors of their own. Of the sides it knows only how many buffers a kernel may bind.
 //!
-//! Owns the grouping: which nodes are computed inside another's kernel, and which are made as tensors of their own.
-//! Does not know sides but for how many buffers a kernel may bind.
+//! Three kinds of ops absorb others. Elementwise ops of one shape become one program. A program whose only user goes
+//! through rows (a reduction, softmax, layer norm) becomes the function through which that kernel reads. A product
+//! whose only user is a program of its shape is finished by that program.
 //!
-//! Always: every node is computed once, unless nobody needs it; the order is one in which operands come first; what is
-//! grouped has one result.
+//! Groups are first made as large as these rules allow, and then cut (`cut`) if a kernel would be too long or bind too
+//! much. A cut changes which nodes share a kernel, so that the grouping is repeated a few times. The time grows with
+//! the expression, and nothing recurses.
 //!
-//! Three kinds of ops take others in. Elementwise ops of one shape become one program. A program whose only user goes
-//! through rows (a reduction, softmax, layer norm) becomes the way in which that reads. A product whose only user is a
-//! program of its shape is ended by it.
-//!
-//! Groups are first made as large as these kinds allow, and then cut (`cut`) where a kernel would be too long or bind too
-//! much. Cutting changes who uses whom together, so that everything is asked anew, a few times: the time grows with the
-//! expression, and nothing here calls itself.
+//! Invariants: every node that is needed is computed once. Operands come before their users. A group has one result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,41 +18,41 @@ use super::cut::cuts;
 use super::node::{ExprNode, OpKind, SharedNode};
 use crate::ops::dtype::DType;
 
-/// What is made as a tensor, in order.
+/// A tensor to compute.
 pub(super) struct PlanStage {
-    /// The node whose values are made.
+    /// The node whose values are computed.
     pub(super) node: SharedNode,
-    /// The elementwise nodes that are computed on the way, the last one first to be used: none where there are none.
+    /// The elementwise nodes that are computed in the same kernel, if there are any.
     pub(super) cluster: Option<Cluster>,
 }
 
 /// Elementwise nodes that are computed together.
 pub(super) struct Cluster {
-    /// The one whose value leaves it.
+    /// The node whose value leaves the cluster.
     pub(super) root: SharedNode,
     /// All of them, operands first.
     pub(super) nodes: Vec<SharedNode>,
-    /// The product that they end, where they do.
+    /// The product that they finish, if any.
     pub(super) ends: Option<SharedNode>,
 }
 
-/// Rounds after which what several nodes of a group use is made by itself: a group in which everything is used once is
-/// cut right the first time. Trees take 2 rounds, whatever their size, and random nets of 2,000 ops took 3 or 4.
+/// Rounds after which nodes that a group uses several times are computed separately. A group in which everything is
+/// used once is cut right the first time. Trees take 2 rounds at any size, and random nets of 2,000 ops took 3 or 4.
 const PATIENT_ROUNDS: usize = 12;
 
-/// A node's address: nodes live as long as the plan that names them.
+/// A node's address. Nodes live as long as the plan that names them.
 pub(super) type NodeAddress = *const ExprNode;
 
 pub(super) fn key(node: &SharedNode) -> NodeAddress {
     Arc::as_ptr(node)
 }
 
-/// Plans an expression. `most_buffers` is how many tensors a kernel may read and write in all.
+/// Plans an expression. `most_buffers` is the number of tensors a kernel may read and write in all.
 pub(super) fn plan(root: &SharedNode, fuse: bool, most_buffers: usize) -> Vec<PlanStage> {
     in_rounds(root, fuse, most_buffers).0
 }
 
-/// The plan, and in how many rounds it was found.
+/// The plan, and the number of rounds it took.
 fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanStage>, usize) {
     let order = in_order(root);
     let mut users: BTreeMap<NodeAddress, Vec<NodeAddress>> = BTreeMap::new();
@@ -72,8 +69,8 @@ fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanSta
         round += 1;
         let homes = if fuse { homes(&order, &users, &by_key, &alone) } else { all_alone(&order) };
         let stages = stages(&order, &homes);
-        // Where a kernel would be too long or bind too much, some of its nodes are made by themselves, and everything is
-        // asked anew.
+        // If a kernel is too long or binds too much, some of its nodes are computed separately, and the grouping is
+        // repeated.
         let before = alone.len();
         for stage in &stages {
             let cuts = cuts(stage, most_buffers);
@@ -88,7 +85,7 @@ fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanSta
     }
 }
 
-/// A node that is being looked at, with those of its operands that were not yet, the next one last.
+/// A node being visited, with its unvisited operands, the next one last.
 fn begun(node: &SharedNode) -> (&SharedNode, Vec<&SharedNode>) {
     (node, node.operands().into_iter().rev().collect())
 }
@@ -110,7 +107,7 @@ fn in_order(root: &SharedNode) -> Vec<SharedNode> {
     order
 }
 
-/// Where each node is computed: the key of the stage whose kernel does; its own where it is made by itself.
+/// The stage whose kernel computes each node; its own key if the node is computed separately.
 type Homes = BTreeMap<NodeAddress, NodeAddress>;
 
 fn all_alone(order: &[SharedNode]) -> Homes {
@@ -124,13 +121,13 @@ fn homes(
     alone: &BTreeSet<NodeAddress>,
 ) -> Homes {
     let mut homes = Homes::new();
-    // Shapes of programs, and the stages that end a product already.
+    // Shapes of programs, and the stages that already finish a product.
     let (mut shapes, mut ending): (BTreeMap<NodeAddress, NodeAddress>, BTreeSet<NodeAddress>) =
         (BTreeMap::new(), BTreeSet::new());
     for node in order.iter().rev() {
         let own = key(node);
         let used_by = users.get(&own).map_or(&[][..], Vec::as_slice);
-        // A reshape is read through only together with what it reshapes, which nobody else may want.
+        // A reshape is read through only if its operand has no other user.
         let read_through = match &node.kind {
             OpKind::Reshape(of) => users[&key(of)].len() == 1 && !alone.contains(&key(of)),
             _ => true,
@@ -146,7 +143,7 @@ fn homes(
     homes
 }
 
-/// The stage whose kernel could compute a node on the way.
+/// The stage whose kernel could compute a node.
 fn home_of(
     node: &SharedNode,
     users: &[NodeAddress],
@@ -167,7 +164,7 @@ fn home_of(
     }
     let stage = by_key[&home];
     if node.is_elementwise() {
-        // The one operand that is gone through row by row.
+        // The one operand that is read row by row.
         let [user] = users else { return None };
         let reads_rows = match &by_key[user].kind {
             OpKind::Reduce { of, .. } => of.dtype.is_float() && key(of) == key(node),
@@ -178,7 +175,7 @@ fn home_of(
         return (reads_rows && node.dtype.is_float()).then_some(home);
     }
     if let (OpKind::Reshape(of), [user]) = (&node.kind, users) {
-        // In memory order nothing changes: whoever goes through rows reads through it.
+        // A reshape keeps the memory order, so kernels over rows read through it.
         let into_rows =
             matches!(by_key[user].kind, OpKind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
         return into_rows.then_some(home);
@@ -195,7 +192,7 @@ fn home_of(
     None
 }
 
-/// Whether a reshape was taken in by a reduction.
+/// True if a reduction absorbed the reshape.
 fn reshape_into_rows(reshape: NodeAddress, homes: &Homes, by_key: &BTreeMap<NodeAddress, &SharedNode>) -> bool {
     homes.get(&reshape).is_some_and(|home| *home != reshape && matches!(by_key[home].kind, OpKind::Reduce { .. }))
 }
@@ -225,7 +222,7 @@ mod tests {
     use crate::ops::expr::Expr;
     use crate::ops::reduction::Reduction;
 
-    /// What is made by itself, with how many nodes on the way, and what it ends.
+    /// The stages as text: the name, the nodes in the kernel, and whether it finishes a product.
     fn shown(expr: &Expr, most: usize) -> Vec<String> {
         let stages = plan(expr.node.as_ref().unwrap(), true, most);
         let made = stages.iter().filter(|stage| !matches!(stage.node.kind, OpKind::Leaf(_)));
@@ -262,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reduction_and_somebody_else_use_is_made_once() {
+    fn values_that_a_reduction_and_another_op_use_are_computed_once() {
         let context = Context::on_host();
         let shared = context.zeros(&[4, 4], DType::F32).unwrap().lazy().exp();
         let shares = shared.div(shared.reduce_all(Reduction::Sum));
@@ -295,10 +292,10 @@ mod tests {
             let stages = plan(sum.node.as_ref().unwrap(), true, most);
             assert!(stages.iter().all(|stage| cuts(stage, most).is_empty()), "{most}: {:?}", shown(&sum, most));
         }
-        assert_eq!(shown(&sum, 4).len(), 4, "eight adds, two in each");
+        assert_eq!(shown(&sum, 4).len(), 4, "eight adds, two per kernel");
     }
 
-    /// A net of ops on tensors of their own, each of what was made shortly before it or long ago.
+    /// A random net of ops: each uses recent and old results.
     fn net(leaves: usize, ops: usize, mut seed: u64) -> Expr {
         let context = Context::on_host();
         let mut random = |below: usize| {
@@ -311,7 +308,7 @@ mod tests {
             let (a, b) = (made[last - random(reach)].clone(), made[last - random(reach)].clone());
             made.push(if random(4) == 0 { a.relu() } else { a.add(b) });
         }
-        // Nothing is left out.
+        // Every result is used.
         made[1..].iter().fold(made[0].clone(), |sum, one| sum.add(one))
     }
 

@@ -1,9 +1,6 @@
-//! Where the largest or the smallest value along an axis is.
+//! Indices of the largest or smallest values along an axis. The values themselves come from `reduce`.
 //!
-//! Owns the search.
-//! Does not give the value: `reduce` does.
-//!
-//! Always: the first of equals; and the first NaN, if there is one, as in `NumPy`.
+//! Invariant: the result is the first of equal values, or the first NaN if there is one, as in `NumPy`.
 
 use vramp_kernels::vectorised;
 
@@ -12,12 +9,12 @@ use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 use crate::ops::shape::Around;
 
-/// Positions of the largest values along an axis, which is not empty, into `out` of `outer * inner`.
+/// Indices of the largest values along a non-empty axis, into `out` of `outer * inner`.
 pub(crate) fn argmax<R: RowValues>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     search::<R, true>(input, around, out, threads);
 }
 
-/// Positions of the smallest values along an axis, which is not empty, into `out` of `outer * inner`.
+/// Indices of the smallest values along a non-empty axis, into `out` of `outer * inner`.
 pub(crate) fn argmin<R: RowValues>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     search::<R, false>(input, around, out, threads);
 }
@@ -28,7 +25,7 @@ const COLUMNS: usize = 1024;
 fn search<R: RowValues, const LARGEST: bool>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     let Around { outer, length, inner } = around;
     assert_eq!(out.len(), outer * inner, "positions around {around:?}");
-    assert!(length > 0 || out.is_empty(), "an axis of no values has no largest one");
+    assert!(length > 0 || out.is_empty(), "an empty axis has no largest value");
     spread(out, inner, outer * length * inner, threads, |first, out| {
         if inner == 1 {
             return vectorised!(search_rows::<R, LARGEST>(input, first * length, length, out));
@@ -45,7 +42,7 @@ fn search<R: RowValues, const LARGEST: bool>(input: &R, around: Around, out: &mu
 #[inline(always)]
 fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, length: usize, out: &mut [u32]) {
     let better = |value: f32, best: f32| if LARGEST { value > best } else { value < best };
-    // One for all rows: cleared for each row of 1024, it took longer than the search.
+    // One for all rows: clearing it for each row of 1024 took longer than the search.
     let mut scratch = ReadScratch::new();
     for (row, out) in out.iter_mut().enumerate() {
         let (mut best, mut place) = (0.0, 0);
@@ -56,7 +53,7 @@ fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, lengt
                 place = at + first_of(part, f32::is_nan);
                 break;
             };
-            // Where it is is looked for only if it wins.
+            // Its index is searched only if it wins.
             if at == 0 || better(found, best) {
                 best = found;
                 place = at + first_of(part, |value| value == found);
@@ -67,8 +64,8 @@ fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, lengt
     }
 }
 
-/// Where the first value is that is one of those looked for, of which there is one. 256 at a time, and the least of their
-/// places, without a branch: looking at one value after the other takes twice as long.
+/// The index of the first matching value; there is one. Takes the minimum index over 256 values at a time, without a
+/// branch: testing value by value takes twice as long.
 #[inline(always)]
 fn first_of(values: &[f32], is: impl Fn(f32) -> bool) -> usize {
     const AT_ONCE: usize = 256;
@@ -85,7 +82,7 @@ fn first_of(values: &[f32], is: impl Fn(f32) -> bool) -> usize {
     wholes.len() * AT_ONCE + rest.iter().position(|value| is(*value)).unwrap_or(0)
 }
 
-/// Whether `value` takes the place of `best`, which came before it.
+/// True if `value` replaces `best`, which came before it.
 #[inline(always)]
 fn beats<const LARGEST: bool>(value: f32, best: f32) -> bool {
     let better = if LARGEST { value > best } else { value < best };

@@ -1,10 +1,8 @@
-//! Rows of numbers in another type.
+//! Conversions of rows: halves to floats and back, and floats to 32-bit integers. Compilers do not vectorise these.
+//! Narrower integers are not converted here; the caller clamps the floats first.
 //!
-//! Owns halves as floats and back, and floats as whole numbers of 32 bits: what compilers do one by one.
-//! Does not hold numbers of fewer bits: whoever casts to those clamps floats first.
-//!
-//! Always: as `as` and `half` have it, on every machine. Halves are rounded to the nearest, the even one of two; whole
-//! numbers are cut towards 0 and held within their type, 0 of NaN.
+//! Invariant: the results equal those of `as` and `half` on every machine. Halves round to nearest even. Integers
+//! truncate and saturate; NaN becomes 0.
 
 use half::f16;
 use vramp_kernels::vectorised;
@@ -13,7 +11,7 @@ use vramp_kernels::vectorised;
 #[cfg(target_arch = "x86_64")]
 const LANES: usize = 16;
 
-/// Halves as floats, which is exact.
+/// Halves to floats, which is exact.
 pub(crate) fn floats_of_halves(from: &[f16], to: &mut [f32]) {
     assert_eq!(from.len(), to.len(), "as many floats as halves");
     #[cfg(target_arch = "x86_64")]
@@ -37,7 +35,6 @@ pub(crate) fn floats_of_halves(from: &[f16], to: &mut [f32]) {
     });
 }
 
-/// Floats as halves.
 pub(crate) fn halves_of_floats(from: &[f32], to: &mut [f16]) {
     assert_eq!(from.len(), to.len(), "as many halves as floats");
     #[cfg(target_arch = "x86_64")]
@@ -64,7 +61,7 @@ pub(crate) fn halves_of_floats(from: &[f32], to: &mut [f16]) {
     });
 }
 
-/// Floats as signed whole numbers; both are bits in words.
+/// Floats to signed integers; both are bits in words.
 pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
@@ -73,7 +70,7 @@ pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
         return wide(from, to, signed_of_float, |from, to| {
             pulp::x86::V4::vectorize(set, || {
                 for (from, to) in from.iter().zip(to) {
-                    // What does not fit becomes the least; of NaN nothing is left.
+                    // Values that do not fit become the minimum; NaN is masked to 0.
                     let floats = pulp::cast(*from);
                     let large = avx._mm512_cmp_ps_mask::<_CMP_GE_OQ>(floats, avx._mm512_set1_ps(2_147_483_648.0));
                     let number = avx._mm512_cmp_ps_mask::<_CMP_ORD_Q>(floats, floats);
@@ -87,7 +84,7 @@ pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
     from.iter().zip(to).for_each(|(from, to)| *to = signed_of_float(*from));
 }
 
-/// Floats as unsigned whole numbers; both are bits in words.
+/// Floats to unsigned integers; both are bits in words.
 pub(crate) fn unsigned_of_floats(from: &[u32], to: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
@@ -95,7 +92,7 @@ pub(crate) fn unsigned_of_floats(from: &[u32], to: &mut [u32]) {
         return wide(from, to, unsigned_of_float, |from, to| {
             pulp::x86::V4::vectorize(set, || {
                 for (from, to) in from.iter().zip(to) {
-                    // Of NaN and 0 this is the second, and what does not fit becomes the greatest.
+                    // `max` returns the second operand for NaN, and values that do not fit become the maximum.
                     let floats = avx._mm512_max_ps(pulp::cast(*from), avx._mm512_set1_ps(0.0));
                     *to = pulp::cast(avx._mm512_cvttps_epu32(floats));
                 }
@@ -105,7 +102,7 @@ pub(crate) fn unsigned_of_floats(from: &[u32], to: &mut [u32]) {
     from.iter().zip(to).for_each(|(from, to)| *to = unsigned_of_float(*from));
 }
 
-/// Whole vectors of both by `vectors`, and the rest `one` by one.
+/// Converts whole vectors with `vectors`, and the rest with `one`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn wide<F: Copy, T>(
@@ -129,13 +126,13 @@ fn unsigned_of_float(bits: u32) -> u32 {
     f32::from_bits(bits) as u32
 }
 
-/// The bits of the nearest half, by whole numbers, so that loops of it become vectors anywhere.
+/// The bits of the nearest half, by integer arithmetic, so that loops over it vectorise on any machine.
 #[inline(always)]
 fn narrowed(value: f32) -> u16 {
     let bits = value.to_bits();
     let size = bits & 0x7fff_ffff;
     let normal = (size.wrapping_add(0xfff + ((size >> 13) & 1)).wrapping_sub(0x3800_0000)) >> 13;
-    // The last place of 0.5 is that of the least half: the sum is rounded there.
+    // The last bit of 0.5 is that of the smallest half, so the addition rounds there.
     let tiny = (value.abs() + 0.5).to_bits().wrapping_sub(0x3f00_0000);
     let half = if size < 0x3880_0000 { tiny } else { normal };
     let half = if size >= 0x477f_f000 { 0x7c00 } else { half };
@@ -143,7 +140,6 @@ fn narrowed(value: f32) -> u16 {
     (((bits >> 16) & 0x8000) | half) as u16
 }
 
-/// The float that a half is.
 #[inline(always)]
 fn widened(half: u16) -> f32 {
     let size = u32::from(half & 0x7fff);
@@ -163,7 +159,7 @@ mod tests {
         (0..=u16::MAX).map(f16::from_bits).collect()
     }
 
-    /// Around every half: itself, its neighbours among floats, and what lies between it and the next.
+    /// For every half: itself, its neighbouring floats, and the midpoint to the next half.
     fn floats() -> Vec<f32> {
         let mut floats: Vec<f32> = every_half().iter().map(|half| half.to_f32()).collect();
         let between: Vec<f32> = floats.windows(2).map(|pair| f32::midpoint(pair[0], pair[1])).collect();

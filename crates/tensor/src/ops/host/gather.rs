@@ -1,15 +1,11 @@
-//! Rows picked by number.
+//! Gather along an axis, on bytes of any type.
 //!
-//! Owns gathering along an axis.
-//! Does not know types: values are bytes.
-//!
-//! Always: every index is checked before a value is copied; a wrong one copies nothing.
+//! Invariant: every index is checked before the first copy; a wrong one copies nothing.
 
 use crate::ops::shape::Around;
 
-/// A number by which a row is picked.
 pub(crate) trait Index: Copy {
-    /// As a number that holds any of either type.
+    /// As a type that holds both i32 and u32.
     fn number(self) -> i64;
 }
 
@@ -25,12 +21,11 @@ impl Index for u32 {
     }
 }
 
-/// An index that picks nothing.
+/// An index out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoSuchRow {
-    /// Which of the indices.
+    /// The position among the indices.
     pub position: usize,
-    /// What it says.
     pub index: i64,
 }
 
@@ -53,7 +48,7 @@ pub(crate) fn gather<I: Index>(
         return Ok(());
     }
     for (input, out) in input.chunks(length * inner * bytes).zip(out.chunks_mut(indices.len() * inner * bytes)) {
-        // Small rows are copied as values of a known size: as bytes of any number each would be a call.
+        // Small rows are copied as values of a known size; as byte slices each copy would be a call.
         match inner * bytes {
             1 => pick::<1, I>(input, indices, out),
             2 => pick::<2, I>(input, indices, out),

@@ -1,10 +1,7 @@
-//! Pictures as tensors, and back.
+//! Images to tensors and back: resizing, normalisation and channel order, between RGBA bytes and f32.
 //!
-//! Owns resizing, normalising and the order of channels, from RGBA bytes to floats and from floats to RGBA bytes.
-//! Does not cast: floats are f32.
-//!
-//! Always: pixels have their centres at halves, and what lies beyond an edge is the edge; bytes are v / 255. Going back,
-//! halves are rounded up, what is out of range is clamped, NaN is 0, one channel is grey, and without a fourth alpha is 255.
+//! Invariants: pixel centres are at halves, and edges repeat. Bytes are v / 255. In the other direction halves round
+//! up, values out of range are clamped, NaN becomes 0, one channel becomes gray, and alpha defaults to 255.
 
 use vramp_kernels::vectorised;
 
@@ -12,20 +9,19 @@ use crate::ops::host::math::ROUNDING;
 use crate::ops::host::spread::spread;
 use crate::ops::image::{ChannelLayout, ResizeMode};
 
-/// Channels of a tensor, and how their values relate to 0..1.
+/// Channels of a tensor, and their normalisation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Normal<'a> {
-    /// Which of r, g, b, a (0 to 3) each channel is, in order.
+    /// The index (r, g, b, a are 0 to 3) of each channel, in order.
     pub channels: &'a [usize],
-    /// Taken off v / 255, per channel.
+    /// Subtracted from v / 255, per channel.
     pub mean: &'a [f32],
-    /// Divided by, per channel.
+    /// Divisor per channel.
     pub std: &'a [f32],
-    /// Where channels are.
     pub layout: ChannelLayout,
 }
 
-/// A picture of `from` = (height, width) RGBA pixels into a tensor of `to` = (height, width) pixels.
+/// Converts an image of `from` = (height, width) RGBA pixels into a tensor of `to` = (height, width) pixels.
 pub(crate) fn from_image(
     image: &[u8],
     from: (usize, usize),
@@ -37,12 +33,12 @@ pub(crate) fn from_image(
 ) {
     let count = normal.check();
     let (height, width) = to;
-    assert_eq!(image.len(), from.0 * from.1 * 4, "bytes of a picture of {from:?} pixels");
+    assert_eq!(image.len(), from.0 * from.1 * 4, "bytes of an image of {from:?} pixels");
     assert_eq!(out.len(), height * width * count, "values of {count} channels of {to:?} pixels");
     if out.is_empty() {
         return;
     }
-    assert!(from.0 > 0 && from.1 > 0, "pixels of a picture without any");
+    assert!(from.0 > 0 && from.1 > 0, "the image has no pixels");
     let columns = taps(from.1, width, resize);
     let rows = taps(from.0, height, resize);
     let sampling = Sampling { image, width: from.1, columns: &columns, rows: &rows };
@@ -58,7 +54,7 @@ pub(crate) fn from_image(
             }
         }),
         ChannelLayout::Nchw => {
-            // Rows of each plane are apart, so they are shared out plane by plane, as lists of rows.
+            // The rows of different planes are far apart, so they are distributed as lists of rows.
             let mut lines: Vec<[&mut [f32]; 4]> = Vec::with_capacity(height);
             let mut planes: Vec<_> = out.chunks_mut(height * width).map(|plane| plane.chunks_mut(width)).collect();
             for _ in 0..height {
@@ -82,12 +78,12 @@ pub(crate) fn from_image(
     }
 }
 
-/// A tensor of (height, width) pixels into a picture of RGBA bytes.
+/// Converts a tensor of (height, width) pixels into an image of RGBA bytes.
 pub(crate) fn to_image(input: &[f32], size: (usize, usize), normal: &Normal<'_>, out: &mut [u8], threads: usize) {
     let count = normal.check();
     let (height, width) = size;
     assert_eq!(input.len(), height * width * count, "values of {count} channels of {size:?} pixels");
-    assert_eq!(out.len(), height * width * 4, "bytes of a picture of {size:?} pixels");
+    assert_eq!(out.len(), height * width * 4, "bytes of an image of {size:?} pixels");
     spread(out, width * 4, input.len(), threads, |first, out| {
         vectorised!(bytes(input, first * width, height * width, normal, out));
     });
@@ -96,7 +92,7 @@ pub(crate) fn to_image(input: &[f32], size: (usize, usize), normal: &Normal<'_>,
 impl Normal<'_> {
     fn check(&self) -> usize {
         let count = self.channels.len();
-        assert!(matches!(count, 1 | 3 | 4), "a picture has 1, 3 or 4 channels, not {count}");
+        assert!(matches!(count, 1 | 3 | 4), "an image has 1, 3 or 4 channels, not {count}");
         assert!(
             self.channels.iter().all(|channel| *channel < 4),
             "channels {:?}: r, g, b, a are 0 to 3",
@@ -106,7 +102,7 @@ impl Normal<'_> {
         count
     }
 
-    /// (v / 255 - mean) / std as what v is multiplied by and what is added then.
+    /// (v / 255 - mean) / std as a factor and an addend of v.
     #[inline(always)]
     fn line(&self, channel: usize) -> (f32, f32) {
         (1.0 / (255.0 * self.std[channel]), -self.mean[channel] / self.std[channel])
@@ -117,7 +113,7 @@ fn out_values(to: (usize, usize), count: usize) -> usize {
     to.0 * to.1 * count
 }
 
-/// Two neighbours and how much of the second.
+/// Two neighbours and the weight of the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Tap {
     one: usize,
@@ -152,7 +148,8 @@ struct Sampling<'a> {
     rows: &'a [Tap],
 }
 
-/// A line of pixels as floats, four values each, and the two lines of the picture it is between, which the next one may need.
+/// A line of pixels as floats, four values each, and the two source lines it is interpolated from, which the next line
+/// may reuse.
 struct Sampler {
     kept: [(usize, Vec<f32>); 2],
     mixed: Vec<f32>,
@@ -164,7 +161,7 @@ impl Sampler {
         Sampler { kept: [(usize::MAX, line()), (usize::MAX, line())], mixed: line() }
     }
 
-    /// Makes a line, and says whether it is between two (then it is `mixed`) or the first of those kept.
+    /// Computes a line. Returns whether it is interpolated (in `mixed`) or the first of the kept lines.
     #[inline(always)]
     fn line(&mut self, of: &Sampling<'_>, row: usize) -> bool {
         let tap = of.rows[row];
@@ -191,7 +188,7 @@ impl Sampler {
 }
 
 impl Sampling<'_> {
-    /// A line of the picture at the width of the tensor.
+    /// A source line at the width of the tensor.
     #[inline(always)]
     fn across(&self, row: usize, out: &mut [f32]) {
         let (pixels, _) = self.image[row * self.width * 4..][..self.width * 4].as_chunks::<4>();
@@ -243,7 +240,7 @@ fn interleave(pixels: &[f32], normal: &Normal<'_>, out: &mut [f32]) {
     }
 }
 
-/// Pixels from `first` on, into bytes. `apart` is how far apart planes are.
+/// Converts pixels from `first` on into bytes; planes are `apart` values apart.
 #[inline(always)]
 fn bytes(input: &[f32], first: usize, apart: usize, normal: &Normal<'_>, out: &mut [u8]) {
     let (out, _) = out.as_chunks_mut::<4>();
@@ -264,8 +261,8 @@ fn bytes(input: &[f32], first: usize, apart: usize, normal: &Normal<'_>, out: &m
     }
 }
 
-/// Pixels of so many channels as bytes. A pixel is one word into which each byte is shifted, wherever it belongs: stores
-/// to places known only when it runs would keep the loop from becoming vectors.
+/// Converts pixels of `CHANNELS` channels to bytes. Each byte is shifted into one word per pixel, because stores to
+/// positions known only at run time would prevent vectorisation.
 #[inline(always)]
 fn join<const CHANNELS: usize>(
     pixels: impl Iterator<Item = [f32; CHANNELS]>,
@@ -286,14 +283,14 @@ fn join<const CHANNELS: usize>(
     }
 }
 
-/// The nearest of 0 to 255, halves up, 0 of NaN. Not by `as`, which does that too, but one value at a time: a picture of
-/// 1920 x 1080 takes 5.3 ms by that, and 2.0 by this.
+/// The nearest of 0 to 255; halves round up, NaN becomes 0. `as` gives the same but is not vectorised: an image of 1920
+/// x 1080 takes 5.3 ms with it, and 2.0 with this.
 #[inline(always)]
 fn level(value: f32) -> u32 {
     let value = if value > 0.0 { value } else { 0.0 };
     let value = if value < 255.0 { value } else { 255.0 };
     let shifted = value + ROUNDING;
-    // That rounds halves to even, so halves that went down are taken up.
+    // That rounds halves to even, so halves that were rounded down are corrected.
     (shifted.to_bits() & 0xff) + u32::from(value - (shifted - ROUNDING) >= 0.5)
 }
 
@@ -309,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_come_in_the_order_and_the_layout_that_is_asked_for() {
+    fn channels_come_in_the_requested_order_and_layout() {
         let image = [255, 0, 51, 102, 0, 255, 204, 0];
         let check = |normal: &Normal<'_>, want: &[f32]| {
             let mut out = vec![0.0; want.len()];

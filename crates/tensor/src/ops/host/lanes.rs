@@ -1,18 +1,16 @@
-//! Many values become one, in lanes.
+//! Folds many values into one, in lanes: value i goes to lane i % 64, and lanes are joined in halves. The caller
+//! supplies the operation.
 //!
-//! Owns the order in which values of a row are joined: value i goes to lane i % 64, and lanes are joined in halves.
-//! Does not say what joining is.
-//!
-//! Always: the order is the same on every machine, so sums have the same bits.
+//! Invariant: the order is the same on every machine, so that sums have the same bits.
 
-/// Lanes of one vector: 512 bits.
+/// Lanes of one vector of 512 bits.
 pub(crate) const WIDTH: usize = 16;
-/// Vectors, so that an addition need not wait for the one before.
+/// Independent vectors, so that an addition need not wait for the previous one.
 const VECTORS: usize = 4;
 /// Lanes in all.
 const LANES: usize = WIDTH * VECTORS;
 
-/// Joins values: each is taken into a lane that starts as `start`, then lanes are joined.
+/// Folds values: `take` adds each to a lane that begins with `start`, then `join` combines the lanes.
 #[inline(always)]
 pub(crate) fn fold(values: &[f32], start: f32, take: impl Fn(f32, f32) -> f32, join: impl Fn(f32, f32) -> f32) -> f32 {
     if values.len() < WIDTH {
@@ -21,10 +19,10 @@ pub(crate) fn fold(values: &[f32], start: f32, take: impl Fn(f32, f32) -> f32, j
     joined(fold_to_lanes(values, start, take, &join), &join)
 }
 
-/// Joins values as far as the lanes of one vector, for those who have more values to come.
+/// Folds values into the lanes of one vector, for callers with more values to come.
 ///
-/// On the way there are four vectors, each an array of 16 and one register: as one array of 64 they stay in memory, and
-/// sums of rows of 1024 take four times as long.
+/// Uses four vectors, each an array of 16 in one register. As one array of 64 they stay in memory, and sums of rows of
+/// 1024 take four times as long.
 #[inline(always)]
 pub(crate) fn fold_to_lanes(
     values: &[f32],
@@ -58,10 +56,10 @@ pub(crate) fn fold_to_lanes(
     lanes
 }
 
-/// The value that is better than all others, the first of which is `start`; none where one of them is NaN.
+/// The best value, starting with `start`; `None` if one of them is NaN.
 ///
-/// 64 at a time: whether a NaN is among them is a question that vectors answer, and of two values in one comparison. Asked of
-/// each value as it is taken, largest values of rows of 1024 take half as long again.
+/// NaN is tested for 64 values at a time with vector comparisons, two values in each. Testing every value separately
+/// takes half as long again for maxima of rows of 1024.
 #[inline(always)]
 pub(crate) fn best(values: &[f32], start: f32, better: impl Fn(f32, f32) -> bool) -> Option<f32> {
     let take = |lane: f32, value: f32| if better(value, lane) { value } else { lane };
@@ -86,10 +84,9 @@ pub(crate) fn best(values: &[f32], start: f32, better: impl Fn(f32, f32) -> bool
     Some(rest.iter().fold(best, |lane, value| take(lane, *value)))
 }
 
-/// The lanes of one vector, joined in halves.
+/// Joins the lanes of one vector in halves.
 ///
-/// Through memory, since the compiler would otherwise cut the loops into the halves that are wanted only here: sums take
-/// twice as long then.
+/// Goes through memory. Otherwise the compiler splits the main loops into halves too, and sums take twice as long.
 #[inline(always)]
 fn joined(lanes: [f32; WIDTH], join: &impl Fn(f32, f32) -> f32) -> f32 {
     let lanes = std::hint::black_box(lanes);

@@ -1,11 +1,11 @@
-//! Products of matrices of floats.
+//! Matrix products of floats: checks that the strides stay within both slices, and calls `gemm_f32`, which has the
+//! inner loops for each instruction set.
 //!
-//! Owns the check that both matrices are where their strides say, and the calls to `gemm_f32`.
-//! Does not write the inner loops: `gemm_f32` has them for each instruction set. On one thread of a Zen 4 it takes 2.5 ms for
-//! 512^3 and 20.4 ms for 1024^3, where the best of `NumPy`, `PyTorch` and ONNX Runtime takes 2.6 and 22.0.
+//! On one thread of a Zen 4 it takes 2.5 ms for 512^3 and 20.4 ms for 1024^3; the best of `NumPy`, `PyTorch` and ONNX
+//! Runtime takes 2.6 and 22.0.
 //!
-//! Always: sums are in f32; no length of 0 is an error, and sums of nothing are 0.
-#![expect(unsafe_code, reason = "gemm takes pointers; every length is checked before, here")]
+//! Invariants: sums are in f32. Lengths of 0 are valid, and empty sums are 0.
+#![expect(unsafe_code, reason = "gemm takes pointers; this file checks every length first")]
 
 use gemm_common::Parallelism;
 use gemm_f32::gemm::f32::get_gemm_fn;
@@ -14,10 +14,10 @@ use half::f16;
 use crate::ops::host::convert::floats_of_halves;
 use crate::ops::host::spread::spread;
 
-/// Which matrices to multiply: `batch` times m x k by k x n. Transposed ones differ in strides alone.
+/// The sizes of a batch of products, m x k by k x n. Transposed matrices differ only in strides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MatmulSize {
-    /// How many products.
+    /// The number of products.
     pub batch: usize,
     /// Rows of the first.
     pub m: usize,
@@ -29,14 +29,15 @@ pub(crate) struct MatmulSize {
     pub a_batch_stride: usize,
     /// Values between matrices of the second; 0 uses one for all.
     pub b_batch_stride: usize,
-    /// Values between rows and between columns of the first.
+    /// Row and column strides of the first, in values.
     pub a: (usize, usize),
-    /// Values between rows and between columns of the second.
+    /// Row and column strides of the second, in values.
     pub b: (usize, usize),
 }
 
 impl MatmulSize {
-    /// Panics if a matrix reaches behind its values, or if `out` has not exactly the room: the reason why calls below are sound.
+    /// Panics if a matrix exceeds its values, or if `out` does not have exactly the size. The unsafe calls below rely
+    /// on this.
     pub(crate) fn check(&self, a: usize, b: usize, out: usize) {
         let reach = |rows: usize, columns: usize, strides: (usize, usize), batch_stride: usize| {
             if self.batch == 0 || rows == 0 || columns == 0 {
@@ -66,7 +67,7 @@ pub(crate) fn matmul_f32(size: MatmulSize, a: &[f32], b: &[f32], out: &mut [f32]
         out.fill(0.0);
         return;
     }
-    // Many small products: each on one thread. Few or large ones: all threads in each.
+    // Many small products run on one thread each. Few or large ones use all threads in each.
     let work = m.saturating_mul(n).saturating_mul(k);
     if batch >= threads && work < 1 << 24 {
         return spread(out, m * n, batch.saturating_mul(work) / 16, threads, |first, out| {
@@ -82,7 +83,7 @@ pub(crate) fn matmul_f32(size: MatmulSize, a: &[f32], b: &[f32], out: &mut [f32]
 
 /// The products of half floats, summed as f32, into `out` of batch x m x n.
 ///
-/// Both are made f32 first, which is exact: m x k + k x n conversions, against m x n x k products.
+/// Both are converted to f32 first, which is exact: m x k + k x n conversions for m x n x k products.
 pub(crate) fn matmul_f16(size: MatmulSize, a: &[f16], b: &[f16], out: &mut [f32], threads: usize) {
     size.check(a.len(), b.len(), out.len());
     let mut wide = (vec![0.0; a.len()], vec![0.0; b.len()]);
@@ -108,16 +109,16 @@ fn multiply(size: &MatmulSize, at: usize, a: &[f32], b: &[f32], out: &mut [f32],
     let one = MatmulSize { batch: 1, ..*size };
     one.check(a.len(), b.len(), out.len());
     let stride = |values: usize| isize::try_from(values).expect("a stride that was checked against a slice's length");
-    // Kernels want the rows of a column next to each other. `out` has its columns so: it is made as b^T a^T, into out^T.
-    // A single column is both.
+    // The kernels want contiguous columns, and `out` has contiguous rows: so this computes b^T a^T into out^T. A single
+    // column is both.
     let (m, n, out_strides, [first, second]) = if n > 1 {
         (n, m, (stride(n), 1), [(b.as_ptr(), size.b), (a.as_ptr(), size.a)])
     } else {
         (m, n, (1, stride(n)), [(a.as_ptr(), (size.a.1, size.a.0)), (b.as_ptr(), (size.b.1, size.b.0))])
     };
-    // SAFETY: the check above holds that the last value of each matrix, by these very strides, is within its slice, and
-    // all others come before it, since strides are not negative; that `out` has m x n values, which n apart and 1 apart
-    // covers; and `out` overlaps neither, since it is borrowed to be written.
+    // SAFETY: the check above ensures that the last value of each matrix, by these strides, is within its slice, and
+    // all others come before it, because strides are not negative. It also ensures that `out` has m x n values, which
+    // the strides n and 1 cover. `out` overlaps neither, because it is borrowed mutably.
     unsafe {
         get_gemm_fn()(
             m,
@@ -151,7 +152,7 @@ pub(crate) mod tests {
         (0..count).map(|at| ((at * 7919 + seed) % 101) as f32 / 10.0 - 5.0).collect()
     }
 
-    /// The products in f64, which is exact of i8.
+    /// The products in f64, which is exact for i8.
     pub(crate) fn plainly<T: Copy + Into<f64>>(size: MatmulSize, a: &[T], b: &[T]) -> Vec<f64> {
         let mut out = Vec::new();
         for batch in 0..size.batch {

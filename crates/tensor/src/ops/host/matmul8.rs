@@ -1,28 +1,27 @@
-//! Products of matrices of whole numbers of 8 bits.
+//! Matrix products of i8: exact sums in i32, rounded to f32. The caller applies the scales.
 //!
-//! Owns exact sums of i8 products, in i32.
-//! Does not scale: whoever quantised knows by what.
+//! Both matrices are copied into panels of i16 pairs, two neighbours along k in a word. One instruction then multiplies
+//! 32 pairs of numbers and adds neighbours (`pmaddwd`), compared to 16 for f32.
 //!
-//! Always: sums are exact, since no more than [`MOST_K`] products are summed; a result is the sum, rounded to f32. The same bits on every machine: whole numbers do not care about the order.
-//!
-//! Both matrices are copied into panels of i16 pairs, two neighbours along k in a word; one instruction then multiplies
-//! 32 pairs of numbers and adds neighbours (`pmaddwd`), where an f32 one does 16.
+//! Invariants: sums are exact, because at most [`MOST_K`] products are summed. The bits are the same on every machine,
+//! because integer sums do not depend on the order.
 
 use vramp_kernels::vectorised;
 
 use crate::ops::host::matmul::MatmulSize;
 use crate::ops::host::spread::spread;
 
-/// The most products of -128 by -128 whose sum is an i32.
+/// Maximum number of products of -128 by -128 whose sum is an i32.
 pub(crate) const MOST_K: usize = (i32::MAX / (128 * 128)) as usize;
 
-/// The products of whole numbers, into `out` of batch x m x n.
+/// The products of i8, into `out` of batch x m x n.
 pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], out: &mut [f32], threads: usize) {
     size.check(a.len(), b.len(), out.len());
     let MatmulSize { batch, m, n, k, .. } = size;
-    assert!(k <= MOST_K, "sums of {k} products of i8 may not fit an i32; {MOST_K} do");
+    assert!(k <= MOST_K, "sums of {k} products of i8 may exceed an i32; the limit is {MOST_K}");
     let work = batch.saturating_mul(m).saturating_mul(n).saturating_mul(k);
-    // Rows of all products are spread, so that a single product is, too. Values of the second are packed by each thread.
+    // Rows of all products are distributed, so that a single product uses all threads too. Each thread packs the second
+    // matrix.
     spread(out, n, work / 32, threads, |first, out| {
         let mut row = first;
         let mut out = out;
@@ -39,10 +38,10 @@ pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], out: &mut [f32], t
     });
 }
 
-/// Products along k that are summed before sums go to memory: panels of them stay in the second cache, from which they
-/// come fast enough. With 256, which stay in the first, sums go to memory more often: 19.5 ms for 1024^3, against 15.1.
+/// Products along k that are summed before sums are stored. Their panels stay in the L2 cache, which is fast enough.
+/// With 256, which stay in L1, sums are stored more often: 19.5 ms for 1024^3, compared to 15.1.
 const DEPTH: usize = 1024;
-/// Rows of the first whose panels stay in the second cache.
+/// Rows of the first whose panels stay in the L2 cache.
 const ROWS: usize = 96;
 
 /// Sums of one tile: a panel of the first (pairs x `M` rows) by a panel of the second (pairs x `N` columns).
@@ -72,7 +71,7 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
 ) {
     let MatmulSize { m, n, k, .. } = *size;
     let columns = n.div_ceil(N);
-    // Kept only where k is so long that there are several rounds.
+    // Used only if k is so long that it takes several rounds.
     let mut sums = vec![0_i32; if k > DEPTH { m * n } else { 0 }];
     let mut b_panels = vec![[0_u32; N]; columns * DEPTH.min(k).div_ceil(2)];
     let mut a_panels = vec![[0_u32; M]; ROWS.min(m).div_ceil(M) * DEPTH.min(k).div_ceil(2)];
@@ -110,7 +109,7 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
     }
 }
 
-/// Adds what earlier rounds have found, and keeps the sums for later ones.
+/// Adds the sums of earlier rounds, and keeps them for later ones.
 #[inline(always)]
 fn keep<const N: usize>(found: &mut [[i32; N]], first: bool, sums: &mut [i32], apart: usize, columns: usize) {
     for (found, sums) in found.iter_mut().zip(sums.chunks_mut(apart)) {
@@ -121,7 +120,7 @@ fn keep<const N: usize>(found: &mut [[i32; N]], first: bool, sums: &mut [i32], a
     }
 }
 
-/// Writes sums as floats.
+/// Stores sums as floats.
 #[inline(always)]
 fn store<const N: usize>(found: &[[i32; N]], out: &mut [f32], apart: usize, columns: usize) {
     for (found, out) in found.iter().zip(out.chunks_mut(apart)) {
@@ -131,7 +130,7 @@ fn store<const N: usize>(found: &[[i32; N]], out: &mut [f32], apart: usize, colu
     }
 }
 
-/// Copies `lines` lines of `deep` numbers into a panel of pairs; what is missing is 0. Strides: between lines, and along them.
+/// Copies `lines` lines of `deep` numbers into a panel of pairs, padded with 0. Strides: between lines, and along them.
 fn pack<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize, deep: usize, panel: &mut [[u32; L]]) {
     vectorised!(pack_lines(from, strides, lines, deep, panel));
 }
@@ -141,7 +140,7 @@ fn pack_lines<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize
     let pair =
         |one: i8, two: i8| u32::from(i16::from(one).cast_unsigned()) | u32::from(i16::from(two).cast_unsigned()) << 16;
     if lines == L && strides.0 == 1 {
-        // Lines lie side by side: two rows of them are joined number by number.
+        // Lines are adjacent in memory: two rows of them are joined number by number.
         for (at, words) in panel.iter_mut().enumerate() {
             let one: &[i8; L] = from[2 * at * strides.1..].first_chunk().expect("a whole panel, which was checked");
             let nothing = [0; L];
@@ -178,7 +177,7 @@ fn pack_lines<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize
     }
 }
 
-/// Where there are no such instructions.
+/// For machines without such instructions.
 #[derive(Clone, Copy)]
 struct PlainTile;
 
@@ -209,7 +208,7 @@ mod x86 {
     use super::Tile;
 
     pulp::simd_type! {
-        /// 512 bits, and sums of products in the instruction that multiplies.
+        /// 512-bit vectors with a multiply-accumulate instruction.
         pub(super) struct Vnni {
             avx512f: "avx512f",
             avx512bw: "avx512bw",
@@ -217,16 +216,16 @@ mod x86 {
         }
     }
 
-    /// Vectors of 512 bits, where multiplying and adding up is one instruction: the compiler takes it where it may, which is how
-    /// safe code gets there (16-bit `vpdpwssd`; that of 8 bits, twice as fast, has no such way).
+    /// 512-bit vectors with multiply and accumulate in one instruction (16-bit `vpdpwssd`). The compiler selects it,
+    /// which is how safe code can use it; the 8-bit instruction, twice as fast, has no such way.
     #[derive(Clone, Copy)]
     pub(super) struct FusedTile(pub Vnni);
 
-    /// Vectors of 512 bits.
+    /// 512-bit vectors.
     #[derive(Clone, Copy)]
     pub(super) struct WideTile(pub V4);
 
-    /// Vectors of 256 bits.
+    /// 256-bit vectors.
     #[derive(Clone, Copy)]
     pub(super) struct HalfTile(pub V3);
 

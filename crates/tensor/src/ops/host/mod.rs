@@ -1,12 +1,14 @@
-//! What ops do on the host: the CPU twins of the kernels, on plain slices.
+//! The CPU twins of the device kernels: loops over plain slices for math, reductions, products, copies and images,
+//! compiled for each set of vector instructions. They do not know tensors, contexts or devices; callers check shapes.
 //!
-//! Owns loops over values: math, reductions, products, copies and pictures.
-//! Does not know tensors, contexts or devices: shapes come as numbers, and whoever calls has checked them.
-//!
-//! Always (products of float matrices apart, whose order is that of `gemm`): results do not depend on how many threads
-//! compute them, nor on which instructions the machine has, but for softmax, which fuses multiply and add where it can.
-#![expect(clippy::inline_always, reason = "what is not inlined into `vectorised!` runs without its vectors")]
-#![expect(clippy::float_cmp, reason = "where values are compared, they are meant to be the same bits")]
+//! Products of floats use the crate gemm-f32, whose order of summation is its own. All other results do not depend on
+//! the number of threads, nor on the machine's instructions, except softmax, which fuses multiply and add if the
+//! machine can.
+#![expect(
+    clippy::inline_always,
+    reason = "functions that are not inlined into `vectorised!` lose its vector instructions"
+)]
+#![expect(clippy::float_cmp, reason = "compared values are meant to have the same bits")]
 
 pub(crate) mod arg;
 pub(crate) mod convert;

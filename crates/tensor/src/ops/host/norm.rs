@@ -1,9 +1,7 @@
-//! Layer norm: rows with a mean of 0 and a variance of 1.
+//! Layer norm over the last axis: rows with mean 0 and variance 1.
 //!
-//! Owns the norm over the last axis.
-//! Does not learn: factors and offsets are given.
-//!
-//! Always: the mean is taken off before squares are summed, so no digits cancel; the variance divides by the length.
+//! Invariants: the mean is subtracted before squares are summed, so that no digits cancel. The variance is divided by
+//! the length.
 
 use vramp_kernels::vectorised;
 
@@ -12,7 +10,7 @@ use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 
 /// (x - mean) / sqrt(variance + eps) * gamma + beta over each row of `length` values, into `out` of as many rows.
-/// Without `gamma` it is 1, without `beta` it is 0.
+/// `gamma` defaults to 1, `beta` to 0.
 pub(crate) fn layer_norm<R: RowValues>(
     input: &R,
     length: usize,
@@ -52,7 +50,7 @@ fn norm_rows<R: RowValues>(
             }
             continue;
         }
-        // A long row goes to its results first, and is worked on there.
+        // A long row is copied to the output first and processed there.
         let mut total = 0.0_f64;
         for (at, out) in out.chunks_mut(PART).enumerate() {
             out.copy_from_slice(input.part(start + at * PART, out.len(), &mut scratch));

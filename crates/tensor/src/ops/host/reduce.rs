@@ -1,12 +1,10 @@
-//! Sums, means, largest and smallest values along an axis of floats.
+//! Sums, means, maxima and minima along an axis of floats. Values of a part are joined in 64 lanes in f32, then parts
+//! one after another in f64. Indices of maxima come from `arg`.
 //!
-//! Owns the order in which values are joined: 64 lanes within a part, in f32, then parts one after the other, in f64.
-//! Does not say which is the largest: `arg` does.
-//!
-//! Always: a sum has at most 32 roundings in f32 between a value and the total, so it is off by at most 16 ulp of the sum
-//! of the values' sizes; ten million values near 1 are within 1 ulp of the sum in f64. The largest and the smallest of
-//! values with a NaN among them are NaN, as in `NumPy`. Along an axis of no length a sum is 0, a mean is NaN, and the largest is
-//! -Inf: whoever calls makes an error of that.
+//! Invariants: a sum has at most 32 roundings in f32 between a value and the total, so it is off by at most 16 ulp of
+//! the sum of magnitudes. Ten million values near 1 are within 1 ulp of the sum in f64. Maxima and minima of values
+//! with a NaN are NaN, as in `NumPy`. For an empty axis a sum is 0, a mean is NaN, and a maximum is -Inf, which the
+//! caller turns into an error.
 
 use vramp_kernels::vectorised;
 
@@ -28,26 +26,25 @@ pub(crate) fn reduce<R: RowValues>(input: &R, around: Around, how: Reduction, ou
     }
     if matches!(how, Reduction::Mean | Reduction::MeanOfSquares) {
         let count = around.length as f64;
-        // The total was rounded to f32 once; dividing that in f64 rounds once more, and no more often than f32 would.
+        // The total was rounded to f32 once. Dividing it in f64 rounds once more, as often as f32 would.
         for value in out {
             *value = (f64::from(*value) / count) as f32;
         }
     }
 }
 
-/// Values of one total in f64. Long rows are cut here, whatever the number of threads, so that it does not matter.
+/// Values per f64 total. Long rows are always split here, so that results do not depend on the number of threads.
 const SEGMENT: usize = 64 * PART;
-/// Columns that are reduced side by side: their lanes and totals take 6 KiB of the first cache.
+/// Columns that are reduced side by side: their lanes and totals take 6 KiB of the L1 cache.
 const COLUMNS: usize = 512;
-/// Lines of columns that are joined in f32 before they go to a total in f64.
+/// Lines of columns that are joined in f32 before they are added to a total in f64.
 const LINES: usize = 32;
 
-/// How values are joined.
 trait Join {
     const START: f32;
-    /// Whether parts of a long row are joined in f64, lane by lane, rather than one by one.
+    /// True if the parts of a long row are joined in f64 lane by lane, not one by one.
     const IN_LANES: bool = true;
-    /// One value of at most a part's values.
+    /// One value from the values of at most one part.
     #[inline(always)]
     fn part(values: &[f32]) -> f32 {
         lanes::fold(values, Self::START, Self::take, Self::join)
@@ -137,7 +134,7 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
         });
     } else if outer > 1 || inner <= COLUMNS {
         spread(out, inner, values, threads, |first, out| {
-            // One for all slabs: cleared for each, small ones take a fifth longer.
+            // One for all slabs: clearing it for each makes small ones a fifth slower.
             let mut scratch = ReadScratch::new();
             for (at, out) in out.chunks_mut(inner).enumerate() {
                 let start = (first + at) * length * inner;
@@ -151,8 +148,8 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
     }
 }
 
-/// Values of one total. Lanes go on in f64 from part to part, and are joined at the end: joined part by part, means of
-/// squares take a tenth longer.
+/// The total of one segment. Lanes continue in f64 from part to part and are joined at the end: joining them after each
+/// part makes means of squares a tenth slower.
 #[inline(always)]
 fn fold_segment<R: RowValues, J: Join>(input: &R, start: usize, len: usize) -> f64 {
     let mut scratch = ReadScratch::new();
@@ -174,7 +171,7 @@ fn fold_segment<R: RowValues, J: Join>(input: &R, start: usize, len: usize) -> f
     std::hint::black_box(totals).into_iter().fold(f64::from(J::START), J::total)
 }
 
-/// Rows one after the other; short ones several to a part.
+/// Rows one after another; several short ones to a part.
 #[inline(always)]
 fn fold_rows<R: RowValues, J: Join>(input: &R, length: usize, start: usize, out: &mut [f32]) {
     if length > PART {
@@ -195,7 +192,7 @@ fn fold_rows<R: RowValues, J: Join>(input: &R, length: usize, start: usize, out:
     }
 }
 
-/// Columns of lines that are `inner` values each: those from `first` on, as many as `out` has.
+/// Columns of lines of `inner` values: those from `first` on, as many as `out` has.
 #[inline(always)]
 fn fold_columns<R: RowValues, J: Join>(
     input: &R,
@@ -241,7 +238,7 @@ fn fold_block<R: RowValues, J: Join>(
     scratch: &mut [f32],
 ) {
     let width = totals.len();
-    // Lines without gaps are asked for several at a time.
+    // Contiguous lines are requested several at a time.
     let at_once = if apart == width { PART / width.max(1) } else { 1 };
     let mut line = 0;
     while line < lines {

@@ -1,14 +1,11 @@
-//! Where an op's values come from.
+//! Sources of an op's values: a slice, or values computed into scratch memory of the caller.
 //!
-//! Owns the way of asking: so many values from here on.
-//! Does not keep them: they are those of a slice, or they are computed into room that the asking one lends.
-//!
-//! Always: the same question gets the same values, however often and from whichever thread.
+//! Invariant: the same request returns the same values, on every call and every thread.
 
-/// The most values that are asked for at once: 8 KiB, so that values, room and results stay in the first cache (32 KiB).
+/// Maximum number of values per request: 8 KiB, so that values, scratch and results stay in the L1 cache (32 KiB).
 pub(crate) const PART: usize = 2048;
 
-/// Room for as many. It begins at a line of the cache: where it lies across two, sums of rows of halves take half as long again.
+/// Scratch memory of that size, aligned to a cache line: unaligned, sums of rows of halves take half as long again.
 #[repr(align(64))]
 pub(crate) struct ReadScratch([f32; PART]);
 
@@ -39,7 +36,8 @@ impl std::ops::DerefMut for ReadScratch {
 pub(crate) trait RowValues: Sync {
     /// `len` values (at most [`PART`]) from `start` on. `scratch` has room for as many, and need not be used.
     ///
-    /// Implementations are `#[inline(always)]` or large enough not to mind: they are called from vectorised loops.
+    /// Implementations are `#[inline(always)]`, or large enough that a call does not matter: vectorised loops call
+    /// them.
     fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32];
 }
 
@@ -50,14 +48,14 @@ impl RowValues for &[f32] {
     }
 }
 
-/// Values that are computed as they are asked for, as fused programs do it.
+/// Values that are computed on request, like those of fused programs.
 #[cfg(test)]
 pub(crate) struct Computed<'v, F: Fn(f32) -> f32 + Sync>(pub &'v [f32], pub F);
 
 #[cfg(test)]
 impl<F: Fn(f32) -> f32 + Sync> RowValues for Computed<'_, F> {
     fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32] {
-        assert!(len <= PART && len <= scratch.len(), "no more than a part is asked for");
+        assert!(len <= PART && len <= scratch.len(), "at most one part is requested");
         for (to, from) in scratch.iter_mut().zip(&self.0[start..start + len]) {
             *to = (self.1)(*from);
         }

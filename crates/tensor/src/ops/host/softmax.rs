@@ -1,10 +1,7 @@
-//! Shares of e^x along an axis, and their logarithms.
+//! Softmax and log-softmax along any axis. The reductions inside run while the row is in the L1 cache.
 //!
-//! Owns softmax and log-softmax along any axis.
-//! Does not reduce: what it needs of that goes on while the row is in the first cache.
-//!
-//! Always: the largest value is taken off first, so nothing overflows. -Inf has the share 0 (and the logarithm -Inf).
-//! Where a NaN or +Inf is, or nothing but -Inf, every share is NaN, as in the formula.
+//! Invariants: the maximum is subtracted first, so that nothing overflows. -Inf gives 0 (log-softmax: -Inf). A row with
+//! a NaN or +Inf, or with only -Inf, is all NaN, as in the formula.
 
 use vramp_kernels::vectorised;
 
@@ -24,7 +21,7 @@ pub(crate) fn log_softmax<R: RowValues>(input: &R, around: Around, out: &mut [f3
     shares::<R, true>(input, around, out, threads);
 }
 
-/// Lines whose shares are summed as f32 before they go into a total of f64.
+/// Lines whose exponentials are summed in f32 before they are added to a total in f64.
 const SUMMED: usize = 256;
 
 /// Columns that are computed side by side.
@@ -56,7 +53,7 @@ fn share_rows<R: RowValues, const LOG: bool, const FUSED: bool>(
     let (mut scratch, mut room) = (ReadScratch::new(), ReadScratch::new());
     if length > PART {
         for (row, out) in out.chunks_mut(length).enumerate() {
-            // The row goes to its results first, and is worked on there.
+            // The row is copied to the output first and processed there.
             let mut largest = f32::NEG_INFINITY;
             for (at, out) in out.chunks_mut(PART).enumerate() {
                 let part = input.part(start + row * length + at * PART, out.len(), &mut scratch);
@@ -96,7 +93,7 @@ fn larger(one: f32, two: f32) -> f32 {
     if two > one { two } else { one }
 }
 
-/// The largest value, whatever NaN there are: those come through where it is taken off.
+/// The maximum, ignoring NaN: the subtraction propagates those.
 #[inline(always)]
 fn max(values: &[f32]) -> f32 {
     lanes::fold(values, f32::NEG_INFINITY, larger, larger)
@@ -107,7 +104,7 @@ fn sum(values: &[f32]) -> f32 {
     lanes::fold(values, 0.0, |lane, value| lane + value, |one, two| one + two)
 }
 
-/// e^(x - largest), and the sum of it.
+/// e^(x - largest), and their sum.
 #[inline(always)]
 fn exp_into<const FUSED: bool>(row: &[f32], out: &mut [f32], largest: f32) -> f32 {
     for (out, value) in out.iter_mut().zip(row) {
@@ -124,7 +121,7 @@ fn exp_in_place<const FUSED: bool>(row: &mut [f32], largest: f32) -> f32 {
     sum(row)
 }
 
-/// x - largest in place, and the sum of e to that, for which there is room.
+/// Subtracts `largest` in place. Returns the sum of the exponentials, which `room` holds.
 #[inline(always)]
 fn shift<const FUSED: bool>(row: &mut [f32], largest: f32, room: &mut [f32]) -> f32 {
     let room = &mut room[..row.len()];
@@ -175,7 +172,7 @@ fn share_columns<R: RowValues, const LOG: bool, const FUSED: bool>(
                 *sum += share;
                 *out = if LOG { shifted } else { share };
             }
-            // Before so many are summed that what is added is lost.
+            // Before the f32 sum is so large that addends are lost.
             if line % SUMMED == SUMMED - 1 || line + 1 == length {
                 for (total, sum) in totals.iter_mut().zip(sums.iter_mut()) {
                     *total += f64::from(std::mem::take(sum));

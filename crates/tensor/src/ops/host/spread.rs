@@ -1,15 +1,13 @@
-//! Spreads rows of results over threads.
+//! Distributes rows of results over rayon's threads; a browser has a single thread.
 //!
-//! Owns how many pieces there are.
-//! Does not own threads: they are rayon's, and in a browser there is but the one.
-//!
-//! Always: a piece is whole rows, every row is in one piece, and no row's values depend on where the cuts are.
+//! Invariants: a piece is whole rows, and every row is in one piece. The values of a row do not depend on where the
+//! cuts are.
 
-/// Values that a thread must have to do before waking it pays: waking takes some 10 us, and these about as long.
+/// Minimum number of values per thread: waking one takes some 10 us, and these about as long.
 const WORTH: usize = 32 * 1024;
 
-/// Calls `work` with pieces of `out`, each of whole rows of `row` values, and with which row is the piece's first.
-/// `values` is how many values there are to go through in all.
+/// Calls `work` with pieces of `out`, each of whole rows of `row` values, and the index of the first row. `values` is
+/// the number of values to process in all.
 pub(crate) fn spread<T: Send>(
     out: &mut [T],
     row: usize,
@@ -20,7 +18,7 @@ pub(crate) fn spread<T: Send>(
     in_pieces(out, row, values, threads, &work);
 }
 
-/// The same for work that is called through a pointer: its loops are then compiled once, and not once more for threads.
+/// Takes the work as a pointer, so that its loops are compiled once, and not again for threads.
 fn in_pieces<T: Send>(
     out: &mut [T],
     row: usize,

@@ -1,28 +1,24 @@
-//! Copies of boxes whose values do not lie one behind the other: transposes, slices, repeats.
+//! Copies of boxes by strides: transposes, slices and repeats of values of any type.
 //!
-//! Owns one copy for all of them, by strides.
-//! Does not know types: values are bytes.
-//!
-//! Always: the result lies without gaps. Runs are copied whole; what is turned around goes tile by tile, so that both
-//! sides' lines are in the cache.
+//! Invariants: the result is contiguous. Contiguous runs are copied whole. Transposed axes are copied in tiles, so that
+//! the cache lines of both sides stay in the cache.
 
 use smallvec::SmallVec;
 use vramp_kernels::vectorised;
 
 use crate::ops::shape::MAX_RANK;
 
-/// Which values: `shape` of them from `offset` on, `strides` values apart along each axis (0 repeats).
+/// A box: `shape` values from `offset` on, with `strides` in values along each axis (0 repeats).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strided<'a> {
     /// Lengths along the axes of the result.
     pub shape: &'a [usize],
-    /// Values apart, in the input.
+    /// In values of the input.
     pub strides: &'a [usize],
-    /// Where the first is.
     pub offset: usize,
 }
 
-/// Copies values of 1, 2 or 4 bytes into `out`, without gaps. Panics if one of them is not there.
+/// Copies values of 1, 2 or 4 bytes into `out`, without gaps. Panics if one is out of range.
 pub(crate) fn copy_strided(input: &[u8], bytes: usize, from: Strided<'_>, out: &mut [u8]) {
     match bytes {
         1 => copy::<1>(input, from, out),
@@ -32,7 +28,7 @@ pub(crate) fn copy_strided(input: &[u8], bytes: usize, from: Strided<'_>, out: &
     }
 }
 
-/// An axis: its length, and how far apart its values are here and there.
+/// An axis: its length, and the strides of both sides.
 #[derive(Clone, Copy, Debug)]
 struct StridedAxis {
     length: usize,
@@ -62,7 +58,7 @@ fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
     if last.from == 0 {
         return each(&axes, input, out, &|input, out| vectorised!(out[..last.length].fill(input[0])));
     }
-    // What lies side by side here, but not there, is turned around in tiles.
+    // An axis that is contiguous in the input but not in the output is transposed in tiles.
     if let Some(at) = axes.iter().position(|axis| axis.from == 1) {
         let beside = axes.remove(at);
         return each(&axes, input, out, &|input, out| turn(input, out, beside, last));
@@ -71,12 +67,12 @@ fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
         for (out, value) in out[..last.length].iter_mut().zip(input.iter().step_by(last.from)) {
             *out = *value;
         }
-        // `zip` would end early without a word.
-        assert!((last.length - 1) * last.from < input.len(), "values behind the end");
+        // `zip` would end early without an error.
+        assert!((last.length - 1) * last.from < input.len(), "values past the end");
     });
 }
 
-/// The axes that remain when those of length 1 are left out and those that continue each other are one.
+/// The axes without those of length 1, with mergeable ones merged.
 fn joined(from: Strided<'_>) -> Axes {
     let mut axes = Axes::new();
     let mut to = 1;
@@ -107,7 +103,7 @@ fn each<T>(axes: &[StridedAxis], input: &[T], out: &mut [T], work: &impl Fn(&[T]
     }
 }
 
-/// Values of a tile's side: 16 lines of 64 bytes are both sides' lines of the cache.
+/// The side of a tile in values: 16 cache lines of 64 bytes on both sides.
 const SIDE: usize = 16;
 
 /// `out[i * beside.to + j] = input[i + j * along.from]`.
@@ -131,7 +127,7 @@ fn turn<const BYTES: usize>(input: &[[u8; BYTES]], out: &mut [[u8; BYTES]], besi
     }
 }
 
-/// A whole tile, by way of one that lies in order: reads and writes are then of whole lines.
+/// A whole tile, through one in order, so that reads and writes are whole lines.
 fn turn_tile<const BYTES: usize>(input: &[[u8; BYTES]], input_apart: usize, out: &mut [[u8; BYTES]], out_apart: usize) {
     let mut tile = [[[0; BYTES]; SIDE]; SIDE];
     for (j, line) in tile.iter_mut().enumerate() {
@@ -193,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "behind the end")]
+    #[should_panic(expected = "past the end")]
     fn values_behind_the_end_are_not_made_up() {
         copy_strided(&[0; 8], 1, Strided { shape: &[3], strides: &[4], offset: 0 }, &mut [0; 3]);
     }

@@ -1,9 +1,6 @@
-//! Sums, largest and smallest values along an axis of whole numbers.
+//! Sums, maxima and minima along an axis of i32 or u32. Means are not supported; callers cast first.
 //!
-//! Owns reductions of i32 and u32.
-//! Does not make means: whoever wants one casts first.
-//!
-//! Always: sums wrap around at 32 bits, as the device's do.
+//! Invariant: sums wrap at 32 bits, like the device's.
 
 use vramp_kernels::vectorised;
 
@@ -11,13 +8,13 @@ use crate::ops::host::spread::spread;
 use crate::ops::reduction::Reduction;
 use crate::ops::shape::Around;
 
-/// A whole number of 32 bits.
+/// An integer of 32 bits.
 pub(crate) trait Whole: Copy + Ord + Send + Sync {
-    /// The least and the greatest there are.
+    /// The minimum and the maximum of the type.
     const ENDS: (Self, Self);
-    /// 0.
+    /// Zero.
     const NONE: Self;
-    /// The sum, wrapping.
+    /// The wrapping sum.
     fn plus(self, other: Self) -> Self;
 }
 
@@ -36,9 +33,8 @@ macro_rules! whole {
 
 whole!(i32, u32);
 
-/// Reduces whole numbers along an axis into `out` of `outer * inner`. Along an axis of no length a sum is 0, and there is no
-/// largest one: the type's least is given, and the caller makes an error of that. Means and positions are refused when the
-/// expression is built.
+/// Reduces integers along an axis into `out` of `outer * inner`. For an empty axis a sum is 0, and a maximum is the
+/// type's minimum, which the caller turns into an error. Means and indices are refused when the expression is built.
 pub(crate) fn reduce_whole<T: Whole>(input: &[T], around: Around, how: Reduction, out: &mut [T], threads: usize) {
     let Around { outer, length, inner } = around;
     assert_eq!(input.len(), outer * length * inner, "values around {around:?}");
@@ -50,7 +46,7 @@ pub(crate) fn reduce_whole<T: Whole>(input: &[T], around: Around, how: Reduction
             Reduction::Sum => vectorised!(fold(input, length, inner, T::NONE, T::plus, out)),
             Reduction::Max => vectorised!(fold(input, length, inner, T::ENDS.0, T::max, out)),
             Reduction::Min => vectorised!(fold(input, length, inner, T::ENDS.1, T::min, out)),
-            _ => unreachable!("{how:?} is of floats"),
+            _ => unreachable!("{how:?} is for floats"),
         }
     });
 }

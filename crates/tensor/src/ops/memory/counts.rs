@@ -1,48 +1,43 @@
-//! How much there is, counted where it is made and given back.
+//! Counters of tensors and their memory for one context, updated on allocation and release. The system and the driver
+//! are not queried; [`MemoryReport::unreliable`] names what the counts miss.
 //!
-//! Owns the counts of one context.
-//! Does not ask the system or the driver: what they hold on top is theirs, and the report says so.
-//!
-//! Always: memory that several tensors share is counted once; when everything is disposed of, every count is 0.
+//! Invariants: memory that several tensors share is counted once. All counts are 0 after everything is disposed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much memory the tensors of a context take.
+/// Memory held by the tensors of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryReport {
-    /// Tensors that were made and not disposed of, views included.
+    /// Tensors that are alive, views included.
     pub tensors: u64,
-    /// Memories behind them; views and clones share one.
+    /// Separate memories; views and clones share one.
     pub buffers: u64,
-    /// Bytes of values on the host.
     pub host_bytes: u64,
-    /// Bytes of values on the device.
     pub device_bytes: u64,
-    /// The most bytes of values that there were at once, on both sides together.
+    /// Maximum of host and device bytes together.
     pub peak_bytes: u64,
-    /// Bytes that lie free on the host for the next tensor.
+    /// Free bytes that the host pool keeps.
     pub host_pooled_bytes: u64,
-    /// Bytes that lie free on the device; 0 without one.
+    /// Free bytes that the device pool keeps; 0 without a device.
     pub device_pooled_bytes: u64,
-    /// Why these figures are not all that is taken; none where they are.
+    /// Why the figures are incomplete; `None` if they are complete.
     pub unreliable: Option<String>,
 }
 
 impl MemoryReport {
-    /// Bytes of values on both sides.
+    /// Bytes on both sides.
     pub fn bytes(&self) -> u64 {
         self.host_bytes + self.device_bytes
     }
 }
 
-/// The counts of one context.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryCounts {
     pub(crate) tensors: AtomicU64,
     pub(crate) buffers: AtomicU64,
     host_bytes: AtomicU64,
     device_bytes: AtomicU64,
-    /// Both together, so that the peak is one that was there at one time.
+    /// Both sides together, so that the peak is one of a single moment.
     all_bytes: AtomicU64,
     peak_bytes: AtomicU64,
     pub(crate) host_reads: AtomicU64,
@@ -72,12 +67,12 @@ impl MemoryCounts {
         self.all_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// From now on the peak is that of what comes.
+    /// Restarts the peak from the current bytes.
     pub(crate) fn restart_peak(&self) {
         self.peak_bytes.store(self.all_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// The peak is at least this.
+    /// Raises the peak to at least `bytes`.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn raise_peak(&self, bytes: u64) {
         self.peak_bytes.fetch_max(bytes, Ordering::Relaxed);

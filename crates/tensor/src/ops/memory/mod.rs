@@ -1,7 +1,5 @@
-//! Memory of tensors on the host, and how much of it there is.
-//!
-//! Owns blocks, the pool that keeps them for the next tensor, and the counts of what is in use on both sides.
-//! Does not own the device's memory: the device's pool does.
+//! Host memory of tensors: blocks, the pool that reuses them, and the counts of memory in use on both sides. Device
+//! memory comes from the device's own pool.
 
 mod counts;
 mod pool;

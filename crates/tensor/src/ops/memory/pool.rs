@@ -1,10 +1,8 @@
-//! Lends blocks of host memory and takes them back.
+//! Pool of host memory: lends blocks of bytes and takes them back for the next tensor of the same size.
 //!
-//! Owns the free blocks, and the budget of all that exist.
-//! Does not know types or shapes: a block is bytes, and one of the same size serves any tensor.
-//!
-//! Always: a block returns with its last holder; no more lie free than the rules say, and what was free longest is given
-//! up first; whoever asks for zeros gets zeros, everybody else whatever was there.
+//! Invariants: a block returns with its last holder. Free and lent bytes stay within the [`HostPoolRules`]; the block
+//! that has been free longest is released first. Only [`BlockPool::lend_zeroed`] clears a block; others keep the bytes
+//! of their last holder.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,14 +10,14 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::ops::error::TensorError;
 
-/// How much host memory tensors may take.
+/// Limits of the host memory of tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostPoolRules {
-    /// The most bytes at once, lent and free together.
+    /// Maximum of lent and free bytes together.
     pub budget_bytes: u64,
-    /// The most bytes that stay free for the next tensor.
+    /// Maximum of free bytes kept for the next tensor.
     pub keep_bytes: u64,
-    /// The most blocks of one size that stay free.
+    /// Maximum of free blocks of one size.
     pub keep_each: usize,
 }
 
@@ -29,31 +27,30 @@ impl Default for HostPoolRules {
     }
 }
 
-/// What a pool of host memory has done.
+/// Counters of a host pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostPoolStatistics {
-    /// Bytes that are lent.
     pub lent_bytes: u64,
-    /// Bytes that lie free.
+    /// Free bytes.
     pub pooled_bytes: u64,
-    /// Blocks that lie free.
+    /// Free blocks.
     pub pooled_blocks: usize,
-    /// Askings that a free block served.
+    /// Requests served from a free block.
     pub hits: u64,
-    /// Askings for which one was made.
+    /// Requests that allocated.
     pub misses: u64,
-    /// Free blocks that were given up.
+    /// Free blocks that were released.
     pub given_up: u64,
 }
 
-/// A cache line, which blocks begin at.
+/// The alignment of blocks.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct CacheLine([u8; LINE_BYTES]);
 
 const LINE_BYTES: usize = 64;
 
-/// Bytes on the host. They begin at a cache line, and are rounded up to whole ones.
+/// Bytes on the host, aligned to a cache line and rounded up to whole ones.
 pub(crate) struct Block {
     lines: Vec<CacheLine>,
     bytes: usize,
@@ -67,17 +64,16 @@ impl std::fmt::Debug for Block {
 }
 
 impl Block {
-    /// The bytes that were asked for.
+    /// The bytes that were requested.
     pub(crate) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.bytes]
     }
 
-    /// The bytes with zeros behind them up to a whole word, which is what devices copy.
+    /// The bytes, padded with zeros to a whole word, because devices copy words.
     pub(crate) fn words(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.bytes.next_multiple_of(4)]
     }
 
-    /// The same, to be written.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
     }
@@ -112,7 +108,7 @@ impl BlockPool {
         BlockPool(Arc::new(PoolInner { rules, state: Mutex::default() }))
     }
 
-    /// A block with whatever its last holder left in it.
+    /// A block with the bytes of its last holder.
     pub(crate) fn lend(&self, op: &'static str, bytes: usize) -> Result<Block, TensorError> {
         let lines = bytes.div_ceil(LINE_BYTES);
         let size = (lines * LINE_BYTES) as u64;
@@ -139,7 +135,7 @@ impl BlockPool {
             state.keep_at_most(self.0.rules.budget_bytes - lent_bytes - size)
         };
         drop(given_up);
-        // Without the lock: the system may take a while, or refuse.
+        // Without the lock: the allocation may be slow or fail.
         let mut made = Vec::new();
         if made.try_reserve_exact(lines).is_err() {
             self.0.lock().statistics.lent_bytes -= size;
@@ -149,21 +145,20 @@ impl BlockPool {
         Ok(Block { lines: made, bytes, home })
     }
 
-    /// A block of zeros.
     pub(crate) fn lend_zeroed(&self, op: &'static str, bytes: usize) -> Result<Block, TensorError> {
         let mut block = self.lend(op, bytes)?;
         block.bytes_mut().fill(0);
         Ok(block)
     }
 
-    /// Bytes that could still be lent; none where there is no budget.
+    /// Bytes that can still be lent; `None` without a budget.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn available_bytes(&self) -> Option<u64> {
         let budget_bytes = self.0.rules.budget_bytes;
         (budget_bytes < u64::MAX).then(|| budget_bytes - self.0.lock().statistics.lent_bytes.min(budget_bytes))
     }
 
-    /// Gives up what lies free.
+    /// Releases all free blocks.
     pub(crate) fn trim(&self) {
         let given_up = self.0.lock().keep_at_most(0);
         drop(given_up);
@@ -196,13 +191,13 @@ impl PoolInner {
         let room = budget_bytes - state.statistics.lent_bytes.min(budget_bytes);
         let given_up = state.keep_at_most(keep_bytes.min(room));
         drop(state);
-        // Dropped without the lock: giving memory back to the system takes a while.
+        // Dropped without the lock: releasing memory to the system is slow.
         drop(given_up);
     }
 }
 
 impl HostPoolState {
-    /// Takes out what was free longest, until no more than this lies free.
+    /// Removes the blocks that have been free longest until at most `bytes` are free.
     fn keep_at_most(&mut self, bytes: u64) -> Vec<Vec<CacheLine>> {
         let mut count = 0;
         let mut pooled = self.statistics.pooled_bytes;
@@ -269,7 +264,7 @@ mod tests {
         assert_eq!(error, TensorError::OutOfMemory { op: "sum", required_bytes, available_bytes, place: "host" });
         drop(held);
         let most = pool.lend("sum", 1024).unwrap();
-        assert_eq!(pool.statistics().pooled_bytes, 0, "what lay free made room");
+        assert_eq!(pool.statistics().pooled_bytes, 0, "free blocks made room");
         drop(most);
         assert!(pool.lend("sum", usize::MAX / 2).is_err());
     }

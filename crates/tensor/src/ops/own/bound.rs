@@ -1,10 +1,7 @@
-//! What a user's shader binds, held against what was declared.
+//! Checks the bindings of a user's shader against the declaration: group 0, inputs, then outputs in the declared order,
+//! then at most one uniform, and the array type for each element type. Sizes of tensors are checked at each run.
 //!
-//! Owns the rules of bindings: group 0, inputs, then outputs in the declared order, then at most one uniform; which
-//! array stands for which type.
-//! Does not know sizes of tensors: they come with every run.
-//!
-//! Always: whatever does not fit is named with its place, with what is there and with what was expected.
+//! Invariant: every mismatch is reported with its position, the actual and the expected binding.
 
 use naga::{AddressSpace, ArraySize, Handle, Module, ScalarKind, StorageAccess, Type, TypeInner};
 use vramp_kernels::own::OwnError;
@@ -17,11 +14,10 @@ use crate::ops::dtype::DType;
 pub struct BoundTensor {
     /// The name of its variable.
     pub name: String,
-    /// Its type.
     pub dtype: DType,
-    /// Values that one element of the array has: 1, 2 or 4 of 32 bits, or those of one to four packed words.
+    /// Values per element of the array: 1, 2 or 4 of 32 bits, or those of one to four packed words.
     pub(super) per_element: usize,
-    /// Elements of the array, where its text gives a number.
+    /// Elements of the array, if its text fixes the number.
     pub(super) length: Option<usize>,
 }
 
@@ -32,7 +28,7 @@ pub(super) struct Bound {
     pub(super) params: Option<UniformLayout>,
 }
 
-/// A variable of the text with a place among the bindings.
+/// A variable of the text with a binding.
 struct Variable {
     name: String,
     binding: u32,
@@ -41,7 +37,7 @@ struct Variable {
     ty: Handle<Type>,
 }
 
-/// Holds the text's bindings against what was declared.
+/// Checks the text's bindings against the declaration.
 pub(super) fn read(
     text: &str,
     module: &Module,
@@ -60,7 +56,7 @@ pub(super) fn read(
             is_output: binding as usize >= inputs_end,
         })
         .collect();
-    // Strangers first: a misspelt name is then shown where it stands, with the names that were expected.
+    // Undeclared variables first: a misspelt name is then reported at its own position, with the expected names.
     reading.check_strangers(&declared)?;
     let mut tensors = declared.iter().map(|declared| reading.tensor(declared)).collect::<Result<Vec<_>, _>>()?;
     let outputs = tensors.split_off(inputs_end);
@@ -114,7 +110,7 @@ impl DeclaredTensor<'_> {
         if self.is_output { "read_write" } else { "read" }
     }
 
-    /// As it would be written.
+    /// The declaration as WGSL.
     fn written(&self) -> String {
         let (binding, access, element) = (self.binding, self.access(), element_of(self.dtype));
         let name = if self.name.is_empty() { self.role() } else { self.name };
@@ -137,10 +133,10 @@ impl BindingReader<'_> {
             (Some(there), _) if declared.name.is_empty() || there.name == declared.name => there,
             (_, Some(named)) => {
                 let problem = format!(
-                    "`{}` is binding {}; as declared it is {role} and binding {}",
+                    "`{}` is binding {}; the declared order makes this {role} binding {}",
                     named.name, named.binding, declared.binding
                 );
-                let help = "bindings are the inputs, then the outputs in the declared order, then the parameters";
+                let help = "bind the inputs, then the outputs, in the declared order, then the parameters";
                 return Err(OwnError::at(self.text, named.at, problem).help(help));
             }
             (_, None) => {
@@ -151,7 +147,7 @@ impl BindingReader<'_> {
                     format!("`{}`", declared.name)
                 };
                 let has = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-                let problem = format!("there is no {role} {which} in the text, which binds {has}");
+                let problem = format!("the text has no {role} {which}; it binds {has}");
                 return Err(OwnError::whole(problem).help(format!("write {}", declared.written())));
             }
         };
@@ -170,8 +166,8 @@ impl BindingReader<'_> {
         }
         let Some((scalar, lanes, length)) = self.elements(variable.ty) else {
             let problem = format!(
-                "the {role} `{name}` is no array of f32, i32 or u32, nor of vectors of 2 or 4 of these, which \
-                 {} would be",
+                "the {role} `{name}` is not an array of f32, i32 or u32, or of vectors of 2 or 4 of these, as \
+                 {} needs",
                 declared.dtype
             );
             return Err(wrong(problem));
@@ -182,7 +178,7 @@ impl BindingReader<'_> {
                 values => format!(", {values} to a word"),
             };
             return Err(wrong(format!(
-                "the {role} `{name}` is declared as {}, which is an array of {}{packed}; the text has one of {scalar}",
+                "the {role} `{name}` is declared as {}, which needs an array of {}{packed}; the text has one of {scalar}",
                 declared.dtype,
                 element_of(declared.dtype),
             )));
@@ -191,7 +187,7 @@ impl BindingReader<'_> {
         Ok(BoundTensor { name: name.clone(), dtype: declared.dtype, per_element, length })
     }
 
-    /// The scalar of an array, how many of them an element has, and how many elements there are where that is fixed.
+    /// The scalar of an array, the scalars per element, and the number of elements if it is fixed.
     fn elements(&self, ty: Handle<Type>) -> Option<(&'static str, usize, Option<usize>)> {
         let TypeInner::Array { base, size, .. } = self.module.types[ty].inner else { return None };
         let length = match size {
@@ -201,7 +197,7 @@ impl BindingReader<'_> {
         };
         let (scalar, lanes) = match self.module.types[base].inner {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => (scalar, 1),
-            // Vectors of 3 lie 4 apart: the values of a tensor do not.
+            // Vectors of 3 have a stride of 4; the values of a tensor do not.
             TypeInner::Vector { size, scalar } if size as usize != 3 => (scalar, size as usize),
             _ => return None,
         };
@@ -217,7 +213,8 @@ impl BindingReader<'_> {
     fn params(&self, variable: &Variable, wants: usize) -> Result<UniformLayout, OwnError> {
         let name = &variable.name;
         if variable.binding as usize != wants {
-            let problem = format!("the uniform `{name}` is binding {}; it comes last, as {wants}", variable.binding);
+            let problem =
+                format!("the uniform `{name}` is binding {}; it must be last, binding {wants}", variable.binding);
             return Err(OwnError::at(self.text, variable.at, problem)
                 .help(format!("write `@group(0) @binding({wants}) var<uniform> {name}`")));
         }
@@ -227,7 +224,7 @@ impl BindingReader<'_> {
         })
     }
 
-    /// Everything that is bound was declared, but for one uniform.
+    /// Fails if a bound variable is not declared, except for one uniform.
     fn check_strangers(&self, declared: &[DeclaredTensor<'_>]) -> Result<(), OwnError> {
         let is_known = |variable: &Variable| {
             let same = |declared: &DeclaredTensor<'_>| match declared.name {
@@ -241,22 +238,22 @@ impl BindingReader<'_> {
             uniforms += usize::from(variable.space == AddressSpace::Uniform);
             let name = &variable.name;
             if variable.space == AddressSpace::Uniform && uniforms > 1 {
-                let problem = format!("`{name}` is one more uniform; a shader has at most one, for all its parameters");
+                let problem = format!("`{name}` is a second uniform; a shader has at most one, for all its parameters");
                 return Err(OwnError::at(self.text, variable.at, problem).help("make its members part of the first"));
             }
             if variable.space != AddressSpace::Uniform && !is_known(variable) {
                 let names: Vec<String> = declared.iter().map(|one| format!("{} `{}`", one.role(), one.name)).collect();
                 let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-                let problem = format!("`{name}` is not declared; declared is {names}");
+                let problem = format!("`{name}` is not declared; declared: {names}");
                 return Err(OwnError::at(self.text, variable.at, problem)
-                    .help("declare it as an input or output, rename it, or take it out"));
+                    .help("declare it as an input or output, rename it, or remove it"));
             }
         }
         Ok(())
     }
 }
 
-/// What an array in the text is made of, for tensors of this type.
+/// The array element in WGSL for tensors of this type.
 fn element_of(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "f32",

@@ -1,9 +1,7 @@
-//! Copies of values within the device: into memory of their own, and back into their place.
+//! Copies of values within the device: into separate memory, and back. Uses a plain copy if both ranges are whole
+//! words, and a kernel that shifts values between words otherwise.
 //!
-//! Owns when a plain copy does and when a kernel has to shift values between words.
-//! Does not decide who needs one.
-//!
-//! Always: values beside those that are copied stay; memory of their own has zeros behind the last value.
+//! Invariants: values beside the copied ones do not change. Separate memory has zeros after the last value.
 
 use std::sync::atomic::Ordering;
 
@@ -15,7 +13,7 @@ use crate::ops::device::copy::CopyKernel;
 use crate::ops::error::{DeviceResult, TensorError};
 use crate::ops::texture::copy::DeviceValues;
 
-/// The same values in pooled memory of their own, from its start on.
+/// Copies the values to the start of separate pool memory.
 pub(crate) fn to_own(
     context: &Context,
     side: &DeviceSide,
@@ -33,7 +31,7 @@ pub(crate) fn to_own(
     Ok(own)
 }
 
-/// Copies values from one memory to another one; both are as many and of one type. Counted.
+/// Copies values from one memory to another. Both have the same count and type. Counted.
 pub(crate) fn copy(
     context: &Context,
     side: &DeviceSide,

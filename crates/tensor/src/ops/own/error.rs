@@ -1,9 +1,7 @@
-//! What is wrong with a user's shader, or with what it is run with.
+//! Errors of users' shaders and their runs: the position in the text, the actual and the expected state, and the
+//! remedy.
 //!
-//! Owns the words: where in the text, what is there, what was expected, and the way out.
-//! Does not find anything wrong by itself.
-//!
-//! Always: every error about a shader names it.
+//! Invariant: every error names the shader.
 
 use std::fmt;
 
@@ -12,125 +10,66 @@ use vramp_kernels::own::OwnError;
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 
-/// What is wrong with a user's shader, or with what it is run with.
+/// Why a user's shader cannot be read or run.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum ShaderError {
-    /// Its text.
-    #[error("shader {name}{at}: {problem}{}", behind(.help.as_deref()))]
+    /// A mistake in its text.
+    #[error("shader {name}{at}: {problem}{}", suffix(.help.as_deref()))]
     Text {
-        /// Which shader.
         name: String,
-        /// Where in its text.
         at: ShaderPosition,
-        /// What is wrong there.
         problem: String,
-        /// The way out, where one is known.
+        /// The remedy, if one is known.
         help: Option<String>,
     },
-    /// What was said about it.
+    /// A mistake in the declaration of its tensors.
     #[error("shader {name}: {problem}")]
-    Declared {
-        /// Which shader.
-        name: String,
-        /// What is wrong, and the way out.
-        problem: String,
-    },
-    /// A tensor that was declared and is not given.
-    #[error("shader {name}: the {role} `{binding}` is not given; it is declared as {wants}")]
+    Declared { name: String, problem: String },
+    #[error("shader {name}: the {role} `{binding}` is missing; it is declared as {wants}")]
     Missing {
-        /// Which shader.
         name: String,
         /// `input` or `output`.
         role: &'static str,
-        /// Which of its tensors.
         binding: String,
-        /// As declared.
         wants: DType,
     },
-    /// A tensor that was not declared.
-    #[error("shader {name}: there is no {role} `{binding}`; there is {known}")]
+    #[error("shader {name}: unknown {role} `{binding}`; declared: {known}")]
     Unknown {
-        /// Which shader.
         name: String,
         /// `input` or `output`.
         role: &'static str,
-        /// As it was given.
         binding: String,
-        /// What was declared.
         known: String,
     },
-    /// A tensor that is given twice.
     #[error("shader {name}: the {role} `{binding}` is given twice; give it once")]
     Twice {
-        /// Which shader.
         name: String,
         /// `input` or `output`.
         role: &'static str,
-        /// Which of its tensors.
         binding: String,
     },
-    /// A tensor of another type than it was declared for.
-    #[error("shader {name}: `{binding}` is declared as {wants} and is given {has}; `cast` it first")]
-    WrongType {
-        /// Which shader.
-        name: String,
-        /// Which of its tensors.
-        binding: String,
-        /// As declared.
-        wants: DType,
-        /// What it was given.
-        has: DType,
-    },
-    /// As many values as its text cannot be given.
-    #[error("shader {name}: `{binding}` is given {has} values; {wants}")]
-    WrongCount {
-        /// Which shader.
-        name: String,
-        /// Which of its tensors.
-        binding: String,
-        /// How many.
-        has: usize,
-        /// What its text asks for.
-        wants: String,
-    },
-    /// A parameter that is missing, not there, or of another type.
+    #[error("shader {name}: `{binding}` is declared as {wants}, got {has}; `cast` it first")]
+    WrongType { name: String, binding: String, wants: DType, has: DType },
+    #[error("shader {name}: `{binding}` got {has} values; {wants}")]
+    WrongCount { name: String, binding: String, has: usize, wants: String },
+    /// A parameter that is missing, unknown, or of another type.
     #[error("shader {name}: {problem}")]
-    Param {
-        /// Which shader.
-        name: String,
-        /// What is wrong, and the way out.
-        problem: String,
-    },
-    /// A grid that no dispatch has.
+    Param { name: String, problem: String },
     #[error(
-        "shader {name}: {x} x {y} x {z} workgroups; a dispatch has 1 to {most} along each side; fold a long side into \
+        "shader {name}: {x} x {y} x {z} workgroups; a dispatch takes 1 to {most} along each side; fold a long side into \
          the next one, or let the grid be derived"
     )]
-    Grid {
-        /// Which shader.
-        name: String,
-        /// Along x.
-        x: u32,
-        /// Along y.
-        y: u32,
-        /// Along z.
-        z: u32,
-        /// What is allowed.
-        most: u32,
-    },
-    /// What tensors and devices say.
+    Grid { name: String, x: u32, y: u32, z: u32, most: u32 },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
 vramp_plan::debug_as_display!(ShaderError);
 
-/// A place in a text, counted from 1; 0 where it is about the whole.
+/// A position in a text, counted from 1; 0 means the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShaderPosition {
-    /// The line.
     pub line: u32,
-    /// Where in that line.
     pub column: u32,
 }
 
@@ -159,6 +98,6 @@ impl From<ShaderError> for TensorError {
     }
 }
 
-fn behind(help: Option<&str>) -> String {
+fn suffix(help: Option<&str>) -> String {
     help.map_or_else(String::new, |help| format!("; {help}"))
 }

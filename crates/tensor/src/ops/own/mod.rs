@@ -1,12 +1,11 @@
-//! Users' own compute shaders over tensors.
+//! Users' own compute shaders over tensors: reading a text from any source, and its bindings, parameters, workgroup and
+//! grid.
 //!
-//! Owns the reading of a text that anybody may have written, what it binds, its parameters, its workgroup, and the grid
-//! that it is run over.
-//! The text runs on the device of a context ([`CompiledShader`]); elsewhere, [`OwnShader::shader`] is what a device prepares.
-//! Does not look into what a text computes.
+//! [`CompiledShader`] runs a text on the device of a context; other code passes [`OwnShader::shader`] to a device. A
+//! shader sees exactly the bytes of its tensors: ranges of buffers are bound with offset and size.
 //!
-//! Always: what is wrong is found before anything runs, with its line and the way out; bindings are the declared inputs,
-//! then the declared outputs, in that order, then the parameters, whether the text uses them or not.
+//! Invariants: mistakes are found before anything runs, and reported with their line and a remedy. Bindings are the
+//! declared inputs, then the declared outputs, then the parameters, even those that the text does not use.
 
 mod bound;
 #[cfg(not(target_arch = "wasm32"))]
@@ -33,12 +32,12 @@ use crate::ops::dtype::DType;
 use bound::Bound;
 use params::UniformLayout;
 
-/// A compute shader of somebody's own, read and checked.
+/// A user's compute shader, read and checked.
 ///
-/// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>` (or of `vec2` and `vec4` of
-/// these, where the count of values is a multiple); of f16 as `array<u32>` with two values to a word
-/// (`unpack2x16float`), of u8 and i8 with four (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros
-/// behind the last. `arrayLength` counts the words of the tensor, whatever memory lies behind it.
+/// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>`, or as arrays of `vec2` or
+/// `vec4` of these if the count of values is a multiple. It sees other types as `array<u32>`: two values of f16 to a
+/// word (`unpack2x16float`), four of u8 or i8 (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros
+/// after the last. `arrayLength` counts the words of the tensor, not the memory after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnShader {
     shader: vramp_plan::Shader,
@@ -51,8 +50,8 @@ pub struct OwnShader {
 }
 
 impl OwnShader {
-    /// Reads a text. Inputs and outputs are given by the names of their variables and their types, in the order of their
-    /// bindings; where a name is empty, the text says it.
+    /// Reads a text. Inputs and outputs are the names of their variables and their types, in the order of their
+    /// bindings; an empty name is taken from the text.
     pub fn read(
         name: &str,
         wgsl: &str,
@@ -72,7 +71,7 @@ impl OwnShader {
         bindings.extend(vec![Binding::Write; outputs.len()]);
         bindings.extend(params.as_ref().map(|params| Binding::Params { bytes: params.bytes() as u32 }));
         let place = OwnError::at_word(wgsl, "workgroup_size", "");
-        // Together at most 2^32 - 1: the compiler allows no more than 2^14 along a side, and `fits` says the rest.
+        // The product is at most 2^32 - 1: the compiler allows up to 2^14 along a side, and `fits` checks the rest.
         let per_workgroup = workgroup.iter().fold(1_u32, |all, side| all.saturating_mul(*side));
         let shader = vramp_plan::Shader { name: name.to_owned(), wgsl: wgsl.to_owned(), bindings, per_workgroup };
         let workgroup_at = ShaderPosition { line: place.line, column: place.column };
@@ -80,7 +79,7 @@ impl OwnShader {
         Ok(OwnShader { shader, inputs, outputs, params, workgroup, workgroup_at, shared_bytes })
     }
 
-    /// Whether a device can run it.
+    /// Fails if a device with these limits cannot run it.
     pub fn fits(&self, limits: &DeviceLimits) -> Result<(), ShaderError> {
         let wrong = |problem: String, help: &str| ShaderError::Text {
             name: self.name().to_owned(),
@@ -92,19 +91,19 @@ impl OwnShader {
         let (all, most) = (self.shader.per_workgroup, limits.invocations_per_workgroup);
         if all > most || x > wide || y > high || z > deep {
             let problem = format!(
-                "a workgroup of {x} x {y} x {z} is {all} invocations; this device has at most {most}, and at most \
+                "a workgroup of {x} x {y} x {z} is {all} invocations; this device allows at most {most}, and at most \
                  {wide} x {high} x {deep}"
             );
             return Err(wrong(problem, "make it smaller, and run more of them"));
         }
         let (has, most) = (self.shared_bytes, limits.workgroup_bytes);
         if has > most {
-            let problem = format!("a workgroup shares {has} bytes; this device has at most {most}");
+            let problem = format!("a workgroup shares {has} bytes; this device allows at most {most}");
             return Err(wrong(problem, "share less in `var<workgroup>`"));
         }
         let (has, most) = (self.inputs.len() + self.outputs.len(), limits.storage_buffers_per_stage as usize);
         if has > most {
-            let problem = format!("it binds {has} tensors; this device binds at most {most}");
+            let problem = format!("it binds {has} tensors; this device allows at most {most}");
             return Err(ShaderError::Declared {
                 name: self.name().to_owned(),
                 problem: format!("{problem}; split it"),
@@ -112,33 +111,33 @@ impl OwnShader {
         }
         let (has, most) = (self.params.bytes() as u64, limits.params_bytes);
         if has > most {
-            let problem = format!("its parameters are {has} bytes; this device has at most {most}; use an input");
+            let problem = format!("its parameters are {has} bytes; this device allows at most {most}; use an input");
             return Err(ShaderError::Declared { name: self.name().to_owned(), problem });
         }
         Ok(())
     }
 
-    /// What it is called in messages.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         &self.shader.name
     }
 
-    /// What a device prepares.
+    /// The shader to prepare on a device.
     pub fn shader(&self) -> &vramp_plan::Shader {
         &self.shader
     }
 
-    /// What it reads, in the order of bindings.
+    /// In the order of bindings.
     pub fn inputs(&self) -> &[BoundTensor] {
         &self.inputs
     }
 
-    /// What it writes, in the order of bindings, which go on behind the inputs.
+    /// In the order of bindings, which follow those of the inputs.
     pub fn outputs(&self) -> &[BoundTensor] {
         &self.outputs
     }
 
-    /// The names of its parameters, in the order of the text.
+    /// In the order of the text.
     pub fn param_names(&self) -> impl Iterator<Item = &str> {
         self.params.names()
     }
@@ -148,7 +147,7 @@ impl OwnShader {
         self.workgroup
     }
 
-    /// Whether it can be given as many values of this type for this one of its [`inputs`](Self::inputs) or
+    /// Fails if `count` values of this type cannot be bound as this one of its [`inputs`](Self::inputs) or
     /// [`outputs`](Self::outputs).
     pub fn accepts(&self, tensor: &BoundTensor, dtype: DType, count: usize) -> Result<(), ShaderError> {
         let (name, binding) = (self.name().to_owned(), tensor.name.clone());
@@ -157,8 +156,8 @@ impl OwnShader {
         }
         let (each, packed) = (tensor.per_element, dtype.per_word());
         let wants = match tensor.length {
-            _ if count == 0 => "one that has none cannot be bound; give it at least one".to_owned(),
-            // The last word is filled up, and of a vector nothing is.
+            _ if count == 0 => "a tensor without values cannot be bound; give it at least one".to_owned(),
+            // The last word is padded, but a vector is not.
             None if count.next_multiple_of(packed).is_multiple_of(each) => return Ok(()),
             None => format!("an element of its array has {each} values; give it a multiple of that"),
             Some(length) if count.next_multiple_of(packed) == length * each => return Ok(()),
@@ -167,12 +166,12 @@ impl OwnShader {
         Err(ShaderError::WrongCount { name, binding, has: count, wants })
     }
 
-    /// The bytes of its parameters, each given by name.
+    /// The bytes of the parameters, each given by name.
     pub fn params(&self, values: &[(&str, ParamValue)]) -> Result<Vec<u8>, ShaderError> {
         self.params.put(values).map_err(|problem| ShaderError::Param { name: self.name().to_owned(), problem })
     }
 
-    /// A grid as somebody asks for it, if a device has it.
+    /// Checks a grid against the limits of a device.
     pub fn grid(&self, [x, y, z]: [u32; 3], limits: &DeviceLimits) -> Result<[u32; 3], ShaderError> {
         let most = limits.workgroups_per_dimension;
         if [x, y, z].iter().all(|side| (1..=most).contains(side)) {
@@ -182,9 +181,9 @@ impl OwnShader {
         }
     }
 
-    /// A grid with at least one invocation for each of `count` values. It is one row where a device has rows that long
-    /// (usually 65535 workgroups), so that `global_invocation_id.x` is the value's index in a workgroup of one row;
-    /// else it is folded, and the index is `id.x + id.y * num_workgroups.x * WORKGROUP`.
+    /// A grid with at least one invocation for each of `count` values. It is one row if the device allows that many
+    /// workgroups in a row (usually 65535), so that `global_invocation_id.x` is the value's index if the workgroup is
+    /// one row. Otherwise it is folded, and the index is `id.x + id.y * num_workgroups.x * WORKGROUP`.
     pub fn grid_over(&self, count: usize, limits: &DeviceLimits) -> [u32; 3] {
         let [x, y] = self.shader.grid(count as u64, limits.workgroups_per_dimension);
         [x, y, 1]
@@ -194,7 +193,7 @@ impl OwnShader {
 fn check_declared(name: &str, inputs: &[(&str, DType)], outputs: &[(&str, DType)]) -> Result<(), ShaderError> {
     let wrong = |problem: String| Err(ShaderError::Declared { name: name.to_owned(), problem });
     if outputs.is_empty() {
-        return wrong("no output is declared, so that nothing could be seen of it; declare at least one".to_owned());
+        return wrong("no output is declared, so that a run would have no effect; declare at least one".to_owned());
     }
     let names: Vec<&str> = inputs.iter().chain(outputs).map(|(name, _)| *name).collect();
     let twice = |(at, name): &(usize, &&str)| !name.is_empty() && names[..*at].contains(*name);
@@ -208,7 +207,7 @@ fn entry<'a>(text: &str, module: &'a Module) -> Result<&'a EntryPoint, OwnError>
     match module.entry_points.as_slice() {
         [entry] if entry.stage == ShaderStage::Compute => Ok(entry),
         [entry] => {
-            let problem = format!("`{}` is its entry point, which is not a `@compute` one", entry.name);
+            let problem = format!("the entry point `{}` is not `@compute`", entry.name);
             Err(OwnError::at_word(text, &entry.name, problem).help("write `@compute @workgroup_size(64)` before it"))
         }
         all => {
@@ -220,7 +219,7 @@ fn entry<'a>(text: &str, module: &'a Module) -> Result<&'a EntryPoint, OwnError>
     }
 }
 
-/// Constants to be overridden have a default, and decide about no size: nobody overrides them here.
+/// Overridable constants need a default and must not set a size, because nothing overrides them here.
 fn check_overrides(text: &str, module: &Module, entry: &EntryPoint) -> Result<(), OwnError> {
     let without = module.overrides.iter().find(|(_, constant)| constant.init.is_none());
     if let Some((handle, constant)) = without {

@@ -1,28 +1,25 @@
-//! Parameters of a user's shader: the members of its one uniform.
+//! Parameters of a user's shader: the members of its one uniform, their types, offsets and bytes. Values come with each
+//! run.
 //!
-//! Owns which types they may have, where each lies, and their bytes.
-//! Does not remember values: they come with every run.
-//!
-//! Always: every member is given exactly once, in its own type; what lies between members is 0.
+//! Invariants: every member is given exactly once, in its own type. Padding between members is 0.
 
 use naga::{Module, ScalarKind, Type, TypeInner};
 use smallvec::SmallVec;
 
-/// The value of a parameter. Made with `into` from an `f32`, `i32` or `u32`, or an array of 2, 3 or 4 of these.
+/// The value of a parameter: `into` from an `f32`, `i32` or `u32`, or an array of 2, 3 or 4 of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamValue {
     kind: ParamKind,
     words: SmallVec<[u32; 4]>,
 }
 
-/// The type of a parameter: a scalar, or a vector of some.
+/// The type of a parameter: a scalar or a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ParamKind {
     scalar: &'static str,
     lanes: usize,
 }
 
-/// One member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ParamMember {
     name: String,
@@ -38,7 +35,7 @@ pub(super) struct UniformLayout {
 }
 
 impl UniformLayout {
-    /// The layout of a uniform, or what about it cannot be a parameter.
+    /// The layout of a uniform, or why it cannot hold parameters.
     pub(super) fn of(module: &Module, ty: &Type) -> Result<UniformLayout, String> {
         let TypeInner::Struct { members, span } = &ty.inner else {
             return Err("is not a structure".to_owned());
@@ -66,9 +63,9 @@ impl UniformLayout {
     pub(super) fn put(&self, values: &[(&str, ParamValue)]) -> Result<Vec<u8>, String> {
         if let Some((name, _)) = values.iter().find(|(name, _)| self.names().all(|own| own != *name)) {
             return Err(match self.members.as_slice() {
-                [] => format!("there is no parameter `{name}`; its text has none"),
+                [] => format!("unknown parameter `{name}`; the text has no parameters"),
                 _ => {
-                    format!("there is no parameter `{name}`; there is {}", self.names().collect::<Vec<_>>().join(", "))
+                    format!("unknown parameter `{name}`; the text has {}", self.names().collect::<Vec<_>>().join(", "))
                 }
             });
         }
@@ -84,7 +81,7 @@ impl UniformLayout {
             }
             if value.kind != *kind {
                 let (wants, has) = (kind.written(), value.kind.written());
-                return Err(format!("the parameter `{name}` is {wants} in the text and is given {has}"));
+                return Err(format!("the parameter `{name}` is {wants} in the text, got {has}"));
             }
             for (word, at) in value.words.iter().zip((*offset..).step_by(4)) {
                 bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());

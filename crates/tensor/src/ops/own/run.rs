@@ -1,11 +1,9 @@
-//! Users' shaders on the device of a context: compiled when they are made, run over tensors.
+//! Users' shaders on the device of a context: compiled when they are created, run over tensors. Matches tensors with
+//! the declaration, allocates outputs, and copies tensors whose memory cannot be bound directly. [`OwnShader`]
+//! reads the text.
 //!
-//! Owns the matching of tensors with what was declared, the memory of outputs, and the copies that are made where memory
-//! cannot be bound as it lies.
-//! Does not read texts: [`OwnShader`] does.
-//!
-//! Always: whatever is wrong is said before anything was lent or recorded; a shader sees exactly the bytes of each tensor;
-//! what an output was not given is 0; a second run compiles nothing and makes no memory.
+//! Invariants: mistakes are reported before anything is lent or recorded. A shader sees exactly the bytes of each
+//! tensor. Parts of a new output that it does not write are 0. A second run compiles nothing and allocates no memory.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -24,7 +22,7 @@ use crate::ops::texture::copy::DeviceValues;
 
 const OP: &str = "shader";
 
-/// A compute shader of somebody's own, ready to run on the device of its context. Clones are the same shader.
+/// A user's compute shader, ready to run on the device of its context. Clones are the same shader.
 #[derive(Clone)]
 pub struct CompiledShader {
     inner: Arc<ShaderInner>,
@@ -36,14 +34,14 @@ struct ShaderInner {
     compiled: Mutex<Option<ShaderKernel>>,
 }
 
-/// Its kernel, and where that is.
+/// The compiled kernel, and the device it is for.
 #[derive(Clone)]
 struct ShaderKernel {
     side: Weak<DeviceSide>,
     kernel: DeviceKernel,
 }
 
-/// Bytes of a buffer that a shader sees as one of its tensors.
+/// The range of a buffer that a shader sees as one of its tensors.
 struct BufferRange {
     buffer: Buffer,
     start: usize,
@@ -51,9 +49,9 @@ struct BufferRange {
 }
 
 impl Context {
-    /// Reads a compute shader and compiles it, so that whatever is wrong with it is said here. Inputs and outputs are
-    /// given by the names of their variables and their types, in the order of their bindings: all inputs, then all
-    /// outputs, then at most one uniform for parameters. How its text sees tensors stands at [`OwnShader`].
+    /// Reads a compute shader and compiles it, so that all its mistakes are reported here. Inputs and outputs are the
+    /// names of their variables and their types, in the order of their bindings: all inputs, then all outputs, then at
+    /// most one uniform for parameters. [`OwnShader`] documents how a text sees tensors.
     pub fn shader(
         &self,
         name: &str,
@@ -70,22 +68,22 @@ impl Context {
 }
 
 impl CompiledShader {
-    /// What it is called in messages.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         self.inner.own.name()
     }
 
-    /// What it reads and writes, its parameters and its workgroup.
+    /// Its bindings, parameters and workgroup.
     pub fn own(&self) -> &OwnShader {
         &self.inner.own
     }
 
-    /// Runs it. Inputs, shapes of outputs and parameters are given by name, in any order; the outputs are new tensors on
-    /// the device, in the order in which they were declared, and 0 where the shader does not write. Without a `grid` there
-    /// is at least one invocation for each element of its longest output array (see [`OwnShader::grid_over`]).
+    /// Runs the shader. Inputs, shapes of outputs and parameters are given by name, in any order. The outputs are new
+    /// tensors on the device, in the declared order, and 0 where the shader does not write. `grid` defaults to at least
+    /// one invocation for each element of the longest output array (see [`OwnShader::grid_over`]).
     ///
-    /// An input that does not begin where devices can bind memory, or does not end with a whole word, is copied first,
-    /// which [`Transfers::copies`](crate::Transfers::copies) counts.
+    /// An input that does not begin at a bindable offset, or does not end with a whole word, is copied first, which
+    /// [`Transfers::copies`](crate::Transfers::copies) counts.
     pub fn run(
         &self,
         inputs: &[(&str, &Tensor)],
@@ -112,8 +110,8 @@ impl CompiledShader {
         for (bound, shape) in shapes {
             let bytes = shape.count() * bound.dtype.bytes();
             let buffer = side.lend(OP, bytes)?;
-            // Lent memory holds values of others, which a text that writes only a part would show. 14.7 MB take about 3 ms
-            // on llvmpipe with 2 cores; `run_into` does without.
+            // Lent memory holds values of other tensors, which a shader that writes only a part would expose. Clearing
+            // 14.7 MB takes about 3 ms on llvmpipe with 2 cores; `run_into` skips it.
             side.record(OP, |recording| {
                 recording.zero(&buffer);
                 Ok(())
@@ -129,9 +127,9 @@ impl CompiledShader {
         Ok(made.into_iter().map(tensor).collect())
     }
 
-    /// Runs it over tensors that are there already: what it does not write keeps its value, and nothing is zeroed. Where
-    /// an output shares memory with an input, the input is copied first; where one cannot be bound as it lies, or shares
-    /// memory with another output, the shader works on a copy that is put back. Each copy is counted.
+    /// Runs the shader over existing tensors. Values that it does not write stay, and nothing is cleared. An input that
+    /// shares memory with an output is copied first. An output that cannot be bound directly, or shares memory with
+    /// another output, is written through a copy. Each copy is counted.
     pub fn run_into(
         &self,
         inputs: &[(&str, &Tensor)],
@@ -179,7 +177,7 @@ impl CompiledShader {
         self.inner.context.side().ok_or(TensorError::NoDevice { op: OP })
     }
 
-    /// Its kernel on a device, compiled where it was not.
+    /// The kernel on a device, compiled on first use.
     fn kernel(&self, side: &Arc<DeviceSide>) -> Result<DeviceKernel, ShaderError> {
         let ShaderInner { own, context, compiled } = &*self.inner;
         let known = compiled.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -195,7 +193,7 @@ impl CompiledShader {
         Ok(kernel)
     }
 
-    /// What was given, in the order of what was declared.
+    /// The given items in the declared order.
     fn in_order<'a, T: Copy>(
         &'a self,
         role: &'static str,
@@ -237,7 +235,7 @@ impl CompiledShader {
         self.inner.own.accepts(bound, tensor.dtype(), tensor.count())
     }
 
-    /// All that a run needs but memory.
+    /// Prepares everything for a run except memory.
     fn start<'a>(
         &self,
         side: &Arc<DeviceSide>,
@@ -255,11 +253,11 @@ impl CompiledShader {
         Ok(Start { kernel: self.kernel(side)?, params, grid })
     }
 
-    /// A tensor as an input, beside outputs in these memories.
+    /// A tensor as an input, next to outputs in the memories `written`.
     fn readable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let start = tensor.byte_range().0;
-        // Behind a last word that is not full lies anything; a shader is promised zeros.
+        // A partial last word has other bytes after the values, but a shader expects zeros there.
         let whole = tensor.bytes().is_multiple_of(4);
         if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
             return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });
@@ -267,11 +265,11 @@ impl CompiledShader {
         self.copied(side, tensor, &buffer)
     }
 
-    /// A tensor as an output, beside others in these memories.
+    /// A tensor as an output, next to others in the memories `written`.
     fn writable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let (start, end) = tensor.byte_range();
-        // A last word that is not full is written whole, which only disturbs who lies behind.
+        // A partial last word is written whole, which is harmless only at the end of the storage.
         let whole = end.is_multiple_of(4) || end == tensor.storage().bytes();
         if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
             return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });
@@ -285,7 +283,7 @@ impl CompiledShader {
     }
 }
 
-/// All that a run needs but memory.
+/// Everything for a run except memory.
 struct Start {
     kernel: DeviceKernel,
     params: Vec<u8>,
@@ -302,7 +300,7 @@ impl Start {
     }
 }
 
-/// Whether memory can be bound from this byte on.
+/// True if memory can be bound from this byte on.
 fn can_begin(side: &DeviceSide, start: usize) -> bool {
     (start as u64).is_multiple_of(u64::from(side.device().limits().storage_alignment))
 }

@@ -1,4 +1,4 @@
-//! What users' shaders are told, word by word.
+//! The exact messages of users' shaders.
 
 use super::*;
 
@@ -45,14 +45,14 @@ fn a_shader_is_read_with_its_bindings_in_the_declared_order() {
     assert_eq!(shader.inputs().iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!((shader.outputs()[0].name.as_str(), shader.workgroup()), ("result", [1, 1, 1]));
     let unnamed = OwnShader::read("dot", DOT, &[("", DType::F32); 2], &[("", DType::F32)]).unwrap();
-    assert_eq!(unnamed, shader, "where no names are given, the text gives them");
+    assert_eq!(unnamed, shader, "without names, the text gives them");
     let unused = DOT.replace("a[i] * b[i]", "a[i]");
     let unused = OwnShader::read("sum", &unused, &AB, &RESULT).unwrap();
     assert_eq!(unused.shader().bindings.len(), 3, "what the text does not use is bound as well");
 }
 
 #[test]
-fn every_mistake_of_a_text_is_told_with_its_place_and_the_way_out() {
+fn every_mistake_of_a_text_is_reported_with_its_position_and_a_remedy() {
     let with = |from: &str, to: &str| {
         assert!(DOT.contains(from), "{from}");
         said(&DOT.replace(from, to))
@@ -64,13 +64,13 @@ fn every_mistake_of_a_text_is_told_with_its_place_and_the_way_out() {
         ),
         (
             said(&DOT.replace("> b:", "> c:").replace("b[i]", "c[i]")),
-            "shader dot, line 2, column 23: `c` is not declared; declared is input `a`, input `b`, output `result`; \
-             declare it as an input or output, rename it, or take it out",
+            "shader dot, line 2, column 23: `c` is not declared; declared: input `a`, input `b`, output `result`; \
+             declare it as an input or output, rename it, or remove it",
         ),
         (
             said(&DOT.replace("a: array<f32>", "a: array<vec3<f32>>").replace("a[i]", "a[i].x")),
-            "shader dot, line 1, column 23: the input `a` is no array of f32, i32 or u32, nor of vectors of 2 or 4 of \
-             these, which f32 would be; write `@group(0) @binding(0) var<storage, read> a: array<f32>;`",
+            "shader dot, line 1, column 23: the input `a` is not an array of f32, i32 or u32, or of vectors of 2 or 4 of \
+             these, as f32 needs; write `@group(0) @binding(0) var<storage, read> a: array<f32>;`",
         ),
         (
             with("read> a", "read_write> a"),
@@ -88,8 +88,8 @@ fn every_mistake_of_a_text_is_told_with_its_place_and_the_way_out() {
                     .replace("@binding(1)", "@binding(0)")
                     .replace("@binding(9)", "@binding(1)"),
             ),
-            "shader dot, line 1, column 23: `a` is binding 1; as declared it is input and binding 0; bindings are the \
-             inputs, then the outputs in the declared order, then the parameters",
+            "shader dot, line 1, column 23: `a` is binding 1; the declared order makes this input binding 0; bind the \
+             inputs, then the outputs, in the declared order, then the parameters",
         ),
         (
             said(&DOT.replace("@binding(1)", "@binding(0)").replace("a[i] * b[i]", "a[i]")),
@@ -117,7 +117,7 @@ fn every_mistake_of_a_text_is_told_with_its_place_and_the_way_out() {
         ),
         (
             said("@fragment fn main() {}"),
-            "shader dot, line 1, column 14: `main` is its entry point, which is not a `@compute` one; write `@compute \
+            "shader dot, line 1, column 14: the entry point `main` is not `@compute`; write `@compute \
              @workgroup_size(64)` before it",
         ),
         (
@@ -136,7 +136,7 @@ fn every_mistake_of_a_text_is_told_with_its_place_and_the_way_out() {
         ),
         (
             said(&format!("{DOT}@group(0) @binding(4) var<uniform> p: vec4<f32>;")),
-            "shader dot, line 11, column 23: the uniform `p` is binding 4; it comes last, as 3; write `@group(0) \
+            "shader dot, line 11, column 23: the uniform `p` is binding 4; it must be last, binding 3; write `@group(0) \
              @binding(3) var<uniform> p`",
         ),
         (
@@ -183,7 +183,8 @@ fn small_types_are_words_of_several() {
         }
         let wrong = OwnShader::read("copy", &text("f32"), &[("source", dtype)], &to).unwrap_err().to_string();
         let each = dtype.per_word();
-        let words = format!("declared as {dtype}, which is an array of u32, {each} to a word; the text has one of f32");
+        let words =
+            format!("declared as {dtype}, which needs an array of u32, {each} to a word; the text has one of f32");
         assert!(wrong.contains(&words), "{wrong}");
     }
     let shader = OwnShader::read("copy", &text("vec2<u32>"), &[("source", DType::U8)], &to).unwrap();
@@ -191,7 +192,7 @@ fn small_types_are_words_of_several() {
     let odd = shader.accepts(&shader.inputs()[0], DType::U8, 4).unwrap_err().to_string();
     assert_eq!(
         odd,
-        "shader copy: `source` is given 4 values; an element of its array has 8 values; give it a multiple of that"
+        "shader copy: `source` got 4 values; an element of its array has 8 values; give it a multiple of that"
     );
 }
 
@@ -202,14 +203,11 @@ fn tensors_that_do_not_fit_the_text_are_refused_at_the_run() {
     let a = &shader.inputs()[0];
     shader.accepts(a, DType::F32, 6).unwrap();
     let told = [
-        (
-            shader.accepts(a, DType::F32, 7),
-            "`a` is given 7 values; its array has a fixed length of 6, which is 6 values",
-        ),
-        (shader.accepts(a, DType::I32, 6), "`a` is declared as f32 and is given i32; `cast` it first"),
+        (shader.accepts(a, DType::F32, 7), "`a` got 7 values; its array has a fixed length of 6, which is 6 values"),
+        (shader.accepts(a, DType::I32, 6), "`a` is declared as f32, got i32; `cast` it first"),
         (
             shader.accepts(&shader.inputs()[1], DType::F32, 0),
-            "`b` is given 0 values; one that has none cannot be bound; give it at least one",
+            "`b` got 0 values; a tensor without values cannot be bound; give it at least one",
         ),
     ];
     for (has, wants) in told {
@@ -238,15 +236,15 @@ fn parameters_lie_where_the_text_has_them_and_each_is_given_once() {
     assert_eq!(words, [0.5_f32.to_bits(), 0, 3, 4, one, 2.0_f32.to_bits(), 3.0_f32.to_bits(), u32::MAX - 1]);
     let told = [
         (shader.params(&all[1..]), "the parameter `steps` (i32) has no value; give it one"),
-        (shader.params(&[("speed", 1.0.into())]), "there is no parameter `speed`; there is scale, at, color, steps"),
+        (shader.params(&[("speed", 1.0.into())]), "unknown parameter `speed`; the text has scale, at, color, steps"),
         (
             shader.params(&[all[1].clone(), ("at", [1.0, 2.0].into())]),
-            "the parameter `at` is vec2<u32> in the text and is given vec2<f32>",
+            "the parameter `at` is vec2<u32> in the text, got vec2<f32>",
         ),
         (shader.params(&[all[1].clone(), all[1].clone()]), "the parameter `scale` is given twice; give it once"),
         (
             OwnShader::read("dot", DOT, &AB, &RESULT).unwrap().params(&all),
-            "there is no parameter `steps`; its text has none",
+            "unknown parameter `steps`; the text has no parameters",
         ),
     ];
     for (has, wants) in told {
@@ -267,24 +265,24 @@ fn workgroups_and_grids_beyond_a_device_are_refused_with_numbers() {
     ];
     for (has, wants) in told {
         let words = format!(
-            "shader dot, line 5, column 11: a workgroup of {wants}; this device has at most 256, and at most 256 x 256 x \
+            "shader dot, line 5, column 11: a workgroup of {wants}; this device allows at most 256, and at most 256 x 256 x \
              64; make it smaller, and run more of them"
         );
         assert_eq!(has.unwrap_err().to_string(), words);
     }
     let shared = format!("var<workgroup> kept: array<f32, 5000>;{DOT}").replace("sum = 0.0;", "sum = kept[1];");
     let shared = OwnShader::read("dot", &shared, &AB, &RESULT).unwrap().fits(&limits()).unwrap_err().to_string();
-    assert!(shared.contains("a workgroup shares 20000 bytes; this device has at most 16384"), "{shared}");
+    assert!(shared.contains("a workgroup shares 20000 bytes; this device allows at most 16384"), "{shared}");
     let few = DeviceLimits { storage_buffers_per_stage: 2, ..limits() };
     let few = read("1").fits(&few).unwrap_err().to_string();
-    assert_eq!(few, "shader dot: it binds 3 tensors; this device binds at most 2; split it");
+    assert_eq!(few, "shader dot: it binds 3 tensors; this device allows at most 2; split it");
     let shader = read("64");
     assert_eq!(shader.grid([65_535, 1, 1], &limits()).unwrap(), [65_535, 1, 1]);
     for grid in [[65_536, 1, 1], [1, 0, 1]] {
         let wrong = shader.grid(grid, &limits()).unwrap_err().to_string();
         let [x, y, z] = grid;
         assert!(
-            wrong.starts_with(&format!("shader dot: {x} x {y} x {z} workgroups; a dispatch has 1 to 65535")),
+            wrong.starts_with(&format!("shader dot: {x} x {y} x {z} workgroups; a dispatch takes 1 to 65535")),
             "{wrong}"
         );
     }

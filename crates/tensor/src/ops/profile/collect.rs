@@ -1,10 +1,8 @@
-//! Gathers what ops do while they do it.
+//! Collects the rows of a profile while ops run: which act of which submission belongs to which row. The device's
+//! player measures the times.
 //!
-//! Owns the rows, and which act of which submission belongs to which row.
-//! Does not time anything: the device's player does.
-//!
-//! Always: an op that is made of others is one row, which has all of their kernels; what another thread does is never
-//! counted to this one's ops.
+//! Invariants: an op that is composed of others is one row with all of their kernels. Work of another thread is never
+//! counted to this thread's ops.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,14 +18,14 @@ use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
 thread_local! {
-    /// The row of the op that this thread is at.
+    /// The row of the op that this thread is running.
     static ROW: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Whether a context is looked at, and by whom.
+/// The profiling state of a context.
 #[derive(Default)]
 pub(crate) struct Profiler {
-    /// Asked by every op, so that the lock is not.
+    /// Checked by every op without taking the lock.
     is_on: AtomicBool,
     collector: Mutex<Option<Arc<Collector>>>,
 }
@@ -36,7 +34,7 @@ impl Profiler {
     pub(super) fn begin(&self) -> Result<Arc<Collector>, TensorError> {
         let mut collector = self.collector();
         if collector.is_some() {
-            let problem = "this context is being profiled already; end that first".to_owned();
+            let problem = "this context is being profiled already; end that profile first".to_owned();
             return Err(TensorError::Setting { op: "profile", problem });
         }
         let new = Arc::new(Collector::default());
@@ -50,7 +48,7 @@ impl Profiler {
         *self.collector() = None;
     }
 
-    /// Notes that an op begins, where somebody looks. The description is only made then.
+    /// Notes that an op begins, if the context is profiled. The description is built only then.
     pub(crate) fn note(&self, op: impl FnOnce() -> OpDescription) -> Option<OpInProgress> {
         if !self.is_on.load(Ordering::Acquire) || ROW.get().is_some() {
             return None;
@@ -66,7 +64,7 @@ impl Profiler {
     }
 }
 
-/// What is known of an op before it runs.
+/// The facts of an op known before it runs.
 pub(crate) struct OpDescription {
     pub(crate) op: String,
     pub(crate) inputs: Vec<(Shape, DType)>,
@@ -75,7 +73,7 @@ pub(crate) struct OpDescription {
     pub(crate) side: RanOn,
 }
 
-/// An op that is at work; its row is completed at the end, on error too.
+/// An op that is running. Its row is completed when this is dropped, also on error.
 pub(crate) struct OpInProgress {
     collector: Arc<Collector>,
     row: usize,
@@ -84,7 +82,7 @@ pub(crate) struct OpInProgress {
 }
 
 impl OpInProgress {
-    /// It has done what it should.
+    /// Marks the op as successful.
     pub(crate) fn done(mut self) {
         self.has_failed = false;
     }
@@ -95,7 +93,7 @@ impl Drop for OpInProgress {
         ROW.set(None);
         let host_ns = self.started.elapsed().as_nanos() as u64;
         let mut state = self.collector.state();
-        // A profile may have ended meanwhile, on another thread, and was told without it.
+        // A profile may have ended meanwhile on another thread, and was reported without this op.
         if let Some(row) = state.rows.get_mut(self.row) {
             (row.op.host_ns, row.op.has_failed) = (host_ns, self.has_failed);
         }
@@ -130,8 +128,8 @@ impl Collector {
         self.state().problem.get_or_insert(problem);
     }
 
-    /// The rows, and how long the device worked in all.
-    pub(super) fn told(&self) -> (Vec<ProfiledOp>, Readout<u64>) {
+    /// The rows, and the total time of the device.
+    pub(super) fn report(&self) -> (Vec<ProfiledOp>, Readout<u64>) {
         let mut state = self.state();
         let rows = std::mem::take(&mut state.rows);
         let ops = rows.into_iter().map(|row| ProfiledOp { device_ns: state.time_of(&row), ..row.op }).collect();
@@ -166,17 +164,17 @@ impl Collector {
 
 impl ProfilerState {
     fn time_of(&self, row: &ProfileRow) -> Readout<u64> {
-        let from = "stamps of the device's clock";
+        let from = "timestamps of the device";
         let missing = row.op.dispatches.saturating_sub(row.timed_dispatches);
         match (&self.problem, self.timing) {
             _ if row.op.side == RanOn::Host => Readout::unavailable("it ran on the host"),
             _ if row.op.dispatches > 0 && missing == 0 => Readout::is(row.device_ns, from),
             (Some(problem), _) => Readout::unavailable(problem.clone()),
             (None, Some(Timing::Fenced)) => {
-                Readout::unavailable("this device has no clock to stamp: only whole submissions can be timed")
+                Readout::unavailable("this device has no timestamps; only whole submissions can be timed")
             }
             _ => Readout::unavailable(format!(
-                "{missing} of its {} kernels were not timed: they failed, or somebody else plays them",
+                "{missing} of its {} kernels were not timed: they failed, or are in a recording of another player",
                 row.op.dispatches
             )),
         }
@@ -188,8 +186,8 @@ impl ProfilerState {
             return Readout::unavailable(why);
         };
         let from = match timing {
-            Timing::Timestamps => "stamps of the device's clock",
-            Timing::Fenced => "the host's clock, until the end of each submission was noticed",
+            Timing::Timestamps => "timestamps of the device",
+            Timing::Fenced => "the host's clock, until each submission was seen to end",
         };
         let missing = self.submissions - self.timed;
         let doubt = (missing > 0).then(|| format!("{missing} of {} submissions were not timed", self.submissions));
@@ -197,10 +195,10 @@ impl ProfilerState {
     }
 }
 
-/// Which acts of a device's recordings belong to which rows.
+/// Maps the acts of a device's recordings to rows.
 pub(crate) struct ActOwners {
     collector: Arc<Collector>,
-    /// By act of the recording that is being written.
+    /// By act of the current recording.
     owners: Vec<Option<usize>>,
     under_way: VecDeque<(u64, Vec<Option<usize>>)>,
 }
@@ -210,8 +208,8 @@ impl ActOwners {
         ActOwners { collector: Arc::clone(collector), owners: Vec::new(), under_way: VecDeque::new() }
     }
 
-    /// This thread has written acts from `before` to `after`, so many of them dispatches. Acts in somebody else's
-    /// recording are counted only: he plays them.
+    /// Notes that this thread has recorded the acts `before..after`, `dispatches` of them dispatches. Acts in another
+    /// player's recording are only counted.
     pub(crate) fn note(&mut self, (before, after): (usize, usize), dispatches: usize, is_ours: bool) {
         let row = ROW.get();
         if let Some(row) = row
@@ -225,7 +223,7 @@ impl ActOwners {
         }
     }
 
-    /// What was noted was played, or never will be.
+    /// Ends the current recording: it was played as `submission`, or never will be.
     pub(crate) fn played(&mut self, submission: Option<u64>) {
         let owners = std::mem::take(&mut self.owners);
         if let Some(submission) = submission {
@@ -234,7 +232,7 @@ impl ActOwners {
         }
     }
 
-    /// Hears what the player knows.
+    /// Takes the finished times from the player.
     pub(crate) fn hear(&mut self, player: &mut Player) {
         let timing = player.timing();
         let ActOwners { collector, under_way, .. } = self;

@@ -1,12 +1,12 @@
-//! What a piece of work did, op by op: which kernels, how long, over how many bytes.
+//! Profile of a piece of work, op by op: kernels, times and bytes.
 //!
-//! Owns the report, and the switching on and off around the work.
-//! Does not change what is computed, nor into how many kernels.
+//! Profiling does not change what is computed, nor into how many kernels.
 //!
-//! Always: what could not be measured is a reason and never 0; nothing is noted, timed or locked while nobody asks.
+//! Invariants: a figure that could not be measured carries a reason and is never 0. Without a profile nothing is noted,
+//! timed or locked.
 //!
-//! The host's time of an op is that of computing it where it runs on the host, and that of writing it down where it runs
-//! on the device: kernels are not waited for. The device's time is that of its kernels alone, by the device's own clock.
+//! The host time of an op covers the computation if it runs on the host, and only the recording if it runs on the
+//! device, because kernels are not waited for. The device time is that of its kernels alone, by the device's clock.
 
 mod collect;
 mod table;
@@ -23,64 +23,51 @@ use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
-/// What a piece of work did.
+/// The profile of a piece of work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpProfile {
-    /// Its ops, in the order in which they began. Ops that became one kernel are one.
+    /// Ops in the order in which they began. Ops fused into one kernel are one entry.
     pub ops: Vec<ProfiledOp>,
-    /// Tensors that there are more than before; fewer where it is below 0.
+    /// Change in the number of tensors.
     pub new_tensors: i64,
-    /// Bytes of values that there are more than before, on both sides.
+    /// Change in bytes of values, on both sides.
     pub new_bytes: i64,
-    /// The most bytes of values that there were at once meanwhile, on both sides.
+    /// Maximum of bytes of values during the work, on both sides.
     pub peak_bytes: u64,
-    /// What was moved.
     pub moved: Transfers,
-    /// Time until all of it was done, the device's work included.
+    /// Time until all work was done, including the device's.
     pub elapsed_ns: u64,
-    /// Time that the device worked, transfers included.
+    /// Time the device was busy, including transfers.
     pub device_ns: Readout<u64>,
 }
 
-/// What one op did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfiledOp {
-    /// Its name; where several became one kernel, all of them, joined with `+`.
+    /// The name; fused ops are joined with `+`.
     pub op: String,
-    /// The shapes and types of what it read.
     pub inputs: Vec<(Shape, DType)>,
-    /// The shape of what it made.
     pub output: Shape,
-    /// The type of what it made.
     pub dtype: DType,
-    /// Where it ran.
     pub side: RanOn,
-    /// Kernels that it started.
+    /// The number of kernels.
     pub dispatches: usize,
-    /// Bytes of values that it read.
     pub read_bytes: u64,
-    /// Bytes of values that it made.
     pub written_bytes: u64,
-    /// Time on the host, in nanoseconds.
     pub host_ns: u64,
     /// Time of its kernels on the device.
     pub device_ns: Readout<u64>,
-    /// Whether it failed.
     pub has_failed: bool,
 }
 
-/// Where an op ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RanOn {
-    /// On the host.
     Host,
-    /// On the device.
     Device,
 }
 
 impl Context {
-    /// Runs something and tells what its ops did. Meanwhile each kernel is timed, which costs time of its own, and ops
-    /// of other threads are told of too. Refused, before anything runs, where somebody does this already.
+    /// Runs `act` and reports what its ops did. Every kernel is timed, which costs time. Ops of other threads are
+    /// included. Fails, before anything runs, if the context is being profiled already.
     pub fn profile<T>(&self, act: impl FnOnce() -> T) -> Result<(T, OpProfile), TensorError> {
         let profiling = Profiling::begin(self)?;
         let answer = act();
@@ -88,7 +75,7 @@ impl Context {
     }
 }
 
-/// A context that is looked at; left alone again at the end, on panic too.
+/// A context that is being profiled; ends the profile on drop, also on panic.
 struct Profiling<'a> {
     context: &'a Context,
     side: Option<Arc<DeviceSide>>,
@@ -131,7 +118,7 @@ impl<'a> Profiling<'a> {
             uploads: now.uploads - before.uploads,
             copies: now.copies - before.copies,
         };
-        let (ops, device_ns) = self.collector.told();
+        let (ops, device_ns) = self.collector.report();
         OpProfile {
             ops,
             new_tensors: memory.tensors.cast_signed() - self.tensors.cast_signed(),
@@ -147,11 +134,11 @@ impl<'a> Profiling<'a> {
 impl Drop for Profiling<'_> {
     fn drop(&mut self) {
         if let Some(side) = &self.side {
-            // After a report this does nothing, and on panic there is nobody to be told.
+            // A no-op after a report. On panic there is no caller to return the error to.
             let _ = side.end_profile();
         }
         self.context.profiler().end();
-        // The peak that others look at is not this work's alone.
+        // The profile restarted the peak; an earlier, higher one is restored.
         self.context.counts().raise_peak(self.peak_bytes);
     }
 }

@@ -1,7 +1,4 @@
-//! A profile as a table for people.
-//!
-//! Owns the columns.
-//! Does not round what programs read: the fields have every digit.
+//! A profile as a text table. Numbers are rounded here; the fields of [`OpProfile`] are exact.
 
 use std::fmt::{self, Write as _};
 
@@ -10,7 +7,7 @@ use vramp_gpu::Readout;
 use super::{OpProfile, ProfiledOp, RanOn};
 
 const HEADS: [&str; 9] = ["op", "in", "out", "type", "side", "kernels", "KB moved", "host us", "device us"];
-/// The first columns that are numbers, which stand to the right.
+/// The first column of numbers, which are right-aligned.
 const NUMBERS: usize = 5;
 
 impl fmt::Display for OpProfile {

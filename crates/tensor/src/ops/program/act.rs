@@ -1,18 +1,15 @@
-//! The elementwise ops: their names, and which types they take.
-//!
-//! Owns the lists.
-//! Does not compute.
+//! The elementwise ops: their names and the types they accept.
 
 use std::fmt;
 
 use crate::ops::dtype::DType;
 
-/// Hands the named ops on one value to a macro: what each does, its name and its variant. The enum and the methods of
-/// tensors and expressions come from this list; `wgsl::unary` and `host::rows::unary` compute them.
+/// Passes the named unary ops to a macro: doc comment, name and variant. The enum and the methods of tensors and
+/// expressions come from this list; `wgsl::unary` and `host::rows::unary` compute them.
 macro_rules! named_unary {
     ($to:ident) => {
         $to! {
-            /// -x; of unsigned types not taken.
+            /// -x; unsigned types are refused.
             neg Neg,
             /// |x|
             abs Abs,
@@ -22,23 +19,23 @@ macro_rules! named_unary {
             sigmoid Sigmoid,
             /// Hyperbolic tangent.
             tanh Tanh,
-            /// x times the share of a normal distribution below x, by the error function.
+            /// x times the normal cumulative distribution at x, by the error function.
             gelu Gelu,
             /// x * sigmoid(x)
             silu Silu,
             /// e^x
             exp Exp,
-            /// Natural logarithm; -Inf of 0, NaN of less.
+            /// Natural logarithm; -Inf for 0, NaN for negative x.
             log Log,
-            /// Square root; NaN of less than 0.
+            /// Square root; NaN for negative x.
             sqrt Sqrt,
             /// x * x
             square Square,
             /// 1 / x
             reciprocal Reciprocal,
-            /// The next whole number downwards.
+            /// The largest integer that is not above x.
             floor Floor,
-            /// The nearest whole number, halves to the even one.
+            /// The nearest integer; halves round to even.
             round Round,
         }
     };
@@ -48,21 +45,21 @@ pub(crate) use named_unary;
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident $op:ident),* $(,)?) => {
-        /// An op on one value. NaN gives NaN, unless said otherwise.
+        /// An op on one value. NaN gives NaN unless documented otherwise.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Unary {
             $($(#[$doc])* $op,)*
-            /// |x| where it is a number, 0 where it is infinite or none: what a scale is chosen by.
+            /// |x|, or 0 if x is infinite or NaN: the magnitude that a quantisation scale is chosen by.
             FiniteSize,
-            /// A largest size to the scale that maps it to 127, never subnormal; 1 of 0.
+            /// Maps the largest magnitude to the scale that makes it 127. Never subnormal; 1 for 0.
             ScaleOf,
         }
 
         impl Unary {
-            /// Those that people name in words, such as in a setting.
+            /// The ops that can be given by name, such as in a setting.
             pub const NAMED: [Unary; [$(Unary::$op),*].len()] = [$(Unary::$op),*];
 
-            /// Its name, as the method is called.
+            /// The name of the method.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Unary::$op => stringify!($name),)*
@@ -76,30 +73,29 @@ macro_rules! unary {
 
 named_unary!(unary);
 
-/// An op on two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Binary {
-    /// a + b; whole numbers wrap.
+    /// a + b; integers wrap.
     Add,
-    /// a - b; whole numbers wrap.
+    /// a - b; integers wrap.
     Sub,
-    /// a * b; whole numbers wrap.
+    /// a * b; integers wrap.
     Mul,
-    /// a / b; of whole numbers towards 0, and a where b is 0.
+    /// a / b. Integers round towards 0; an integer divided by 0 stays as it is.
     Div,
-    /// The smaller; NaN if either is.
+    /// The smaller; NaN if either is NaN.
     Min,
-    /// The larger; NaN if either is.
+    /// The larger; NaN if either is NaN.
     Max,
-    /// a to the power of b; NaN for a < 0 unless b is whole.
+    /// a to the power of b; NaN for a < 0 unless b is an integer.
     Pow,
-    /// 1 where a < b, otherwise 0.
+    /// 1 if a < b, otherwise 0.
     Less,
-    /// 1 where a > b, otherwise 0.
+    /// 1 if a > b, otherwise 0.
     Greater,
-    /// 1 where a = b, otherwise 0; NaN equals nothing.
+    /// 1 if a = b, otherwise 0; NaN equals nothing.
     Equal,
-    /// x / scale, rounded to the nearest (halves to even) within -127..127; 0 of NaN.
+    /// x / scale, rounded to nearest (halves to even) and limited to -127..127; 0 for NaN.
     Quantized,
 }
 
@@ -109,7 +105,7 @@ impl Unary {
         Unary::NAMED.into_iter().find(|one| one.name() == name)
     }
 
-    /// Which types it takes, in words; none where this one is among them.
+    /// The accepted types, for a message; `None` if this type is one of them.
     pub(crate) fn refuses(self, dtype: DType) -> Option<&'static str> {
         match (self, dtype) {
             (_, DType::F32 | DType::F16)
@@ -123,7 +119,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// Its name, as the method is called.
+    /// The name of the method.
     pub const fn name(self) -> &'static str {
         match self {
             Binary::Add => "add",
@@ -140,7 +136,7 @@ impl Binary {
         }
     }
 
-    /// Which types it takes, in words; none where this one is among them.
+    /// The accepted types, for a message; `None` if this type is one of them.
     pub(crate) fn refuses(self, dtype: DType) -> Option<&'static str> {
         match (self, dtype) {
             (_, DType::F32 | DType::F16) => None,

@@ -1,8 +1,8 @@
-// Functions of one value, or of four at once: `vF`, `vI` and `vU` are f32, i32 and u32, or vectors of four of them.
-// The twin of host/math.rs: the same steps in the same order, so that both sides make the same bits where a driver
-// multiplies and adds one by one. NaN and infinities are made at run time, since WGSL takes no constants of them.
-// Kernels that go through rows have an exponential and a logarithm of their own (device/math.wgsl): for fewer values, in
-// fewer steps, fused where the driver can, since nobody compares their bits with a twin's.
+// Functions of one value, or of four at once: `vF`, `vI` and `vU` are f32, i32 and u32, or vectors of four of them. The
+// twin of host/math.rs: the same steps in the same order, so that both sides compute the same bits if the driver does
+// not fuse multiply and add. NaN and infinities are built at run time, because WGSL has no constants for them. Kernels
+// over rows have their own exponential and logarithm (device/math.wgsl): for a smaller range, in fewer steps, and fused
+// if the driver can, because their bits are not compared with a twin's.
 
 fn not_number(x: vF) -> vB {
     return (bitcast<vU>(x) & vU(0x7fffffffu)) > vU(0x7f800000u);
@@ -27,7 +27,7 @@ fn power_of_two(power: vI) -> vF {
 fn exp_each(given: vF) -> vF {
     var x = select(given, vF(89.0), given > vF(89.0));
     x = select(x, vF(-105.0), x < vF(-105.0));
-    // The twin adds and takes off a large number, which compilers of shaders may leave out; the bits are the same.
+    // The twin adds and subtracts a large number, which shader compilers may remove; the bits are the same.
     let whole = round(x * vF(1.44269504088896340736));
     let power = vI(whole);
     let r = x - whole * vF(0.6933594) - whole * vF(-2.1219444e-4);
@@ -112,7 +112,7 @@ fn pow_each(x: vF, y: vF) -> vF {
     return select(value, vF(1.0), (y == vF(0.0)) | (x == vF(1.0)));
 }
 
-// The smaller and the larger of two; NaN if either is.
+// The smaller and the larger of two; NaN if either is NaN.
 fn min_each(x: vF, y: vF) -> vF {
     return select(select(y, x, x <= y), x + y, not_number(x) | not_number(y));
 }
@@ -127,7 +127,7 @@ fn quantized_each(x: vF, scale: vF) -> vF {
     return select(whole, vF(0.0), not_number(ratio));
 }
 
-// Floats as whole numbers: cut towards 0 and held within the type, 0 of NaN.
+// Floats as integers: truncated and saturated, 0 for NaN.
 fn to_signed(x: vF) -> vI {
     let within = vI(clamp(x, vF(-2147483648.0), vF(2147483520.0)));
     return select(select(within, vI(2147483647), x >= vF(2147483648.0)), vI(0), not_number(x));
@@ -142,7 +142,7 @@ fn low_byte_signed(x: vI) -> vI {
     return (x << bitcast<vU>(vI(24))) >> bitcast<vU>(vI(24));
 }
 
-// Half floats, rounded to the nearest, halves to even. Drivers differ in how they pack, so it is written out.
+// Half floats, rounded to nearest, halves to even. Drivers pack differently, so it is written out.
 fn to_half(x: vF) -> vU {
     let bits = bitcast<vU>(x);
     let sign = (bits >> vU(16u)) & vU(0x8000u);

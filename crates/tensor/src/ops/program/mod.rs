@@ -1,9 +1,11 @@
-//! Elementwise work as data: what is done with one value of each input to make one value of the output.
+//! Elementwise work as data: the steps that compute one value of the output from one value of each input.
 //!
-//! Owns the steps, how each input is walked through, and what makes two programs the same kernel.
-//! Does not run: `host` interprets it in blocks, `wgsl` writes it as text, both step by step in the same order.
+//! `host` interprets a program in blocks. `wgsl` writes it as text: as a kernel of its own, or as the function through
+//! which another kernel reads its input or finishes its results. Both follow the same order of steps. Lengths, strides,
+//! offsets and constants are parameters, so that each kind is compiled once.
 //!
-//! Always: every step rounds to the type of what it makes, so that joining steps into one program changes no bit.
+//! Invariant: every step rounds to the type of its result, so that fusing steps changes no bit (if the driver does not
+//! fuse multiply and add).
 
 mod act;
 mod host;
@@ -22,58 +24,55 @@ use smallvec::SmallVec;
 use crate::ops::dtype::DType;
 use crate::ops::shape::{Shape, merged};
 
-/// Elementwise work.
 #[derive(Debug, Clone)]
 pub(crate) struct ElementwiseProgram {
-    /// How each input is read.
     pub(crate) inputs: Vec<ProgramInput>,
-    /// In order; a step uses steps before it.
+    /// In order; a step uses only earlier steps.
     pub(crate) steps: Vec<ProgramStep>,
     /// Bits of values that are the same for every element.
     pub(crate) constants: Vec<u32>,
-    /// The type of what the last step makes.
+    /// The type of the last step.
     pub(crate) out: DType,
 }
 
-/// One input of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProgramInput {
     pub(crate) dtype: DType,
-    /// Where it begins in its memory, in values.
+    /// First value in its memory, counted in values.
     pub(crate) offset: usize,
     pub(crate) walk: Walk,
 }
 
-/// How an input is walked through while the output is made from its first value to its last.
+/// The order in which an input is read while the output is computed from first to last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// Value by value.
     Run,
-    /// Staying at one.
+    /// Always the same value.
     Stay,
-    /// By lengths and strides, the slowest axis first; neighbours that can be one axis are.
+    /// By lengths and strides, slowest axis first; mergeable axes are merged.
     Stride(SmallVec<[(usize, usize); 4]>),
 }
 
-/// One step: what is done, with which earlier steps, and the type of what it makes.
+/// One step: an instruction and the type of its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ProgramStep {
     pub(crate) act: Instruction,
     pub(crate) dtype: DType,
 }
 
-/// What a step does. Numbers are those of earlier steps, unless said otherwise.
+/// The instruction of a step. Numbers refer to earlier steps unless documented otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Instruction {
     /// The value of an input.
     Input(u16),
-    /// A constant, by its number.
+    /// A constant, by its index.
     Constant(u16),
-    /// What a kernel has computed that this program ends.
+    /// The result of a kernel that this program finishes.
     Given,
     Unary(Unary, u16),
     Binary(Binary, u16, u16),
-    /// The second where the first is not 0, otherwise the third.
+    /// The second if the first is not 0, otherwise the third.
     Select(u16, u16, u16),
     /// The same value in another type.
     Cast(u16),
@@ -92,7 +91,7 @@ impl Instruction {
 }
 
 impl Walk {
-    /// How a shape with these strides is walked through; `strides` are 0 along what is repeated.
+    /// The walk through a shape with these strides, which are 0 along repeated axes.
     pub(crate) fn of(shape: &Shape, strides: &[usize]) -> Walk {
         let axes = merged(shape.lengths(), strides);
         match axes.as_slice() {
@@ -102,7 +101,7 @@ impl Walk {
         }
     }
 
-    /// Where value number `at` of the output is found, from the input's offset on.
+    /// The position of output value `at` in the input, relative to its offset.
     pub(crate) fn place(&self, at: usize) -> usize {
         match self {
             Walk::Run => at,
@@ -120,13 +119,13 @@ impl Walk {
 }
 
 impl ElementwiseProgram {
-    /// One input as it is, for kernels that only move or read values.
+    /// A program that reads one input unchanged, for kernels that only move or read values.
     pub(crate) fn plain(input: ProgramInput) -> ElementwiseProgram {
         let (dtype, steps) = (input.dtype, vec![ProgramStep { act: Instruction::Input(0), dtype: input.dtype }]);
         ElementwiseProgram { inputs: vec![input], steps, constants: Vec::new(), out: dtype }
     }
 
-    /// Everything that its text depends on, in words.
+    /// Everything that the program's text depends on.
     pub(crate) fn signature(&self) -> String {
         use std::fmt::Write;
         let mut text = format!("{}<", self.out);
@@ -154,7 +153,7 @@ impl ElementwiseProgram {
 }
 
 impl ProgramInput {
-    /// Whether four values from any fourth on lie in whole words.
+    /// True if groups of four values are whole words.
     pub(crate) fn is_aligned(&self) -> bool {
         self.offset.is_multiple_of(4)
     }

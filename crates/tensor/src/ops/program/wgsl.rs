@@ -1,10 +1,7 @@
-//! Writes a program as WGSL.
+//! Writes a program as WGSL: its steps, how inputs are read and results stored, and the parameter words. Of the
+//! kernels, it knows only the plain one, which stores the results as a tensor.
 //!
-//! Owns the text of its steps, of how inputs are read and results stored, and the words that the text finds in its
-//! parameters.
-//! Does not know any kernel around it but the plain one, which makes a tensor of it.
-//!
-//! Always: the text depends on the signature only; lengths, strides, offsets and constants are parameters.
+//! Invariant: the text depends only on the signature. Lengths, strides, offsets and constants are parameters.
 
 use std::fmt::Write;
 
@@ -13,10 +10,10 @@ use vramp_plan::{Binding, Shader};
 use super::{Binary, ElementwiseProgram, Instruction, ProgramInput, ProgramStep, Unary, Walk};
 use crate::ops::dtype::DType;
 
-/// Values that one invocation of the plain kernel makes.
+/// Values per invocation of the plain kernel.
 pub(crate) const AT_ONCE: u32 = 4;
 
-/// How many values a text computes at once.
+/// Values that a text computes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VectorWidth {
     One,
@@ -24,7 +21,7 @@ pub(crate) enum VectorWidth {
 }
 
 impl ElementwiseProgram {
-    /// The words that its text finds in its parameters, in order.
+    /// The parameter words that the text reads, in order.
     pub(crate) fn words(&self) -> Vec<u32> {
         let mut words = Vec::new();
         for input in &self.inputs {
@@ -34,12 +31,12 @@ impl ElementwiseProgram {
             }
         }
         words.extend_from_slice(&self.constants);
-        // A zero that no compiler knows to be one.
+        // A zero that the compiler does not know at compile time.
         words.push(0);
         words
     }
 
-    /// The plain kernel: what the program makes, from the first value to the last.
+    /// The plain kernel: computes the program's values from first to last.
     pub(crate) fn shader(&self, workgroup: u32) -> Shader {
         let mut text = String::new();
         let mut bindings = Vec::new();
@@ -84,9 +81,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         Shader { name: "map".to_owned(), wgsl: text, bindings, per_workgroup: workgroup * AT_ONCE }
     }
 
-    /// The function `compute(at)`, with all that it needs. `words` names an array of vectors of four words, in which the
-    /// program's begin at word `first`; inputs are buffers called `buffers` and their number. Where the program ends what
-    /// a kernel has computed, that is its second parameter.
+    /// The function `compute(at)` and everything it needs. `words` names an array of vectors of four words, in which
+    /// the program's parameters begin at word `first`. Inputs are buffers named `buffers` plus their index. If the
+    /// program finishes the results of a kernel, the result is its second parameter.
     pub(crate) fn function(&self, lanes: VectorWidth, words: &str, first: usize, buffers: &str) -> String {
         let mut text = String::new();
         let vector = |of: &str| match lanes {
@@ -100,17 +97,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let word = |at: usize| format!("{words}[{}u].{}", (first + at) / 4, ["x", "y", "z", "w"][(first + at) % 4]);
         let mut at = 0;
         for (number, input) in self.inputs.iter().enumerate() {
-            at += write_load(&mut text, lanes, number, input, buffers, |behind| word(at + behind));
+            at += write_load(&mut text, lanes, number, input, buffers, |offset| word(at + offset));
         }
         let zero = word(at + self.constants.len());
         let _ = writeln!(
             text,
-            "// Values as they are, whatever a compiler knows of real numbers: it may neither join a step with the next one
-// nor leave both out.
+            "// The value unchanged, opaque to the compiler: it can neither fuse this step with the next one nor remove both.
 fn kept(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) | vU({zero}));
 }}
-// The same once more, by another op: what is kept twice in one way is known to be kept once.
+// The same through another op, because the compiler merges two identical ones.
 fn another(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) ^ vU({zero}));
 }}"
@@ -145,13 +141,13 @@ fn another(v: vF) -> vF {{
             Instruction::Given => "given".to_owned(),
             Instruction::Unary(op, a) => unary(op, step.dtype, &format!("v{a}")),
             Instruction::Binary(op, a, b) => {
-                // Of a value and itself compilers believe to know the result, which NaN and infinities prove wrong.
+                // For a value and itself compilers assume the result, which is wrong for NaN and infinities.
                 let may_be_same = matches!(op, Binary::Sub | Binary::Div | Binary::Equal) || a == b;
                 let other =
                     if may_be_same && dtype_of(a).is_float() { format!("another(v{b})") } else { format!("v{b}") };
                 binary(op, dtype_of(a), &format!("v{a}"), &other)
             }
-            // By its bits: a NaN is not 0, and -0 is.
+            // By its bits: NaN is not 0, and -0 is.
             Instruction::Select(c, a, b) if dtype_of(c).is_float() => {
                 format!("select(v{b}, v{a}, (bitcast<vU>(v{c}) & vU(0x7fffffffu)) != vU(0u))")
             }
@@ -161,7 +157,7 @@ fn another(v: vF) -> vF {{
     }
 }
 
-/// The type in which values of one type are computed.
+/// The WGSL type in which values are computed.
 fn kind(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 | DType::F16 => "vF",
@@ -170,7 +166,7 @@ fn kind(dtype: DType) -> &'static str {
     }
 }
 
-/// What four values of a type lie in.
+/// The WGSL type that holds four values.
 fn item_of(dtype: DType) -> &'static str {
     match dtype.bytes() {
         4 => "vec4<u32>",
@@ -179,12 +175,12 @@ fn item_of(dtype: DType) -> &'static str {
     }
 }
 
-/// What an input is bound as in the plain kernel: four values at a time where they lie so, words otherwise.
+/// The binding type of an input in the plain kernel: groups of four values if they are aligned, words otherwise.
 fn item(input: &ProgramInput) -> &'static str {
     if input.walk == Walk::Run && input.is_aligned() { item_of(input.dtype) } else { "u32" }
 }
 
-/// Writes the function that reads an input; says how many words of the parameters it uses.
+/// Writes the function that loads an input. Returns the number of parameter words it uses.
 fn write_load(
     text: &mut String,
     lanes: VectorWidth,
@@ -236,7 +232,8 @@ fn write_load(
                 if axis > 0 {
                     let _ = writeln!(text, "    place += (rest % {length}) * {stride};\n    rest /= {length};");
                 } else {
-                    // The slowest needs no remainder: what lies behind the end is held back by whoever stores.
+                    // The slowest axis needs no remainder: stores are bounds-checked, so indices past the end are only
+                    // clamped.
                     let _ = writeln!(text, "    place += min(rest, {length} - 1u) * {stride};");
                 }
             }
@@ -262,8 +259,8 @@ fn write_load(
     used
 }
 
-/// An expression: the value number `place` (an expression) of `buffer`, an array of words, in the type that holds it exactly:
-/// f32, i32 or u32.
+/// A WGSL expression: value number `place` (an expression) of `buffer`, an array of words, in the type that holds it
+/// exactly: f32, i32 or u32.
 pub(crate) fn one_value(dtype: DType, buffer: &str, place: &str) -> String {
     match dtype {
         DType::F32 => format!("bitcast<f32>({buffer}[{place}])"),
@@ -309,7 +306,7 @@ fn binary(op: Binary, dtype: DType, a: &str, b: &str) -> String {
         Binary::Sub => format!("({a} - {b})"),
         Binary::Mul => format!("({a} * {b})"),
         Binary::Div if dtype.is_float() => format!("({a} / {b})"),
-        // WGSL and its drivers mean the same by it, but it costs nothing to say.
+        // WGSL defines the same result, and drivers follow it, but the explicit form costs nothing.
         Binary::Div => format!("select({a} / select({b}, {kind}(1), {b} == {kind}(0)), {a}, {b} == {kind}(0))"),
         Binary::Min if dtype.is_float() => format!("min_each({a}, {b})"),
         Binary::Max if dtype.is_float() => format!("max_each({a}, {b})"),

@@ -1,7 +1,6 @@
-//! How tensors come to be: from values, from nothing, from memory on the device.
+//! Constructors of tensors: from values, from zeros, from device memory.
 //!
-//! Owns the checks of what is given.
-//! Does not move anything before somebody needs it: values given on the host go up with the first op.
+//! Nothing moves before an op needs it: values given on the host are uploaded with the first op.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::ops::storage::Storage;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::texture::copy::DeviceValues;
 
-/// Kernels read so many bytes at once.
+/// Kernels read 16 bytes at a time.
 #[cfg(not(target_arch = "wasm32"))]
 const GROUP_BYTES: u64 = 16;
 
@@ -30,29 +29,27 @@ impl Context {
         self.tensor_of_bytes("tensor", bytemuck::cast_slice(values), shape, T::DTYPE)
     }
 
-    /// A tensor of these bytes, which are values of this type in memory order.
+    /// A tensor of these bytes: values of type `dtype` in memory order.
     pub fn tensor_from_bytes(&self, bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Tensor, TensorError> {
         let shape = Shape::new(shape)?;
         if bytes.len() != shape.count() * dtype.bytes() {
             let (wants, has) = (shape.count() * dtype.bytes(), bytes.len());
-            let problem = format!("{shape} of {dtype} takes {wants} bytes, {has} are given");
+            let problem = format!("{shape} of {dtype} takes {wants} bytes, got {has}");
             return Err(TensorError::Mismatch { op: "tensor_from_bytes", problem });
         }
         self.tensor_of_bytes("tensor_from_bytes", bytes, shape, dtype)
     }
 
-    /// A tensor of one value.
     pub fn scalar<T: Element>(&self, value: T) -> Result<Tensor, TensorError> {
         self.tensor(&[value], &[])
     }
 
-    /// A tensor of zeros.
     pub fn zeros(&self, shape: &[usize], dtype: DType) -> Result<Tensor, TensorError> {
         let shape = Shape::new(shape)?;
         let bytes = shape.count() * dtype.bytes();
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(side) = self.side() {
-            // Lent memory holds whatever was there before.
+            // Lent memory holds the values of its last user.
             let buffer = side.lend("zeros", bytes)?;
             side.record("zeros", |recording| {
                 recording.zero(&buffer);
@@ -64,10 +61,12 @@ impl Context {
         Ok(Tensor::over(Storage::on_host(self, block), shape, dtype, 0))
     }
 
-    /// A tensor over memory of its own device, which is shared and not copied: a frame of a pipeline is a tensor
-    /// [height, width, 4] of u8, and a buffer of somebody's own is one that [`Device::adopt_buffer`] takes in. A buffer that
-    /// tensors of this context lie in already is known, however often it was adopted: the new one shares their memory, and
-    /// is refused where it would be larger. Refused too where the memory is too small or of another device. After GPU code of one's own has written to it: [`Tensor::was_written`].
+    /// A tensor over memory of the context's device, shared and not copied. A frame of a pipeline is a tensor [height,
+    /// width, 4] of u8; [`Device::adopt_buffer`] makes a buffer of your own usable.
+    ///
+    /// The context knows each buffer, however often it is adopted: a second tensor over the same buffer shares the
+    /// memory of the first, and fails if it would be larger. Also fails if the memory is too small or belongs to
+    /// another device. Call [`Tensor::was_written`] after your own GPU code has written to it.
     ///
     /// [`Device::adopt_buffer`]: vramp_gpu::Device::adopt_buffer
     #[cfg(not(target_arch = "wasm32"))]
@@ -86,18 +85,17 @@ impl Context {
             return Err(TensorError::Mismatch { op, problem });
         }
         if !bytes.is_multiple_of(4) && buffer.bytes() > bytes as u64 {
-            let problem = format!(
-                "{shape} of {dtype} ends inside of a word, whose other bytes are not its own; take whole words"
-            );
+            let problem =
+                format!("{shape} of {dtype} ends inside a word that it does not own completely; use whole words");
             return Err(TensorError::Mismatch { op, problem });
         }
         if !side.device().owns(buffer) {
             return Err(TensorError::Foreign { op });
         }
-        // Kernels read four words at a time, the last of which may lie behind what was asked for.
+        // Kernels read four words at a time; the last ones may be past the requested size.
         let Some(buffer) = buffer.filled_up_to(GROUP_BYTES) else {
             let has = buffer.bytes();
-            let problem = format!("the buffer has {has} bytes; to be shared, it has a multiple of {GROUP_BYTES}");
+            let problem = format!("the buffer has {has} bytes; sharing needs a multiple of {GROUP_BYTES}");
             return Err(TensorError::Mismatch { op, problem });
         };
         self.take_in(
@@ -107,7 +105,7 @@ impl Context {
                     return Ok(Tensor::over(Arc::clone(known), shape.clone(), dtype, 0));
                 }
                 let problem = format!(
-                    "{shape} of {dtype} takes {bytes} bytes, and a tensor of {} bytes lies in this buffer already; take \
+                    "{shape} of {dtype} takes {bytes} bytes, and this buffer already holds a tensor of {} bytes; take \
                      the larger one first, or end the other",
                     known.bytes()
                 );
@@ -120,8 +118,8 @@ impl Context {
         )
     }
 
-    /// A tensor of values that lie in memory of its own device, `offset` values behind its start, as they are now: they
-    /// are copied, which is counted, and never cross the host.
+    /// A tensor with a copy of values in memory of the context's device, from `offset` values after its start. The copy
+    /// is counted, and does not pass through the host.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn tensor_from_buffer(
         &self,
@@ -142,7 +140,7 @@ impl Context {
         }
         let from = DeviceValues { buffer, offset, count, dtype };
         let own = copies::to_own(self, &side, op, from)?;
-        // Whoever owns the buffer may write to it from now on.
+        // The owner of the buffer may write to it from now on.
         side.flush(op)?;
         Ok(Tensor::over(Storage::on_device(self, &side, own, count * dtype.bytes()), shape, dtype, 0))
     }
@@ -161,8 +159,8 @@ impl Context {
 }
 
 impl Tensor {
-    /// The memory on the device that its newest values are in, sent up where they are not, and which [`Tensor::offset`] values
-    /// lie in front of. What is pending is played first, so that GPU code that is submitted from now on sees them.
+    /// The device memory of the newest values, which are uploaded if necessary. They start [`Tensor::offset`] values
+    /// into it. Pending work is played first, so that GPU code submitted from now on sees the values.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn as_buffer(&self) -> Result<vramp_gpu::Buffer, TensorError> {
         let op = "as_buffer";
@@ -174,13 +172,13 @@ impl Tensor {
         Ok(buffer)
     }
 
-    /// Says that GPU code of somebody else's has written to its memory on the device: what the host has is old.
+    /// Records that GPU code outside the context has written to the device memory, so that the host's copy is outdated.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn was_written(&self) {
         self.storage().was_written_on_device();
     }
 
-    /// Where it lies, brought there where it does not: on the device of its context, or on the host where that has none.
+    /// Moves the values to the side where ops run: the context's device, or the host if it has none.
     pub fn settle(&self) -> Result<(), TensorError> {
         let op = "settle";
         self.check(op)?;

@@ -1,10 +1,9 @@
-//! Tensors: a shape and a type on top of values that may be anywhere.
+//! Tensors: a shape and a type over values that may be on the host, on the device or on both.
 //!
-//! Owns the handle that people hold, and how values come in, are seen differently, and come out.
-//! Does not compute: `ops` does.
+//! This module has the handle that callers hold, its constructors, views and reads. Ops are in [`Expr`](crate::Expr).
 //!
-//! Always: making a view copies nothing; a view keeps the values alive that it looks at, whatever becomes of the tensor it
-//! was made from; a tensor that was disposed of says so whenever it is used.
+//! Invariants: a view copies nothing. A view keeps its values alive after the tensor that it was made from is gone.
+//! Using a disposed tensor is an error.
 
 mod make;
 mod read;
@@ -26,25 +25,25 @@ pub struct Tensor {
     handle: Arc<Handle>,
 }
 
-/// One tensor, as it is counted.
+/// The counted part of a tensor, shared by its clones.
 pub(crate) struct Handle {
     shape: Shape,
     dtype: DType,
-    /// Where it begins in its storage, in values.
+    /// First value in the storage, counted in values.
     offset: usize,
     storage: Arc<Storage>,
     is_disposed: AtomicBool,
 }
 
 impl Tensor {
-    /// A tensor over a storage from this value on.
+    /// A tensor over a storage, from value `offset` on.
     pub(crate) fn over(storage: Arc<Storage>, shape: Shape, dtype: DType, offset: usize) -> Tensor {
         let tensor = Tensor::outside_scopes(storage, shape, dtype, offset);
         note_made(&tensor.handle);
         tensor
     }
 
-    /// The same values as a tensor of its own, which no scope and nobody's `dispose` but its owner's ends.
+    /// A separate tensor over the same values. Scopes do not end it, nor does `dispose` of the original.
     pub(crate) fn apart(&self) -> Tensor {
         Tensor::outside_scopes(Arc::clone(self.storage()), self.shape().clone(), self.dtype(), self.offset())
     }
@@ -57,52 +56,46 @@ impl Tensor {
         Tensor { handle }
     }
 
-    /// Its lengths along its axes.
     pub fn shape(&self) -> &Shape {
         &self.handle.shape
     }
 
-    /// The type of its values.
     pub fn dtype(&self) -> DType {
         self.handle.dtype
     }
 
-    /// How many values it has.
+    /// The number of values.
     pub fn count(&self) -> usize {
         self.handle.shape.count()
     }
 
-    /// Bytes of its values.
     pub fn bytes(&self) -> usize {
         self.count() * self.dtype().bytes()
     }
 
-    /// Where it begins in the memory that it shares with others, in values.
+    /// First value in the memory that it shares with other tensors, counted in values.
     pub fn offset(&self) -> usize {
         self.handle.offset
     }
 
-    /// Where it lives.
     pub fn context(&self) -> &Context {
         self.handle.storage.context()
     }
 
-    /// Which memory it looks at: a number that is never used again. Views and clones have the same one.
+    /// The id of the memory; never used again. Views and clones share it.
     pub fn memory_id(&self) -> u64 {
         self.handle.storage.id()
     }
 
-    /// Where its newest values are.
     pub fn location(&self) -> Location {
         self.handle.storage.location()
     }
 
-    /// Gives its values up; where views of them live on, they keep theirs. Doing it again does nothing.
+    /// Releases the values, unless views of them remain. Calling it again does nothing.
     pub fn dispose(&self) {
         self.handle.dispose();
     }
 
-    /// Whether it was disposed of.
     pub fn is_disposed(&self) -> bool {
         self.handle.is_disposed.load(Ordering::Acquire)
     }
@@ -115,12 +108,12 @@ impl Tensor {
         &self.handle.storage
     }
 
-    /// Who asks about it, for errors.
+    /// The request of an op on this tensor, for errors.
     pub(crate) fn asking(&self, op: &'static str) -> OpRequest<'_> {
         OpRequest { op, shape: &self.handle.shape, dtype: self.handle.dtype }
     }
 
-    /// An error where it was disposed of.
+    /// Fails if it was disposed.
     pub(crate) fn check(&self, op: &'static str) -> Result<(), TensorError> {
         if self.is_disposed() {
             return Err(TensorError::Disposed { op, shape: self.shape().clone(), dtype: self.dtype() });
@@ -128,7 +121,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Its first and behind its last byte in its storage.
+    /// Start and end in its storage, in bytes.
     pub(crate) fn byte_range(&self) -> (usize, usize) {
         let start = self.offset() * self.dtype().bytes();
         (start, start + self.bytes())

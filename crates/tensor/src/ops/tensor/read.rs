@@ -1,9 +1,6 @@
-//! How values come out, and how single ones are changed.
+//! Reading values to the host, blocking or async, and writing single values. Nothing that was read is kept.
 //!
-//! Owns reading to the host, waited for or awaited, and writing into what is there.
-//! Does not keep what was read.
-//!
-//! Always: each read is counted; a write is seen through every tensor that shares the memory.
+//! Invariants: every read is counted. Every tensor over the same memory sees a write.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +11,7 @@ use crate::ops::dtype::Element;
 use crate::ops::error::TensorError;
 
 impl Context {
-    /// The values of several tensors; those on the device come down together, in one submission.
+    /// The values of several tensors. Those on the device are downloaded together, in one submission.
     pub fn read_all<T: Element>(&self, tensors: &[&Tensor]) -> Result<Vec<Vec<T>>, TensorError> {
         let op = "read_all";
         let mut values: Vec<Option<Vec<T>>> = Vec::with_capacity(tensors.len());
@@ -56,14 +53,14 @@ impl Context {
 }
 
 impl Tensor {
-    /// Its values on the host; waits for the device.
+    /// The values; blocks until the device has them.
     pub fn read<T: Element>(&self) -> Result<Vec<T>, TensorError> {
         let mut values = vec![T::zeroed(); self.count()];
         self.read_into(&mut values)?;
         Ok(values)
     }
 
-    /// Its values into memory that is there already.
+    /// Like [`Tensor::read`], into existing memory.
     pub fn read_into<T: Element>(&self, values: &mut [T]) -> Result<(), TensorError> {
         let op = "read";
         self.check_type::<T>(op)?;
@@ -78,10 +75,10 @@ impl Tensor {
         self.storage().read(self.asking(op), self.byte_range(), |bytes| into.copy_from_slice(bytes))
     }
 
-    /// Its only value.
+    /// The value of a tensor with one value.
     pub fn read_scalar<T: Element>(&self) -> Result<T, TensorError> {
         if self.count() != 1 {
-            let problem = format!("{} has {} values; `read` has them all", self.shape(), self.count());
+            let problem = format!("{} has {} values; use `read` for all of them", self.shape(), self.count());
             return Err(TensorError::Mismatch { op: "read_scalar", problem });
         }
         let mut value = [T::zeroed()];
@@ -89,13 +86,13 @@ impl Tensor {
         Ok(value[0])
     }
 
-    /// Its values as bytes, whatever their type.
+    /// The values as bytes, of any type.
     pub fn read_bytes(&self) -> Result<Vec<u8>, TensorError> {
         self.check("read_bytes")?;
         self.storage().read(self.asking("read_bytes"), self.byte_range(), <[u8]>::to_vec)
     }
 
-    /// Its values, to be awaited. They are those of now, whatever is written until they arrive.
+    /// The values as a future. Later writes do not change them.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn read_async<T: Element>(
         &self,
@@ -109,7 +106,7 @@ impl Tensor {
         })
     }
 
-    /// Writes all of its values, where the newest ones are.
+    /// Writes all values, on the side that has the newest ones.
     pub fn write<T: Element>(&self, values: &[T]) -> Result<(), TensorError> {
         if values.len() != self.count() {
             self.check_type::<T>("write")?;
@@ -122,7 +119,7 @@ impl Tensor {
         self.write_at(0, values)
     }
 
-    /// Writes values from this one on.
+    /// Writes values from index `start` on.
     pub fn write_at<T: Element>(&self, start: usize, values: &[T]) -> Result<(), TensorError> {
         let op = "write";
         self.check_type::<T>(op)?;

@@ -1,7 +1,6 @@
-//! Other ways to see the same values.
+//! Views: other shapes and ranges over the same values, without a copy.
 //!
-//! Owns the bounds of views.
-//! Does not copy: that a view begins anywhere is the business of whoever reads it.
+//! A view may begin at any value; kernels and loops that read it handle that.
 
 use std::sync::Arc;
 
@@ -10,8 +9,8 @@ use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
 impl Tensor {
-    /// Values from `offset` on, `size` of them, in one row. Nothing is copied: what is written through either is seen
-    /// through both.
+    /// A one-dimensional view of `size` values from `offset` on. Nothing is copied; both tensors see each other's
+    /// writes.
     pub fn view(&self, offset: usize, size: usize) -> Result<Tensor, TensorError> {
         let op = "view";
         self.check(op)?;
@@ -24,7 +23,7 @@ impl Tensor {
         Ok(Tensor::over(Arc::clone(self.storage()), shape, self.dtype(), self.offset() + offset))
     }
 
-    /// The same values in another shape. Nothing is copied.
+    /// The same values in another shape, without a copy.
     pub fn reshape(&self, lengths: &[usize]) -> Result<Tensor, TensorError> {
         let op = "reshape";
         self.check(op)?;

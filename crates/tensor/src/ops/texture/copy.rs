@@ -1,11 +1,11 @@
-//! The device's work between a tensor's buffer and a texture.
+//! Copies between a tensor's buffer and a texture, on the device.
 //!
-//! Owns the making of a texture for a tensor, the two kernels that pad rows and pick channels, and when neither is needed.
-//! Does not submit: copies are recorded, and keep their order among everything else that is. Does not lend memory: it says
-//! how much it needs for rows, and whoever calls has it.
+//! This module creates the texture, and records either plain copies or one of two kernels, which pad rows and pick
+//! channels. Copies are recorded in order with everything else and not submitted here. The caller lends the memory for
+//! rows; [`TextureCopies::rows_to_fill`] and [`TextureCopies::rows_to_take`] say how much.
 //!
-//! Always: bits cross as they are, so that NaN and numbers above 2^24 survive; texels behind the last value are 0;
-//! nothing comes to the host.
+//! Invariants: bits are copied unchanged, so that NaN and integers above 2^24 survive. Texels after the last value are
+//! 0. Nothing is downloaded.
 
 use vramp_gpu::{
     AdapterKind, Buffer, CompileError, Device, DeviceKernel, Recording, TexelFormat, Texture, TextureError,
@@ -17,12 +17,12 @@ use super::{OP, kernels};
 use crate::ops::dtype::DType;
 use crate::ops::error::{DeviceResult, TensorError};
 
-/// From how many bytes a row on, a device that is the CPU copies rows without gaps one by one. Filling 1000 rows took, in
-/// ms on llvmpipe with 2 cores, by copies and by the kernel: 0.90 and 0.47 with 128 bytes a row, 0.95 and 1.16 with 528,
-/// 1.2 and 5.5 with 1600, 6.8 and 72 with 16000.
+/// Row size in bytes from which a software device copies unpadded rows one by one. Filling 1000 rows took, in ms on
+/// llvmpipe with 2 cores, by copies and by the kernel: 0.90 and 0.47 with 128 bytes a row, 0.95 and 1.16 with 528, 1.2
+/// and 5.5 with 1600, 6.8 and 72 with 16000.
 const ROW_ALONE_BYTES: u64 = 512;
 
-/// Values of a tensor on the device: `count` of them, `offset` values behind the start of a buffer.
+/// `count` values on the device, from `offset` values after the start of a buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceValues<'a> {
     pub(crate) buffer: &'a Buffer,
@@ -31,7 +31,7 @@ pub(crate) struct DeviceValues<'a> {
     pub(crate) dtype: DType,
 }
 
-/// Makes a texture for a tensor: of the default shape or another one, of the default texels or others of its type.
+/// Creates a texture for a tensor. Shape and texel format default to those of its count and type.
 pub(crate) fn make(
     device: &Device,
     dtype: DType,
@@ -59,18 +59,18 @@ pub(crate) struct TextureCopies {
 }
 
 impl TextureCopies {
-    /// Prepares both; blocks.
+    /// Prepares both kernels; blocks.
     pub(crate) fn prepare(device: &Device) -> Result<TextureCopies, CompileError> {
         let (pack, unpack) = (device.prepare(&kernels::pack())?, device.prepare(&kernels::unpack())?);
         Ok(TextureCopies { device: device.clone(), pack, unpack })
     }
 
-    /// Bytes of the rows that `fill` needs between the values and the texture; 0 where it needs none.
+    /// Bytes of the rows that `fill` needs between the values and the texture; 0 if it copies directly.
     pub(crate) fn rows_to_fill(&self, from: DeviceValues<'_>, to: &Texture) -> u64 {
         u64::from(to.pitch_bytes()) * u64::from(to.height().saturating_sub(self.direct(from, to)))
     }
 
-    /// Fills a texture with values, densely, and with zeros behind the last.
+    /// Fills a texture with values, densely, and with zeros after the last one.
     pub(crate) fn fill(
         &self,
         recording: &mut Recording,
@@ -92,7 +92,7 @@ impl TextureCopies {
         if rest == 0 {
             return Ok(());
         }
-        // Texels that no row of values fills: rows that are cut off, begin in the middle of a word, or lie behind the end.
+        // Texels that no whole row of values fills: rows that are cut off, begin inside a word, or are past the end.
         let rows = given(rows, self.rows_to_fill(from, to))?;
         let (start, bytes) = (start + u64::from(direct) * row_bytes, bytes - u64::from(direct) * row_bytes);
         let groups = pitch_bytes / 16 * rest;
@@ -112,14 +112,14 @@ impl TextureCopies {
         recording.copy_to_texture(rows, 0, pitch_bytes, to, direct..to.height()).of(OP)
     }
 
-    /// Bytes of the rows that `take` needs between the texture and the values; 0 where it needs none.
+    /// Bytes of the rows that `take` needs between the texture and the values; 0 if it copies directly.
     pub(crate) fn rows_to_take(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> u64 {
         let needed = u64::from(from.pitch_bytes()) * u64::from(from.height());
         if self.taken_as_they_are(from, channels, to).is_some() { 0 } else { needed }
     }
 
-    /// Takes channels of a texture as values, texel by texel; zeros where the texture has no such channel, and behind its
-    /// last texel. The values begin where their buffer does.
+    /// Takes channels of a texture as values, texel by texel. Channels that the texture does not have, and values after
+    /// its last texel, are 0. The values begin at the start of their buffer.
     pub(crate) fn take(
         &self,
         recording: &mut Recording,
@@ -131,7 +131,7 @@ impl TextureCopies {
         let (format, dtype) = (from.format(), to.dtype);
         check_values(dtype, format)?;
         if to.offset != 0 || to.count == 0 {
-            let problem = format!("{} values at {}; expected some, at the start of a buffer", to.count, to.offset);
+            let problem = format!("{} values at offset {}; expected at least one, at offset 0", to.count, to.offset);
             return Err(TensorError::Setting { op: OP, problem });
         }
         let (row_bytes, pitch_bytes) = (from.row_bytes(), from.pitch_bytes());
@@ -163,7 +163,7 @@ impl TextureCopies {
         recording.dispatch(&self.unpack, &[padded, to.buffer], bytemuck::bytes_of(&params), grid).of(OP)
     }
 
-    /// Rows of a texture that values fill as they lie.
+    /// Rows of a texture that values fill unchanged.
     fn direct(&self, from: DeviceValues<'_>, to: &Texture) -> u32 {
         let value_bytes = from.dtype.bytes() as u64;
         let full = (from.count as u64 * value_bytes / to.row_bytes()) as u32;
@@ -171,7 +171,7 @@ impl TextureCopies {
         if aligned && self.rows_alone(to.row_bytes(), full) { full } else { 0 }
     }
 
-    /// Rows of a texture that are all the values, as they lie; none where a kernel has to pick.
+    /// Rows of a texture that are the values unchanged; `None` if a kernel has to pick channels.
     fn taken_as_they_are(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> Option<u32> {
         let (bytes, row_bytes) = (to.count as u64 * to.dtype.bytes() as u64, from.row_bytes());
         let rows = (bytes / row_bytes).min(u64::from(from.height())) as u32;
@@ -180,24 +180,24 @@ impl TextureCopies {
         as_they_are.then_some(rows)
     }
 
-    /// Whether rows without gaps are copied as they are: all at once, where they lie as devices want it anyway; one by one
-    /// only where the device is the CPU, and rows are not short. Other devices were not measured: there, a kernel and a
-    /// copy stand against as many commands as there are rows.
+    /// True if unpadded rows are copied directly: all at once if they already have the alignment that devices require,
+    /// and one by one only on a software device with long rows. Other devices were not measured; there one kernel and
+    /// one copy would compete with a command for every row.
     fn rows_alone(&self, row_bytes: u64, rows: u32) -> bool {
         let is_cpu = self.device.adapter().kind == AdapterKind::Software;
         rows <= 1 || row_bytes.is_multiple_of(256) || is_cpu && row_bytes >= ROW_ALONE_BYTES
     }
 }
 
-/// The rows that were lent, of at least so many bytes.
+/// The rows that were lent. Fails if they have fewer than `bytes` bytes.
 fn given(rows: Option<&Buffer>, bytes: u64) -> Result<&Buffer, TensorError> {
     rows.filter(|rows| rows.bytes() >= bytes).ok_or_else(|| {
         let has = rows.map_or(0, Buffer::bytes);
-        TensorError::Setting { op: OP, problem: format!("rows of {bytes} bytes are needed, {has} are given") }
+        TensorError::Setting { op: OP, problem: format!("needs rows of {bytes} bytes, got {has}") }
     })
 }
 
-/// Dense packing needs four channels of the values' own bits.
+/// Dense packing needs four channels with the bits of the values' own type.
 fn check_type(dtype: DType, format: TexelFormat) -> Result<(), TensorError> {
     check_values(dtype, format)?;
     if format.channels().len() == CHANNELS {
@@ -253,11 +253,11 @@ mod tests {
 
         fn bring(&mut self, recording: &mut Recording) -> Vec<u8> {
             self.player.play(recording).unwrap();
-            let arrived = self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was asked for");
+            let arrived = self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was requested");
             arrived.bytes(0).to_vec()
         }
 
-        /// All texels of a texture, rows without gaps.
+        /// All texels of a texture, in rows without padding.
         fn texels(&mut self, texture: &Texture) -> Vec<u8> {
             let pitch = texture.pitch_bytes() as usize;
             let buffer = self.lend(pitch * texture.height() as usize);
@@ -268,7 +268,7 @@ mod tests {
             rows.chunks(pitch).flat_map(|row| &row[..texture.row_bytes() as usize]).copied().collect()
         }
 
-        /// A texture filled with bytes, as if they were all of its texels.
+        /// A texture with these bytes as its texels.
         fn filled(&mut self, format: TexelFormat, width: u32, height: u32, bytes: &[u8]) -> Texture {
             let texture = self.device.make_texture(format, width, height).unwrap();
             let buffer = self.lend(bytes.len());
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Bytes without a pattern, with every bit set somewhere, so that some are NaN as floats.
+    /// Bytes without a pattern. Every bit is set somewhere, so that some floats are NaN.
     fn noise(bytes: usize) -> Vec<u8> {
         let step = |at: usize| (at as u32).wrapping_mul(2_654_435_761).rotate_left(at as u32 % 31).to_le_bytes()[2];
         (1..=bytes).map(step).collect()
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn every_type_goes_to_a_texture_and_back_bit_by_bit_with_zeros_behind_the_end() {
         let mut bench = Bench::open();
-        // Few and many values; offsets in the middle of a word; rows with and without gaps, wide ones included.
+        // Few and many values; offsets inside a word; rows with and without padding, and wide ones.
         let custom = |height, width| Some(TexShape { height, width });
         let cases = [
             (1, 0, None),
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(bench.taken(&texture, "rgb", 18), [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23]);
         assert_eq!(bench.taken(&texture, "bgr", 6), [3, 2, 1, 7, 6, 5]);
         assert_eq!(bench.taken(&texture, "A", 6), [4, 8, 12, 16, 20, 24]);
-        assert_eq!(bench.taken(&texture, "br", 14)[8..], [19, 17, 23, 21, 0, 0], "zeros behind the last texel");
+        assert_eq!(bench.taken(&texture, "br", 14)[8..], [19, 17, 23, 21, 0, 0], "zeros after the last texel");
         let screen = bench.filled(TexelFormat::Bgra8Unorm, 3, 2, &pixels);
         assert_eq!(bench.taken(&screen, "rgba", 4), [3, 2, 1, 4], "letters are colours, not places");
         let gray = bench.filled(TexelFormat::R8Unorm, 6, 1, &pixels[..6]);
@@ -376,8 +376,8 @@ mod tests {
         let rgba = Channels::read("rgba").unwrap();
         bench.take(&mut recording, &texture, &rgba, values(&back));
         bench.player.play(&mut recording).unwrap();
-        let asked = bench.device.counters().since(&before);
-        assert_eq!((asked.downloads, asked.uploads, asked.submits), (0, 0, 1));
+        let counted = bench.device.counters().since(&before);
+        assert_eq!((counted.downloads, counted.uploads, counted.submits), (0, 0, 1));
         drop(texture);
         assert_eq!(bench.device.textures_held().count, 0);
     }

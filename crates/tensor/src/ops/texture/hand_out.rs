@@ -1,11 +1,8 @@
-//! Tensors handed out as textures, and textures of anybody's taken in.
+//! Tensors handed out as textures, and textures of other code taken in. The packing is in `copy`.
 //!
-//! Owns the pair of a texture and the tensor whose values are in it, and the wiring of both ways into contexts.
-//! Does not pack: `copy` does.
-//!
-//! Always: nothing comes to the host; values are those of the moment of the call, whatever is written afterwards; the
-//! texture ends with the last of its handles, and is among [`Device::textures_held`](vramp_gpu::Device::textures_held)
-//! until then.
+//! Invariants: nothing passes through the host. The values are those at the time of the call; later writes do not
+//! change them. A texture ends with its last handle, and is among
+//! [`Device::textures_held`](vramp_gpu::Device::textures_held) until then.
 
 use std::sync::Arc;
 
@@ -29,28 +26,28 @@ pub struct TensorTexture {
 }
 
 impl TensorTexture {
-    /// The texture, for bind groups of one's own through [`Texture::raw`].
+    /// The texture, for your own bind groups through [`Texture::raw`].
     pub fn texture(&self) -> &Texture {
         &self.texture
     }
 
-    /// Its shape, which knows where each value lies.
+    /// The shape, which maps values to texels.
     pub fn shape(&self) -> TexShape {
         self.shape
     }
 
-    /// The tensor, for which this is a reference of its own: it lives until this is disposed of, whatever becomes of the
-    /// one that the texture was asked of.
+    /// The tensor. It is a reference of its own: it lives until this is disposed, even if the original tensor ends
+    /// before.
     pub fn tensor(&self) -> &Tensor {
         &self.tensor
     }
 
-    /// Functions for shaders that read it: see [`TexShape::wgsl`].
+    /// Functions for shaders that read the texture: see [`TexShape::wgsl`].
     pub fn wgsl(&self) -> String {
         self.shape.wgsl(self.tensor.shape())
     }
 
-    /// Frees the texture, where no clone of it is held, and the reference to the tensor. Dropping does the same.
+    /// Releases the texture, unless a clone of it is held, and the reference to the tensor. Dropping does the same.
     pub fn dispose(self) {
         self.tensor.dispose();
     }
@@ -63,16 +60,17 @@ impl Escape for TensorTexture {
 }
 
 impl Tensor {
-    /// A texture with its values: flat value `i` in channel `i % 4` of texel `i / 4`, texels row by row, and 0 behind the
-    /// last. It has the shape [height, width] that is given, which must have room, or else is about square. Values that
-    /// are on the host are sent up, which is counted; nothing comes down.
+    /// A texture with the values: flat value `i` is in channel `i % 4` of texel `i / 4`, texels are in row order, and 0
+    /// after the last value. `shape` is [height, width] and must have room; it defaults to about square. Values on the
+    /// host are uploaded, which is counted; nothing is downloaded.
     ///
-    /// What was pending is submitted, so that GPU code of one's own that is submitted from now on sees the values.
+    /// Pending work is submitted, so that your own GPU code submitted from now on sees the values.
     pub fn to_texture(&self, shape: Option<[usize; 2]>) -> Result<TensorTexture, TensorError> {
         self.to_texture_as(shape, texels_of(self.dtype()))
     }
 
-    /// The same in texels of a certain kind, which hold values of its type: bytes as [`TexelFormat::Rgba8Uint`], say.
+    /// Like [`Tensor::to_texture`] with a texel format that holds values of its type, for example
+    /// [`TexelFormat::Rgba8Uint`] for bytes.
     pub fn to_texture_as(&self, shape: Option<[usize; 2]>, format: TexelFormat) -> Result<TensorTexture, TensorError> {
         let op = "to_texture";
         self.check(op)?;
@@ -95,9 +93,10 @@ impl Tensor {
 }
 
 impl Context {
-    /// A tensor of channels of a texture, texel by texel, in the order of `channels` (letters of `rgba`, as in `bgr`): zeros
-    /// where the texture has no such channel, and behind its last texel. A texture of one's own is one that
-    /// [`Device::adopt_texture`](vramp_gpu::Device::adopt_texture) takes in. The values are those of now.
+    /// A tensor with channels of a texture, texel by texel, in the order of `channels` (letters of `rgba`, such as
+    /// `bgr`). Channels that the texture does not have, and values after its last texel, are 0.
+    /// [`Device::adopt_texture`](vramp_gpu::Device::adopt_texture) makes a texture of your own usable. The values are
+    /// those at the time of the call.
     pub fn tensor_from_texture(
         &self,
         texture: &Texture,
@@ -108,7 +107,8 @@ impl Context {
         let (channels, shape) = (Channels::read(channels)?, Shape::new(shape)?);
         let Some(side) = self.side() else { return Err(TensorError::NoDevice { op }) };
         if !side.device().owns_texture(texture) {
-            let problem = "the texture is of another device than the context; adopt it there".to_owned();
+            let problem =
+                "the texture belongs to another device than the context; adopt it on the context's device".to_owned();
             return Err(TensorError::Setting { op, problem });
         }
         let (count, dtype) = (shape.count(), values_of(texture.format()));
@@ -117,14 +117,14 @@ impl Context {
         let to = DeviceValues { buffer: &buffer, offset: 0, count, dtype };
         let rows = lend_rows(&side, op, copies.rows_to_take(texture, &channels, to))?;
         side.record(op, |recording| copies.take(recording, texture, &channels, to, rows.as_ref()))?;
-        // Whoever owns the texture may draw on it from now on.
+        // The owner of the texture may draw on it from now on.
         side.flush(op)?;
         Ok(Tensor::over(Storage::on_device(self, &side, buffer, count * dtype.bytes()), shape, dtype, 0))
     }
 }
 
-/// Memory for rows of texels, from where all memory of tensors comes: before anything is recorded, since whoever lends may
-/// have to wait for what is.
+/// Pool memory for rows of texels. Lent before anything is recorded, because lending may have to wait for recorded
+/// work.
 fn lend_rows(side: &DeviceSide, op: &'static str, bytes: u64) -> Result<Option<Buffer>, TensorError> {
     (bytes > 0).then(|| side.lend(op, bytes as usize)).transpose()
 }

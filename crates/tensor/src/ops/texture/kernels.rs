@@ -1,13 +1,11 @@
-//! The two kernels between tensors and textures.
+//! The two kernels between tensors and textures. They only move words, so they have no twin on the host: without a
+//! device there is no texture.
 //!
-//! Owns their text. They move words and compute nothing, so that there is no twin: without a device there is no texture.
-//! Does not decide when they are needed.
-//!
-//! Always: bits are moved as they are; whatever is not there becomes 0.
+//! Invariants: bits are moved unchanged. Missing texels and channels become 0.
 
 use vramp_plan::{Binding, Shader};
 
-/// Lays the values of a tensor out in rows of texels that devices copy to a texture.
+/// Lays out the values of a tensor in rows of texels that a device can copy to a texture.
 pub(super) fn pack() -> Shader {
     shader("texture_pack", PACK, PACK_BYTES)
 }
@@ -27,18 +25,18 @@ fn shader(name: &str, wgsl: &str, bytes: u32) -> Shader {
 
 const PACK: &str = "
 // in:   values, packed words from any byte on
-// out:  rows, each as long as `pitch` says, four words an invocation
-// grid: one invocation for each four words of all rows, folded
+// out:  rows of `pitch` words, four words per invocation
+// grid: one invocation for every four words of all rows, folded
 struct Params {
-    // Of four words each, in all rows.
+    // Groups of four words in all rows.
     groups: u32,
-    // Words from one row to the next, and those of them that are texels.
+    // Words from one row to the next, and how many of them are texels.
     pitch: u32,
     row: u32,
-    // The first word of the values, and how many bits into it they begin.
+    // The first word of the values, and the bit in it at which they begin.
     first: u32,
     shift: u32,
-    // Whole words of values, and which bits of the next one are values too.
+    // Whole words of values, and the mask of value bits in the next word.
     whole: u32,
     tail: u32,
     unused: u32,
@@ -83,8 +81,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 
 const UNPACK: &str = "
 // in:   rows of texels, as devices copy them from a texture
-// out:  values, packed; zeros where a channel or a texel is not there
-// grid: one invocation for each texel where a value is a word, else for each word of the values, folded
+// out:  values, packed; 0 for a missing channel or texel
+// grid: one invocation per texel if a value is a word, else per word of the values, folded
 struct Params {
     invocations: u32,
     count: u32,
@@ -93,11 +91,11 @@ struct Params {
     width: u32,
     // Words from one row to the next.
     pitch: u32,
-    // Values in a word, channels of a texel, channels that are taken.
+    // Values per word, channels per texel, channels taken.
     per_word: u32,
     stored: u32,
     taken: u32,
-    // Where each taken channel lies in a texel, four bits each, the first in the lowest; 4 where it is not there.
+    // Position of each taken channel in a texel, four bits each, the first in the lowest; 4 if it is missing.
     order: u32,
     unused_a: u32,
     unused_b: u32,

@@ -1,10 +1,8 @@
-//! Tensors as textures, and textures as tensors.
+//! Tensors as textures, and textures as tensors: the packing of values into texels, and the copies between a tensor's
+//! buffer and a texture on the device. Callers own the textures.
 //!
-//! Owns the packing of values into texels, and the copies between a tensor's buffer and a texture on the device.
-//! Does not draw, and does not keep textures: whoever asked for one holds it.
-//!
-//! Always: values cross bit by bit, without a way over the host; what is handed out was submitted, so that GPU code of
-//! anybody's on the same device that comes later sees it.
+//! Invariants: values are copied bit by bit, without a detour through the host. A texture is submitted before it is
+//! handed out, so that later GPU code on the same device sees its values.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod copy;
@@ -20,5 +18,5 @@ pub use hand_out::TensorTexture;
 pub use packing::{CHANNELS, TexPlace, TexShape};
 pub use texels::{Channels, texels_of, values_of};
 
-/// Who says what is wrong.
+/// The name of the op in errors.
 const OP: &str = "texture";

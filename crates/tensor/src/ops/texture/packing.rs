@@ -1,12 +1,10 @@
-//! Where the values of a tensor lie in the texels of a texture.
+//! The dense packing of a tensor's values into the texels of a texture: flat value `i` is channel `i % 4` of texel `i /
+//! 4`, texels in row order. Maps indices to texels and back, in Rust and as WGSL.
 //!
-//! Owns the dense packing: flat value `i` is channel `i % 4` of texel `i / 4`, texels row by row; its default shape; the
-//! way from an index to a texel and back, in Rust and as WGSL.
-//! Does not move values.
+//! Shapes are [height, width], as in tensors; textures are (width, height). A tensor [H, W, 4] or [1, H, W, 4] in a
+//! texture of [H, W] has pixel (y, x) in texel (y, x).
 //!
-//! Always: shapes are [height, width], as tensors have them, and textures are (width, height); every value has exactly
-//! one place; what lies behind the last value is 0. A tensor [H, W, 4] or [1, H, W, 4] in a texture of [H, W] has pixel
-//! (y, x) in texel (y, x).
+//! Invariants: every value has exactly one place. Channels after the last value are 0.
 
 use std::fmt::{self, Write as _};
 
@@ -15,39 +13,36 @@ use smallvec::SmallVec;
 use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
-/// Values in one texel.
+/// Values per texel.
 pub const CHANNELS: usize = 4;
 
-/// The shape of a texture that holds a tensor, rows first.
+/// The shape of a texture that holds a tensor, in texels, rows first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TexShape {
-    /// Texels along y.
     pub height: usize,
-    /// Texels along x.
     pub width: usize,
 }
 
-/// A place in a texture: what shaders load at `vec2(col, row)`, and one channel of it.
+/// A place in a texture: the texel that shaders load at `vec2(col, row)`, and one channel of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TexPlace {
-    /// Which row, from the top.
+    /// From the top.
     pub row: usize,
-    /// Which texel of it.
     pub col: usize,
-    /// Which channel, 0 (red) to 3 (alpha).
+    /// 0 (red) to 3 (alpha).
     pub channel: usize,
 }
 
 impl TexShape {
-    /// The shape that a tensor of this many values gets unless told: about as wide as high. With `t = ceil(count / 4)`
-    /// texels, and one where there is no value, it is `ceil(sqrt(t))` wide and `ceil(t / width)` high.
+    /// The default shape for `count` values: about square. With `t = ceil(count / 4)` texels, and 1 if there is no
+    /// value, it is `ceil(sqrt(t))` wide and `ceil(t / width)` high.
     pub fn of(count: usize) -> TexShape {
         let texels = count.div_ceil(CHANNELS).max(1);
         let width = ceil_sqrt(texels);
         TexShape { height: texels.div_ceil(width), width }
     }
 
-    /// A shape of one's own, used exactly as it is, where it has room.
+    /// A shape of the caller's choice, used exactly. Fails if it has no room for `count` values.
     pub fn custom(height: usize, width: usize, count: usize) -> Result<TexShape, TensorError> {
         let has = height.saturating_mul(width).saturating_mul(CHANNELS);
         if height == 0 || width == 0 || has < count {
@@ -60,45 +55,44 @@ impl TexShape {
         Ok(TexShape { height, width })
     }
 
-    /// Whether a device has textures of this shape, whose sides are at most `most` texels.
+    /// Fails if either side exceeds `most`, the device's limit in texels.
     pub fn check(self, most: u32) -> Result<TexShape, TensorError> {
         if self.height.max(self.width) <= most as usize {
             return Ok(self);
         }
         let problem = format!(
-            "a texture of {self} texels (height, width); this device has at most {most} along each side; give another \
+            "a texture of {self} texels (height, width); this device allows at most {most} along each side; give another \
              shape, or use the buffer"
         );
         Err(TensorError::NotSupported { op: "texture", problem })
     }
 
-    /// Texels.
     pub fn texels(self) -> usize {
         self.height * self.width
     }
 
-    /// Where a value lies, by its flat index.
+    /// The place of a value, by its flat index.
     pub fn place(self, flat: usize) -> TexPlace {
         let texel = flat / CHANNELS;
         TexPlace { row: texel / self.width, col: texel % self.width, channel: flat % CHANNELS }
     }
 
-    /// The flat index of a place; behind the last value of a tensor nothing but 0 lies.
+    /// The flat index of a place. Indices past the last value of a tensor hold 0.
     pub fn flat(self, place: TexPlace) -> usize {
         (place.row * self.width + place.col) * CHANNELS + place.channel
     }
 
-    /// Where a value of a tensor lies, by its index along each axis.
+    /// The place of a value of a tensor, by its index along each axis.
     pub fn place_of(self, shape: &Shape, index: &[usize]) -> Result<TexPlace, TensorError> {
         let inside = index.len() == shape.rank() && index.iter().zip(shape.lengths()).all(|(at, length)| at < length);
         if !inside {
-            let problem = format!("there is no value {index:?} in a tensor of {shape}");
+            let problem = format!("a tensor of {shape} has no value {index:?}");
             return Err(TensorError::Setting { op: "texture", problem });
         }
         Ok(self.place(index.iter().zip(shape.strides()).map(|(at, stride)| at * stride).sum()))
     }
 
-    /// The index along each axis of the value that lies in a place; none behind the last value.
+    /// The index along each axis of the value in a place; `None` after the last value.
     pub fn index_at(self, shape: &Shape, place: TexPlace) -> Option<SmallVec<[usize; 4]>> {
         let inside = place.row < self.height && place.col < self.width && place.channel < CHANNELS;
         let flat = Some(self.flat(place)).filter(|flat| inside && *flat < shape.count())?;
@@ -107,12 +101,12 @@ impl TexShape {
 
     /// Functions for a user's shader that reads this texture as a tensor of `shape`:
     ///
-    /// - `texel_of(flat: u32) -> vec2<u32>`: where `textureLoad` finds a value, as (x, y);
-    /// - `channel_of(flat: u32) -> u32`: which channel of it;
-    /// - `flat_at(texel: vec2<u32>, channel: u32) -> u32`: the way back; what is not less than `VALUES` lies behind the
-    ///   last value;
+    /// - `texel_of(flat: u32) -> vec2<u32>`: the (x, y) at which `textureLoad` finds a value;
+    /// - `channel_of(flat: u32) -> u32`: the channel of that texel;
+    /// - `flat_at(texel: vec2<u32>, channel: u32) -> u32`: the inverse; results of `VALUES` or more are past the last
+    ///   value;
     /// - `flat_of(a: u32, b: u32, ...) -> u32`, one parameter for each axis: the flat index of a value, and
-    ///   `index_of(flat: u32) -> array<u32, RANK>`: the way back. A single value has neither.
+    ///   `index_of(flat: u32) -> array<u32, RANK>`: the inverse. A single value has neither.
     pub fn wgsl(self, shape: &Shape) -> String {
         let (width, values) = (self.width, shape.count());
         let mut text = format!(
@@ -148,7 +142,7 @@ impl fmt::Display for TexShape {
     }
 }
 
-/// The smallest number whose square is not less.
+/// The smallest integer whose square is at least `of`.
 fn ceil_sqrt(of: usize) -> usize {
     let root = of.isqrt();
     root + usize::from(root * root < of)
@@ -165,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_about_square_unless_told() {
+    fn shapes_are_about_square_by_default() {
         let of = |count| (TexShape::of(count).height, TexShape::of(count).width);
         let table = [(12, (2, 2)), (4, (1, 1)), (1, (1, 1)), (0, (1, 1)), (5, (1, 2)), (24, (2, 3)), (400, (10, 10))];
         for (count, wants) in table {
@@ -183,7 +177,7 @@ mod tests {
         assert_eq!(wrong, words);
         assert!(TexShape::custom(0, 0, 0).is_err() && TexShape::custom(usize::MAX, 2, 12).is_ok());
         let long = TexShape { height: 1, width: 9000 }.check(8192).unwrap_err().to_string();
-        assert!(long.contains("[1, 9000] texels (height, width); this device has at most 8192"), "{long}");
+        assert!(long.contains("[1, 9000] texels (height, width); this device allows at most 8192"), "{long}");
     }
 
     #[test]
@@ -214,7 +208,7 @@ mod tests {
             }
         }
         let wrong = TexShape::of(24).place_of(&shape(&[2, 3, 4]), &[0, 3, 0]).unwrap_err().to_string();
-        assert_eq!(wrong, "texture: there is no value [0, 3, 0] in a tensor of [2, 3, 4]");
+        assert_eq!(wrong, "texture: a tensor of [2, 3, 4] has no value [0, 3, 0]");
     }
 
     #[test]

@@ -1,9 +1,6 @@
-//! What texels hold: which values, and which channels of them are wanted.
+//! The value type of each texel format, and the choice of channels.
 //!
-//! Owns the letters of channels, and the type of values of each kind of texel.
-//! Does not move anything.
-//!
-//! Always: a choice of channels has one to four of them, each at most once.
+//! Invariant: a choice of channels has one to four of them, each at most once.
 
 use vramp_gpu::TexelFormat;
 
@@ -15,7 +12,7 @@ use crate::ops::error::TensorError;
 pub struct Channels(pub(super) String);
 
 impl Channels {
-    /// Reads letters of `rgba`, each at most once, such as `rgb`, `bgr` or `a`.
+    /// Parses letters of `rgba`, each at most once, such as `rgb`, `bgr` or `a`.
     pub fn read(letters: &str) -> Result<Channels, TensorError> {
         let letters = letters.to_ascii_lowercase();
         let is_known = |(at, letter): (usize, char)| "rgba".contains(letter) && !letters[..at].contains(letter);
@@ -26,13 +23,12 @@ impl Channels {
         Ok(Channels(letters))
     }
 
-    /// How many.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// The texels that values of a type become unless told. Shaders see those of u8 as 0 to 1.
+/// The default texel format for values of a type. Shaders see u8 values as 0 to 1.
 pub fn texels_of(dtype: DType) -> TexelFormat {
     match dtype {
         DType::F32 => TexelFormat::Rgba32Float,
@@ -44,7 +40,7 @@ pub fn texels_of(dtype: DType) -> TexelFormat {
     }
 }
 
-/// The type that texels become.
+/// The value type of a texel format.
 pub fn values_of(format: TexelFormat) -> DType {
     match format {
         TexelFormat::Rgba32Float | TexelFormat::R32Float => DType::F32,

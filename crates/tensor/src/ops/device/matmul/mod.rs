@@ -1,11 +1,9 @@
-//! Products of matrices.
+//! The matrix product kernel in two forms, with tiles in registers or in workgroup memory, and the candidate tiles for
+//! tuning. Tuning chooses a tile; a reduction adds the parts of a long k.
 //!
-//! Owns the kernel in two forms, with tiles in registers or in memory that a workgroup shares, and the list of tiles that
-//! are worth a try.
-//! Does not choose a tile: whoever measures does. Does not add up the parts of a long k: a reduction does.
-//!
-//! Always: products of i8 are exact up to [`MOST_K`] values; others are sums of f32 in the order of k with a step per value, so that tiles
-//! differ by at most `k * 2^-24` of the sum of magnitudes (a step may or may not be rounded before it is added).
+//! Invariants: products of i8 are exact up to [`MOST_K`] values. Others are sums of f32 in the order of k with one step
+//! per value, so that tiles differ by at most `k * 2^-24` of the sum of magnitudes (a step may or may not round before
+//! it adds).
 
 #[cfg(test)]
 mod tests;
@@ -19,53 +17,51 @@ use super::hook::Hook;
 use super::text::{KernelText, Launch, MATH};
 use tile_text::item;
 
-/// Values along k in one invocation, at most: a round takes one or four. So many products of i8 fit into i32.
+/// Maximum number of values along k in one invocation; a round takes one or four. That many products of i8 fit in i32.
 const MOST_K: usize = super::MOST_ROUNDS - 4;
 
-/// Where four values of an operand lie side by side.
+/// The axis along which four values of an operand are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Along {
-    /// Along k: a as it stands, or b transposed.
+    /// Along k: a not transposed, or b transposed.
     K,
     /// Along the other axis: rows of a, columns of b.
     Side,
-    /// Nowhere that can be relied on: any strides.
+    /// Neither: any strides.
     Any,
 }
 
-/// One of both matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Operand {
     /// f32, f16 or i8.
     pub dtype: DType,
-    /// How it may be read.
     pub along: Along,
 }
 
-/// Where a tile's values wait for their use.
+/// Where a tile's values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// In registers of the invocation that reads them.
     Registers,
-    /// In memory that the workgroup shares.
+    /// In workgroup memory.
     Shared,
 }
 
-/// What one invocation computes, and how.
+/// The part of the result that one invocation computes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
     /// Rows.
     pub m: usize,
     /// Columns.
     pub n: usize,
-    /// Values along k in a round: 4 of a tile in registers (1 where neither operand lies along k), else a multiple of 4.
+    /// Values along k in a round: 4 for a tile in registers (1 if neither operand is contiguous along k), else a
+    /// multiple of 4.
     pub k: usize,
-    /// Where they wait.
     pub form: Form,
 }
 
 impl Tile {
-    /// What is worth a try.
+    /// The tiles that tuning tries.
     pub(crate) const CANDIDATES: [Tile; 6] = [
         Tile { m: 4, n: 4, k: 4, form: Form::Registers },
         Tile { m: 8, n: 4, k: 4, form: Form::Registers },
@@ -75,11 +71,11 @@ impl Tile {
         Tile { m: 8, n: 4, k: 16, form: Form::Shared },
     ];
 
-    /// What to use where nothing was measured: 8x4 in registers took 40 ms of CPU time for 512^3 on llvmpipe (Mesa 25),
-    /// 4x4 took 47, 8x8 41 but half as long again to compile, tiles in shared memory 78 and more.
-    /// Cards have memory that a workgroup shares, made for this; none was measured.
+    /// The default without a measurement. On llvmpipe (Mesa 25) 8x4 in registers took 40 ms of CPU time for 512^3; 4x4
+    /// took 47, 8x8 41 but half as long again to compile, tiles in workgroup memory 78 and more. GPUs have workgroup
+    /// memory made for this; none was measured.
     pub(crate) fn usual(m: usize, n: usize, software: bool) -> Tile {
-        // A single row or column leaves no use for others; then its operand does not lie along rows or columns.
+        // A single row or column uses no others, and its operand is not contiguous along rows or columns.
         let (m, n) = match (m, n) {
             (_, 1) => (4, 1),
             (1, _) => (1, 4),
@@ -91,36 +87,32 @@ impl Tile {
     }
 }
 
-/// A kind of product.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Product {
-    /// The left one.
+    /// The left operand.
     pub a: Operand,
-    /// The right one.
+    /// The right operand.
     pub b: Operand,
-    /// Whether four results are stored at once: n is a multiple of 4.
+    /// True if four results are stored at once: n is a multiple of 4.
     pub wide: bool,
-    /// What an invocation computes.
     pub tile: Tile,
-    /// What results pass through.
+    /// The hook that results pass through.
     pub finish: Hook,
 }
 
-/// How many values apart the neighbours of an operand are.
+/// The strides of an operand, in values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Strides {
-    /// Where it begins.
     pub offset: usize,
     /// From row to row of a, from column to column of b.
     pub side: usize,
-    /// Along k.
     pub k: usize,
-    /// From product to product; 0 where all use the same.
+    /// From product to product; 0 if all use the same.
     pub product: usize,
 }
 
 impl Strides {
-    /// How values that lie so can be read, where the axis that is not k has this length.
+    /// The contiguous axis for values with these strides; `side_length` is the length of the axis that is not k.
     pub(crate) fn along(&self, side_length: usize, k: usize) -> Along {
         let whole = |length: usize, pitch: usize| {
             [length, pitch, self.offset, self.product].iter().all(|number| number.is_multiple_of(4))
@@ -135,35 +127,33 @@ impl Strides {
     }
 }
 
-/// One start of a product.
+/// The sizes of one launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sizes {
     /// Rows of the result.
     pub m: usize,
     /// Columns of the result.
     pub n: usize,
-    /// What is summed over.
+    /// The length of the sums.
     pub k: usize,
-    /// How many products.
+    /// The number of products.
     pub products: usize,
-    /// Where a lies.
     pub a: Strides,
-    /// Where b lies.
     pub b: Strides,
-    /// Whether k is cut only where it has to be: sums of i8 are exact as long as they are one.
+    /// True if k is split only when it must be: sums of i8 are exact only if they are not split.
     pub whole: bool,
 }
 
 impl Sizes {
-    /// Into how many parts k must be cut. With more than one, results are `[parts, products, m, n]` of f32 that passed
-    /// through nothing, and a sum over the first axis is due.
+    /// The number of parts into which k is split. With more than one, results are `[parts, products, m, n]` of f32 that
+    /// did not pass through the hook, and the caller must sum over the first axis.
     pub(crate) fn parts(&self) -> usize {
         let for_rounds = self.k.div_ceil(MOST_K).max(1);
         if self.whole {
             return for_rounds;
         }
         let invocations = (self.m * self.n * self.products).div_ceil(16).max(1);
-        // A result of a few values with a long k would leave most of the device idle.
+        // A small result with a long k would leave most of the device idle.
         let for_width = (self.k / 4096).min(256 / invocations.min(256));
         for_width.max(for_rounds)
     }
@@ -187,7 +177,7 @@ const FIELDS: [&str; 14] = [
 ];
 
 impl Product {
-    /// The kernel. Buffers: a, b, what `finish` reads, the results.
+    /// Buffers: a, b, the inputs of `finish`, the results.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.read("a", item(self.a));
@@ -221,7 +211,7 @@ impl Product {
         text.shader(name, (across * down * m * n) as u32)
     }
 
-    /// Its parameters and grid, on a device with at most `most` workgroups along a dimension.
+    /// Parameters and grid, on a device with at most `most` workgroups along a dimension.
     pub(crate) fn launch(&self, sizes: &Sizes, most: u32) -> Launch {
         let Sizes { m, n, k, products, a, b, .. } = *sizes;
         let parts = sizes.parts();

@@ -13,7 +13,7 @@ fn bits_of(values: &[f32], dtype: DType) -> Vec<u8> {
     }
 }
 
-/// What a value is once it was stored.
+/// A value after it was stored as `dtype`.
 fn stored(v: f32, dtype: DType) -> f64 {
     match dtype {
         DType::F16 => f16::from_f32(v).to_f64(),
@@ -22,7 +22,7 @@ fn stored(v: f32, dtype: DType) -> f64 {
     }
 }
 
-/// A matrix as it stands or transposed, with rows of whole length and a gap before the first.
+/// The strides of a matrix or its transpose, without padding, `offset` values after the start.
 fn strides(rows: usize, columns: usize, transposed: bool, is_b: bool, offset: usize, product: usize) -> Strides {
     let (row, column) = if transposed { (1, rows) } else { (columns, 1) };
     if is_b {
@@ -41,7 +41,7 @@ struct Case {
     offset: usize,
 }
 
-/// Whatever the tile, results are those of f64 within the stated tolerance.
+/// Checks that results are those of f64 within the documented tolerance, for any tile.
 fn check(case: &Case, tile: Tile) {
     let Case { m, n, k, transposed, dtypes, offset } = *case;
     let (products, gap) = (2, offset);
@@ -89,7 +89,7 @@ fn every_tile_gives_the_product_whatever_the_sizes_and_transposes() {
             }
         }
     }
-    // Side by side along n and m, but not along k, which leaves a rest.
+    // Contiguous along n and m, but not along k, which leaves a remainder.
     for tile in [Tile::CANDIDATES[1], Tile::CANDIDATES[5]] {
         check(&Case { m: 20, n: 36, k: 23, transposed: [true, false], dtypes: [DType::F32; 2], offset: 0 }, tile);
     }

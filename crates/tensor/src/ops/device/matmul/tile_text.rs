@@ -1,9 +1,7 @@
-//! The text of a product's tile: what an invocation loads, adds up and stores.
+//! The WGSL of a product's tile: the lines that load, accumulate and store, which differ by tile and layout. Sizes are
+//! parameters.
 //!
-//! Owns the lines that differ from tile to tile and from layout to layout.
-//! Does not know sizes: those are parameters.
-//!
-//! Always: what hangs over the edge of a matrix is read from its last row or column, never from beyond.
+//! Invariant: reads past the edge of a matrix are clamped to its last row or column.
 
 use std::fmt::Write;
 
@@ -39,8 +37,8 @@ impl Product {
         a.bases(&mut body);
         b.bases(&mut body);
         self.sums(&mut body);
-        // Where values lie along k, k is a multiple of 4. Elsewhere a round takes one: four would need a second loop for
-        // the rest, and took drivers seconds to compile.
+        // If values are contiguous along k, k is a multiple of 4. Otherwise a round takes one: four would need a second
+        // loop for the remainder, and took drivers seconds to compile.
         let round = if self.a.along == Along::K || self.b.along == Along::K { self.tile.k } else { 1 };
         let _ = writeln!(body, "    for (var k = k_start; k < k_end; k += {round}u) {{");
         if self.sum_type() == "i32" && self.a.along == Along::K && self.b.along == Along::K {
@@ -84,7 +82,7 @@ impl Product {
         for (name, operand, base, length, sides) in
             [("a", self.a, "row_base", "p.m", rows), ("b", self.b, "col_base", "p.n", columns)]
         {
-            // Fours of values, one per invocation and round.
+            // Groups of four values, one per invocation and round.
             let fours = sides * k / 4;
             for first in (0..fours).step_by(invocations) {
                 let _ = writeln!(body, "        {{\n            let four = lane + {first}u;");
@@ -141,7 +139,7 @@ impl Product {
     }
 }
 
-/// How an operand is bound: four of its values, or words.
+/// The binding type of an operand: groups of four values, or words.
 pub(super) fn item(operand: Operand) -> &'static str {
     match (operand.along, operand.dtype) {
         (Along::Any, _) | (_, DType::I8) => "u32",
@@ -154,16 +152,16 @@ pub(super) fn item(operand: Operand) -> &'static str {
 struct OperandReader<'a> {
     name: &'a str,
     operand: Operand,
-    /// The first row or column, and how many there are at all.
+    /// The first row or column, and the number of them in the matrix.
     first: &'a str,
     length: &'a str,
-    /// How many an invocation reads.
+    /// The number that an invocation reads.
     count: usize,
     sum: &'a str,
 }
 
 impl OperandReader<'_> {
-    /// Where each row or column begins, held inside of the matrix.
+    /// The start of each row or column, clamped to the matrix.
     fn bases(&self, body: &mut String) {
         let Self { name, first, length, .. } = self;
         let _ = writeln!(body, "    let {name}_base = p.{name}_offset + product * p.{name}_product;");
@@ -199,7 +197,7 @@ impl OperandReader<'_> {
         }
     }
 
-    /// Loads four bytes along k of each row or column as they lie.
+    /// Loads four bytes along k of each row or column unchanged.
     fn words(&self, body: &mut String) {
         let Self { name, .. } = self;
         for side in 0..self.count {
@@ -218,7 +216,7 @@ impl OperandReader<'_> {
         }
     }
 
-    /// Loads the four number `four` of a tile into shared memory, zeros beyond the end of k.
+    /// Loads group number `four` of a tile into workgroup memory, with zeros past the end of k.
     fn share(&self, body: &mut String, base: &str, sides: usize, tile_k: usize) {
         let Self { name, length, sum, .. } = self;
         let mut line = |text: String| {

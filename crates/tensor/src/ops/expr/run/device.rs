@@ -1,9 +1,7 @@
-//! Computes a stage on the device: records what makes its values.
+//! Computes a stage on the device: records the kernels, buffers and parameters for its nodes. It does not play or wait.
 //!
-//! Owns the way from nodes to kernels, their buffers and their parameters.
-//! Does not play, and does not wait.
-//!
-//! Always: a kernel's key names all that its text depends on, so that one that is known is found without writing it.
+//! Invariant: a kernel's key names everything that its text depends on, so that a known kernel is found without writing
+//! its text.
 
 use std::sync::Arc;
 
@@ -33,10 +31,10 @@ use crate::ops::shape::{Around, Shape};
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
-/// The longest side of pictures that are resized to the nearest pixel: places are products of two sides in 32 bits.
+/// The longest side of images that are resized with `nearest`: positions are products of two sides in 32 bits.
 const MOST_NEAREST_SIDE: usize = 32_767;
 
-/// Invocations of a workgroup of elementwise kernels.
+/// Workgroup size of elementwise kernels.
 const WORKGROUP: u32 = 64;
 
 pub(super) fn make(
@@ -83,11 +81,11 @@ struct DeviceStage<'a> {
 }
 
 impl DeviceStage<'_> {
-    /// What a program makes, from the first value to the last.
+    /// Computes a program as a tensor, from first value to last.
     fn map(&self, written: &BoundProgram, shape: &Shape) -> Result<Buffer, TensorError> {
         let (program, count) = (&written.program, shape.count());
         let key = format!("map {}", program.signature());
-        let kernel = self.side.kernel(self.op, &key, || self.told(program.shader(WORKGROUP)))?;
+        let kernel = self.side.kernel(self.op, &key, || self.announced(program.shader(WORKGROUP)))?;
         let mut words = vec![count as u32];
         words.extend(program.words());
         words.resize(words.len().next_multiple_of(4), 0);
@@ -102,7 +100,8 @@ impl DeviceStage<'_> {
         Ok(out)
     }
 
-    /// Values by strides: planes that are turned have a kernel of their own, anything else is a program that reads so.
+    /// Values by strides: transposed planes have a kernel of their own, everything else is a program that reads by
+    /// strides.
     fn strided(&self, of: &Tensor, offset: usize, strides: &[usize]) -> Result<Buffer, TensorError> {
         let turned = Transpose::of(of.offset() + offset, self.node.shape.lengths(), strides);
         match turned.filter(|_| of.dtype().bytes() == 4) {
@@ -136,7 +135,7 @@ impl DeviceStage<'_> {
             let launch = kernel.launch(step, around.length, offset, self.most()).with_hook(words);
             inputs.push(out.clone());
             self.dispatch(&key, || kernel.shader(), &inputs, &launch)?;
-            // What comes next reads the parts, plainly.
+            // The next pass reads the partial results directly.
             (inputs, words, offset) = (vec![out], &[], 0);
         }
         let out = inputs.pop().expect("a reduction has at least one pass");
@@ -164,7 +163,7 @@ impl DeviceStage<'_> {
         self.narrowed(out, self.node)
     }
 
-    /// Rows as a tensor, where they are longer than one workgroup goes through: of f32, whatever they were.
+    /// Rows as a tensor of f32, for rows longer than one workgroup can process.
     fn row_values(
         &self,
         of: &SharedNode,
@@ -182,7 +181,7 @@ impl DeviceStage<'_> {
         if tensor.dtype() == DType::F32 { Ok(tensor) } else { tensor.cast(DType::F32) }
     }
 
-    /// The same by reductions, which take rows of any length.
+    /// Softmax by reductions, which accept rows of any length.
     fn long_softmax(&self, rows: &Tensor, around: Around, log: bool) -> Result<Buffer, TensorError> {
         let rows = rows.reshape(&[around.outer, around.length, around.inner])?.lazy();
         let shifted = rows.sub(rows.reduce(Reduction::Max, 1, true)).run()?.lazy();
@@ -191,7 +190,7 @@ impl DeviceStage<'_> {
         self.buffer(&shares.cast(self.node.dtype).run()?)
     }
 
-    /// Likewise.
+    /// Layer norm by reductions, which accept rows of any length.
     fn long_norm(
         &self,
         rows: &Tensor,
@@ -259,7 +258,7 @@ impl DeviceStage<'_> {
         let (a, b, laid) = factors(product, shape, made)?;
         let Factors { products, m, n, k, .. } = laid;
         if k == 0 {
-            // Sums of nothing are 0, and whatever ends them sees that.
+            // Empty sums are 0, and the finishing program still applies.
             let zeros = self.context.zeros(shape.lengths(), DType::F32)?;
             return match ending {
                 Some(_) => self.end_apart(&zeros, ending),
@@ -275,7 +274,7 @@ impl DeviceStage<'_> {
         let (a_strides, b_strides) = (strides(&a, laid.a, false), strides(&b, laid.b, true));
         let sizes = Sizes { m, n, k, products, a: a_strides, b: b_strides, whole: a.dtype() == DType::I8 };
         let parts = sizes.parts();
-        // Parts of a long k are added up first, and ended then.
+        // Partial sums of a long k are added first, and finished afterwards.
         let ends_here = ending.filter(|_| parts == 1);
         let (finish, words, sides) = match ends_here {
             Some(written) => {
@@ -313,7 +312,7 @@ impl DeviceStage<'_> {
         }
     }
 
-    /// Ends a product that is there, by itself.
+    /// Applies a finishing program to a product that is already computed.
     fn end_apart(&self, given: &Tensor, ending: Option<&BoundProgram>) -> Result<Buffer, TensorError> {
         let Some(written) = ending else { return self.buffer(given) };
         let mut program = written.program.clone();
@@ -367,7 +366,7 @@ impl DeviceStage<'_> {
 
     fn image_in(&self, of: &Tensor, picture: &ImageSpec) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
-        // Pixels are whole words: a view that begins inside of one is copied.
+        // Pixels are whole words: a view that begins inside one is copied.
         let of = if of.offset().is_multiple_of(4) { of.clone() } else { self.copied(of)? };
         let filter = match picture.resize {
             ResizeMode::Nearest => SamplingFilter::Nearest,
@@ -377,7 +376,8 @@ impl DeviceStage<'_> {
         let (to_height, to_width) = host::size_of_tensor(picture.layout, &self.node.shape);
         let longest = [height, width, to_height, to_width].into_iter().max().unwrap_or(0);
         if filter == SamplingFilter::Nearest && longest > MOST_NEAREST_SIDE {
-            let problem = format!("a side of {longest} pixels; `nearest` has at most {MOST_NEAREST_SIDE} on a device");
+            let problem =
+                format!("a side has {longest} pixels; `nearest` allows at most {MOST_NEAREST_SIDE} on a device");
             return Err(TensorError::NotSupported { op: self.op, problem });
         }
         let kernel = FromPixels { filter, order: order(picture.layout), channels };
@@ -407,7 +407,7 @@ impl DeviceStage<'_> {
         Ok(out)
     }
 
-    /// How a kernel that goes through rows reads them: a tensor, or what a program makes on the way.
+    /// How a kernel over rows reads them: a tensor, or a program computed on the fly.
     fn reading(
         &self,
         of: &SharedNode,
@@ -435,7 +435,7 @@ impl DeviceStage<'_> {
         })
     }
 
-    /// What a kernel has made as f32, in the type that is wanted.
+    /// Converts f32 results to the wanted type.
     fn narrowed(&self, out: Buffer, node: &ExprNode) -> Result<Buffer, TensorError> {
         if node.dtype != DType::F16 {
             return Ok(out);
@@ -446,7 +446,7 @@ impl DeviceStage<'_> {
         self.buffer(&wide.cast(DType::F16)?)
     }
 
-    /// A copy that begins where its memory does; counted.
+    /// A copy at the start of its own memory; counted.
     fn copied(&self, of: &Tensor) -> Result<Tensor, TensorError> {
         self.context.counts().copies.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let out = self.map(&of_tensor(of), of.shape())?;
@@ -465,15 +465,15 @@ impl DeviceStage<'_> {
         buffers: &[Buffer],
         launch: &Launch,
     ) -> Result<(), TensorError> {
-        let kernel = self.side.kernel(self.op, key, || self.told(shader()))?;
+        let kernel = self.side.kernel(self.op, key, || self.announced(shader()))?;
         let buffers: Vec<&Buffer> = buffers.iter().collect();
         self.side.record(self.op, |recording| {
             recording.dispatch(&kernel, &buffers, launch.params(), launch.grid).of(self.op)
         })
     }
 
-    /// Says that a shader is compiled.
-    fn told(&self, shader: Shader) -> Shader {
+    /// Reports that a shader is being compiled.
+    fn announced(&self, shader: Shader) -> Shader {
         self.context.say(|| format!("compiling {} for {}", shader.name, self.op));
         shader
     }
@@ -500,7 +500,7 @@ struct RowReading {
     value: Hook,
     words: Vec<u32>,
     buffers: Vec<Buffer>,
-    /// Where a plain tensor begins; programs know by themselves.
+    /// The offset of a plain tensor; programs have their own.
     offset: usize,
     signature: String,
 }
@@ -512,14 +512,14 @@ impl RowReading {
 }
 
 impl ElementwiseProgram {
-    /// As the way in which a kernel reads its input.
+    /// The program as the function through which a kernel reads its input.
     fn reading(&self) -> Hook {
         let mut wgsl = self.function(VectorWidth::One, "p.hook", 0, "in");
         wgsl.push_str("fn value(at: u32) -> f32 {\n    return f32(compute(at));\n}\n");
         Hook { wgsl, inputs: self.inputs.len(), vectors: self.words().len().div_ceil(4) }
     }
 
-    /// As the way in which a product passes its results on.
+    /// The program as the function that finishes a product's results.
     fn finishing(&self) -> Hook {
         let mut wgsl = self.function(VectorWidth::One, "p.hook", 0, "side");
         wgsl.push_str("fn finish(v: f32, row: u32, col: u32, at: u32) -> f32 {\n    return compute(at, v);\n}\n");

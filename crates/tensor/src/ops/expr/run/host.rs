@@ -1,9 +1,6 @@
-//! Computes a stage on the host.
-//!
-//! Owns the way from nodes to loops over slices.
-//! Does not loop: `crate::host` and programs do.
+//! Computes a stage on the host: maps nodes to the loops of `crate::ops::host` and to programs.
 
-#![expect(clippy::inline_always, reason = "rows are read inside of loops that are compiled for vectors")]
+#![expect(clippy::inline_always, reason = "rows are read inside loops that are compiled for each vector level")]
 
 use std::sync::Arc;
 
@@ -97,12 +94,12 @@ struct HostStage<'a> {
 }
 
 impl HostStage<'_> {
-    /// What a program makes, from the first value to the last.
+    /// Computes a program as a tensor, from first value to last.
     fn map(&mut self, written: &BoundProgram) -> Result<(), TensorError> {
         let blocks = written.blocks(self.op)?;
         let ElementwiseProgram { out, .. } = &written.program;
         let (bytes, count) = (out.bytes(), self.node.shape.count());
-        // Pieces begin at whole lines of memory.
+        // Pieces begin at cache lines.
         let (program, inputs) = (&written.program, slices(&blocks));
         spread(self.out.bytes_mut(), 64, count, self.threads, |line, out| {
             Running::new(program, inputs.iter().copied()).fill(line * 64 / bytes, out);
@@ -110,7 +107,7 @@ impl HostStage<'_> {
         Ok(())
     }
 
-    /// Ends what a product has left in the output.
+    /// Finishes the product in the output.
     fn end(&mut self, written: &BoundProgram) -> Result<(), TensorError> {
         let blocks = written.blocks(self.op)?;
         let (program, inputs) = (&written.program, slices(&blocks));
@@ -122,7 +119,7 @@ impl HostStage<'_> {
         Ok(())
     }
 
-    /// Something that goes through rows of floats, which a program may make on the way.
+    /// Runs an op over rows of floats, which a program may compute on the fly.
     fn rows(
         &mut self,
         of: &SharedNode,
@@ -252,7 +249,7 @@ impl HostStage<'_> {
     }
 }
 
-/// An error where one of the indices, whose values the host has, is not there.
+/// Fails if an index is out of range. The host has their values.
 pub(super) fn check_rows(op: &'static str, indices: &Tensor, length: usize) -> Result<(), TensorError> {
     let numbers = values(op, indices)?;
     let words: &[u32] = cast_slice(&numbers);
@@ -262,15 +259,11 @@ pub(super) fn check_rows(op: &'static str, indices: &Tensor, length: usize) -> R
     wrong.map_or(Ok(()), |position| Err(no_such_row(op, position, number(words[position]), length)))
 }
 
-/// The error of an index that is not there.
 fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> TensorError {
-    TensorError::Setting {
-        op,
-        problem: format!("index number {position} is {index}; the axis has {length}, from 0 on"),
-    }
+    TensorError::Setting { op, problem: format!("index number {position} is {index}; the axis has {length}, from 0") }
 }
 
-/// What rows are read from.
+/// The source of rows.
 enum RowInput<'a> {
     Slice(&'a [f32]),
     Program(Box<Running<'a>>),
@@ -299,7 +292,7 @@ impl RowValues for RowInput<'_> {
 }
 
 impl BoundProgram {
-    /// The memory of its inputs, brought to the host where it is not there.
+    /// The memory of the inputs on the host, downloaded if necessary.
     fn blocks(&self, op: &'static str) -> Result<Vec<Arc<Block>>, TensorError> {
         self.tensors.iter().map(|tensor| tensor.storage().host(tensor.asking(op))).collect()
     }
@@ -327,7 +320,7 @@ fn values(op: &'static str, tensor: &Tensor) -> Result<HostValues, TensorError> 
     Ok(HostValues { block: tensor.storage().host(tensor.asking(op))?, range: tensor.byte_range() })
 }
 
-/// Values of a tensor of floats, as f32.
+/// Values of a float tensor, as f32.
 fn floats(op: &'static str, tensor: &Tensor) -> Result<Vec<f32>, TensorError> {
     let values = values(op, tensor)?;
     if tensor.dtype() == DType::F16 {
@@ -344,15 +337,15 @@ fn normal<'a>(picture: &'a ImageSpec, numbers: &'a [usize]) -> Normal<'a> {
     Normal { channels: numbers, mean: &picture.mean[..count], std: &picture.std[..count], layout: picture.layout }
 }
 
-/// Height and width of a tensor that a picture becomes.
+/// Height and width of an image tensor.
 pub(super) fn size_of_tensor(layout: ChannelLayout, shape: &Shape) -> (usize, usize) {
     match (layout, shape.lengths()) {
         (ChannelLayout::Nchw, [.., height, width]) | (ChannelLayout::Nhwc, [.., height, width, _]) => (*height, *width),
-        _ => unreachable!("a tensor of a picture has four axes"),
+        _ => unreachable!("an image tensor has four axes"),
     }
 }
 
-/// Height and width of a picture.
+/// Height and width of an image.
 pub(super) fn size_of_picture(shape: &Shape) -> (usize, usize) {
     let lengths = shape.lengths();
     (lengths[lengths.len() - 3], lengths[lengths.len() - 2])

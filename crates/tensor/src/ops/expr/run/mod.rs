@@ -1,9 +1,6 @@
-//! Has an expression computed: stage by stage, on the side of its context.
+//! Runs an expression stage by stage, on the side of its context. `host` and `device` compute one stage at a time.
 //!
-//! Owns the values between stages.
-//! Does not compute: `host` and `device` do, one stage each time.
-//!
-//! Always: values between stages are given up as soon as nobody needs them any more; what fails leaves nothing behind.
+//! Invariants: intermediate tensors are released after their last use. A failure leaves nothing behind.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod device;
@@ -29,14 +26,14 @@ use crate::ops::profile::RanOn;
 use crate::ops::shape::Shape;
 use crate::ops::tensor::Tensor;
 
-/// Tensors that are made, by their nodes.
+/// Computed tensors, by node.
 #[derive(Default)]
 pub(super) struct NodeTensors {
     tensors: BTreeMap<*const ExprNode, Tensor>,
 }
 
 impl NodeTensors {
-    /// A node's values, which are there already.
+    /// The values of a node that is computed or a leaf.
     pub(super) fn of<'a>(&'a self, node: &'a SharedNode) -> &'a Tensor {
         match &node.kind {
             OpKind::Leaf(tensor) => tensor,
@@ -47,8 +44,8 @@ impl NodeTensors {
 
 pub(super) fn run(root: &SharedNode, fuse: bool) -> Result<Tensor, TensorError> {
     let running = Running::new(context_of(root, root.name())?);
-    // An op of tensors by itself, as most are that are run at once: there is nothing to plan. An add of four values takes
-    // 2.5 us with a plan, and 1.0 without.
+    // A single op on tensors, the usual case of an op that runs at once, needs no plan. An add of four values takes 2.5
+    // us with a plan, and 1.0 without.
     if let Some(stage) = by_itself(root) {
         return running.make(&stage, &NodeTensors::default());
     }
@@ -70,7 +67,7 @@ pub(super) fn run(root: &SharedNode, fuse: bool) -> Result<Tensor, TensorError> 
     Ok(made.of(root).clone())
 }
 
-/// The stage of a node whose operands are all tensors: what a plan would say of it.
+/// The stage of a node whose operands are all tensors, equal to what a plan would decide.
 fn by_itself(root: &SharedNode) -> Option<PlanStage> {
     if matches!(root.kind, OpKind::Leaf(_)) || root.operands().iter().any(|of| !matches!(of.kind, OpKind::Leaf(_))) {
         return None;
@@ -79,7 +76,7 @@ fn by_itself(root: &SharedNode) -> Option<PlanStage> {
     Some(PlanStage { node: Arc::clone(root), cluster: root.is_elementwise().then(alone) })
 }
 
-/// Where stages are made.
+/// The side where stages are computed.
 struct Running {
     context: Context,
     #[cfg(not(target_arch = "wasm32"))]
@@ -97,7 +94,7 @@ impl Running {
         }
     }
 
-    /// How many tensors a kernel may read and write.
+    /// The number of tensors a kernel may read and write.
     fn most_buffers(&self) -> usize {
         const ON_HOST: usize = 64;
         #[cfg(not(target_arch = "wasm32"))]
@@ -135,7 +132,7 @@ impl Running {
     }
 }
 
-/// The one context that all tensors of an expression live in.
+/// The one context of all tensors in an expression.
 fn context_of(root: &SharedNode, op: &'static str) -> Result<Context, TensorError> {
     let mut found: Option<&Context> = None;
     let mut seen = BTreeSet::new();
@@ -154,7 +151,7 @@ fn context_of(root: &SharedNode, op: &'static str) -> Result<Context, TensorErro
     Ok(found.expect("an expression begins with a tensor").clone())
 }
 
-/// A stage in words, for a profile.
+/// The description of a stage for a profile.
 #[cfg(not(target_arch = "wasm32"))]
 fn noted(stage: &PlanStage, made: &NodeTensors, on_device: bool) -> crate::ops::profile::OpDescription {
     let PlanStage { node, cluster } = stage;
@@ -202,7 +199,7 @@ fn count_uses(stages: &[PlanStage]) -> BTreeMap<*const ExprNode, usize> {
     uses
 }
 
-/// How the factors of a product lie in memory.
+/// How the factors of a product are stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Factors {
     pub(super) products: usize,
@@ -213,7 +210,7 @@ pub(super) struct Factors {
     pub(super) b: FactorStrides,
 }
 
-/// How one factor lies: values between its rows, its columns and its matrices.
+/// The strides of one factor in values: between rows, columns and matrices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FactorStrides {
     pub(super) row: usize,
@@ -221,7 +218,7 @@ pub(super) struct FactorStrides {
     pub(super) matrix: usize,
 }
 
-/// Both factors, made large enough where they are repeated in a way that one stride cannot say.
+/// Both factors; expanded if their broadcast cannot be expressed by one stride.
 pub(super) fn factors(
     product: &Matmul,
     shape: &Shape,

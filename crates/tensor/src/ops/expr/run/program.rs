@@ -1,7 +1,4 @@
-//! Makes programs of elementwise nodes.
-//!
-//! Owns the order of steps, and which tensor is which input.
-//! Does not run them.
+//! Builds programs from elementwise nodes: the order of steps, and the tensor of each input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +16,7 @@ pub(super) struct BoundProgram {
     pub(super) tensors: Vec<Tensor>,
 }
 
-/// The program of a cluster, walking through `shape`.
+/// The program of a cluster over the shape of its root.
 pub(super) fn of_cluster(cluster: &Cluster, made: &NodeTensors) -> BoundProgram {
     let mut writing = ProgramBuilder {
         shape: cluster.root.shape.clone(),
@@ -52,14 +49,14 @@ pub(super) fn of_cluster(cluster: &Cluster, made: &NodeTensors) -> BoundProgram 
     writing.written
 }
 
-/// The program that reads a tensor by strides and an offset, counted in its own values.
+/// The program that reads a tensor by strides and an offset, counted in values.
 pub(super) fn of_strides(tensor: &Tensor, shape: &Shape, offset: usize, strides: &[usize]) -> BoundProgram {
     let walk = Walk::of(shape, strides);
     let input = ProgramInput { dtype: tensor.dtype(), offset: tensor.offset() + offset, walk };
     BoundProgram { program: ElementwiseProgram::plain(input), tensors: vec![tensor.clone()] }
 }
 
-/// The program that reads a tensor as it is.
+/// The program that reads a tensor unchanged.
 pub(super) fn of_tensor(tensor: &Tensor) -> BoundProgram {
     let input = ProgramInput { dtype: tensor.dtype(), offset: tensor.offset(), walk: Walk::Run };
     BoundProgram { program: ElementwiseProgram::plain(input), tensors: vec![tensor.clone()] }
@@ -77,7 +74,7 @@ impl ProgramBuilder {
         self.steps.insert(Arc::as_ptr(node), self.written.program.steps.len() as u16 - 1);
     }
 
-    /// The step that a node is, which is the reading of a tensor where it is none of the cluster's.
+    /// The step of a node; a node outside the cluster is an input.
     fn number(&mut self, node: &SharedNode, made: &NodeTensors) -> u16 {
         if let Some(number) = self.steps.get(&Arc::as_ptr(node)) {
             return *number;

@@ -1,10 +1,8 @@
-//! Finds out which kernels suit a device.
+//! Tuning: measures which kernels suit a device, by products of one size with every candidate tile. It runs only on
+//! request; an untuned device uses the default of its kind.
 //!
-//! Owns the trials: products of one size in every tile that is worth one.
-//! Does not run by itself: untuned, a device uses what suits its kind.
-//!
-//! Always: all tiles give the same product within the tolerance of products; a trial that fails is no candidate and leaves
-//! the device as it was.
+//! Invariants: all tiles give the same product within the tolerance of products. A trial that fails is skipped and
+//! leaves the device unchanged.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -13,34 +11,32 @@ use crate::ops::context::Context;
 use crate::ops::device::matmul::{Form, Tile};
 use crate::ops::error::TensorError;
 
-/// The side of the matrices that are multiplied: large enough for any tile, small enough for a software driver.
+/// The side of the test matrices: large enough for any tile, small enough for a software driver.
 const SIDE: usize = 256;
 const ROUNDS: usize = 3;
 
-/// What was found out about adapters in this process, by their names and drivers.
+/// Results of this process, by adapter name and driver.
 static FOUND: Mutex<Vec<(String, DeviceTuning, Tile)>> = Mutex::new(Vec::new());
 
-/// What a device was found to do best.
+/// The result of [`Context::tune`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceTuning {
-    /// Every tile of products that was tried.
+    /// Every tile that was tried.
     pub trials: Vec<TuningTrial>,
-    /// Which of them is taken.
+    /// The index of the trial in use.
     pub best: usize,
 }
 
-/// One way to do something, and how long it takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TuningTrial {
-    /// Which way, in words.
     pub name: String,
-    /// Milliseconds for a product of 256 by 256 by 256, the quickest of three.
+    /// Milliseconds for a product of 256 by 256 by 256, the fastest of three.
     pub ms: f64,
 }
 
 impl Context {
-    /// Tries which kernels for products of matrices suit the device, and uses the best from now on. An adapter is tried
-    /// once in a process; it takes about a second on a software driver, mostly to compile.
+    /// Measures which kernels for matrix products suit the device, and uses the fastest from now on. An adapter is
+    /// measured once per process, which takes about a second on a software driver, mostly for compilation.
     pub fn tune(&self) -> Result<DeviceTuning, TensorError> {
         let op = "tune";
         let Some(side) = self.side() else { return Err(TensorError::NoDevice { op }) };
@@ -63,7 +59,7 @@ impl Context {
                 drop(product);
                 Ok::<_, TensorError>(started.elapsed().as_secs_f64() * 1e3)
             });
-            // The first one compiles.
+            // The first run compiles.
             let times: Result<Vec<f64>, TensorError> = tried.collect();
             let ms = times.map(|times| times[1..].iter().copied().fold(f64::MAX, f64::min));
             match ms {
@@ -75,7 +71,10 @@ impl Context {
         side.device().check().map_err(|lost| TensorError::Lost { op, reason: lost.reason })?;
         let best = (0..trials.len()).min_by(|one, other| trials[*one].0.ms.total_cmp(&trials[*other].0.ms));
         let Some(best) = best else {
-            return Err(TensorError::NotSupported { op, problem: "no kernel for products works here".to_owned() });
+            return Err(TensorError::NotSupported {
+                op,
+                problem: "no kernel for products works on this device".to_owned(),
+            });
         };
         let tile = trials[best].1;
         side.set_tile(Some(tile));

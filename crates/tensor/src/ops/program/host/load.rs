@@ -1,9 +1,7 @@
-//! Reads inputs into registers.
+//! Loads inputs into registers: values of any type, in any order, as words. Inputs whose memory can be used directly
+//! are not loaded.
 //!
-//! Owns the way from values of any type, walked through in any order, to words.
-//! Does not decide what is read: what lies in memory as it is needed never comes here.
-//!
-//! Always: every word of what is to be filled is written.
+//! Invariant: every word of the output is written.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
@@ -14,7 +12,7 @@ use super::super::{ProgramInput, Walk};
 use crate::ops::dtype::DType;
 use crate::ops::host::convert::floats_of_halves;
 
-/// One value as a register holds it: a float's bits, or a whole number with its sign.
+/// One value as a register holds it: a float's bits, or a sign-extended integer.
 pub(super) fn load_one(dtype: DType, memory: &[u8], at: usize) -> u32 {
     match dtype {
         DType::F32 | DType::I32 | DType::U32 => cast_slice::<u8, u32>(&memory[at * 4..at * 4 + 4])[0],
@@ -34,7 +32,7 @@ pub(super) fn load(input: &ProgramInput, memory: &[u8], start: usize, out: &mut 
             let (length, stride) = axes[axes.len() - 1];
             let repeated = axes.len() == 2 && axes[0].1 == 0;
             let wanted = out.len();
-            // What is repeated is read once, and then copied from where it lies by now, twice as much each time.
+            // A repeated line is read once and then copied within the output, doubling each time.
             let mut done = if repeated { wanted.min(length) } else { wanted };
             load_strided(*dtype, memory, *offset, axes, start, (length, stride), &mut out[..done]);
             while done < wanted {
@@ -46,7 +44,7 @@ pub(super) fn load(input: &ProgramInput, memory: &[u8], start: usize, out: &mut 
     }
 }
 
-/// Likewise, as floats, whatever they are.
+/// Like [`load`], converted to floats.
 pub(super) fn load_as_floats(input: &ProgramInput, memory: &[u8], start: usize, out: &mut [u32]) {
     let ProgramInput { dtype, offset, walk } = input;
     if let (Walk::Run, 1) = (walk, dtype.bytes()) {
@@ -72,7 +70,7 @@ pub(super) fn load_as_floats(input: &ProgramInput, memory: &[u8], start: usize, 
     }
 }
 
-/// Along the fastest axis in runs; the slower ones are counted on from run to run.
+/// In runs along the fastest axis; a counter steps the slower axes from run to run.
 fn load_strided(
     dtype: DType,
     memory: &[u8],
@@ -113,7 +111,7 @@ fn load_strided(
     }
 }
 
-/// Values that lie one behind the other.
+/// Contiguous values.
 fn load_run(dtype: DType, memory: &[u8], first: usize, out: &mut [u32]) {
     let range = first..first + out.len();
     match dtype {

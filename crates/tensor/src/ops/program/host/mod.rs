@@ -1,12 +1,16 @@
-//! Runs a program on the host, in blocks that stay in the first cache.
+//! Interprets a program on the host, in blocks that stay in the L1 cache. Each thread has registers: one row of values
+//! per step.
 //!
-//! Owns the registers of each thread: one row of values per step.
-//! Does not spread work over threads: whoever runs it gives each of them a part. Does not compute: `rows` does.
+//! The caller splits the work over threads; `rows` computes single steps.
 //!
-//! Always: a block goes through all steps before the next is begun; what lies in memory as it is needed is not copied.
+//! Invariants: a block goes through all steps before the next begins. Inputs whose memory can be used directly are not
+//! copied, even if they repeat along an axis.
 
-#![expect(clippy::inline_always, reason = "what is not inlined into `vectorised!` runs without its vectors")]
-#![expect(clippy::float_cmp, reason = "where values are compared, they are meant to be the same")]
+#![expect(
+    clippy::inline_always,
+    reason = "functions that are not inlined into `vectorised!` lose its vector instructions"
+)]
+#![expect(clippy::float_cmp, reason = "compared values are meant to be identical")]
 
 mod load;
 mod rows;
@@ -25,23 +29,24 @@ use crate::ops::host::rows::RowValues;
 use load::{load, load_as_floats, load_one};
 use rows::Arg;
 
-/// Values that go through all steps together: 4 KiB a register, so that the few that a chain needs stay in 32 KiB, and
-/// beginning a step costs little beside computing it (512 values took a fifth longer for a chain of eight).
+/// Values per block. A register takes 4 KiB, so that the few that a chain needs stay in 32 KiB, and the overhead of a
+/// step is small (512 values took a fifth longer for a chain of eight).
 const BLOCK: usize = 1024;
 
-/// Values that go through a program at once that needs no register: nothing has to stay in a cache, and beginning a step of
-/// 1024 values that are only negated costs a fifth of it.
+/// Block size of a program without registers. Nothing has to stay in a cache, and with 1024 values the overhead of a
+/// step is a fifth of the time of a negation.
 const BLOCK_WITHOUT_REGISTERS: usize = 16 * BLOCK;
 
-/// The shortest lines of a repeated input that blocks are cut at, rather than copying it: beginning a step costs about as much.
+/// Minimum line length of a repeated input at which blocks are split instead of copying it: starting a step costs about
+/// as much.
 const SHORTEST_LINE: usize = 128;
 
 thread_local! {
     static REGISTERS: RefCell<Vec<Register>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A row of values between steps. It begins at a line of the cache: where vectors lie across two, seven cheap
-/// steps on 1024 x 1024 values take 1.50 ms, and 0.53 so.
+/// A row of values between steps, aligned to a cache line. Seven cheap steps on 1024 x 1024 values take 1.50 ms if
+/// vectors cross lines, and 0.53 ms aligned.
 type Register = Vec<RegisterLine>;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -56,24 +61,24 @@ pub(crate) struct Running<'a> {
     /// Where the values of each step are.
     homes: SmallVec<[Home; 8]>,
     registers: usize,
-    /// The step whose words are stored, where the last only casts them to what shares words.
+    /// The step whose words are stored, if the last step only casts them to a type with the same words.
     stored: Option<u16>,
-    /// Lengths of lines that no block may go beyond.
+    /// Line lengths that no block may cross.
     lines: SmallVec<[usize; 2]>,
 }
 
 /// Where the values of a step are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Home {
-    /// In a register, which others use when nobody needs them any more.
+    /// In a register, which is reused after the last read.
     Register(usize),
-    /// In memory, as they are needed, from the first to the last.
+    /// In memory, directly usable from the first to the last.
     Memory,
-    /// In memory, as they are needed, as long as a line lasts: side by side, or one for all of the line.
+    /// In memory, directly usable within a line: contiguous, or one value for the whole line.
     Line,
-    /// They are all the same: these bits.
+    /// All the same: these bits.
     One(u32),
-    /// Nowhere: the cast behind it reads the input itself, as floats.
+    /// Nowhere: the following cast reads the input itself, as floats.
     ReadByCast,
 }
 
@@ -86,14 +91,14 @@ impl<'a> Running<'a> {
         running
     }
 
-    /// Makes values from `start` on, as many as `out` has bytes for.
+    /// Computes values from `start` on, as many as `out` has bytes for.
     pub(crate) fn fill(&self, start: usize, out: &mut [u8]) {
         self.run(start, out.len() / self.program.out.bytes(), &[], &mut Sink::Bytes(out, self.program.out));
     }
 
-    /// Ends what a kernel has computed, in place; `start` is the number of its first value.
+    /// Finishes the results of a kernel in place; `start` is the index of the first.
     pub(crate) fn end(&self, start: usize, values: &mut [f32]) {
-        // One block at a time: what was given is overwritten by what it becomes.
+        // One block at a time, because results overwrite the given values.
         let mut given = [0; BLOCK];
         for (block, values) in values.chunks_mut(BLOCK).enumerate() {
             let (given, values) = (&mut given[..values.len()], cast_slice_mut(values));
@@ -125,7 +130,7 @@ impl<'a> Running<'a> {
                 }),
                 _ => None,
             };
-            // The last goes to where results are wanted.
+            // The last step writes to the output.
             if home.is_none() && at + 1 < steps.len() {
                 let register = free.pop().unwrap_or_else(|| {
                     self.registers += 1;
@@ -134,7 +139,7 @@ impl<'a> Running<'a> {
                 home = Some(Home::Register(register));
             }
             self.homes.push(home.unwrap_or(Home::Memory));
-            // Only from now on: a step does not write where it reads.
+            // Only after its own register is chosen: a step does not write where it reads.
             for used in step.act.uses() {
                 if let (Home::Register(register), true) =
                     (self.homes[usize::from(used)], last_use[usize::from(used)] == at)
@@ -153,7 +158,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Where an input is as it is needed, if it is anywhere.
+    /// Where an input can be used directly, if it can.
     fn home_of_input(&mut self, number: usize) -> Option<Home> {
         let ProgramInput { dtype, offset, walk } = &self.program.inputs[number];
         match walk {
@@ -175,7 +180,7 @@ impl<'a> Running<'a> {
 
     fn run(&self, start: usize, count: usize, given: &[u32], sink: &mut Sink<'_>) {
         REGISTERS.with_borrow_mut(|registers| {
-            // One more than steps need: for results on their way to where they are stored.
+            // One more than the steps need: for results on their way to the output.
             if registers.len() <= self.registers {
                 registers.resize_with(self.registers + 1, || vec![RegisterLine::zeroed(); BLOCK / 16]);
             }
@@ -192,7 +197,7 @@ impl<'a> Running<'a> {
         });
     }
 
-    /// Values `done` of those that are asked for, the first of which is number `start` of all.
+    /// Computes the requested values `done`; the first requested value has index `start`.
     fn block(
         &self,
         registers: &mut [Register],
@@ -224,7 +229,7 @@ impl<'a> Running<'a> {
         {
             return sink.store(&done, DType::F32, row);
         }
-        // What is stored as halves is rounded there.
+        // Values stored as halves are rounded by the store.
         let mut own = std::mem::take(&mut registers[self.registers]);
         let out = &mut cast_slice_mut(&mut own)[..length];
         self.step(last, registers, &block, out);
@@ -232,12 +237,12 @@ impl<'a> Running<'a> {
         registers[self.registers] = own;
     }
 
-    /// The step whose floats go into memory, where they become what they are cast to.
+    /// The step whose floats are stored, if storing them performs the last cast.
     fn stored_from(&self, sink: &Sink<'_>) -> Option<u16> {
         self.stored.filter(|_| matches!(sink, Sink::Bytes(..)))
     }
 
-    /// The values of a step before the one that is computed.
+    /// The values of an earlier step.
     fn arg<'r>(&'r self, number: u16, registers: &'r [Register], block: &Block<'r>) -> Arg<'r> {
         let at = usize::from(number);
         match (self.homes[at], self.program.steps[at].act) {
@@ -276,7 +281,7 @@ impl<'a> Running<'a> {
                 from => rows::whole_binary(op, from, arg(a), arg(b), out),
             },
             Instruction::Select(c, a, b) => {
-                // A float that is -0 is 0 too.
+                // -0.0 counts as 0.
                 let mask = if dtype_of(c).is_float() { 0x7fff_ffff } else { u32::MAX };
                 rows::select(mask, [c, a, b].map(arg), out);
             }
@@ -294,14 +299,14 @@ impl<'a> Running<'a> {
 
 /// Values that go through all steps together.
 struct Block<'a> {
-    /// The number of its first value.
+    /// The index of its first value.
     start: usize,
     length: usize,
-    /// What a kernel has computed that the program ends.
+    /// The results of a kernel that the program finishes.
     given: &'a [u32],
 }
 
-/// Rounds what a step has made to the step's type, where it may be off.
+/// Rounds the results of a step to its type, if they may have more precision.
 fn round(step: &ProgramStep, out: &mut [u32]) {
     if step.dtype == DType::F16 && !matches!(step.act, Instruction::Input(_) | Instruction::Constant(_)) {
         rows::round_to_half(out);
@@ -318,14 +323,14 @@ impl RowValues for Running<'_> {
 
 /// Where results go.
 enum Sink<'a> {
-    /// Into memory, in the type of the program.
+    /// Memory, in the type of the program.
     Bytes(&'a mut [u8], DType),
-    /// Into floats, whatever the type is.
+    /// Floats, for any type.
     Floats(&'a mut [u32], DType),
 }
 
 impl Sink<'_> {
-    /// Whether words go there as they are.
+    /// True if words are stored unchanged.
     fn is_direct(&self) -> bool {
         match self {
             Sink::Bytes(_, dtype) => dtype.bytes() == 4,
@@ -333,7 +338,7 @@ impl Sink<'_> {
         }
     }
 
-    /// The place for words, where they go there as they are.
+    /// The output for words that are stored unchanged.
     fn place(&mut self, range: &std::ops::Range<usize>) -> Option<&mut [u32]> {
         match self {
             _ if !self.is_direct() => None,
@@ -342,7 +347,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Stores what was not handed a place: words of a type that goes there.
+    /// Stores words that could not be written to the output directly.
     fn store(&mut self, range: &std::ops::Range<usize>, from: DType, words: &[u32]) {
         match self {
             Sink::Bytes(bytes, DType::F16) => {

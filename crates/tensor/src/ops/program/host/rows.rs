@@ -1,9 +1,6 @@
-//! One step on a row of values.
+//! One step on a row of values: the loops of each op, compiled for each set of vector instructions.
 //!
-//! Owns the loops: each op on whole rows, compiled for each set of vectors.
-//! Does not know where rows come from or go to.
-//!
-//! Always: a value depends on its own arguments only, so that rows may be cut anywhere.
+//! Invariant: a value depends only on its own arguments, so that rows may be split anywhere.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::f16;
@@ -15,7 +12,7 @@ use crate::ops::dtype::DType;
 use crate::ops::host::convert;
 use crate::ops::host::math::{self, ROUNDING};
 
-/// The values that a step is given: words that are floats or whole numbers.
+/// An argument of a step: words that are floats or integers.
 #[derive(Clone, Copy)]
 pub(super) enum Arg<'a> {
     Row(&'a [u32]),
@@ -23,7 +20,7 @@ pub(super) enum Arg<'a> {
 }
 
 impl<'a> Arg<'a> {
-    /// Computes a row of results; one value where all are the same.
+    /// Computes a row of results, or a single one if all are the same.
     pub(super) fn with(self, out: &mut [u32], compute: impl FnOnce(&[u32], &mut [u32])) {
         match self {
             Arg::Row(row) => compute(row, out),
@@ -35,7 +32,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// A part of it as a row, for which there is room.
+    /// A part of it as a row; `room` is used if it is a single value.
     fn part(self, start: usize, room: &'a mut [u32]) -> &'a [u32] {
         match self {
             Arg::Row(row) => &row[start..start + room.len()],
@@ -47,7 +44,7 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// Every value of a row becomes another.
+/// Maps every value of a row.
 macro_rules! each {
     ($from:expr => $out:expr, |$x:ident| $value:expr) => {{
         let (from, out) = ($from, $out);
@@ -80,7 +77,7 @@ pub(super) fn unary(op: Unary, a: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Every two values of two rows, or of a row and one value, become one.
+/// Maps every pair of values of two rows, or of a row and one value.
 macro_rules! both {
     ($a:expr, $b:expr => $out:expr, $type:ident, |$x:ident, $y:ident| $value:expr) => {{
         let out = $out;
@@ -136,7 +133,7 @@ pub(super) fn binary(op: Binary, a: Arg<'_>, b: Arg<'_>, out: &mut [u32]) {
         Binary::Sub => both!(a, b => out, float, |x, y| (x - y).to_bits()),
         Binary::Mul => both!(a, b => out, float, |x, y| (x * y).to_bits()),
         Binary::Div => both!(a, b => out, float, |x, y| (x / y).to_bits()),
-        // A comparison with NaN is false: of a first that is NaN it stays, a second one is asked for.
+        // Comparisons with NaN are false: a NaN in x stays, and a NaN in y is tested for.
         Binary::Min => both!(a, b => out, float, |x, y| (if (y < x) | y.is_nan() { y } else { x }).to_bits()),
         Binary::Max => both!(a, b => out, float, |x, y| (if (y > x) | y.is_nan() { y } else { x }).to_bits()),
         Binary::Pow if matches!(a, Arg::Row(a) if are_ordinary(cast_slice(a))) => {
@@ -155,12 +152,12 @@ pub(super) fn binary(op: Binary, a: Arg<'_>, b: Arg<'_>, out: &mut [u32]) {
     }
 }
 
-/// Whether all values are above 0, finite and not subnormal.
+/// True if all values are positive, finite and not subnormal.
 fn are_ordinary(values: &[f32]) -> bool {
     vectorised!(values.iter().fold(true, |all, x| all & math::is_ordinary(*x)))
 }
 
-/// x to the power of y, by exp and log: within 1e-5 of it, as long as y is not huge.
+/// x to the power of y, by exp and log: within 1e-5 unless y is huge.
 #[inline(always)]
 fn power(x: f32, y: f32) -> f32 {
     let size = math::exp(y * math::log(x.abs()));
@@ -172,10 +169,10 @@ fn power(x: f32, y: f32) -> f32 {
     if y == 0.0 || x == 1.0 { 1.0 } else { value }
 }
 
-/// The same of an ordinary x, which has no sign.
+/// Like [`power`] for an ordinary x, which has no sign.
 #[inline(always)]
 fn power_of_ordinary(x: f32, y: f32) -> f32 {
-    // Where y is 0, so is the product: e^0 is 1.
+    // If y is 0, so is the product, and e^0 is 1.
     let value = math::exp(y * math::log_of_ordinary(x));
     if x == 1.0 { 1.0 } else { value }
 }
@@ -209,11 +206,11 @@ pub(super) fn whole_binary(op: Binary, dtype: DType, a: Arg<'_>, b: Arg<'_>, out
         Binary::Greater if is_signed => both!(a, b => out, signed, |x, y| u32::from(x > y)),
         Binary::Greater => both!(a, b => out, unsigned, |x, y| u32::from(x > y)),
         Binary::Equal => both!(a, b => out, unsigned, |x, y| u32::from(x == y)),
-        Binary::Pow | Binary::Quantized => unreachable!("refused for whole numbers"),
+        Binary::Pow | Binary::Quantized => unreachable!("refused for integers"),
     }
 }
 
-/// Words of the second where those of the first, less what `mask` leaves out, are not 0, otherwise of the third.
+/// Takes words of `a` if those of `c`, masked, are not 0, otherwise of `b`.
 pub(super) fn select(mask: u32, [c, a, b]: [Arg<'_>; 3], out: &mut [u32]) {
     let mut room = [[0; BLOCK]; 3];
     for (block, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -226,7 +223,7 @@ pub(super) fn select(mask: u32, [c, a, b]: [Arg<'_>; 3], out: &mut [u32]) {
     }
 }
 
-/// As Rust's `as`: floats are cut towards 0 and held within the type, whole numbers wrap.
+/// Converts like Rust's `as`: floats truncate and saturate, integers wrap.
 pub(super) fn cast(from: DType, to: DType, a: &[u32], out: &mut [u32]) {
     match (from.is_float(), to) {
         (true, DType::F32 | DType::F16) | (false, DType::I32 | DType::U32) => out.copy_from_slice(a),
@@ -243,7 +240,7 @@ pub(super) fn cast(from: DType, to: DType, a: &[u32], out: &mut [u32]) {
     }
 }
 
-/// A float between two small whole numbers, cut towards 0; 0 of NaN. In steps of which each is a vector's.
+/// A float limited to two small integers and truncated; 0 for NaN. Every step has a vector instruction.
 #[inline(always)]
 fn cut(x: f32, least: f32, most: f32) -> u32 {
     let x = if x > most { most } else { x };
@@ -252,7 +249,7 @@ fn cut(x: f32, least: f32, most: f32) -> u32 {
     (x.trunc() + ROUNDING).to_bits().wrapping_sub(ROUNDING.to_bits())
 }
 
-/// Floats, or whole numbers that were held within the type already, as bytes.
+/// Floats, or integers already within the type, as bytes.
 pub(super) fn bytes(from: DType, to: DType, words: &[u32], out: &mut [u8]) {
     match (from.is_float(), to) {
         (true, DType::U8) => each!(words => out, |x| cut(f32::from_bits(x), 0.0, 255.0) as u8),

@@ -1,4 +1,4 @@
-//! Programs on the host beside plain loops, with blocks, lines and threads cut anywhere.
+//! Programs on the host against plain loops, with blocks, lines and threads split at many places.
 
 use crate::ops::context::Context;
 use crate::ops::dtype::DType;
@@ -8,7 +8,7 @@ fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 7919 + seed * 31) % 1013) as f32 - 500.0).collect()
 }
 
-/// Value number `at` of a shape, of a tensor that is repeated to it.
+/// The value at index `at` of `shape`, of a tensor that broadcasts to it.
 fn repeated(values: &[f32], of: &[usize], shape: &[usize], at: usize) -> f32 {
     let (mut rest, mut place, mut stride) = (at, 0, 1);
     let missing = shape.len() - of.len();
@@ -23,7 +23,7 @@ fn repeated(values: &[f32], of: &[usize], shape: &[usize], at: usize) -> f32 {
     values[place]
 }
 
-/// A tensor that begins anywhere in its memory.
+/// A tensor at an odd offset in its memory.
 fn tensor(context: &Context, values: &[f32], shape: &[usize], dtype: DType) -> Tensor {
     let gap = 3;
     let all: Vec<f32> = [0.0; 3].iter().chain(values).copied().collect();
@@ -33,7 +33,7 @@ fn tensor(context: &Context, values: &[f32], shape: &[usize], dtype: DType) -> T
 
 #[test]
 fn whatever_is_repeated_along_whichever_axis_is_that_of_a_plain_loop() {
-    // Lines that are shorter than blocks are cut at, about as long as a block, and longer; and repeats along several axes.
+    // Lines shorter than the minimum, about as long as a block, and longer; and repeats along several axes.
     let cases: [(&[usize], &[usize]); 12] = [
         (&[700, 3], &[3]),
         (&[700, 3], &[700, 1]),
@@ -89,7 +89,7 @@ fn casts_at_either_end_are_those_of_rust() {
         ] {
             let narrow = x.cast(dtype).unwrap();
             assert_eq!(read(&narrow), each(cast), "{count} of {dtype}");
-            // A computed value that is cast, one that is cast twice, and one whose read-in value is used twice.
+            // A computed value that is cast, one that is cast twice, and a loaded value that is used twice.
             assert_eq!(read(&x.lazy().neg().neg().cast(dtype).run().unwrap()), each(cast), "{count} of {dtype}");
             let wide = narrow.lazy().cast(DType::F32);
             assert_eq!(wide.add(0.0).run().unwrap().read::<f32>().unwrap(), each(cast), "{count} of {dtype}");
@@ -112,7 +112,7 @@ fn minima_maxima_and_choices_are_those_of_numpy_with_nan_and_either_zero() {
     let chosen = x.select(&y, 7.0).unwrap().read::<f32>().unwrap();
     for at in 0..49 {
         let (x, y) = (one[at], two[at]);
-        // The first of equals, bit by bit.
+        // The first of equal values, bit by bit.
         let (small, large) = if y < x { (y, x) } else { (x, if y > x { y } else { x }) };
         if x.is_nan() || y.is_nan() {
             assert!(least[at].is_nan() && most[at].is_nan(), "{x} and {y}");

@@ -1,9 +1,7 @@
-//! One download, from its asking to its bytes.
+//! One download, from the request to its bytes, blocking or awaited. The requester sees the bytes in the device's
+//! mapped memory, without a copy.
 //!
-//! Owns the waiting for it, blocking or awaited.
-//! Does not copy: whoever asked is shown the bytes where the device has put them.
-//!
-//! Always: it ends, with the bytes or with an error, within the time that the device may take.
+//! Invariant: a download ends with its bytes or with an error, within the device's time limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +14,7 @@ use vramp_gpu::Readbacks;
 use super::arrivals::{Arrivals, ArrivedDownload};
 use crate::ops::error::TensorError;
 
-/// A download that was asked for.
+/// A download that was requested.
 pub(crate) struct PendingDownload {
     op: &'static str,
     ticket: u64,
@@ -24,7 +22,7 @@ pub(crate) struct PendingDownload {
     since: Instant,
     readbacks: Readbacks,
     arrivals: Arc<Arrivals>,
-    /// Whether it was taken, or nobody wants it any more; a thread that waits for it looks here.
+    /// True once it was taken or is no longer wanted. The thread that waits for it checks this.
     is_over: Arc<AtomicBool>,
 }
 
@@ -39,12 +37,12 @@ impl PendingDownload {
         PendingDownload { op, ticket, limit, since: Instant::now(), readbacks, arrivals, is_over: Arc::default() }
     }
 
-    /// Waits for it and shows its bytes.
+    /// Waits for the download and passes its bytes to `show`.
     pub(crate) fn wait<T>(self, show: impl FnOnce(&[u8]) -> T) -> Result<T, TensorError> {
         self.wait_for_parts(|parts| show(parts.bytes(0)))
     }
 
-    /// Waits for it and shows the bytes of its parts, by their number.
+    /// Waits for the download and passes its parts to `show`.
     pub(crate) fn wait_for_parts<T>(self, show: impl FnOnce(&DownloadedParts<'_>) -> T) -> Result<T, TensorError> {
         loop {
             if let Some(arrival) = self.arrivals.take(self.ticket) {
@@ -52,13 +50,13 @@ impl PendingDownload {
             }
             let left = self.left()?;
             if !self.arrivals.receive(self.op, self.readbacks.wait(left), false)? {
-                // Somebody else has taken it, and is about to deliver it.
+                // Another thread has received it and is about to deliver it.
                 self.arrivals.wait_a_moment();
             }
         }
     }
 
-    /// Shows its bytes if they are there; otherwise whoever is woken may ask again.
+    /// Passes the bytes to `show` if they have arrived; otherwise registers the waker.
     fn poll<T>(&self, waker: &Waker, show: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, TensorError> {
         while !self.arrivals.is_there(self.ticket) {
             if !self.arrivals.receive(self.op, self.readbacks.take(), false)? {
@@ -71,7 +69,7 @@ impl PendingDownload {
         self.left().map(|_| None)
     }
 
-    /// It was taken; an error where it is one.
+    /// Marks the download as taken; returns its error if it failed.
     fn came(&self, arrival: &ArrivedDownload) -> Result<(), TensorError> {
         self.is_over.store(true, Ordering::Release);
         match arrival {
@@ -89,16 +87,16 @@ impl PendingDownload {
         Ok(left)
     }
 
-    /// The same, to be awaited. A thread waits for the device on its behalf, from the first time that it is polled.
+    /// The download as a future. From the first poll on, a thread waits for the device on its behalf.
     pub(crate) fn later<T>(
         self,
         show: impl FnOnce(&[u8]) -> T + Unpin,
     ) -> impl Future<Output = Result<T, TensorError>> {
-        DownloadFuture { asked: self, show: Some(show), helped: false }
+        DownloadFuture { pending: self, show: Some(show), helped: false }
     }
 }
 
-/// What has come down, by parts.
+/// The bytes of a download, by part.
 pub(crate) struct DownloadedParts<'a>(&'a ArrivedDownload);
 
 impl DownloadedParts<'_> {
@@ -115,7 +113,7 @@ impl Drop for PendingDownload {
 }
 
 struct DownloadFuture<F> {
-    asked: PendingDownload,
+    pending: PendingDownload,
     show: Option<F>,
     helped: bool,
 }
@@ -124,20 +122,20 @@ impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for DownloadFuture<F> {
     type Output = Result<T, TensorError>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut std::task::Context<'_>) -> Poll<Self::Output> {
-        let DownloadFuture { asked, show, helped } = &mut *self;
+        let DownloadFuture { pending, show, helped } = &mut *self;
         let Some(made) = show.take() else {
-            let problem = "it was awaited twice".to_owned();
-            return Poll::Ready(Err(TensorError::Setting { op: asked.op, problem }));
+            let problem = "the future was polled after it ended".to_owned();
+            return Poll::Ready(Err(TensorError::Setting { op: pending.op, problem }));
         };
         let mut kept = Some(made);
-        let answer = asked.poll(task.waker(), |bytes| kept.take().map(|show| show(bytes)));
+        let answer = pending.poll(task.waker(), |bytes| kept.take().map(|show| show(bytes)));
         *show = kept;
         match answer {
             Ok(Some(Some(value))) => Poll::Ready(Ok(value)),
             Ok(_) => {
                 if !*helped {
                     *helped = true;
-                    wait_elsewhere(asked);
+                    wait_elsewhere(pending);
                 }
                 Poll::Pending
             }
@@ -146,11 +144,11 @@ impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for DownloadFuture<F> {
     }
 }
 
-/// Waits on a thread until this download has arrived or cannot any more; whoever awaits it is woken either way.
-fn wait_elsewhere(asked: &PendingDownload) {
+/// Waits on a thread until the download arrives or fails, and wakes the task in both cases.
+fn wait_elsewhere(pending: &PendingDownload) {
     let (readbacks, arrivals, is_over) =
-        (asked.readbacks.clone(), Arc::clone(&asked.arrivals), Arc::clone(&asked.is_over));
-    let (op, ticket, limit) = (asked.op, asked.ticket, asked.limit);
+        (pending.readbacks.clone(), Arc::clone(&pending.arrivals), Arc::clone(&pending.is_over));
+    let (op, ticket, limit) = (pending.op, pending.ticket, pending.limit);
     let wait = move || {
         let started = Instant::now();
         let goes_on = || !is_over.load(Ordering::Acquire) && !arrivals.is_there(ticket) && started.elapsed() < limit;
@@ -165,7 +163,7 @@ fn wait_elsewhere(asked: &PendingDownload) {
     };
     let waiting = std::thread::Builder::new().name("vramp tensor read".to_owned());
     if waiting.spawn(wait).is_err() {
-        // Without a thread it is polled again and again, which is slower and not wrong.
-        asked.arrivals.wake(asked.ticket);
+        // Without a thread the task polls repeatedly, which is slower but correct.
+        pending.arrivals.wake(pending.ticket);
     }
 }

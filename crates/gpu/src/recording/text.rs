@@ -1,7 +1,6 @@
-//! A recording as text, for tests and for people who look for a mistake.
+//! A recording as text, for tests and debugging.
 //!
-//! Owns the words and columns.
-//! Does not say where memory is: tags stay the same from run to run, addresses do not.
+//! Memory is shown by its tag, which is the same in every run, unlike an address.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@
 //! Invariant: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
 //! `dispatch_workgroups`, `submit` and `map_async` are called in this file only (`tests/one_place.rs`).
 //!
-//! A kernel without an end: drivers differ in where they wait for it. Most run kernels beside the host, so the player
+//! Drivers handle a kernel without an end in two ways. Most run kernels beside the host, so the player
 //! sees that its oldest submission is overdue. Mesa 25's software driver runs them inside the submit call, so
 //! [`Calls::stuck_for`] tells another thread how long that call has lasted. A device that hangs counts as lost, and its
 //! handles are leaked on purpose: freeing them would wait.

@@ -5,8 +5,8 @@
 //! [`Readbacks::wait`] blocks.
 //!
 //! Invariants: downloads arrive in the order in which they were recorded. A slot is reused after its [`Arrived`] is
-//! dropped. If host and device share memory and no one else holds the buffer, the buffer itself is mapped instead of a
-//! copy, and returns to its pool afterwards.
+//! dropped. If host and device share memory and only the recording holds the buffer, the buffer itself is mapped
+//! instead of a copy, and returns to its pool afterwards.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -228,7 +228,7 @@ impl Readbacks {
         lock(&self.state).slots[claimed.slot].parts.push(DownloadPart { offset, bytes, direct: Some(buffer) });
     }
 
-    /// The slot's staging buffer, large enough for its copied downloads; none if there are none.
+    /// The slot's staging buffer, large enough for its copied downloads; none if nothing is copied.
     pub(crate) fn staging(&self, calls: &Calls, claimed: &Claimed) -> Result<Option<wgpu::Buffer>, Refusal> {
         if claimed.staged_bytes == 0 {
             return Ok(None);

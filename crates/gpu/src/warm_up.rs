@@ -3,7 +3,7 @@
 //! Drivers finish compilation at the first dispatch; on llvmpipe that took 14 to 60 ms. One workgroup runs with all
 //! parameters zero: with a size of zero, a kernel's bounds check ends it. Its results are ignored.
 //!
-//! The first run is also the first place where a kernel without an end shows. Mesa 25's software driver runs kernels
+//! The first run also detects kernels without an end. Mesa 25's software driver runs kernels
 //! inside the submit call, so another thread submits and this one waits with a time limit. A device that exceeds it
 //! counts as lost and is leaked ([`Calls::abandon_device`]).
 

@@ -30,7 +30,7 @@ pub struct PoolEntry {
     pub since_frame: u64,
     /// Number of handles.
     pub holders: usize,
-    /// The last note of its holders ([`Pooled::note`](super::Pooled::note)); 0 if there is none.
+    /// The last note of its holders ([`Pooled::note`](super::Pooled::note)); 0 without a note.
     pub note: u64,
     pub place: ResourceState,
 }

@@ -5,7 +5,7 @@
 //! arrive as [`vramp_plan::Shader`]. When to record and submit is decided by the runtime.
 //!
 //! Invariants: every counted call into wgpu is in `calls.rs`. Memory is never lent twice, nor while the device still
-//! uses it. Only functions named `wait` or `play` block.
+//! uses it. Once a pipeline runs, only functions named `wait` or `play` block.
 //!
 //! ```no_run
 //! use std::sync::Arc;

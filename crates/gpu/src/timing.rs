@@ -21,7 +21,9 @@
 //! is reported with every time as its uncertainty. Durations do not depend on it.
 //!
 //! **Attribution.** The device's lane notes after each node how many commands the recording has. A part of a submission
-//! belongs to the node that recorded its command.
+//! belongs to the node that recorded its command, and the parts of a node in one frame are one time in its histogram.
+//! Uploads and downloads count for their transfers; copying in and out of staging memory on the host does not. In the
+//! report, `gpu_ms` adds up the segments of a frame, and `gpu_busy` is the share of the run in which the device worked.
 //!
 //! Invariants: all buffers are created with the player; a timed submission needs no extra submit, pass or memory
 //! (except under [`Timed::Each`]). Times are between the submit and the moment when its end was noticed.
@@ -235,12 +237,12 @@ impl Timer {
     }
 
     /// Claims a slot for the next submission, if it is due and a slot is free.
-    pub(crate) fn claim(&mut self, acts: usize) {
+    pub(crate) fn claim(&mut self, commands: usize) {
         self.played += 1;
         let one_in = ONE_IN[usize::from(self.played > OFTEN)];
         let due = self.stamping.is_none() || self.timed == Timed::Each || self.played % one_in == SAMPLE;
         // A pass has two timestamps, any other command one, and there is one before the first command.
-        if due && 2 * acts as u64 + 1 < u64::from(MAX_STAMPS) {
+        if due && 2 * commands as u64 + 1 < u64::from(MAX_STAMPS) {
             self.claimed = self.ring.claim();
         }
         if let Some(slot) = self.claimed {

@@ -35,7 +35,7 @@ fn a_recording_prints_as_it_is_played() {
     recording.dispatch(&kernel("add", &[Binding::Read, Binding::Write]), &[&b, &c], &[], [2, 3, 1]).unwrap();
     recording.download_part(&c, 4, 5).unwrap();
     let text = "\
-recording: 5 acts, 1 passes
+recording: 5 commands, 1 passes
   upload   1000 bytes to 3#1 at 0
   dispatch invert over 1x1x1 reads 1#1 writes 2#1 with 16 bytes
   dispatch add over 2x3x1 reads 2#1 writes 3#1
@@ -55,7 +55,7 @@ fn transfers_that_depend_on_a_dispatch_stay_where_they_are() {
     recording.dispatch(&invert(), &[&a, &b], &[0; 16], [1, 1, 1]).unwrap();
     recording.copy(&b, &a).unwrap();
     let text = "\
-recording: 6 acts, 2 passes
+recording: 6 commands, 2 passes
   dispatch invert over 1x1x1 reads 1#1 writes 2#1 with 16 bytes
   upload   1000 bytes to 1#1 at 0
   download 1000 bytes of 2#1 at 0
@@ -75,7 +75,7 @@ fn two_uploads_to_one_buffer_keep_their_order() {
     recording.upload(&b, vec![2; 8]).unwrap();
     recording.upload_at(&b, 4, vec![3; 4]).unwrap();
     let text = "\
-recording: 5 acts, 1 passes
+recording: 5 commands, 1 passes
   zero     8 bytes of 1#1
   upload   8 bytes to 1#1 at 0
   dispatch invert over 1x1x1 reads 1#1 writes 2#1 with 16 bytes

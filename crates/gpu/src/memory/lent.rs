@@ -142,9 +142,9 @@ impl<T> Drop for Pooled<T> {
             return;
         }
         if let Some(pool) = self.slot.pool.upgrade() {
-            let freed = lock(&pool).take_back(self.slot.seat);
+            let dropped = lock(&pool).take_back(self.slot.seat);
             // Dropped after the lock is released: dropping a resource may run any code.
-            drop(freed);
+            drop(dropped);
         }
     }
 }

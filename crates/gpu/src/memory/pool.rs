@@ -2,9 +2,9 @@
 //!
 //! The pool has a ledger of holders and a byte budget. A closure creates resources, so the pool does not know their
 //! type. An owner gets back a resource that it had before, if one is free, and otherwise the one that returned last.
-//! Resources that the device has finished with become free only if an owner has none left. Otherwise returns, which
-//! come whenever the device happens to finish, would shuffle the buffers among their owners, and every new combination
-//! would need a new bind group.
+//! Resources that the device has finished with become free once per frame ([`Pool::reclaim`]), and earlier only if an
+//! owner has none left. Otherwise returns, which come whenever the device happens to finish, would shuffle the buffers
+//! among their owners, and every new combination would need a new bind group.
 //!
 //! Besides the budget there is an aim ([`Pool::aim`]): the runtime sets it to a quarter more than planned. Above it,
 //! the pool drops free resources, longest unused first, before it creates more. A stream of many sizes therefore needs
@@ -50,7 +50,7 @@ pub enum LendError<E> {
     /// The budget has no room, even if every free resource is dropped.
     #[error(
         "{owner} needs {needed_bytes} bytes of memory, but {available_bytes} are available: {held_bytes} of \
-             {budget_bytes} are held; raise the budget, or hold fewer frames"
+         {budget_bytes} are held; raise the budget, or hold fewer frames"
     )]
     OutOfBudget {
         owner: Arc<str>,
@@ -102,20 +102,20 @@ impl<T> Pool<T> {
             return Err(LendError::Empty { owner: Arc::clone(owner) });
         }
         let class = bytes.div_ceil(SIZE_CLASS_BYTES).saturating_mul(SIZE_CLASS_BYTES);
-        let mut freed = Vec::new();
+        let mut dropped = Vec::new();
         {
             let mut state = lock(&self.state);
             if !state.has_pooled_of(class, owner) {
                 // Only now: reclaiming whenever the device happens to finish would shuffle the resources among their
                 // owners, and with them the bind groups that exist already.
-                state.reclaim(self.progress.finished(), &mut freed);
+                state.reclaim(self.progress.finished(), &mut dropped);
             }
             if let Some(lent) = state.lend_pooled(class, bytes, owner) {
                 return Ok(lent);
             }
-            state.reserve(class, owner, &mut freed)?;
+            state.reserve(class, owner, &mut dropped)?;
         }
-        drop(freed);
+        drop(dropped);
         match make(class) {
             Ok(value) => Ok(lock(&self.state).seat(value, class, bytes, owner, &self.state)),
             Err(problem) => {
@@ -133,16 +133,16 @@ impl<T> Pool<T> {
 
     /// Frees returned resources that no submission after this one uses.
     pub fn reclaim(&self, submission: u64) {
-        let mut freed = Vec::new();
-        lock(&self.state).reclaim(submission.min(self.progress.finished()), &mut freed);
+        let mut dropped = Vec::new();
+        lock(&self.state).reclaim(submission.min(self.progress.finished()), &mut dropped);
     }
 
     /// Drops free resources, longest unused first, until at most this many bytes are free.
     pub fn trim_to(&self, bytes: u64) {
-        let mut freed = Vec::new();
+        let mut dropped = Vec::new();
         let mut state = lock(&self.state);
-        state.reclaim(self.progress.finished(), &mut freed);
-        state.trim_while(|state| state.pooled_bytes > bytes, &mut freed);
+        state.reclaim(self.progress.finished(), &mut dropped);
+        state.trim_while(|state| state.pooled_bytes > bytes, &mut dropped);
         drop(state);
     }
 
@@ -159,9 +159,9 @@ impl<T> Pool<T> {
 
     /// Restarts the measurement of the peak.
     pub fn restart_peak(&self) {
-        let mut freed = Vec::new();
+        let mut dropped = Vec::new();
         let mut state = lock(&self.state);
-        state.reclaim(self.progress.finished(), &mut freed);
+        state.reclaim(self.progress.finished(), &mut dropped);
         state.peak_bytes = state.held_bytes() - state.pooled_bytes;
         drop(state);
     }
@@ -304,7 +304,12 @@ impl<T> PoolState<T> {
     }
 
     /// Makes room in the budget for a new resource.
-    fn reserve<E>(&mut self, class: u64, owner: &Arc<str>, freed: &mut Vec<Freed<T>>) -> Result<(), LendError<E>> {
+    fn reserve<E>(
+        &mut self,
+        class: u64,
+        owner: &Arc<str>,
+        dropped: &mut Vec<DroppedSlot<T>>,
+    ) -> Result<(), LendError<E>> {
         let budget_bytes = self.rules.budget_bytes;
         let held_bytes = self.held_bytes() - self.pooled_bytes;
         let available_bytes = budget_bytes.saturating_sub(held_bytes);
@@ -319,7 +324,7 @@ impl<T> PoolState<T> {
             });
         }
         let most_bytes = budget_bytes.min(self.aim_bytes.saturating_add(self.allowed_bytes));
-        self.trim_while(|state| state.held_bytes() + class > most_bytes, freed);
+        self.trim_while(|state| state.held_bytes() + class > most_bytes, dropped);
         self.reserved_bytes += class;
         self.peak_bytes = self.peak_bytes.max(self.held_bytes());
         Ok(())
@@ -383,8 +388,8 @@ impl<T> PoolState<T> {
     }
 
     /// Takes back a resource without handles: it becomes free at once, or waits for the device.
-    pub(super) fn take_back(&mut self, at: usize) -> Vec<Freed<T>> {
-        let mut freed = Vec::new();
+    pub(super) fn take_back(&mut self, at: usize) -> Vec<DroppedSlot<T>> {
+        let mut dropped = Vec::new();
         let seat = self.seat_mut(at);
         let (class, submission, is_adopted) =
             (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_adopted);
@@ -393,21 +398,21 @@ impl<T> PoolState<T> {
             // Its owner keeps it alive for as long as the device uses it.
             self.trimmed += 1;
             self.vacant.push(at);
-            freed.extend(self.seats[at].take().map(|seat| seat.slot));
-            return freed;
+            dropped.extend(self.seats[at].take().map(|seat| seat.slot));
+            return dropped;
         }
         self.lent_bytes -= class;
         if submission == 0 {
-            self.pool(at, &mut freed);
+            self.pool(at, &mut dropped);
         } else {
             self.seat_mut(at).place = ResourceState::Waiting { submission };
             self.waiting.push_back(at);
             self.waiting_bytes += class;
         }
-        freed
+        dropped
     }
 
-    fn reclaim(&mut self, submission: u64, freed: &mut Vec<Freed<T>>) {
+    fn reclaim(&mut self, submission: u64, dropped: &mut Vec<DroppedSlot<T>>) {
         for _ in 0..self.waiting.len() {
             let Some(at) = self.waiting.pop_front() else { break };
             let seat = self.seat_mut(at);
@@ -418,11 +423,11 @@ impl<T> PoolState<T> {
             seat.slot.used_until.store(0, Ordering::Release);
             let class = seat.class;
             self.waiting_bytes -= class;
-            self.pool(at, freed);
+            self.pool(at, dropped);
         }
     }
 
-    fn pool(&mut self, at: usize, freed: &mut Vec<Freed<T>>) {
+    fn pool(&mut self, at: usize, dropped: &mut Vec<DroppedSlot<T>>) {
         self.returns += 1;
         let returned = self.returns;
         let seat = self.seat_mut(at);
@@ -433,23 +438,23 @@ impl<T> PoolState<T> {
         stack.push_back(at);
         self.pooled_bytes += class;
         if stack.len() > self.rules.keep_each {
-            self.drop_oldest(class, freed);
+            self.drop_oldest(class, dropped);
         }
-        self.trim_while(|state| state.pooled_bytes > state.rules.keep_bytes, freed);
+        self.trim_while(|state| state.pooled_bytes > state.rules.keep_bytes, dropped);
     }
 
     /// Drops the longest unused resources while `too_much` holds.
-    fn trim_while(&mut self, too_much: impl Fn(&Self) -> bool, freed: &mut Vec<Freed<T>>) {
+    fn trim_while(&mut self, too_much: impl Fn(&Self) -> bool, dropped: &mut Vec<DroppedSlot<T>>) {
         while too_much(self) {
             // The front of each stack has been unused longest among its size.
             let bottoms = self.pooled.iter().filter_map(|(class, stack)| Some((*class, *stack.front()?)));
             let oldest = bottoms.min_by_key(|(_, at)| self.seats[*at].as_ref().map(|seat| seat.returned));
             let Some((class, _)) = oldest else { break };
-            self.drop_oldest(class, freed);
+            self.drop_oldest(class, dropped);
         }
     }
 
-    fn drop_oldest(&mut self, class: u64, freed: &mut Vec<Freed<T>>) {
+    fn drop_oldest(&mut self, class: u64, dropped: &mut Vec<DroppedSlot<T>>) {
         let Some(stack) = self.pooled.get_mut(&class) else { return };
         let Some(at) = stack.pop_front() else { return };
         if stack.is_empty() {
@@ -458,7 +463,7 @@ impl<T> PoolState<T> {
         self.pooled_bytes -= class;
         self.trimmed += 1;
         self.vacant.push(at);
-        freed.extend(self.seats[at].take().map(|seat| seat.slot));
+        dropped.extend(self.seats[at].take().map(|seat| seat.slot));
     }
 
     fn seat_mut(&mut self, at: usize) -> &mut Seat<T> {
@@ -496,4 +501,4 @@ impl<T> PoolState<T> {
 }
 
 /// A resource that is dropped after the lock is released.
-type Freed<T> = Arc<PoolSlot<T>>;
+type DroppedSlot<T> = Arc<PoolSlot<T>>;

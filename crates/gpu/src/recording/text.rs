@@ -13,7 +13,7 @@ impl<B: Resource, H: HostSource> fmt::Debug for Recording<B, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut order = Vec::new();
         self.order(&mut order);
-        write!(f, "recording: {} acts, {} passes", self.len(), self.passes())?;
+        write!(f, "recording: {} commands, {} passes", self.len(), self.passes())?;
         for at in order {
             f.write_str("\n  ")?;
             self.write_command(f, &self.commands()[at])?;

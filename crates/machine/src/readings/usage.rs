@@ -3,8 +3,8 @@
 //! The size of a card's memory is not reported there.
 //!
 //! An open file that several processes share counts once. Processes of other users cannot be inspected; they are
-//! counted. If there are any, a number is a lower bound and has a doubt. If no visible process has the card open, the
-//! value is unavailable.
+//! counted. If there are any, a number is a lower bound and has a doubt. If, in addition, no
+//! visible process has the card open, the value is unavailable.
 
 use std::collections::BTreeMap;
 use std::fs;

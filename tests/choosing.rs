@@ -30,7 +30,7 @@ fn an_unmet_wish_falls_back_to_the_cpu_with_numbers_and_is_an_error_where_the_gp
     let choice = || machine::choose().readings(|_| told()).least_memory_bytes(8 * GB);
     let (on_device, warnings) = prepared(choice(), None).unwrap();
     assert!(!on_device);
-    let said = warnings.iter().find(|words| words.contains("has 2.0 GB, 8.0 GB were asked for"));
+    let said = warnings.iter().find(|words| words.contains("has 2.0 GB, but 8.0 GB are required"));
     assert!(said.is_some_and(|words| words.ends_with("everything runs on the cpu")), "{warnings:?}");
     let error = prepared(choice(), Some(Space::Gpu)).unwrap_err();
     let Error::NoDevice(OpenError::Unmet { unmet }) = error else { panic!("{error}") };
@@ -84,6 +84,6 @@ fn no_device_is_read_without_a_wish() {
 #[test]
 fn an_open_device_knows_why_it_was_taken() {
     let device = machine::choose().index(0).open().unwrap();
-    assert_eq!(device.why(), "it was asked for");
+    assert_eq!(device.why(), "it was requested");
     assert!(!machine::choose().open().unwrap().why().is_empty());
 }

@@ -70,8 +70,8 @@ fn too_little_memory_is_a_warning_with_numbers_and_the_cpu_takes_over() {
     let (report, said) = (json(&run), &run.err);
     assert_eq!(report["backend"], "cpu", "what ran is what is said");
     assert_eq!(report["frames_out"], 3);
-    assert!(said.contains("warning: no adapter is as asked for: 0: "), "{said}");
-    assert!(said.contains("1000000.0 GB were asked for") || said.contains("its memory is unknown"), "{said}");
+    assert!(said.contains("warning: no adapter meets the requirements: 0: "), "{said}");
+    assert!(said.contains("1000000.0 GB are required") || said.contains("its memory is unknown"), "{said}");
     assert!(said.contains("everything runs on the cpu"), "{said}");
 }
 
@@ -79,7 +79,7 @@ fn too_little_memory_is_a_warning_with_numbers_and_the_cpu_takes_over() {
 fn who_insists_on_a_device_gets_one_as_asked_for_or_an_error() {
     for more in [&["--gpu"][..], &["--device", "0"], &["--backend", "vulkan"], &["--place", "blur0=gpu"]] {
         let run = ends_with(3, vramp(&[&["run", SMALL, "--min-memory", TOO_MUCH], more].concat()));
-        assert!(run.err.starts_with("error: no adapter is as asked for: 0: "), "{}", run.err);
+        assert!(run.err.starts_with("error: no adapter meets the requirements: 0: "), "{}", run.err);
     }
     let run = ends_with(0, vramp(&["run", SMALL, "--gpu", "--prefer", "any", "--json"]));
     assert_ne!(json(&run)["backend"], "cpu");
@@ -115,7 +115,7 @@ fn a_plan_says_which_adapter_it_cannot_have() {
     assert_eq!(json(&run)["profile"], "shipped:cpu");
     assert!(run.err.contains("everything would run on the cpu"), "{}", run.err);
     let run = ends_with(3, caching(&cache, &["plan", PIPELINE, "--min-memory", TOO_MUCH, "--gpu"]));
-    assert!(run.err.contains("no adapter is as asked for"), "{}", run.err);
+    assert!(run.err.contains("no adapter meets the requirements"), "{}", run.err);
 }
 
 #[test]

@@ -1,10 +1,9 @@
-//! Files that are read whole before anything runs: shaders, tables, fonts, pictures, caches.
+//! Files that are read whole before anything runs: shaders, tables, fonts, images, caches.
 //!
 //! Such a path must lead to a regular file. A pipe would make the reader wait for a writer, and a device may never end,
-//! so both are refused before a byte is read.
-//! Does not serve streams: sources that take pipes wait for them in turns.
+//! so both are refused before a byte is read. Sources that accept pipes do not use this module.
 //!
-//! Always: opening never waits, even if the file is replaced by a pipe in between; reading stops at a bound.
+//! Invariants: opening never waits, even if a pipe replaces the file in between; reading stops at a limit.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -17,7 +16,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // Means nothing for a regular file; a pipe that has just taken its place is not waited for.
+        // No effect on a regular file; a pipe that has just replaced it is not waited for.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     }
     let file = options.read(true).open(path)?;
@@ -31,8 +30,8 @@ pub fn read_regular_text(path: &Path, most_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     open_regular(path)?.take(most_bytes.saturating_add(1)).read_to_string(&mut text)?;
     if text.len() as u64 > most_bytes {
-        let words = format!("it has more than {most_bytes} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
+        let problem = format!("it has more than {most_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
     }
     Ok(text)
 }

@@ -1,10 +1,10 @@
 //! Files under a temporary name beside their target, until they are complete.
 //!
 //! The `tempfile` crate does the same, but allocates several times per file, and sinks that write a file per frame
-//! allocate nothing once they run. The operations have its names.
+//! allocate nothing in steady state. The operations have its names.
 //!
-//! Invariants: the target is untouched until [`TemporaryFile::persist`], which replaces it in one step; a temporary file
-//! that is dropped before that is removed. A process that is killed leaves the file under its temporary name.
+//! Invariants: the target is untouched until [`TemporaryFile::persist`], which replaces it in one step; a temporary
+//! file that is dropped before that is removed. A process that is killed leaves the file under its temporary name.
 //!
 //! ```
 //! # use std::io::Write as _;
@@ -37,9 +37,8 @@ pub struct TemporaryFile {
 /// A temporary file could not get its final name.
 #[derive(Debug)]
 pub struct PersistError {
-    /// The file: dropping it removes it, [`TemporaryFile::keep`] leaves it where it is.
+    /// Dropping it removes the file; [`TemporaryFile::keep`] leaves it under its temporary name.
     pub file: TemporaryFile,
-    /// What the system reports.
     pub error: io::Error,
 }
 
@@ -79,12 +78,10 @@ impl TemporaryFile {
         }
     }
 
-    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Its temporary path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -170,7 +167,7 @@ fn directory(target: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    /// An empty directory that is removed in the end.
+    /// An empty directory that is removed when it is dropped.
     struct Directory(PathBuf);
 
     impl Directory {
@@ -234,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_renamed_is_handed_back() {
+    fn a_file_that_cannot_be_renamed_is_returned() {
         let directory = Directory::new("failed");
         let target = directory.0.join("a");
         fs::create_dir(&target).unwrap();

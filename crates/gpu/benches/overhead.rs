@@ -1,10 +1,10 @@
-//! What playing a recording costs on top of a hand-written wgpu program that does the same.
+//! The cost of playing a recording compared with a hand-written wgpu program that does the same.
 //!
-//! One dispatch over 64x64 pixels and one readback per frame, in the same process and on the same device, in turns.
-//! The hand-written program keeps everything it can: one bind group, one staging buffer, no checks. A third way does
-//! what a naive program does: a fresh buffer and bind group for every frame.
+//! One dispatch over 64x64 pixels and one readback per frame, in the same process and on the same device, alternating.
+//! The hand-written program keeps everything it can: one bind group, one staging buffer, no checks. A third program is
+//! naive: it creates a buffer and a bind group for every frame.
 //!
-//! Printed per frame: CPU time of the whole process, where Linux tells it, and time passed. Medians of rounds.
+//! Prints CPU time of the whole process (on Linux) and elapsed time per frame, as medians of rounds.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,14 +30,14 @@ fn main() {
     for direct in [false, true] {
         let device = Device::choose().direct_mapping(direct).open().expect("an adapter");
         println!(
-            "{}; a buffer that nobody else holds is {}",
+            "{}; a buffer with one holder is {}",
             device.adapter(),
             if device.maps_directly() { "mapped" } else { "copied" }
         );
         let (mut bare, mut ours) = (Bare::new(&device), Ours::new(&device));
         let mut rows: [Vec<(Duration, Duration)>; 3] = Default::default();
         for round in 0..ROUNDS {
-            // Whoever comes first in a round comes last in the next.
+            // The first of a round is the last of the next.
             let mut order: Vec<usize> = (0..3).collect();
             order.rotate_left(round % 3);
             for way in order {
@@ -72,7 +72,7 @@ fn main() {
     }
 }
 
-/// The recording, the player and its pool.
+/// The same through a recording and a player.
 struct Ours {
     device: Device,
     player: Player,

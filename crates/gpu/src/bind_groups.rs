@@ -1,9 +1,8 @@
-//! Bind groups, made once and found again.
+//! The cache of bind groups: one per kernel and combination of buffers.
 //!
-//! Owns one group per kernel and set of buffers that were bound together.
-//! Does not keep buffers alive that their pool gave up: it forgets groups of those.
+//! A cached group does not keep a buffer alive: groups of buffers that the pool has freed are dropped.
 //!
-//! Always: a buffer is known by a number that is never used again, never by its address.
+//! Invariant: a buffer is identified by a number that is never reused, not by its address.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,12 +17,12 @@ use crate::pipelines::CompiledPipeline;
 use crate::recording::COPY_BYTES;
 use crate::uniforms::Uniforms;
 
-/// Above this, groups that were not used for long are forgotten.
-const MOST_GROUPS: usize = 1024;
+/// Above this many groups, those that were not used recently are dropped.
+const MAX_GROUPS: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct BindGroups {
-    /// By kernel, uniform buffer, and number, start and bytes of each buffer.
+    /// Keyed by kernel, uniform buffer, and the number, start and length of each buffer.
     groups: BTreeMap<Box<[u64]>, CachedBindGroup>,
     key: Vec<u64>,
     uses: u64,
@@ -35,11 +34,11 @@ struct CachedBindGroup {
     used: u64,
 }
 
-/// Where the buffers start in a key.
+/// Index of the first buffer in a key.
 const BUFFERS: usize = 2;
 
 impl BindGroups {
-    /// The group of a kernel with these buffers.
+    /// Returns the group of a kernel with these buffers, and creates it if necessary.
     pub(crate) fn find(
         &mut self,
         calls: &Calls,
@@ -57,8 +56,8 @@ impl BindGroups {
             known.used = self.uses;
             return Ok(known.group.clone());
         }
-        if self.groups.len() >= MOST_GROUPS {
-            let old = self.uses.saturating_sub(MOST_GROUPS as u64 / 2);
+        if self.groups.len() >= MAX_GROUPS {
+            let old = self.uses.saturating_sub(MAX_GROUPS as u64 / 2);
             self.groups.retain(|_, group| group.used > old);
         }
         let group = make(calls, kernel, compiled, (buffers, parts), uniforms)?;
@@ -71,7 +70,7 @@ impl BindGroups {
         self.groups.len()
     }
 
-    /// Forgets groups with buffers that the pool has given up.
+    /// Drops groups with buffers that the pool has freed.
     pub(crate) fn follow(&mut self, pool: &Pool<DeviceMemory>) {
         let trimmed = pool.trimmed();
         if trimmed == self.trimmed {
@@ -83,7 +82,7 @@ impl BindGroups {
     }
 }
 
-/// What was asked for, in whole words: what lies behind belongs to nobody.
+/// Bytes that the kernel can access: the requested part, in whole words. Memory after it is not visible.
 fn visible_bytes(part: &Range<u64>) -> u64 {
     (part.end - part.start).next_multiple_of(COPY_BYTES)
 }

@@ -1,10 +1,12 @@
-//! Memory on the device: what the device's pool lends, and buffers of others that are taken in.
+//! Storage buffers on the device: made for the pool, or adopted from the user's own GPU code.
 //!
-//! Owns the making and the end of storage buffers, and what somebody else's must be to be used like one.
-//! Does not say who gets which: that is the pool's.
+//! A frame on the device is a whole storage buffer with the same bytes as on the host. It is not a texture: a transfer
+//! is then only a copy, and a download can map the buffer itself if host and device share memory. It is not a part of a
+//! larger buffer: WebGPU refuses to bind one buffer for reading and writing in the same dispatch, even if the ranges do
+//! not overlap.
 //!
-//! Always: a buffer made here that is given up frees its memory at once, whatever bind group still names it; one that
-//! somebody else made is only let go.
+//! [`Pool`](crate::Pool) decides which owner gets which buffer. A buffer made here frees its memory at once when the
+//! pool drops it, even if a bind group still refers to it. An adopted buffer is never destroyed here.
 
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
@@ -13,29 +15,20 @@ use crate::memory::Pooled;
 /// A lent buffer on the device.
 pub type Buffer = Pooled<DeviceMemory>;
 
-/// What memory is used for: kernels, and copies both ways.
+/// Usages of every lent buffer: kernels, and copies both ways.
 const USAGES: wgpu::BufferUsages =
     wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
 
 /// Why a buffer could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BufferError {
-    /// A kernel could not see all of it.
-    #[error("one buffer of this device has at most {most_bytes}; use smaller frames, or split them")]
-    TooBig {
-        /// What the device can bind.
-        most_bytes: u64,
-    },
-    /// The device has no memory left.
+    /// A kernel could not bind the whole buffer.
+    #[error("a buffer of this device has at most {most_bytes} bytes; use smaller frames, or split them")]
+    TooBig { most_bytes: u64 },
     #[error("the device is out of memory; lower the budget, or close what else uses it")]
     OutOfMemory,
-    /// The driver refused.
     #[error("the driver refused: {problem}")]
-    Refused {
-        /// What it says.
-        problem: String,
-    },
-    /// The device is gone.
+    Refused { problem: String },
     #[error(transparent)]
     Lost(#[from] Lost),
 }
@@ -49,29 +42,16 @@ impl From<Refusal> for BufferError {
     }
 }
 
-/// Why somebody's buffer was not taken in.
+/// Why an existing buffer cannot be adopted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AdoptError {
-    /// It may not be used as memory of ours is.
     #[error(
-        "a buffer of {bytes} bytes without {missing} was given; make it with STORAGE | COPY_SRC | COPY_DST, or copy it \
-         into memory that is lent"
+        "a buffer of {bytes} bytes lacks the usages {missing}; create it with STORAGE | COPY_SRC | COPY_DST, or copy \
+         it into lent memory"
     )]
-    Usage {
-        /// What it has.
-        bytes: u64,
-        /// The names of the usages that it lacks.
-        missing: String,
-    },
-    /// Kernels could not see it.
-    #[error("a buffer of {bytes} bytes was given; one of this device has whole words, from 4 to {most_bytes} bytes")]
-    Size {
-        /// What it has.
-        bytes: u64,
-        /// What the device can bind.
-        most_bytes: u64,
-    },
-    /// The device is gone.
+    Usage { bytes: u64, missing: String },
+    #[error("a buffer of {bytes} bytes cannot be adopted; expected a multiple of 4, from 4 to {most_bytes}")]
+    Size { bytes: u64, most_bytes: u64 },
     #[error(transparent)]
     Lost(#[from] Lost),
 }
@@ -81,13 +61,13 @@ pub enum AdoptError {
 pub struct DeviceMemory {
     device: u64,
     buffer: wgpu::Buffer,
-    /// Whether it was made here, and ends here.
+    /// False for adopted buffers, which are not destroyed here.
     is_ours: bool,
 }
 
 impl Pooled<DeviceMemory> {
-    /// The same memory, seen up to a multiple of so many bytes, as kernels need it that read groups of values: behind
-    /// what was asked for lies whatever was there before. None where there is no such memory.
+    /// The same memory with its length rounded up to a multiple of `multiple_bytes`, for kernels that read groups of
+    /// values. Bytes after the requested length are undefined. Returns none if the buffer is too small.
     pub fn filled_up_to(&self, multiple_bytes: u64) -> Option<Buffer> {
         let bytes = self.bytes().next_multiple_of(multiple_bytes.max(1));
         (bytes <= self.raw().size()).then(|| self.of_bytes(bytes))
@@ -100,7 +80,7 @@ impl DeviceMemory {
         let mut usage = USAGES;
         usage.set(wgpu::BufferUsages::MAP_READ, mappable);
         let buffer = calls.create_buffer("vramp pool", bytes, usage, false)?;
-        // wgpu hands out a dead buffer where the device is gone.
+        // wgpu returns an invalid buffer if the device is lost.
         calls.health.check()?;
         Ok(Self { device, buffer, is_ours: true })
     }
@@ -118,8 +98,7 @@ impl DeviceMemory {
         Ok(Self { device, buffer: raw.clone(), is_ours: false })
     }
 
-    /// wgpu's own buffer, for a user's own GPU code. What it is used for there must be submitted before the frame is
-    /// given back.
+    /// wgpu's own buffer, for a user's own GPU code. Work that uses it must be submitted before the frame is returned.
     pub fn raw(&self) -> &wgpu::Buffer {
         &self.buffer
     }
@@ -129,7 +108,7 @@ impl DeviceMemory {
     }
 
     pub(crate) fn is_mappable(&self) -> bool {
-        // Somebody else's may be used meanwhile by whoever made it.
+        // The owner of an adopted buffer may use it in the meantime.
         self.is_ours && self.buffer.usage().contains(wgpu::BufferUsages::MAP_READ)
     }
 }

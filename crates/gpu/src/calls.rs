@@ -1,10 +1,15 @@
-//! Every call into the device that costs something, each in one place, each counted.
+//! Every call into wgpu that costs something, with its counter.
 //!
-//! Owns wgpu's device and queue, the counters, and the turning of wgpu's errors into values.
-//! Does not decide what to make or submit.
+//! This module holds wgpu's device and queue, and turns wgpu's errors into values. Other modules decide what to create
+//! and submit.
 //!
-//! Always: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
-//! `dispatch_workgroups`, `submit` and `map_async` stand in this file only (`tests/one_place.rs`), beside their counter.
+//! Invariant: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
+//! `dispatch_workgroups`, `submit` and `map_async` are called in this file only (`tests/one_place.rs`).
+//!
+//! Drivers handle a kernel without an end in two ways. Most run kernels beside the host, so the player
+//! sees that its oldest submission is overdue. Mesa 25's software driver runs them inside the submit call, so
+//! [`Calls::stuck_for`] tells another thread how long that call has lasted. A device that hangs counts as lost, and its
+//! handles are leaked on purpose: freeing them would wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,41 +17,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::health::{DeviceEvent, Health, Lost};
 use crate::memory::{SubmissionProgress, SubmissionTimes};
 
-/// What was asked of a device since it was opened. Differences between two readings are per-frame figures.
+/// Counts since the device was opened. The difference between two readings gives per-frame figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Transfers to the device.
     pub uploads: u64,
-    /// Transfers from the device.
     pub downloads: u64,
-    /// Bytes of both, without parameters.
+    /// Bytes of uploads and downloads, without parameters.
     pub transfer_bytes: u64,
-    /// Kernels that were run.
     pub dispatches: u64,
-    /// Compute passes.
     pub passes: u64,
-    /// Submits.
     pub submits: u64,
-    /// Bind groups that were made.
+    /// Bind groups created.
     pub bind_groups: u64,
-    /// Buffers and textures that were made.
+    /// Buffers and textures created.
     pub gpu_allocs: u64,
-    /// Pipelines that were compiled.
+    /// Pipelines compiled.
     pub compiles: u64,
-    /// Buffers that were mapped.
+    /// Buffers mapped.
     pub maps: u64,
-    /// The most submissions of one player that were unfinished at once.
+    /// Maximum number of unfinished submissions of one player.
     pub max_in_flight: u64,
 }
 
 impl Counters {
-    /// What was asked since an earlier reading of the same device.
+    /// Counts since an earlier reading of the same device.
     #[must_use]
     pub fn since(&self, before: &Counters) -> Counters {
         self.with(before, u64::saturating_sub, |now, _| now)
     }
 
-    /// What was asked of two devices together.
+    /// Counts of two devices together.
     #[must_use]
     pub fn and(&self, other: &Counters) -> Counters {
         self.with(other, |one, two| one + two, u64::max)
@@ -69,22 +69,19 @@ impl Counters {
     }
 }
 
-/// What wgpu itself counts: things that exist now, not things that were made.
+/// wgpu's own counters. They count what exists now, not what was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DriverCounters {
-    /// Buffers that exist.
     pub buffers: i64,
-    /// Bytes they take.
+    /// Total size of these buffers.
     pub buffer_bytes: i64,
-    /// Bind groups that exist.
     pub bind_groups: i64,
-    /// Compute pipelines that exist.
     pub compute_pipelines: i64,
-    /// Allocations of device memory that exist; several buffers may share one.
+    /// Allocations of device memory; several buffers may share one.
     pub memory_allocations: i64,
 }
 
-/// The first kernels of a submission, to be named if it does not end.
+/// The first kernels of a submission, named in the error if it does not end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kernels(pub(crate) [Option<Arc<str>>; 4]);
 
@@ -95,14 +92,14 @@ impl std::fmt::Display for Kernels {
     }
 }
 
-/// Why wgpu did not do what it was asked.
+/// Why wgpu refused an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     OutOfMemory,
     Refused(String),
 }
 
-/// How far the mappings of a slot have come.
+/// Progress of the mappings of a slot.
 #[derive(Debug, Default)]
 pub(crate) struct Mapping {
     pending: AtomicUsize,
@@ -134,7 +131,7 @@ struct CallTally {
     max_in_flight: AtomicU64,
 }
 
-/// A submission that a thread is in.
+/// A submit call that a thread is executing.
 #[cfg(not(target_arch = "wasm32"))]
 struct Inside {
     since: std::time::Instant,
@@ -147,7 +144,7 @@ pub(crate) struct Calls {
     queue: wgpu::Queue,
     tally: CallTally,
     submitting: Mutex<()>,
-    /// The submission that a thread is in right now, and since when: some drivers run kernels in that very call.
+    /// The submit call in progress, if any, and its start: some drivers run kernels inside that call.
     #[cfg(not(target_arch = "wasm32"))]
     inside: Mutex<Option<Inside>>,
     pub(crate) progress: SubmissionProgress,
@@ -159,21 +156,21 @@ pub(crate) struct Calls {
 impl Calls {
     pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue) -> Self {
         let health = Arc::new(Health::default());
-        let heard = Arc::clone(&health);
+        let events = Arc::clone(&health);
         device.on_uncaptured_error(Arc::new(move |error| {
-            heard.note(match refusal(&error) {
+            events.note(match refusal(&error) {
                 Refusal::OutOfMemory => DeviceEvent::OutOfMemory,
                 Refusal::Refused(problem) => DeviceEvent::Refused { problem },
             });
         }));
-        let heard = Arc::clone(&health);
+        let events = Arc::clone(&health);
         device.set_device_lost_callback(move |reason, message| {
             let reason = match reason {
                 wgpu::DeviceLostReason::Destroyed => "it was destroyed".to_owned(),
                 wgpu::DeviceLostReason::Unknown if message.is_empty() => "the driver gives no reason".to_owned(),
                 wgpu::DeviceLostReason::Unknown => message,
             };
-            heard.lose(reason);
+            events.lose(reason);
         });
         Self {
             device,
@@ -229,7 +226,7 @@ impl Calls {
             label: Some(label),
             layout: Some(layout),
             module,
-            // Its only one, whatever it is called.
+            // A kernel's text has one entry point, whatever its name.
             entry_point: None,
             compilation_options: wgpu::PipelineCompilationOptions::default(),
             cache: None,
@@ -250,8 +247,8 @@ impl Calls {
         pass.dispatch_workgroups(x, y, z);
     }
 
-    /// Submits and gives the submission's number, which [`SubmissionProgress`] hears of once it has finished. `kernels` are whom
-    /// to name if the driver does not come back; where this is their `first` run, it may take a little longer.
+    /// Submits, and returns the submission's number, which reaches [`SubmissionProgress`] when it finishes. The error
+    /// names `kernels` if the driver does not return. The `first` run of kernels may take a little longer.
     pub(crate) fn submit(
         &self,
         encoder: wgpu::CommandEncoder,
@@ -259,7 +256,7 @@ impl Calls {
         first: bool,
     ) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
-        // One at a time, so that numbers grow in the queue's order.
+        // One thread at a time, so that numbers increase in the queue's order.
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
         add(&self.tally.submits, 1);
         let number = self.progress.submit();
@@ -283,7 +280,7 @@ impl Calls {
         (number, index)
     }
 
-    /// How long a thread has been inside a submission, of which kernels, and whether it is their first run.
+    /// The time since a thread entered the submit call, the kernels, and whether this is their first run.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Kernels, bool)> {
         self.inside().as_ref().map(|inside| (inside.since.elapsed(), inside.kernels.clone(), inside.first))
@@ -294,7 +291,7 @@ impl Calls {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a mapping; `mapping` hears of it during a later submit, poll or wait.
+    /// Requests a mapping. `mapping` is updated during a later submit, poll or wait.
     pub(crate) fn map(&self, buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64, mapping: &Arc<Mapping>) {
         add(&self.tally.maps, 1);
         mapping.pending.fetch_add(1, Ordering::AcqRel);
@@ -339,7 +336,7 @@ impl Calls {
         }
     }
 
-    /// What wgpu counts, or none where it does not.
+    /// wgpu's own counters; none on the web.
     pub(crate) fn driver_counters(&self) -> Option<DriverCounters> {
         if cfg!(target_arch = "wasm32") {
             return None;
@@ -355,7 +352,7 @@ impl Calls {
         })
     }
 
-    // ---- not counted: they make nothing that lasts, or only while preparing
+    // ---- not counted: these calls create nothing that lasts, or only during preparation
 
     pub(crate) fn device(&self) -> &wgpu::Device {
         &self.device
@@ -369,22 +366,22 @@ impl Calls {
         self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
     }
 
-    /// Room for this many stamps of the device's clock.
+    /// A set of `count` timestamp queries.
     pub(crate) fn query_set(&self, count: u32) -> Result<wgpu::QuerySet, Refusal> {
         let wanted = wgpu::QuerySetDescriptor { label: Some("vramp"), ty: wgpu::QueryType::Timestamp, count };
         self.scoped(|| self.device.create_query_set(&wanted))
     }
 
-    /// Hears what has finished, without waiting.
+    /// Runs the callbacks of finished work, without waiting.
     pub(crate) fn poll(&self) -> Result<(), Lost> {
         self.health.check()?;
-        // On the web the browser calls back by itself.
+        // On the web the browser runs them.
         #[cfg(not(target_arch = "wasm32"))]
         self.poll_as(wgpu::PollType::Poll)?;
         Ok(())
     }
 
-    /// Waits until a submission has finished or the time is over; says whether it has finished.
+    /// Waits for a submission, at most for `timeout`. Returns whether it has finished.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn wait(&self, index: wgpu::SubmissionIndex, timeout: std::time::Duration) -> Result<bool, Lost> {
         self.health.check()?;
@@ -393,49 +390,48 @@ impl Calls {
 
     #[cfg(not(target_arch = "wasm32"))]
     fn poll_as(&self, how: wgpu::PollType) -> Result<bool, Lost> {
-        // wgpu panics where the driver says, in the middle of a poll, that the device is gone. For vramp that is an
-        // event, and the device is not touched again.
+        // wgpu panics if the driver reports a device loss during a poll. vramp records the loss and does not use the
+        // device again.
         let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.device.poll(how)));
         match polled {
             Ok(Ok(_)) => Ok(true),
             Ok(Err(_)) => Ok(false),
             Err(_) => {
-                self.health.lose("the driver failed while it was asked for progress".into());
+                self.health.lose("the driver failed during a poll".into());
                 self.health.check().map(|()| false)
             }
         }
     }
 
-    /// Leaves the device behind: from now on it counts as lost, and it is never freed, since freeing one that hangs
-    /// would wait for it.
-    pub(crate) fn leave_behind(&self, reason: String) {
+    /// Declares the device lost and leaks its handles, because freeing a device that hangs would wait for it.
+    pub(crate) fn abandon_device(&self, reason: String) {
         self.health.lose(reason);
         std::mem::forget((self.device.clone(), self.queue.clone()));
     }
 
-    /// Runs `act` and gives what wgpu has to say against it.
+    /// Runs `act` and returns wgpu's error, if any.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn scoped<R>(&self, act: impl FnOnce() -> R) -> Result<R, Refusal> {
-        // The innermost scope hears first, each hears its own kind only.
+        // The innermost scope receives errors first; each scope receives only its own kind.
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let made = act();
-        let heard = [now(validation.pop()), now(internal.pop()), now(memory.pop())];
-        match heard.iter().flatten().next() {
+        let errors = [now(validation.pop()), now(internal.pop()), now(memory.pop())];
+        match errors.iter().flatten().next() {
             Some(error) => Err(refusal(error)),
             None => Ok(made),
         }
     }
 
-    /// On the web errors come later, as [`DeviceEvent`]s.
+    /// On the web errors arrive later, as [`DeviceEvent`]s.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn scoped<R>(&self, act: impl FnOnce() -> R) -> Result<R, Refusal> {
         Ok(act())
     }
 }
 
-/// The answer of a future that wgpu has ready at once, as all of its native ones.
+/// Polls a future to its end. wgpu's native futures are ready at once.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn now<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
@@ -452,7 +448,7 @@ pub(crate) fn refusal(error: &wgpu::Error) -> Refusal {
     match error {
         wgpu::Error::OutOfMemory { .. } => Refusal::OutOfMemory,
         wgpu::Error::Validation { description, .. } | wgpu::Error::Internal { description, .. } => {
-            // wgpu tells it as a tree, one line per level.
+            // wgpu formats the error as a tree, one line per level.
             let lines = description.lines().map(str::trim).filter(|line| !line.is_empty());
             Refusal::Refused(lines.collect::<Vec<_>>().join(" "))
         }

@@ -1,34 +1,31 @@
-//! Whether the device is still there, and what it complained about.
+//! Device loss, and errors that a device reports outside of any call.
 //!
-//! Owns the events that a device reports by itself: its loss, and errors that nobody waited for.
-//! Does not react to them: the runtime reads the events and decides.
+//! The runtime reads the events and reacts to them; this module only keeps them.
 //!
-//! Always: a device that was lost stays lost; at most [`MOST_EVENTS`] events wait, later ones are counted only.
+//! Invariants: a lost device stays lost. At most [`MAX_EVENTS`] events wait, plus the loss itself; further ones are
+//! only counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Events that wait to be read; a broken driver can complain once per call.
-const MOST_EVENTS: usize = 64;
+/// Bounded, because a broken driver can report an error on every call.
+const MAX_EVENTS: usize = 64;
 
-/// The device is gone: what was on it is lost, and it takes no more work.
+/// The device is lost, with everything that was on it, and accepts no more work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the device was lost ({reason}); open it again, or go on with the CPU")]
+#[error("the device was lost ({reason}); open it again, or continue on the CPU")]
 pub struct Lost {
-    /// Why, as far as the driver says.
+    /// The driver's message, or vramp's own if vramp declared the loss.
     pub reason: String,
 }
 
-/// Something that a device reported by itself.
+/// An event that a device reported outside of any call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceEvent {
-    /// It is gone.
     Lost(Lost),
-    /// It had no memory left for something.
     OutOfMemory,
-    /// It refused something, outside of any call that could have said so.
+    /// An operation was refused, and no error scope was open to return the refusal to its caller.
     Refused {
-        /// What it says.
         problem: String,
     },
 }
@@ -41,7 +38,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Notes the loss; the first reason stands.
+    /// Records the loss. Only the first reason is kept.
     pub(crate) fn lose(&self, reason: String) {
         let mut known = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() {
@@ -55,15 +52,15 @@ impl Health {
 
     pub(crate) fn note(&self, event: DeviceEvent) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        // The loss is never crowded out.
-        if events.0.len() < MOST_EVENTS || matches!(event, DeviceEvent::Lost(_)) {
+        // The loss is kept even if the list is full.
+        if events.0.len() < MAX_EVENTS || matches!(event, DeviceEvent::Lost(_)) {
             events.0.push(event);
         } else {
             events.1 += 1;
         }
     }
 
-    /// An error unless the device is there.
+    /// Fails if the device is lost.
     pub(crate) fn check(&self) -> Result<(), Lost> {
         if !self.lost.load(Ordering::Acquire) {
             return Ok(());
@@ -72,7 +69,7 @@ impl Health {
         Err(known.clone().unwrap_or_else(|| Lost { reason: "no reason given".into() }))
     }
 
-    /// The events since the last call, and how many more there were.
+    /// The events since the last call, and the number of events that did not fit.
     pub(crate) fn take(&self) -> (Vec<DeviceEvent>, u64) {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -97,10 +94,10 @@ mod tests {
     #[test]
     fn events_are_bounded_and_the_rest_is_counted() {
         let health = Health::default();
-        (0..MOST_EVENTS + 5).for_each(|_| health.note(DeviceEvent::OutOfMemory));
+        (0..MAX_EVENTS + 5).for_each(|_| health.note(DeviceEvent::OutOfMemory));
         health.lose("too much".into());
         let (events, more) = health.take();
-        assert_eq!((events.len(), more), (MOST_EVENTS + 1, 5));
+        assert_eq!((events.len(), more), (MAX_EVENTS + 1, 5));
         assert!(matches!(events.last(), Some(DeviceEvent::Lost(_))));
     }
 }

@@ -1,7 +1,7 @@
-//! A prepared shader, as others name it.
+//! A handle of a compiled shader: what a recording must know to dispatch it.
 //!
-//! Owns what a recording must know to use a kernel: its name, its bindings and its reach.
-//! Does not hold the compiled pipeline: the player finds that by the kernel's number.
+//! The handle has the kernel's name, bindings and pixels per workgroup. The compiled pipeline stays in
+//! [`Pipelines`](crate::pipelines::Pipelines); the player finds it by the kernel's number.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use vramp_plan::{Binding, Shader};
 
 use crate::device::DeviceLimits;
 
-/// A shader that a device has compiled, or, for recordings without a device, one that was only described.
+/// A shader that a device has compiled, or a mere description of one for recordings without a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceKernel {
     pub(crate) device: u64,
@@ -25,7 +25,7 @@ struct KernelInterface {
 }
 
 impl DeviceKernel {
-    /// A kernel of no device: it can be recorded, and no player will play it.
+    /// A kernel that belongs to no device: recordings accept it, players refuse it.
     pub fn described(shader: &Shader) -> Self {
         Self::numbered(shader, 0, 0)
     }
@@ -35,23 +35,23 @@ impl DeviceKernel {
         Self { device, id, name: shader.name.as_str().into(), shape: Arc::new(shape) }
     }
 
-    /// The same kernel under the name of whoever asks now.
+    /// The same kernel under the caller's name for it, because equal shaders share one pipeline.
     pub(crate) fn named(&self, name: &str) -> Self {
         let name = if &*self.name == name { Arc::clone(&self.name) } else { name.into() };
         Self { name, ..self.clone() }
     }
 
-    /// What it is called in messages.
+    /// The name for messages.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// What it binds, in order.
+    /// Bindings in order.
     pub fn bindings(&self) -> &[Binding] {
         &self.shape.bindings
     }
 
-    /// Bytes of its parameters, 0 where it has none.
+    /// Size of the parameter block; 0 if the kernel has none.
     pub fn params_bytes(&self) -> u32 {
         let params = self.bindings().iter().map(|binding| match binding {
             Binding::Params { bytes } => *bytes,
@@ -60,7 +60,7 @@ impl DeviceKernel {
         params.sum()
     }
 
-    /// Workgroups that cover this many pixels or elements on a device with these limits.
+    /// Workgroups that cover this many pixels or elements within the device's limits.
     pub fn cover(&self, pixels: u64, limits: &DeviceLimits) -> [u32; 3] {
         let shader = Shader {
             name: String::new(),
@@ -72,7 +72,7 @@ impl DeviceKernel {
         [x, y, 1]
     }
 
-    /// Handles of this kernel, the cache's own included.
+    /// Number of handles of this kernel, including the cache's own.
     pub(crate) fn handles(&self) -> usize {
         Arc::strong_count(&self.shape)
     }

@@ -1,11 +1,11 @@
-//! What lives on the device: the only crate that names wgpu.
+//! GPU access for vramp, and the only crate that names wgpu.
 //!
-//! Owns the choice and opening of a device, its memory, the rings that cross between host and device, compiled kernels,
-//! and the one player that turns a [`Recording`] into one submit.
-//! Does not know which kernels exist (they come as [`vramp_plan::Shader`]) nor when a tick is due.
+//! It chooses and opens a [`Device`], lends its memory ([`Pool`]), stages transfers between host and device, compiles
+//! kernels, and turns each [`Recording`] into one submit ([`Player`]). It does not know which kernels exist: they
+//! arrive as [`vramp_plan::Shader`]. When to record and submit is decided by the runtime.
 //!
-//! Always: every counted call into the device stands in `calls.rs`; what is lent is never lent twice, nor while the
-//! device still uses it; nothing blocks but what is called `wait` or `play`.
+//! Invariants: every counted call into wgpu is in `calls.rs`. Memory is never lent twice, nor while the device still
+//! uses it. Once a pipeline runs, only functions named `wait` or `play` block.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -67,6 +67,6 @@ pub use readback::{Arrived, ReadbackError, Readbacks};
 pub use recording::{HostBytes, HostSource, RecordError, Recording};
 pub use texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 pub use timing::{DeviceTime, PartTime, StampPlaces, Timed, Timing};
-/// For GPU code of your own on the same device: [`Device::raw`], [`Device::raw_queue`], [`DeviceMemory::raw`] and
-/// [`Texture::raw`] are its types.
+/// Re-exported for GPU code of your own on the same device: [`Device::raw`], [`Device::raw_queue`],
+/// [`DeviceMemory::raw`] and [`Texture::raw`] return its types.
 pub use wgpu;

@@ -1,10 +1,7 @@
-//! Compiled kernels, kept by what is in them.
+//! The cache of compiled kernels, keyed by content.
 //!
-//! Owns the cache of pipelines with their explicit layouts.
-//! Does not write shaders, nor run them.
-//!
-//! Always: a shader of the same content is compiled once, whatever it is called; a layout lists the bindings of the
-//! [`Shader`], used by its text or not.
+//! Invariants: shaders with the same content are compiled once, whatever their names. A layout lists all bindings of
+//! the [`Shader`], even those that its text does not use.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,60 +16,20 @@ use crate::kernel::DeviceKernel;
 /// Why a shader cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// Its text is wrong.
     #[error("shader {name}, line {line}, column {column}: {problem}")]
-    Text {
-        /// Which shader.
-        name: String,
-        /// Where, counted from 1.
-        line: u32,
-        /// Where in that line, counted from 1.
-        column: u32,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// Its text and its bindings do not fit together, or the driver does not take it.
+    Text { name: String, line: u32, column: u32, problem: String },
+    /// The text does not match the bindings, or the driver refuses the shader.
     #[error("shader {name}: {problem}")]
-    Refused {
-        /// Which shader.
-        name: String,
-        /// What wgpu says.
-        problem: String,
-    },
-    /// It binds more buffers than the device allows.
-    #[error("shader {name} binds {has} storage buffers, the device allows {most}; split the group")]
-    TooManyBuffers {
-        /// Which shader.
-        name: String,
-        /// What it binds.
-        has: u32,
-        /// What is allowed.
-        most: u32,
-    },
-    /// Its parameters are not one block of a size that a device takes.
+    Refused { name: String, problem: String },
+    #[error("shader {name} binds {has} storage buffers, but the device allows {most}; split the group")]
+    TooManyBuffers { name: String, has: u32, most: u32 },
     #[error(
-        "shader {name} has {blocks} blocks of parameters with {bytes} bytes; it may have one, of a multiple of 16 and \
+        "shader {name} has {blocks} parameter blocks with {bytes} bytes; it may have one, a multiple of 16 bytes and \
          at most {most}"
     )]
-    Params {
-        /// Which shader.
-        name: String,
-        /// How many blocks.
-        blocks: usize,
-        /// Their bytes.
-        bytes: u64,
-        /// What is allowed.
-        most: u64,
-    },
-    /// Its first run does not end.
-    #[error("{name} did not end within {waited_ms} ms in its first run; the device hangs and is left behind")]
-    Overdue {
-        /// Which shader.
-        name: String,
-        /// How long was waited for it.
-        waited_ms: u64,
-    },
-    /// The device is gone.
+    Params { name: String, blocks: usize, bytes: u64, most: u64 },
+    #[error("{name} did not end within {waited_ms} ms in its first run; the device hangs and is abandoned")]
+    Overdue { name: String, waited_ms: u64 },
     #[error(transparent)]
     Lost(#[from] Lost),
 }
@@ -94,7 +51,7 @@ struct Cache {
     by_id: BTreeMap<u64, Arc<CompiledPipeline>>,
 }
 
-/// What makes two shaders the same; the name is not part of it.
+/// The parts of a shader that decide whether two are the same. The name is not one of them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ShaderKey {
     wgsl: String,
@@ -107,7 +64,7 @@ impl Pipelines {
         Self { device, cache: Mutex::default() }
     }
 
-    /// The kernel of a shader, and whether it was compiled just now.
+    /// Returns the kernel of a shader, and whether this call compiled it.
     pub(crate) async fn compile(
         &self,
         calls: &Calls,
@@ -124,8 +81,8 @@ impl Pipelines {
             return Ok((known.named(&shader.name), false));
         }
         check_bindings(shader, limits)?;
-        // Without the lock: compiling takes milliseconds, and players look kernels up meanwhile. Two threads that
-        // compile the same shader at once both succeed; the first one is kept.
+        // Without the lock: compiling takes milliseconds, and players look kernels up in the meantime. Two threads that
+        // compile the same shader at once both succeed; the cache keeps the first result.
         let compiled = build(calls, shader).await?;
         calls.health.check()?;
         let mut cache = self.cache();
@@ -222,12 +179,12 @@ async fn build(calls: &Calls, shader: &Shader) -> Result<CompiledPipeline, Compi
     built.map_err(refused)
 }
 
-fn check_text(name: &str, said: wgpu::CompilationInfo) -> Result<(), CompileError> {
+fn check_text(name: &str, info: wgpu::CompilationInfo) -> Result<(), CompileError> {
     let wrong = |message: &wgpu::CompilationMessage| message.message_type == wgpu::CompilationMessageType::Error;
-    let Some(message) = said.messages.into_iter().find(wrong) else { return Ok(()) };
+    let Some(message) = info.messages.into_iter().find(wrong) else { return Ok(()) };
     let (line, column) = message.location.map_or((0, 0), |at| (at.line_number, at.line_position));
-    // The first line says what; what follows shows the place, which stands in the error already.
-    let problem = message.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it is refused");
+    // The first line names the problem. The rest shows its location, which the error has already.
+    let problem = message.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("refused");
     Err(CompileError::Text { name: name.to_owned(), line, column, problem: problem.to_owned() })
 }
 

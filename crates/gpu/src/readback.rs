@@ -1,10 +1,12 @@
-//! What comes down from the device, in order.
+//! Readbacks: the receiving end of downloads, in the order of their recordings.
 //!
-//! Owns a ring of slots, each for all downloads of one recording.
-//! Does not make anybody wait, but for whoever calls `wait`.
+//! A ring of slots receives the downloads, one slot for all downloads of a recording. The runtime copies the bytes into
+//! a frame of the host's pool, so the slot is free again at once, however long the frame is kept. Only
+//! [`Readbacks::wait`] blocks.
 //!
-//! Always: what was asked for first arrives first; a slot is used again once its bytes were dropped. A buffer that
-//! nobody else holds is mapped itself where host and device share memory, and returns to its pool afterwards.
+//! Invariants: downloads arrive in the order in which they were recorded. A slot is reused after its [`Arrived`] is
+//! dropped. If host and device share memory and only the recording holds the buffer, the buffer itself is mapped
+//! instead of a copy, and returns to its pool afterwards.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,20 +20,13 @@ use crate::recording::COPY_BYTES;
 /// Why bytes did not arrive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadbackError {
-    /// The device is gone.
     #[error(transparent)]
     Lost(#[from] Lost),
-    /// The driver would not show them.
     #[error("download {ticket} did not arrive: {problem}; the frame is lost, later ones may arrive")]
-    NotMapped {
-        /// Which download.
-        ticket: u64,
-        /// What was refused.
-        problem: String,
-    },
+    NotMapped { ticket: u64, problem: String },
 }
 
-/// The receiving end of a player's downloads. Clones are the same end, and may be used by another thread.
+/// The receiving end of a player's downloads. Clones share it and may be used by other threads.
 #[derive(Clone)]
 pub struct Readbacks {
     device: Device,
@@ -52,21 +47,21 @@ struct ReadbackSlot {
     submission: Option<wgpu::SubmissionIndex>,
 }
 
-/// One download of a slot: where it is, and the memory itself where that is mapped.
+/// One download of a slot: its range in the staging buffer, or in the `direct` buffer that is mapped itself.
 struct DownloadPart {
     offset: u64,
     bytes: u64,
     direct: Option<Buffer>,
 }
 
-/// A part that arrived.
+/// A download that has arrived.
 struct MappedPart {
     view: wgpu::BufferView,
     bytes: usize,
     direct: Option<Buffer>,
 }
 
-/// What one recording brought down. Dropping it frees its slot.
+/// The downloads of one recording. Dropping it frees its slot.
 pub struct Arrived {
     ticket: u64,
     slot: usize,
@@ -76,17 +71,17 @@ pub struct Arrived {
 }
 
 impl Arrived {
-    /// The number that playing the recording gave.
+    /// The ticket that [`Player::play`](crate::Player::play) returned for the recording.
     pub fn ticket(&self) -> u64 {
         self.ticket
     }
 
-    /// Downloads of the recording.
+    /// Number of downloads of the recording.
     pub fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// Whether there were none, which does not happen: a recording without downloads has no ticket.
+    /// Always false: a recording without downloads has no ticket.
     pub fn is_empty(&self) -> bool {
         self.shown.is_empty()
     }
@@ -108,7 +103,7 @@ impl Drop for Arrived {
     fn drop(&mut self) {
         for shown in self.shown.drain(..) {
             let MappedPart { view, direct, .. } = shown;
-            // A buffer with views cannot be unmapped, and one that is mapped may not return to its pool.
+            // A buffer with views cannot be unmapped, and a mapped buffer must not return to its pool.
             drop(view);
             if let Some(buffer) = direct {
                 buffer.raw().unmap();
@@ -137,7 +132,7 @@ impl Readbacks {
         Self { device: device.clone(), state: Arc::new(Mutex::new(ReadbackState { ring, slots })) }
     }
 
-    /// The oldest download, if it is there; does not wait.
+    /// Returns the oldest download if it has arrived; does not wait.
     pub fn take(&self) -> Result<Option<Arrived>, ReadbackError> {
         if !self.has_arrived() {
             self.device.poll()?;
@@ -145,7 +140,7 @@ impl Readbacks {
         self.take_known()
     }
 
-    /// The oldest download; waits for it until the time is over. None where nothing was asked for, or in time.
+    /// Waits for the oldest download. Returns none if no download is pending, or after `timeout`.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self, timeout: std::time::Duration) -> Result<Option<Arrived>, ReadbackError> {
         if let Some(arrived) = self.take()? {
@@ -162,12 +157,11 @@ impl Readbacks {
         self.take_known()
     }
 
-    /// Downloads that are under way or were not taken yet.
+    /// Recordings whose downloads are in flight or were not taken yet.
     pub fn pending(&self) -> usize {
         lock(&self.state).ring.sent()
     }
 
-    /// Slots there are.
     pub fn slots(&self) -> usize {
         lock(&self.state).ring.slots()
     }
@@ -209,7 +203,7 @@ impl Readbacks {
         }
     }
 
-    /// Claims a slot for a recording's downloads; none where all are under way or held.
+    /// Claims a slot for a recording's downloads. Returns none if all slots are in flight or held.
     pub(crate) fn claim(&self) -> Option<Claimed> {
         let slot = lock(&self.state).ring.claim()?;
         Some(Claimed { slot, staged_bytes: 0 })
@@ -221,7 +215,7 @@ impl Readbacks {
         state.ring.abandon(claimed.slot);
     }
 
-    /// Adds a download that is copied into the slot; gives its offset there.
+    /// Adds a download that is copied into the slot, and returns its offset there.
     pub(crate) fn add_copied(&self, claimed: &mut Claimed, bytes: u64) -> u64 {
         let offset = claimed.staged_bytes;
         claimed.staged_bytes = (offset + bytes).next_multiple_of(SIZE_CLASS_BYTES);
@@ -234,7 +228,7 @@ impl Readbacks {
         lock(&self.state).slots[claimed.slot].parts.push(DownloadPart { offset, bytes, direct: Some(buffer) });
     }
 
-    /// The slot's own buffer, with room for what is copied into it.
+    /// The slot's staging buffer, large enough for its copied downloads; none if nothing is copied.
     pub(crate) fn staging(&self, calls: &Calls, claimed: &Claimed) -> Result<Option<wgpu::Buffer>, Refusal> {
         if claimed.staged_bytes == 0 {
             return Ok(None);
@@ -250,7 +244,7 @@ impl Readbacks {
         Ok(Some(buffer))
     }
 
-    /// Asks for the mappings behind a submission and gives the ticket.
+    /// Requests the mappings that follow a submission, and returns the ticket.
     pub(crate) fn send(&self, calls: &Calls, claimed: &Claimed, submission: &wgpu::SubmissionIndex) -> u64 {
         let mut state = lock(&self.state);
         let slot = &mut state.slots[claimed.slot];
@@ -276,7 +270,7 @@ pub(crate) struct Claimed {
 }
 
 impl ReadbackSlot {
-    /// Opens a view of every part.
+    /// Opens a view of every download.
     fn show(&mut self) -> Result<(), String> {
         if self.mapping.has_failed() {
             return Err("the driver did not map it".into());
@@ -295,7 +289,7 @@ impl ReadbackSlot {
         Ok(())
     }
 
-    /// Forgets what cannot be shown; the slot starts anew.
+    /// Discards the slot's contents and buffers after a failed mapping.
     fn reset(&mut self) {
         self.parts.clear();
         self.shown.clear();

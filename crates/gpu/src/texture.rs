@@ -1,11 +1,10 @@
-//! Textures: memory in rows of texels, as users' own draws and kernels take it.
+//! Textures for users' own draws and kernels, and copies between textures and buffers.
 //!
-//! Owns the making and the end of textures, the formats that tensors have a form for, and the copies between buffers and
-//! textures. Textures that somebody else made are taken in and left alone.
-//! Does not lay values out in texels: whoever fills a texture does.
+//! Textures are created here or adopted from the user. The layout of values within texels is up to the caller that
+//! fills a texture.
 //!
-//! Always: a texture made here frees its memory with its last handle, and is counted until then; sizes are given as
-//! width, then height.
+//! Invariants: a texture created here frees its memory with its last handle and is counted until then; an adopted one
+//! is never destroyed here. Sizes are width, then height.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,36 +15,30 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
 
-/// Rows of texels in a buffer lie multiples of this apart, where several are one copy.
+/// If the row pitch in a buffer is a multiple of this, several rows are one copy.
 const PITCH_BYTES: u64 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT as u64;
 
-/// What one texel is.
+/// The texel formats that tensors can be copied to and from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TexelFormat {
-    /// Four f32.
     Rgba32Float,
-    /// Four f16.
     Rgba16Float,
-    /// Four i32, exact also above 2^24.
+    /// Exact above 2^24, unlike `Rgba32Float`.
     Rgba32Sint,
-    /// Four u32.
     Rgba32Uint,
-    /// Four bytes that shaders see as 0 to 1.
+    /// Shaders see the bytes as 0 to 1.
     Rgba8Unorm,
-    /// Four bytes that shaders see as 0 to 255.
+    /// Shaders see the bytes as 0 to 255.
     Rgba8Uint,
-    /// Four bytes that shaders see as -128 to 127.
+    /// Shaders see the bytes as -128 to 127.
     Rgba8Sint,
-    /// Four bytes from blue on, as screens have them.
+    /// The usual order of displays.
     Bgra8Unorm,
-    /// One byte.
     R8Unorm,
-    /// One f32.
     R32Float,
 }
 
 impl TexelFormat {
-    /// Every format.
     pub const ALL: [Self; 10] = [
         Self::Rgba32Float,
         Self::Rgba16Float,
@@ -69,7 +62,7 @@ impl TexelFormat {
         }
     }
 
-    /// Its channels, in memory order.
+    /// Channels in memory order.
     pub const fn channels(self) -> &'static str {
         match self {
             Self::Bgra8Unorm => "bgra",
@@ -100,54 +93,30 @@ impl fmt::Display for TexelFormat {
     }
 }
 
-/// Why there is no such texture.
+/// Why a texture cannot be created or adopted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TextureError {
-    /// A side is too long, or has no length.
-    #[error("a texture of {width} x {height} texels; this device has them from 1 x 1 to {most} x {most}")]
-    Size {
-        /// Texels along x.
-        width: u32,
-        /// Texels along y.
-        height: u32,
-        /// What is allowed along each.
-        most: u32,
-    },
-    /// Somebody's texture is of a kind that is not taken.
-    #[error("a texture that is {has} was given; expected {wants}")]
-    Kind {
-        /// What it is.
-        has: String,
-        /// What it would have to be.
-        wants: String,
-    },
-    /// The device has no memory left.
-    #[error("the device is out of memory for a texture of {bytes} bytes; drop others, or lower the budget")]
-    OutOfMemory {
-        /// What it would take.
-        bytes: u64,
-    },
-    /// The driver refused.
+    #[error("a texture of {width} x {height} texels is not possible; this device allows 1 x 1 to {most} x {most}")]
+    Size { width: u32, height: u32, most: u32 },
+    /// An adopted texture has the wrong format, dimension or usage.
+    #[error("the given texture is {has}; expected {wants}")]
+    Kind { has: String, wants: String },
+    #[error("the device is out of memory for a texture of {bytes} bytes; drop other textures, or lower the budget")]
+    OutOfMemory { bytes: u64 },
     #[error("the driver refused a texture: {problem}")]
-    Refused {
-        /// What it says.
-        problem: String,
-    },
-    /// The device is gone.
+    Refused { problem: String },
     #[error(transparent)]
     Lost(#[from] Lost),
 }
 
-/// The textures made on a device that somebody holds.
+/// Textures that were created on a device and have not been dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TexturesHeld {
-    /// How many.
     pub count: u64,
-    /// Bytes of their texels.
+    /// Size of their texels.
     pub bytes: u64,
 }
 
-/// Counts what is held.
 #[derive(Debug, Default)]
 pub(crate) struct TextureTally {
     count: AtomicU64,
@@ -171,7 +140,7 @@ struct TextureInner {
     device: u64,
     raw: wgpu::Texture,
     format: TexelFormat,
-    /// Where it is counted; none where it is somebody else's.
+    /// The counter of the device; none for adopted textures.
     counted: Option<Arc<TextureTally>>,
 }
 
@@ -192,7 +161,7 @@ impl Texture {
             | wgpu::TextureUsages::TEXTURE_BINDING
             | wgpu::TextureUsages::STORAGE_BINDING
             | wgpu::TextureUsages::RENDER_ATTACHMENT;
-        // Not every format can be stored to or drawn on; what it can, it may be used for.
+        // Not every format can be a storage texture or a render target: allow what the format supports.
         let allowed = format.raw().guaranteed_format_features(calls.device().features()).allowed_usages;
         let bytes = u64::from(width) * u64::from(height) * u64::from(format.bytes());
         let made = calls.create_texture(&wgpu::TextureDescriptor {
@@ -225,35 +194,31 @@ impl Texture {
         let (layers, samples) = (raw.depth_or_array_layers(), raw.sample_count());
         if raw.dimension() != wgpu::TextureDimension::D2 || layers != 1 || samples != 1 {
             let has = format!("{:?} with {layers} layers and {samples} samples", raw.dimension());
-            return Err(kind(has, "a D2 with one of each".to_owned()));
+            return Err(kind(has, "D2 with 1 layer and 1 sample".to_owned()));
         }
         if !raw.usage().contains(wgpu::TextureUsages::COPY_SRC) {
-            return Err(kind(format!("for {:?}", raw.usage()), "one that also has COPY_SRC".to_owned()));
+            return Err(kind(format!("for {:?}", raw.usage()), "a texture with COPY_SRC".to_owned()));
         }
         Ok(Self { inner: Arc::new(TextureInner { device, raw: raw.clone(), format, counted: None }) })
     }
 
-    /// What one texel is.
     pub fn format(&self) -> TexelFormat {
         self.inner.format
     }
 
-    /// Texels along x.
     pub fn width(&self) -> u32 {
         self.inner.raw.width()
     }
 
-    /// Texels along y.
     pub fn height(&self) -> u32 {
         self.inner.raw.height()
     }
 
-    /// Bytes of one row.
     pub fn row_bytes(&self) -> u64 {
         u64::from(self.width()) * u64::from(self.format().bytes())
     }
 
-    /// How far apart its rows lie in a buffer at least, so that all of them are one copy.
+    /// The smallest row pitch in a buffer with which all rows are one copy.
     pub fn pitch_bytes(&self) -> u32 {
         u32::try_from(self.row_bytes().next_multiple_of(PITCH_BYTES)).unwrap_or(u32::MAX)
     }
@@ -293,7 +258,7 @@ impl Texture {
         });
     }
 
-    /// Goes through rows in runs that are one copy each: all of them, where they lie as devices want it, or one by one.
+    /// Splits rows into copies: one copy of all rows if the pitch is aligned, otherwise one per row.
     fn runs(
         &self,
         rows: &Range<u32>,
@@ -304,7 +269,7 @@ impl Texture {
     ) {
         let together = u64::from(pitch_bytes).is_multiple_of(PITCH_BYTES);
         let height = if together { rows.len() as u32 } else { 1 };
-        // A single row is apart from nothing.
+        // A single row needs no pitch.
         let bytes_per_row = (height > 1).then_some(pitch_bytes);
         for y in rows.clone().step_by(height as usize) {
             let offset = at + u64::from(y - rows.start) * u64::from(pitch_bytes);

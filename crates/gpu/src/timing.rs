@@ -1,14 +1,32 @@
-//! How long the device takes: stamps of its own clock, or the time until a submission was seen to be done.
+//! Device times: timestamp queries, or the time until the end of a submission was noticed.
 //!
-//! Owns the query sets, the ring of buffers in which stamps come down, and the relation of the device's clock to the
-//! host's.
-//! Does not wait: what has come down is read when somebody asks, and a submission for which no slot is free is not timed.
+//! A submit returns before the device has begun, so the time around it only shows how long recording takes. There are
+//! two better ways, and the report's `timing` names the one that was used.
 //!
-//! Always: everything is made with the player; a timed submission needs no submit, pass or memory of its own. Times lie
-//! between the submit and the moment when its end was noticed.
+//! - **Timestamps.** If the device writes timestamps inside passes and encoders (Vulkan, Direct3D), there is one after
+//!   every command of a recording. If it writes them only around passes, there is one before and after each pass. They
+//!   are resolved and copied at the end of the same submit into one of a few small buffers, and read after the
+//!   submission has finished. Nothing waits for them; a submission that finds no free buffer is not timed.
+//! - **Fenced.** Without timestamps, a submission counts from its submit, or from the end of the previous submission,
+//!   until its end was noticed. That includes the delay until the lane polls.
 //!
-//! Stamps are taken behind every act where the device writes them inside passes, and around each pass otherwise. Where
-//! every submission is timed, passes without such stamps hold one dispatch each; that is for a trace and costs passes.
+//! An ordinary run samples ([`Timed::Sampled`]): each timestamp ends all earlier work on Mesa's software driver. Passes
+//! stay as they are, so kernels that share a pass with timestamps only around it have no time of their own; their
+//! `p50_us` is null rather than a guess. A trace times every submission ([`Timed::Each`]), and only then do passes
+//! without inner timestamps hold one dispatch each.
+//!
+//! **Two clocks.** Each submission bounds the offset between the host's and the device's clock from both sides: it
+//! began no earlier than its submit, and ended no later than its end was noticed. [`Clocks`] intersects the bounds of
+//! all submissions, widened by 100 parts per million for drift, and takes the middle. Half the distance of the bounds
+//! is reported with every time as its uncertainty. Durations do not depend on it.
+//!
+//! **Attribution.** The device's lane notes after each node how many commands the recording has. A part of a submission
+//! belongs to the node that recorded its command, and the parts of a node in one frame are one time in its histogram.
+//! Uploads and downloads count for their transfers; copying in and out of staging memory on the host does not. In the
+//! report, `gpu_ms` adds up the segments of a frame, and `gpu_busy` is the share of the run in which the device worked.
+//!
+//! Invariants: all buffers are created with the player; a timed submission needs no extra submit, pass or memory
+//! (except under [`Timed::Each`]). Times are between the submit and the moment when its end was noticed.
 
 use std::sync::Arc;
 
@@ -16,45 +34,45 @@ use crate::calls::{Calls, Mapping, Refusal};
 use crate::device::Device;
 use crate::memory::StagingRing;
 
-/// Stamps of one submission; with more acts than that it is not timed.
-const MOST_STAMPS: u32 = 256;
+/// Timestamps of one submission. A recording with more commands is not timed.
+const MAX_STAMPS: u32 = 256;
 const STAMP_BYTES: u64 = 8;
 
-/// How far two clocks may run apart, in parts of a million: quartz is within 50.
+/// Maximum drift between two clocks, in parts per million: quartz is within 50.
 const DRIFT_PPM: i64 = 100;
 
-/// One submission of this many is timed where a sample is enough: often at first, so that short runs have one, then
-/// seldom. With every submission timed, a frame of one dispatch and one readback of 64x64 pixels took 1.5 to 1.7 times the
-/// CPU time on llvmpipe, which ends all work at each stamp; so sampled, 1.03 to 1.06 times on a busy machine
-/// (benches/device.rs).
+/// Sampling interval in submissions: short at first, so that short runs have a sample, then long. With every submission
+/// timed, a frame of one dispatch and one readback of 64x64 pixels took 1.5 to 1.7 times the CPU time on llvmpipe,
+/// which ends all work at each timestamp. Sampled, it took 1.03 to 1.06 times on a busy machine (benches/device.rs).
 const ONE_IN: [u64; 2] = [16, 64];
 const OFTEN: u64 = 64;
-/// Which of them: not the first, in which drivers still compile (285 of 300 ms for one blur on llvmpipe).
+/// The submission of each interval that is timed: not the first, in which drivers still compile (285 of 300 ms for one
+/// blur on llvmpipe).
 const SAMPLE: u64 = 2;
 
-/// How device times are known.
+/// The source of device times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// By stamps of the device's own clock.
+    /// Timestamps of the device's own clock.
     Timestamps,
-    /// By the host's clock: from the submit, or the end of the submission before, until its end was noticed.
+    /// The host's clock: from the submit, or the end of the previous submission, until the end was noticed.
     Fenced,
 }
 
-/// Where a device's clock is stamped.
+/// Where timestamps are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StampPlaces {
-    /// Behind every act where the device can do that, around passes where it can only do that.
+    /// After every command if the device supports it, otherwise around passes.
     #[default]
     Acts,
-    /// Around passes.
+    /// Around passes only.
     Passes,
-    /// Nowhere: the host's clock has to do.
+    /// Nowhere: only the host's clock is used.
     Nowhere,
 }
 
 impl StampPlaces {
-    /// Where a device with these features can be stamped.
+    /// The finest placement that these features allow.
     pub(crate) fn of(has: wgpu::Features) -> StampPlaces {
         match (has.contains(wgpu::Features::TIMESTAMP_QUERY), has.contains(INSIDE)) {
             (true, true) => StampPlaces::Acts,
@@ -63,7 +81,7 @@ impl StampPlaces {
         }
     }
 
-    /// What a device that has these features is to be opened with.
+    /// The features to open a device with, of those that it has.
     pub(crate) fn features(self, has: wgpu::Features) -> wgpu::Features {
         let passes = wgpu::Features::TIMESTAMP_QUERY;
         match self {
@@ -74,52 +92,48 @@ impl StampPlaces {
     }
 }
 
-/// What stamps behind every act need.
+/// The features for timestamps after every command.
 const INSIDE: wgpu::Features =
     wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES.union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS);
 
 /// Which submissions of a player are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Timed {
-    /// None.
     #[default]
     Never,
-    /// One of sixteen at first and one of sixty-four later where the device has stamps, each one where it has
-    /// not: looking at the clock costs nothing.
+    /// With timestamps, one of 16 submissions at first and one of 64 later. Without, every submission: reading the
+    /// host's clock costs almost nothing.
     Sampled,
-    /// Each one, with a time for every act.
+    /// Every submission, with a time for every command.
     Each,
 }
 
-/// How long a submission took. Times are nanoseconds since the device was opened, on the host's clock.
+/// The times of one submission, in nanoseconds since the device was opened, on the host's clock.
 #[derive(Debug)]
 pub struct DeviceTime<'a> {
-    /// Its number, as playing it gave it.
+    /// Submission number, as in [`Played`](crate::Played).
     pub submission: u64,
-    /// When it was submitted.
     pub submitted_ns: u64,
-    /// When the device began with it.
+    /// When the device began.
     pub begin_ns: u64,
-    /// When the device was done.
+    /// When the device ended.
     pub end_ns: u64,
-    /// When that was noticed.
+    /// When the host noticed the end.
     pub noticed_ns: u64,
-    /// How far the device's clock may be off the host's; 0 where only the host's was used.
+    /// Uncertainty of the device's clock relative to the host's; 0 if only the host's was used.
     pub uncertain_ns: u64,
-    /// Its parts, in the order in which they were played; none where only the whole is known.
+    /// Times of the parts, in play order; empty if only the whole is known.
     pub parts: &'a [PartTime],
 }
 
-/// How long a part of a submission took.
+/// The time of a part of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartTime {
-    /// Its first act, by its place in the recording.
+    /// Index of its first command in the recording.
     pub act: usize,
-    /// How many dispatches it has: more than one where only the whole pass is known, none for a transfer.
+    /// Number of dispatches: more than one if only the whole pass is timed, zero for a transfer.
     pub dispatches: usize,
-    /// When the device began with it.
     pub begin_ns: u64,
-    /// When the device was done with it.
     pub end_ns: u64,
 }
 
@@ -132,11 +146,11 @@ pub(crate) struct Timer {
     claimed: Option<usize>,
     played: u64,
     ended_ns: u64,
-    /// What is told, and keeps its room.
-    told: Vec<PartTime>,
+    /// Reused by every report, so that it allocates once.
+    part_times: Vec<PartTime>,
 }
 
-/// What the device's stamps mean.
+/// How to interpret the device's timestamps.
 #[derive(Clone, Copy)]
 struct Stamping {
     inside_passes: bool,
@@ -144,7 +158,7 @@ struct Stamping {
     clocks: Clocks,
 }
 
-/// One submission's stamps.
+/// The timestamps of one submission.
 struct TimestampSlot {
     submission: u64,
     stamps: Option<SlotStamps>,
@@ -153,14 +167,14 @@ struct TimestampSlot {
     parts: Vec<Stamped>,
 }
 
-/// What a slot has on the device.
+/// The device resources of a slot.
 struct SlotStamps {
     queries: wgpu::QuerySet,
     resolved: wgpu::Buffer,
     read: wgpu::Buffer,
 }
 
-/// A part by its stamps.
+/// A part of a submission, by the indices of its timestamps.
 #[derive(Clone, Copy)]
 struct Stamped {
     act: usize,
@@ -169,7 +183,7 @@ struct Stamped {
     end: u32,
 }
 
-/// The host's clock minus the device's: within these bounds, of which each submission tells one of each.
+/// Bounds of the host's clock minus the device's. Each submission gives one lower and one upper bound.
 #[derive(Debug, Clone, Copy, Default)]
 struct Clocks {
     bounds: Option<(i64, i64)>,
@@ -177,13 +191,13 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Learns from a submission that began no earlier than its submit and ended no later than was noticed; hands back
-    /// what to add to a stamp and how far that may be off.
+    /// Narrows the bounds with a submission that began no earlier than its submit and ended no later than was noticed.
+    /// Returns the offset to add to a timestamp, and its uncertainty.
     fn learn(&mut self, (submitted, noticed): (i64, i64), (first, last): (i64, i64)) -> (i64, u64) {
         let own = (submitted - first, noticed - last);
         let drift = (noticed - self.at_ns).max(0) / 1_000_000 * DRIFT_PPM;
         let both = self.bounds.map_or(own, |(low, high)| (own.0.max(low - drift), own.1.min(high + drift)));
-        // A clock that was set anew: what was known before is worth nothing.
+        // The clock was reset, so the earlier bounds are worthless.
         let (low, high) = if both.0 <= both.1 { both } else { own };
         (self.bounds, self.at_ns) = (Some((low, high)), noticed);
         let wide = (high - low).max(0);
@@ -192,7 +206,7 @@ impl Clocks {
 }
 
 impl Timer {
-    /// Makes everything that timing needs; where the device refuses stamps, the host's clock has to do.
+    /// Creates everything that timing needs. Falls back to the host's clock if the device refuses timestamps.
     pub(crate) fn new(device: &Device, timed: Timed, slots: usize) -> Option<Timer> {
         if timed == Timed::Never {
             return None;
@@ -206,11 +220,11 @@ impl Timer {
             if stamps.is_none() {
                 stamping = None;
             }
-            let parts = Vec::with_capacity(MOST_STAMPS as usize);
+            let parts = Vec::with_capacity(MAX_STAMPS as usize);
             made.push(TimestampSlot { submission: 0, stamps, mapping: Arc::default(), used: 0, parts });
         }
-        let told = Vec::with_capacity(MOST_STAMPS as usize);
-        Some(Timer { timed, stamping, ring, slots: made, claimed: None, played: 0, ended_ns: 0, told })
+        let part_times = Vec::with_capacity(MAX_STAMPS as usize);
+        Some(Timer { timed, stamping, ring, slots: made, claimed: None, played: 0, ended_ns: 0, part_times })
     }
 
     pub(crate) fn timing(&self) -> Timing {
@@ -222,13 +236,13 @@ impl Timer {
         self.slots.iter().filter_map(|slot| slot.stamps.as_ref()).map(of).sum()
     }
 
-    /// Takes a slot for the next submission, where it is to be timed and can be.
-    pub(crate) fn claim(&mut self, acts: usize) {
+    /// Claims a slot for the next submission, if it is due and a slot is free.
+    pub(crate) fn claim(&mut self, commands: usize) {
         self.played += 1;
         let one_in = ONE_IN[usize::from(self.played > OFTEN)];
         let due = self.stamping.is_none() || self.timed == Timed::Each || self.played % one_in == SAMPLE;
-        // A pass has two stamps of its own, any other act one, and there is one in front of them all.
-        if due && 2 * acts as u64 + 1 < u64::from(MOST_STAMPS) {
+        // A pass has two timestamps, any other command one, and there is one before the first command.
+        if due && 2 * commands as u64 + 1 < u64::from(MAX_STAMPS) {
             self.claimed = self.ring.claim();
         }
         if let Some(slot) = self.claimed {
@@ -238,7 +252,7 @@ impl Timer {
         }
     }
 
-    /// What takes the stamps of the submission that a slot was claimed for.
+    /// The recorder of timestamps for the submission that a slot was claimed for.
     pub(crate) fn stamps(&mut self) -> Option<Stamps<'_>> {
         let Stamping { inside_passes, .. } = self.stamping?;
         let TimestampSlot { stamps, used, parts, .. } = &mut self.slots[self.claimed?];
@@ -246,14 +260,14 @@ impl Timer {
         Some(Stamps { on: stamps.as_ref()?, used, parts, inside_passes, split })
     }
 
-    /// Gives the slot back whose submission was refused.
+    /// Frees the slot of a refused submission.
     pub(crate) fn abandon(&mut self) {
         if let Some(slot) = self.claimed.take() {
             self.ring.abandon(slot);
         }
     }
 
-    /// Sends the slot on its way behind its submission; says whether there is one.
+    /// Sends the slot after its submission. Returns whether there is one.
     pub(crate) fn send(&mut self, calls: &Calls, submission: u64) -> bool {
         let Some(at) = self.claimed.take() else { return false };
         let slot = &mut self.slots[at];
@@ -265,8 +279,8 @@ impl Timer {
         true
     }
 
-    /// Tells what has come down, oldest first.
-    pub(crate) fn tell(&mut self, calls: &Calls, heard: &mut dyn FnMut(&DeviceTime<'_>)) {
+    /// Reports what has arrived, oldest first.
+    pub(crate) fn tell(&mut self, calls: &Calls, report: &mut dyn FnMut(&DeviceTime<'_>)) {
         while let Some((_, at)) = self.ring.oldest() {
             let slot = &self.slots[at];
             if !calls.progress.has_finished(slot.submission) || !slot.mapping.is_settled() {
@@ -285,12 +299,12 @@ impl Timer {
                 uncertain_ns: 0,
                 parts: &[],
             };
-            self.told.clear();
+            self.part_times.clear();
             match &mut self.stamping {
-                None => heard(&fenced),
+                None => report(&fenced),
                 Some(stamping) => {
-                    if let Some((begin_ns, end_ns, uncertain_ns)) = slot.read(stamping, &fenced, &mut self.told) {
-                        heard(&DeviceTime { begin_ns, end_ns, uncertain_ns, parts: &self.told, ..fenced });
+                    if let Some((begin_ns, end_ns, uncertain_ns)) = slot.read(stamping, &fenced, &mut self.part_times) {
+                        report(&DeviceTime { begin_ns, end_ns, uncertain_ns, parts: &self.part_times, ..fenced });
                     }
                 }
             }
@@ -314,11 +328,11 @@ impl Stamping {
 
 impl SlotStamps {
     fn make(calls: &Calls) -> Result<SlotStamps, Refusal> {
-        let bytes = u64::from(MOST_STAMPS) * STAMP_BYTES;
+        let bytes = u64::from(MAX_STAMPS) * STAMP_BYTES;
         let resolve = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
         let read = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         Ok(SlotStamps {
-            queries: calls.query_set(MOST_STAMPS)?,
+            queries: calls.query_set(MAX_STAMPS)?,
             resolved: calls.create_buffer("vramp stamps", bytes, resolve, false)?,
             read: calls.create_buffer("vramp stamps down", bytes, read, false)?,
         })
@@ -326,13 +340,13 @@ impl SlotStamps {
 }
 
 impl TimestampSlot {
-    /// Puts the times of all parts into `told`; hands back begin, end and how far they may be off. None where the stamps
-    /// did not come down or make no sense.
+    /// Writes the times of all parts to `part_times`, and returns begin, end and uncertainty. Returns none if the
+    /// timestamps did not arrive or are not plausible.
     fn read(
         &self,
         stamping: &mut Stamping,
         around: &DeviceTime<'_>,
-        told: &mut Vec<PartTime>,
+        part_times: &mut Vec<PartTime>,
     ) -> Option<(u64, u64, u64)> {
         let stamps = self.stamps.as_ref().filter(|_| self.used > 0 && !self.mapping.has_failed())?;
         let view = stamps.read.get_mapped_range(..u64::from(self.used) * STAMP_BYTES).ok()?;
@@ -347,9 +361,9 @@ impl TimestampSlot {
         }
         let outside = (around.submitted_ns.cast_signed(), around.noticed_ns.cast_signed());
         let (add, uncertain_ns) = stamping.clocks.learn(outside, (first, last));
-        // Rounding and a device that claims more time than has passed must not leave what is known for certain.
+        // Keep times between submit and notice, despite rounding or a device that claims more time than has passed.
         let host = |stamp: i64| (stamp + add).clamp(outside.0, outside.1.max(outside.0)) as u64;
-        told.extend(self.parts.iter().map(|part| PartTime {
+        part_times.extend(self.parts.iter().map(|part| PartTime {
             act: part.act,
             dispatches: part.dispatches,
             begin_ns: host(stamp(part.begin)),
@@ -358,7 +372,7 @@ impl TimestampSlot {
         Some((host(first), host(last), uncertain_ns))
     }
 
-    /// Makes it ready for another submission.
+    /// Makes the slot ready for another submission.
     fn free(&mut self) {
         let Some(stamps) = self.stamps.as_ref().filter(|_| self.used > 0) else { return };
         if self.mapping.has_failed() {
@@ -369,18 +383,18 @@ impl TimestampSlot {
     }
 }
 
-/// Takes the stamps of one submission while it is encoded.
+/// Writes the timestamps of one submission while it is encoded.
 pub(crate) struct Stamps<'a> {
     on: &'a SlotStamps,
     used: &'a mut u32,
     parts: &'a mut Vec<Stamped>,
     inside_passes: bool,
-    /// Whether every dispatch has a pass of its own.
+    /// Whether every dispatch has its own pass.
     pub(crate) split: bool,
 }
 
 impl Stamps<'_> {
-    /// Stamps the moment before everything.
+    /// Writes the timestamp before all commands.
     pub(crate) fn begin(&mut self, encoder: &mut wgpu::CommandEncoder) {
         if self.inside_passes {
             let stamp = self.next();
@@ -388,7 +402,7 @@ impl Stamps<'_> {
         }
     }
 
-    /// The stamps of a pass that begins with this act.
+    /// The timestamps of a pass that begins with this command.
     pub(crate) fn pass(&mut self, act: usize) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
         if self.inside_passes {
             return None;
@@ -402,7 +416,7 @@ impl Stamps<'_> {
         })
     }
 
-    /// Stamps the end of a dispatch.
+    /// Writes the timestamp at the end of a dispatch.
     pub(crate) fn dispatched(&mut self, act: usize, pass: &mut wgpu::ComputePass<'_>) {
         if self.inside_passes {
             let end = self.next();
@@ -413,7 +427,7 @@ impl Stamps<'_> {
         }
     }
 
-    /// Stamps the end of an act that is no dispatch.
+    /// Writes the timestamp at the end of any other command.
     pub(crate) fn copied(&mut self, act: usize, encoder: &mut wgpu::CommandEncoder) {
         if self.inside_passes {
             let end = self.next();
@@ -422,7 +436,7 @@ impl Stamps<'_> {
         }
     }
 
-    /// Sends all stamps down, behind everything.
+    /// Resolves all timestamps and copies them to the readback buffer, after everything else.
     pub(crate) fn finish(&self, encoder: &mut wgpu::CommandEncoder) {
         if *self.used > 0 {
             encoder.resolve_query_set(&self.on.queries, 0..*self.used, &self.on.resolved, 0);
@@ -448,14 +462,14 @@ mod tests {
         assert_eq!(clocks.learn((2_000, 2_900), (1_100, 1_600)), (1_100, 200));
         assert_eq!(clocks.learn((3_000, 3_500), (2_010, 2_400)), (1_045, 55));
         let (add, off) = clocks.learn((4_000, 5_000), (3_200, 3_300));
-        assert_eq!((add, off), (1_045, 55), "a loose one teaches nothing");
+        assert_eq!((add, off), (1_045, 55), "a loose bound changes nothing");
     }
 
     #[test]
     fn a_clock_that_drifts_is_followed_and_one_that_was_set_anew_is_learnt_again() {
         let mut clocks = Clocks::default();
         clocks.learn((1_000, 1_100), (0, 100));
-        // A second later, 50 us apart.
+        // One second later, and 50 us apart.
         let second = 1_000_000_000;
         assert_eq!(clocks.learn((second + 51_000, second + 51_100), (second, second + 100)), (51_000, 0));
         assert_eq!(clocks.learn((2 * second, 2 * second + 900), (5, 705)), (2 * second + 95, 100));

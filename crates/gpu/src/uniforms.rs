@@ -1,19 +1,18 @@
-//! Parameters of kernels: one uniform buffer, used as a ring.
+//! Kernel parameters: one uniform buffer, used as a ring.
 //!
-//! Owns that buffer and where in it the next recording's parameters go.
-//! Does not fill it: parameters travel in the same staging memory as uploads, and are copied in the same submit.
+//! Parameters travel in the same staging memory as uploads and are copied here in the same submit.
 //!
-//! Always: each block starts where a dynamic offset may point. The queue runs submissions in order, so that a block
-//! is never overwritten before the kernels that read it have run.
+//! Invariants: each block starts at a valid dynamic offset. The queue runs submissions in order, so a block is never
+//! overwritten before the kernels that read it have run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::calls::{Calls, Refusal};
 
-/// Room for the parameters of some dozens of dispatches at the usual alignment of 256.
+/// Room for the parameters of several dozen dispatches at the usual alignment of 256.
 const FIRST_BYTES: u64 = 16 << 10;
 
-/// Numbers of uniform buffers, never used again.
+/// Identifies uniform buffers in bind group keys; never reused.
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct Uniforms {
@@ -29,12 +28,12 @@ impl Uniforms {
         Ok(Self { id, buffer, next: 0, alignment: u64::from(alignment).max(16) })
     }
 
-    /// Bytes that a block of this size takes.
+    /// Size of a block after alignment.
     pub(crate) fn block_bytes(&self, bytes: u32) -> u64 {
         u64::from(bytes).next_multiple_of(self.alignment)
     }
 
-    /// Where a recording's blocks of together this many bytes go.
+    /// Offset for a recording's parameter blocks, `bytes` in total.
     pub(crate) fn reserve(&mut self, calls: &Calls, bytes: u64) -> Result<u64, Refusal> {
         if bytes > self.buffer.size() {
             let (id, buffer) = make(calls, bytes.next_power_of_two())?;

@@ -1,13 +1,13 @@
-//! Staging memory on its way to the device.
+//! Staging buffers for transfers to the device.
 //!
-//! Owns a ring of mapped buffers, each holding all that one recording sends: parameters first, then uploads.
-//! Does not submit: the player copies out of a slot in its own submit and then sends the slot on its way.
+//! Each slot of a ring is a mapped buffer with everything that one recording sends: parameters first, then uploads. The
+//! player copies out of the slot in its own submit, then returns the slot to the ring.
 //!
-//! Always: a slot is written only while it is mapped, and is mapped again once its submission has finished.
+//! Invariant: a slot is written only while it is mapped, and is mapped again after its submission has finished.
 //!
-//! `Queue::write_buffer` is not used: it makes a staging buffer of its own for every call. With one dispatch and one
-//! readback of 64x64 pixels per frame, a player that stages its parameters here took 84.6 us of CPU time per frame on
-//! llvmpipe, and a hand-written program with `write_buffer` 84.3 us (benches/overhead.rs).
+//! `Queue::write_buffer` is not used: it creates a staging buffer for every call. With one dispatch and one readback of
+//! 64x64 pixels per frame, a player that stages its parameters here took 84.6 us of CPU time per frame on llvmpipe, and
+//! a hand-written program with `write_buffer` 84.3 us (benches/overhead.rs).
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Uploads {
         Self { ring, slots }
     }
 
-    /// Claims a slot for this many bytes; none where all are under way.
+    /// Claims a slot for this many bytes. Returns none if all slots are in flight.
     pub(crate) fn claim(&mut self, calls: &Calls, bytes: u64) -> Result<Option<Staging>, Refusal> {
         self.land();
         let Some(slot) = self.ring.claim() else { return Ok(None) };
@@ -58,21 +58,21 @@ impl Uploads {
         Ok(Some(Staging { buffer, slot }))
     }
 
-    /// Gives a claimed slot back whose submission was refused. Its buffer may be unmapped, so the next claim makes
-    /// another.
+    /// Returns a claimed slot whose submission was refused. Its buffer may be unmapped, so the next claim creates a new
+    /// one.
     pub(crate) fn abandon(&mut self, staging: &Staging) {
         self.slots[staging.slot].buffer = None;
         self.ring.abandon(staging.slot);
     }
 
-    /// Maps a slot again behind the submission that reads it.
+    /// Requests to map a slot again after the submission that reads it.
     pub(crate) fn send(&mut self, calls: &Calls, staging: &Staging) {
         let mapping = &self.slots[staging.slot].mapping;
         calls.map(&staging.buffer, wgpu::MapMode::Write, staging.buffer.size(), mapping);
         self.ring.send(staging.slot);
     }
 
-    /// Bytes of its buffers.
+    /// Total size of the staging buffers.
     pub(crate) fn bytes(&self) -> u64 {
         self.slots.iter().filter_map(|slot| slot.buffer.as_ref()).map(wgpu::Buffer::size).sum()
     }
@@ -85,7 +85,7 @@ impl Uploads {
                 break;
             }
             if mapping.has_failed() {
-                // It cannot be written any more. The next claim makes another.
+                // The buffer cannot be written any more. The next claim creates a new one.
                 *buffer = None;
                 *mapping = Arc::default();
             }

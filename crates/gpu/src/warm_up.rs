@@ -1,9 +1,11 @@
-//! A kernel's first run, before anybody waits for it.
+//! A kernel's first run, on scratch memory, before the first frame.
 //!
-//! Owns a dispatch of one workgroup on scratch memory with all parameters zero.
-//! Does not look at what it computes: with a size of zero, a kernel's bounds check ends it.
+//! Drivers finish compilation at the first dispatch; on llvmpipe that took 14 to 60 ms. One workgroup runs with all
+//! parameters zero: with a size of zero, a kernel's bounds check ends it. Its results are ignored.
 //!
-//! Why: drivers compile for real at the first dispatch; on llvmpipe that took 14 to 60 ms.
+//! The first run also detects kernels without an end. Mesa 25's software driver runs kernels
+//! inside the submit call, so another thread submits and this one waits with a time limit. A device that exceeds it
+//! counts as lost and is leaked ([`Calls::abandon_device`]).
 
 use std::sync::Arc;
 
@@ -14,17 +16,16 @@ use crate::device::Device;
 use crate::kernel::DeviceKernel;
 use crate::pipelines::{CompileError, CompiledPipeline};
 
-/// Sizes of scratch buffers to try: a shader may ask for more than a few bytes, such as a whole table.
+/// Sizes of scratch buffers to try: a shader may need more than a few bytes, such as a whole table.
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
 
-/// What a first run may take beyond the time limit, since drivers compile in it.
+/// Time that a first run may take in addition to the device's time limit, because drivers compile in it.
 pub(crate) const COMPILING: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 16 << 20;
 
-/// Runs a kernel once; waits for it where waiting is possible, a little longer than the device's time
-/// limit says.
+/// Runs a kernel once. Waits for it if the platform can wait, for the device's time limit plus [`COMPILING`].
 pub(crate) fn run_once(
     device: &Device,
     kernel: &DeviceKernel,
@@ -32,19 +33,19 @@ pub(crate) fn run_once(
 ) -> Result<(), CompileError> {
     #[cfg(target_arch = "wasm32")]
     return try_sizes(device, kernel, compiled).map(|_| ());
-    // Some drivers run a kernel in the very call that submits it, so somebody else makes that call.
+    // Some drivers run a kernel inside the submit call, so another thread makes that call.
     #[cfg(not(target_arch = "wasm32"))]
     {
         let (send, ended) = std::sync::mpsc::sync_channel(1);
         let (running, what, with) = (device.clone(), kernel.clone(), Arc::clone(compiled));
         let most = device.time_limit() + COMPILING;
-        // Drivers compile here, which nests as deep as the text that they are given.
+        // Drivers compile on this thread and recurse as deep as the shader text nests.
         let named = std::thread::Builder::new().name("vramp first run".to_owned()).stack_size(STACK_BYTES);
         let spawned = named.spawn(move || drop(send.send(try_sizes(&running, &what, &with))));
         let Ok(thread) = spawned else { return try_sizes(device, kernel, compiled).map(|_| ()) };
         let answer = ended.recv_timeout(most);
         if answer.is_ok() {
-            // It holds on to the device and the kernel until it has ended.
+            // The thread holds the device and the kernel until it ends.
             let _ = thread.join();
         }
         match answer {
@@ -52,16 +53,16 @@ pub(crate) fn run_once(
             Ok(Err(problem)) => Err(problem),
             Ok(Ok(false)) | Err(_) => {
                 let (name, waited_ms) = (kernel.name().to_string(), most.as_millis() as u64);
-                device.calls().leave_behind(format!("{name} did not end within {waited_ms} ms"));
+                device.calls().abandon_device(format!("{name} did not end within {waited_ms} ms"));
                 Err(CompileError::Overdue { name, waited_ms })
             }
         }
     }
 }
 
-/// Tries sizes until one is accepted; says whether the kernel came to its end.
+/// Tries sizes until the driver accepts one. Returns whether the kernel ended in time.
 fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledPipeline) -> Result<bool, CompileError> {
-    // Whoever waits for this thread gives up a little earlier.
+    // `run_once` stops waiting a little earlier than this.
     let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);
     let mut last = None;
     for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= device.limits().binding_bytes) {
@@ -78,7 +79,7 @@ fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledPipeline
     Err(CompileError::Refused { name: kernel.name().to_string(), problem })
 }
 
-/// Says whether it came to its end.
+/// Returns whether the kernel ended in time.
 fn try_once(
     calls: &Calls,
     kernel: &DeviceKernel,
@@ -115,7 +116,7 @@ fn try_once(
         calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]), true)
     });
     let (_, index) = submitted?;
-    // A loss is found by the caller's check.
+    // The caller's check finds a loss.
     #[cfg(not(target_arch = "wasm32"))]
     return Ok(calls.wait(index, most).unwrap_or(true));
     #[cfg(target_arch = "wasm32")]

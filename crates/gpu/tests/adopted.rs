@@ -1,4 +1,4 @@
-//! Buffers that somebody else made are used like lent ones, and left alone otherwise.
+//! Adopted buffers are used like lent ones, and never lent or destroyed.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -18,7 +18,7 @@ fn a_guest_of_a_pool_takes_no_budget_and_is_let_go_with_its_last_handle() {
     assert_eq!((pool.statistics().lent, pool.statistics().held_bytes()), (2, 256));
     let row = pool.leaks().into_iter().find(|row| row.tag == guest.tag()).unwrap();
     assert_eq!((row.bytes, row.holders), (4096, 1));
-    // It is let go at once: whoever made it keeps it for as long as a device uses it.
+    // It leaves the pool at once: its owner keeps it for as long as a device uses it.
     guest.retire(7);
     let other = guest.clone();
     drop(guest);
@@ -26,7 +26,7 @@ fn a_guest_of_a_pool_takes_no_budget_and_is_let_go_with_its_last_handle() {
     let trimmed = pool.trimmed();
     drop(other);
     assert_eq!(Arc::strong_count(&value), 1);
-    assert_eq!(pool.trimmed(), trimmed + 1, "so that whoever knows it by its number forgets it");
+    assert_eq!(pool.trimmed(), trimmed + 1, "so that caches of its number drop it");
     assert_eq!((pool.statistics().lent, pool.statistics().pooled, pool.living().len()), (1, 0, 1));
 }
 
@@ -50,7 +50,7 @@ fn a_buffer_of_ones_own_is_copied_from_and_to_and_not_destroyed() {
         drop(adopted);
         player.play(&mut recording).unwrap();
         recording.clear();
-        let arrived = player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was asked for");
+        let arrived = player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("a download is pending");
         assert_eq!(arrived.bytes(0), [[0; 32], [round; 32]].concat());
         drop(arrived);
         assert!(device.pool().leaks().is_empty());

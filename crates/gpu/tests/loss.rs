@@ -1,4 +1,4 @@
-//! A device that goes away is an event and a typed error, never a panic or a hang.
+//! A lost device is an event and a typed error, never a panic or a hang.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -9,19 +9,19 @@ use vramp_gpu::{
     BufferError, CompileError, Device, DeviceEvent, LendError, PlayError, Player, ReadbackError, Recording,
 };
 
-/// Runs something that might hang, and fails where it does.
+/// Runs a test body that might hang, and fails if it does.
 #[track_caller]
 fn ends(act: impl FnOnce() + Send + 'static) {
-    let (done, heard) = mpsc::channel();
+    let (done, ended) = mpsc::channel();
     let worker = std::thread::spawn(move || {
         act();
         let _ = done.send(());
     });
-    heard.recv_timeout(PATIENCE).expect("it neither hangs nor panics");
+    ended.recv_timeout(PATIENCE).expect("it neither hangs nor panics");
     worker.join().unwrap();
 }
 
-/// A device that is busy with a download under way.
+/// A device with a download in flight.
 fn busy() -> (Device, Player) {
     let device = device();
     let kernel = device.prepare(&slow()).unwrap();
@@ -82,13 +82,13 @@ fn a_destroyed_device_says_so_everywhere_and_once_as_an_event() {
         assert!(matches!(player.play(&mut recording), Err(PlayError::Lost(_))));
         assert!(matches!(player.has_room(), Err(PlayError::Lost(_))));
         assert!(matches!(player.wait(PATIENCE), Err(PlayError::Lost(_))));
-        assert_eq!(recording.len(), 1, "it can be played elsewhere");
+        assert_eq!(recording.len(), 1, "another device can play it");
         match player.readbacks().wait(PATIENCE) {
             Err(ReadbackError::Lost(_)) => {}
             other => panic!("{other:?}"),
         }
         let error = player.play(&mut recording).unwrap_err();
-        assert_eq!(error.to_string(), "the device was lost (it was destroyed); open it again, or go on with the CPU");
+        assert_eq!(error.to_string(), "the device was lost (it was destroyed); open it again, or continue on the CPU");
         assert_eq!(device.take_events(), (vec![], 0), "only once");
 
         let again = room::device();
@@ -101,7 +101,7 @@ fn a_loss_that_wgpu_reports_by_itself_is_an_event() {
     ends(|| {
         let device = device();
         device.raw().destroy();
-        // wgpu tells during a poll, once its queue is empty.
+        // wgpu reports the loss during a poll, after its queue is empty.
         while device.poll().is_ok() {}
         let (events, _) = device.take_events();
         assert!(matches!(&events[..], [DeviceEvent::Lost(_)]), "{events:?}");

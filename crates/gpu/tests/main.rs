@@ -1,8 +1,8 @@
-//! The integration tests of vramp-gpu, as one binary: its dependencies are linked once and not per file.
+//! The integration tests of vramp-gpu as one binary, so that dependencies are linked once and not per file.
 //!
 //! `cargo test -p vramp-gpu --test integration pixels::` runs one file.
 
-// What several files share.
+// Shared by several files.
 mod room;
 
 mod adopted;

@@ -1,10 +1,10 @@
-//! Calls that are counted stand in one file, so that no counter can be walked around.
+//! Counted calls are in one file, so that no code can bypass a counter.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
 use std::path::{Path, PathBuf};
 
-/// What is counted, and the only file that may say it.
+/// The counted calls, and the only file that may contain them.
 const COUNTED: &[&str] = &[
     ".create_buffer(",
     ".create_buffer_init(",
@@ -23,7 +23,8 @@ const COUNTED: &[&str] = &[
 ];
 const COUNTS: &str = "calls.rs";
 
-/// Calls of wgpu's own functions outside that file. Ours of the same names are called on `calls` and `progress`.
+/// Calls of wgpu's own functions outside that file. vramp's functions of the same names are called on `calls` and
+/// `progress`.
 fn strays(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (line, words) in (1..).zip(text.lines()) {

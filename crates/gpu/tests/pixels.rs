@@ -1,4 +1,4 @@
-//! Bytes that go up, through kernels and down again are exactly the expected ones.
+//! Bytes that are uploaded, processed by kernels and downloaded are exactly the expected ones.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -87,7 +87,7 @@ fn several_downloads_of_one_recording_arrive_together_and_in_order() {
 
 #[test]
 fn what_is_read_between_two_writes_is_what_was_there_then() {
-    // With a buffer that nobody else holds, a download could map it: not if something still writes it.
+    // If no other handle exists, a download could map the buffer itself: not if a later command writes it.
     let device = device();
     let kernel = device.prepare(&invert()).unwrap();
     let mut player = Player::on(&device).build().unwrap();
@@ -122,7 +122,7 @@ fn a_buffer_that_is_written_after_its_download_is_not_mapped_itself() {
 }
 
 #[test]
-fn a_download_of_a_buffer_that_nobody_else_holds_needs_no_copy_where_memory_is_shared() {
+fn a_download_of_a_buffer_with_one_holder_needs_no_copy_if_memory_is_shared() {
     for direct in [true, false] {
         let device = open(&Device::choose().direct_mapping(direct));
         let kernel = device.prepare(&invert()).unwrap();
@@ -140,7 +140,7 @@ fn a_download_of_a_buffer_that_nobody_else_holds_needs_no_copy_where_memory_is_s
             assert_eq!(bring(&mut player, &mut recording), [inverted]);
         }
         let read_slots = player.ring_bytes() - ring_bytes > 4096;
-        assert_eq!(read_slots, !device.maps_directly(), "a slot of its own exactly where nothing is mapped directly");
+        assert_eq!(read_slots, !device.maps_directly(), "staging memory exists only if nothing is mapped directly");
         assert!(device.maps_directly() <= direct);
         assert!(device.pool().statistics().misses <= 4, "{:?}", device.pool());
     }
@@ -166,7 +166,7 @@ fn a_shared_buffer_is_copied_and_can_be_used_while_it_is_read() {
 
 #[test]
 fn the_slowest_first_run_is_before_the_first_frame() {
-    // A table as large as this is refused at the smallest scratch size: the warm-up tries larger ones.
+    // The smallest scratch size is too small for this table: the warm-up tries larger ones.
     let device = device();
     let mut table = invert();
     table.wgsl = table.wgsl.replace("source: array<u32>", "source: array<u32, 3000>");
@@ -176,7 +176,7 @@ fn the_slowest_first_run_is_before_the_first_frame() {
     assert_eq!((after.compiles - before.compiles, after.submits - before.submits), (1, 2));
     assert_eq!(device.take_events(), (vec![], 0));
     assert_eq!(device.prepare(&table).unwrap(), kernel);
-    assert_eq!(device.counters(), after, "what is known is not compiled, nor run");
+    assert_eq!(device.counters(), after, "a known shader is neither compiled nor run");
 }
 
 fn shared() -> &'static Mutex<(Device, Player)> {

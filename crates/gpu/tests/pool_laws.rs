@@ -1,4 +1,4 @@
-//! What a pool promises, whatever is asked of it in whatever order. No device is involved.
+//! The promises of a pool, under random requests in any order. No device is involved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proptest::prelude::*;
 use vramp_gpu::{LendError, Pool, PoolRules, Pooled, ResourceState, SIZE_CLASS_BYTES, SubmissionProgress};
 
-/// A resource that knows whether it still exists.
+/// A resource that knows whether it was dropped.
 struct Thing {
     size: u64,
     gone: Arc<AtomicBool>,
@@ -103,7 +103,7 @@ proptest! {
                 }
             }
             for lent in &held {
-                prop_assert!(!lent.gone.load(Ordering::Relaxed), "{} was given up while it is held", lent.tag());
+                prop_assert!(!lent.gone.load(Ordering::Relaxed), "{} was dropped while it is held", lent.tag());
             }
             let (now, rows) = (pool.statistics(), pool.ledger());
             prop_assert!(now.held_bytes() <= budget && now.peak_bytes <= budget && now.pooled_bytes <= keep);
@@ -118,7 +118,7 @@ proptest! {
             );
             let handles: usize = rows.iter().filter(|row| row.place == ResourceState::Lent).map(|row| row.holders).sum();
             prop_assert_eq!(handles, held.len());
-            prop_assert_eq!(now.misses, now.trimmed + rows.len() as u64, "made = given up + there");
+            prop_assert_eq!(now.misses, now.trimmed + rows.len() as u64, "created = dropped + existing");
         }
         held.clear();
         progress.finish(progress.submitted());
@@ -205,13 +205,14 @@ fn without_room_the_error_says_what_is_needed_and_what_there_is() {
     let error = pool.lend(300, &"blur".into(), thing).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "blur needs 512 bytes of memory, 256 are available: 768 of 1024 are held; raise the budget, or hold fewer frames"
+        "blur needs 512 bytes of memory, but 256 are available: 768 of 1024 are held; raise the budget, or hold fewer \
+         frames"
     );
     drop(held);
-    assert!(pool.lend(300, &owner(), thing).is_ok(), "what was free was given up for it");
+    assert!(pool.lend(300, &owner(), thing).is_ok(), "free resources were dropped for it");
     assert_eq!(pool.statistics().trimmed, 1);
     let error = pool.lend(0, &"blur".into(), thing).unwrap_err();
-    assert_eq!(error.to_string(), "blur asked for 0 bytes; ask for at least 1");
+    assert_eq!(error.to_string(), "blur requested 0 bytes; request at least 1");
 }
 
 #[test]
@@ -254,7 +255,7 @@ fn beyond_its_aim_what_lies_free_makes_room_and_what_is_allowed_comes_on_top() {
     }
     assert!(pool.trimmed() > 0);
     let held: Vec<_> = (0..8).map(|_| pool.lend(256, &owner(), thing).unwrap()).collect();
-    assert_eq!(pool.statistics().held_bytes(), 2048, "an aim refuses nobody");
+    assert_eq!(pool.statistics().held_bytes(), 2048, "an aim refuses no request");
     drop(held);
     pool.restart_peak();
     pool.allow(4096);
@@ -309,7 +310,7 @@ fn threads_that_lend_and_share_never_meet_in_one_resource() {
                     else {
                         continue;
                     };
-                    // `gone` is used as a claim here: nobody else may have it claimed at the same time.
+                    // `gone` is used as a claim here: no other thread may have claimed it at the same time.
                     assert!(!lent.gone.swap(true, Ordering::Relaxed), "two threads hold {}", lent.tag());
                     let shared = lent.clone();
                     lent.gone.store(false, Ordering::Relaxed);

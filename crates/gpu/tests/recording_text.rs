@@ -35,7 +35,7 @@ fn a_recording_prints_as_it_is_played() {
     recording.dispatch(&kernel("add", &[Binding::Read, Binding::Write]), &[&b, &c], &[], [2, 3, 1]).unwrap();
     recording.download_part(&c, 4, 5).unwrap();
     let text = "\
-recording: 5 acts, 1 passes
+recording: 5 commands, 1 passes
   upload   1000 bytes to 3#1 at 0
   dispatch invert over 1x1x1 reads 1#1 writes 2#1 with 16 bytes
   dispatch add over 2x3x1 reads 2#1 writes 3#1
@@ -55,7 +55,7 @@ fn transfers_that_depend_on_a_dispatch_stay_where_they_are() {
     recording.dispatch(&invert(), &[&a, &b], &[0; 16], [1, 1, 1]).unwrap();
     recording.copy(&b, &a).unwrap();
     let text = "\
-recording: 6 acts, 2 passes
+recording: 6 commands, 2 passes
   dispatch invert over 1x1x1 reads 1#1 writes 2#1 with 16 bytes
   upload   1000 bytes to 1#1 at 0
   download 1000 bytes of 2#1 at 0
@@ -75,7 +75,7 @@ fn two_uploads_to_one_buffer_keep_their_order() {
     recording.upload(&b, vec![2; 8]).unwrap();
     recording.upload_at(&b, 4, vec![3; 4]).unwrap();
     let text = "\
-recording: 5 acts, 1 passes
+recording: 5 commands, 1 passes
   zero     8 bytes of 1#1
   upload   8 bytes to 1#1 at 0
   dispatch invert over 1x1x1 reads 1#1 writes 2#1 with 16 bytes
@@ -116,13 +116,13 @@ fn what_does_not_fit_is_refused_with_numbers_and_not_recorded() {
     let expected = [
         "an upload of 11 bytes at 0 does not fit into 1#1, which has 10",
         "an upload of 0 bytes of 1#1; leave it out",
-        "an upload of 4 bytes at 2 of 1#1: devices copy whole words of 4 bytes; start at a multiple of 4, and end at \
-         one or at the end of the memory",
-        "an upload of 3 bytes at 0 of 1#1: devices copy whole words of 4 bytes; start at a multiple of 4, and end at \
-         one or at the end of the memory",
+        "an upload of 4 bytes at 2 of 1#1 is not aligned; start at a multiple of 4, and end at one or at \
+         the end of the memory",
+        "an upload of 3 bytes at 0 of 1#1 is not aligned; start at a multiple of 4, and end at one or at \
+         the end of the memory",
         "a download of 3 bytes at 8 does not fit into 1#1, which has 10",
-        "a download of 4 bytes at 1 of 1#1: devices copy whole words of 4 bytes; start at a multiple of 4, and end at \
-         one or at the end of the memory",
+        "a download of 4 bytes at 1 of 1#1 is not aligned; start at a multiple of 4, and end at one or at \
+         the end of the memory",
         "a download of 3 bytes at 18446744073709551615 does not fit into 1#1, which has 10",
         "a copy from 1#1 to itself; devices refuse that, copy through another buffer",
         "invert binds 2 buffers and was given 1",

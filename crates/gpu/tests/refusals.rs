@@ -1,4 +1,4 @@
-//! What cannot be done is refused with a reason, and the next operation works.
+//! Invalid operations are refused with a reason, and the next operation works.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -10,7 +10,7 @@ use vramp_gpu::{
 };
 use vramp_plan::Binding;
 
-/// A frame goes through as if nothing had happened.
+/// A frame passes through the device after the refusal.
 #[track_caller]
 fn still_works(device: &Device) {
     let kernel = device.prepare(&invert()).unwrap();
@@ -22,7 +22,7 @@ fn still_works(device: &Device) {
     run(&mut recording, device, &kernel, &from, &to, 0);
     recording.download(&to).unwrap();
     assert_eq!(bring(&mut player, &mut recording), [inverted(&pixels)]);
-    assert_eq!(device.take_events(), (vec![], 0), "and nothing was reported behind anybody's back");
+    assert_eq!(device.take_events(), (vec![], 0), "no error was reported outside of a call");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn hardware_comes_before_software_in_the_list() {
     assert!(!list.is_empty(), "these tests need an adapter");
     assert!(list.is_sorted_by_key(|adapter| adapter.kind));
     assert!(list.iter().enumerate().all(|(at, adapter)| adapter.index == at));
-    assert!(list.iter().all(|adapter| adapter.backend != Backend::Noop), "never unless it is asked for");
+    assert!(list.iter().all(|adapter| adapter.backend != Backend::Noop), "only if it is requested");
     assert_eq!(device().adapter(), &list[0]);
 }
 
@@ -97,9 +97,9 @@ fn parameters_that_no_device_takes_are_refused_with_numbers() {
     };
     assert_eq!(
         with(&[20]),
-        "shader invert has 1 blocks of parameters with 20 bytes; it may have one, of a multiple of 16 and at most 65536"
+        "shader invert has 1 parameter blocks with 20 bytes; it may have one, a multiple of 16 bytes and at most 65536"
     );
-    assert!(with(&[16, 16]).contains("2 blocks"));
+    assert!(with(&[16, 16]).contains("2 parameter blocks"));
     assert!(with(&[1 << 20]).contains("1048576 bytes"));
     still_works(&device);
 }
@@ -110,7 +110,7 @@ fn more_buffers_than_the_device_binds_are_refused_with_numbers() {
     let mut shader = invert();
     shader.bindings = vec![Binding::Read; 5];
     let error = device.prepare(&shader).unwrap_err();
-    assert_eq!(error.to_string(), "shader invert binds 5 storage buffers, the device allows 4; split the group");
+    assert_eq!(error.to_string(), "shader invert binds 5 storage buffers, but the device allows 4; split the group");
     still_works(&device);
 }
 
@@ -120,8 +120,8 @@ fn a_buffer_beyond_the_limits_is_refused_with_numbers() {
     let error = device.lend((128 << 20) + 1, &owner()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "tester needs 134217729 bytes of memory: one buffer of this device has at most 134217728; use smaller frames, \
-         or split them"
+        "tester needs 134217729 bytes of memory: a buffer of this device has at most 134217728 bytes; use smaller \
+         frames, or split them"
     );
     assert!(matches!(error, LendError::NotMade { problem: BufferError::TooBig { .. }, .. }));
     still_works(&device);
@@ -179,7 +179,7 @@ fn the_same_content_under_another_name_is_compiled_once() {
     let mut other = invert();
     other.wgsl.push(' ');
     device.prepare(&other).unwrap();
-    assert_eq!(device.kernels(), 2, "its name is the same, its content is not");
+    assert_eq!(device.kernels(), 2, "same name, different content");
     assert_eq!(device.forget_unused_kernels(), 1);
     drop((first, second));
     assert_eq!((device.forget_unused_kernels(), device.kernels()), (1, 0));
@@ -188,7 +188,7 @@ fn the_same_content_under_another_name_is_compiled_once() {
 
 #[test]
 fn a_kernel_that_lost_its_memory_layout_is_refused_by_the_driver_and_nothing_hangs() {
-    // A fixed-size array larger than what is bound: only the driver can know.
+    // A fixed-size array larger than the bound buffer: only the driver can know.
     let device = device();
     let mut table = invert();
     table.wgsl = table.wgsl.replace("source: array<u32>", "source: array<u32, 1000>");
@@ -207,7 +207,7 @@ fn a_kernel_that_lost_its_memory_layout_is_refused_by_the_driver_and_nothing_han
     let small = lend(&device, 256);
     recording.upload(&small, noise(256, 3)).unwrap();
     recording.download(&small).unwrap();
-    assert_eq!(bring(&mut player, &mut recording), [noise(256, 3)], "the same rings carry on");
+    assert_eq!(bring(&mut player, &mut recording), [noise(256, 3)], "the same rings still work");
     let (from, to) = (lend(&device, 4000), lend(&device, 4000));
     let pixels = noise(4000, 2);
     recording.upload(&from, pixels.clone()).unwrap();
@@ -218,7 +218,7 @@ fn a_kernel_that_lost_its_memory_layout_is_refused_by_the_driver_and_nothing_han
 }
 
 #[test]
-fn downloads_that_nobody_takes_are_refused_not_awaited() {
+fn downloads_that_are_not_taken_are_refused_not_awaited() {
     let device = device();
     let mut player = Player::on(&device).readback_slots(2).build().unwrap();
     let buffer = lend(&device, 64);

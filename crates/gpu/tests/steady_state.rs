@@ -1,4 +1,4 @@
-//! Once it runs, a pipeline makes nothing: counters say so, and wgpu's own counters agree.
+//! In steady state a pipeline creates nothing, by vramp's counters and by wgpu's own.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -8,7 +8,7 @@ use vramp_gpu::{Counters, Device, DeviceKernel, PlayError, Player, PoolRules, Re
 /// Frames until every buffer has met every dispatch that it will meet.
 const WARM: u32 = 20;
 
-/// One frame: up, through a kernel, down; buffers are lent and returned every time.
+/// One frame: upload, kernel, download. Buffers are lent and returned every time.
 fn frame(device: &Device, player: &mut Player, kernel: &DeviceKernel, recording: &mut Recording, seed: u32) -> Vec<u8> {
     let pixels = noise(1024, seed);
     let (from, to) = (lend(device, 1024), lend(device, 1024));
@@ -50,7 +50,7 @@ fn a_hundred_frames_make_nothing_and_every_byte_is_right() {
                 (before, driver_before) = (device.counters(), device.driver_counters());
             }
             expected.push_back(frame(&device, &mut player, &kernel, &mut recording, seed));
-            // One frame behind, as a consumer that is never in a hurry.
+            // One frame behind, like a slow consumer.
             if expected.len() > 1 {
                 let arrived = player.readbacks().wait(PATIENCE).unwrap().unwrap();
                 assert_eq!(arrived.bytes(0), expected.pop_front().unwrap(), "frame {}", arrived.ticket());
@@ -70,7 +70,7 @@ fn a_hundred_frames_make_nothing_and_every_byte_is_right() {
         };
         assert_eq!(used, exact, "direct mapping: {direct}");
         assert!(used.max_in_flight <= 2);
-        assert_eq!(device.driver_counters(), driver_before, "wgpu sees nothing new either");
+        assert_eq!(device.driver_counters(), driver_before, "wgpu counts nothing new either");
         assert_eq!(device.take_events(), (vec![], 0));
         let arrived = player.readbacks().wait(PATIENCE).unwrap().unwrap();
         assert_eq!(arrived.bytes(0), expected.pop_front().unwrap());
@@ -83,7 +83,7 @@ fn a_hundred_frames_make_nothing_and_every_byte_is_right() {
 #[test]
 fn wgpu_counts_as_many_things_as_were_made() {
     let device = device();
-    // The first submit ends what wgpu makes for itself when it opens a device.
+    // The first submit completes what wgpu creates for itself when it opens a device.
     let kernel = device.prepare(&slow()).unwrap();
     drop(kernel);
     let Some(start) = device.driver_counters() else { panic!("wgpu counts on this platform") };
@@ -95,7 +95,7 @@ fn wgpu_counts_as_many_things_as_were_made() {
     drop(player.readbacks().wait(PATIENCE).unwrap().unwrap());
     assert!(player.wait(PATIENCE).unwrap());
     let used = since(&before, &device.counters());
-    // The warm-up made three buffers and a group, which are gone: the rest must be there.
+    // The warm-up's three buffers and bind group are gone; everything else still exists.
     device.poll().unwrap();
     let end = device.driver_counters().unwrap();
     assert_eq!(end.compute_pipelines - start.compute_pipelines, i64::try_from(used.compiles).unwrap());
@@ -104,7 +104,7 @@ fn wgpu_counts_as_many_things_as_were_made() {
 }
 
 #[test]
-fn frames_in_flight_never_exceed_what_was_asked() {
+fn frames_in_flight_never_exceed_the_limit() {
     for most in [1, 2, 3] {
         let device = device();
         let kernel = device.prepare(&slow()).unwrap();
@@ -117,7 +117,7 @@ fn frames_in_flight_never_exceed_what_was_asked() {
             match player.try_play(&mut recording) {
                 Ok(_) => assert!(recording.is_empty()),
                 Err(PlayError::Busy { under_way }) => {
-                    assert_eq!((under_way, recording.len()), (most, 1), "what is refused stays as it is");
+                    assert_eq!((under_way, recording.len()), (most, 1), "a refused recording is unchanged");
                     refused += 1;
                     player.play(&mut recording).unwrap();
                 }
@@ -126,9 +126,9 @@ fn frames_in_flight_never_exceed_what_was_asked() {
             assert!(player.under_way() <= most);
         }
         assert!(device.counters().max_in_flight <= most as u64);
-        // Mesa's software driver runs a submission that needs the one before it inside of the submit, so that a
-        // second one is often done before it could be in the way.
-        assert!(most > 1 || refused > 0, "the device was never busy, so nothing was shown");
+        // Mesa's software driver runs a submission that depends on the previous one inside its submit call, so a
+        // second submission has often finished before it could be in the way.
+        assert!(most > 1 || refused > 0, "the device was never busy, so the test shows nothing");
         assert!(player.wait(PATIENCE).unwrap());
         assert_eq!((player.under_way(), device.counters().submits), (0, 6 + 1));
     }
@@ -180,7 +180,7 @@ fn changing_sizes_keep_memory_flat_and_forget_old_bind_groups() {
     device.poll().unwrap();
     let end = device.driver_counters().unwrap();
     assert_eq!((end.bind_groups - start.bind_groups, player.bind_groups()), (0, 0), "{start:?} {end:?}");
-    assert!(end.buffers - start.buffers <= 1 + 2, "one that is lent, and staging: {start:?} {end:?}");
+    assert!(end.buffers - start.buffers <= 1 + 2, "the lent one, and staging: {start:?} {end:?}");
     assert_eq!(device.pool().leaks(), []);
 }
 

@@ -1,4 +1,4 @@
-//! Textures are made, filled, read, counted and let go of.
+//! Textures are created, filled, read, counted and dropped.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -15,7 +15,7 @@ fn what_goes_into_a_texture_comes_out_of_it_in_every_format() {
             let (pitch, row) = (texture.pitch_bytes() as usize, texture.row_bytes() as usize);
             assert_eq!((pitch % 256, row), (0, (width * format.bytes()) as usize));
             let bytes = pitch * height as usize;
-            // Some bits are NaN as floats: copies keep them.
+            // Some bit patterns are NaN as floats: copies keep them.
             let sent = noise(bytes, width + height);
             let (from, to) = (lend(&device, bytes as u64), lend(&device, bytes as u64));
             let mut recording = Recording::new();
@@ -42,7 +42,7 @@ fn textures_are_counted_until_their_last_handle_is_dropped() {
     assert_eq!(device.counters().since(&before).gpu_allocs, 1);
     let adopted = device.adopt_texture(again.raw()).unwrap();
     assert_eq!(adopted.format(), TexelFormat::Rgba32Float);
-    assert_eq!(device.textures_held().count, 1, "what is somebody else's is not counted twice");
+    assert_eq!(device.textures_held().count, 1, "an adopted texture is not counted twice");
     drop(again);
     assert_eq!(device.textures_held(), TexturesHeld::default());
 }

@@ -1,4 +1,4 @@
-//! Everything but arithmetic works on wgpu's device that computes nothing, so it works without any driver.
+//! Everything except arithmetic works on wgpu's noop device, so these tests need no driver.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 

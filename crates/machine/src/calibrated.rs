@@ -1,11 +1,8 @@
 //! Calibrations that are kept between runs.
 //!
-//! Owns the files beside the list of adapters, and what each was measured on: adapter and driver, processor, threads,
-//! vramp's version.
-//! Does not measure.
-//!
-//! Always: a calibration of anything else, or that is not whole, is not used, and that is no error; a file is written
-//! beside and renamed, so that nobody reads half of it. A kept file is a profile that `--profile` takes.
+//! Each is a file beside the list of adapters, with what it was measured on: adapter and driver, processor, threads,
+//! and vramp's version. A calibration that does not match, or is not complete, is not used; that is not an error. A
+//! kept file is also a profile that `--profile` accepts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,36 +14,36 @@ use vramp_plan::Profile;
 
 use super::{cache_folder, kept};
 
-/// The first line; another form is not read.
+/// The first line. Files of another version are not read.
 const FORM: &str = "# a calibration by vramp, form 1";
-/// The last line: without it, some of the file is missing.
+/// The last line: without it, part of the file is missing.
 const END: &str = "# end of the calibration";
 
-/// The longest file that is read.
-const MOST_BYTES: u64 = 8 << 20;
+/// Maximum size of a file that is read.
+const MAX_BYTES: u64 = 8 << 20;
 
-/// A calibration that fits this machine.
+/// A calibration that matches this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibrated {
-    /// The figures, as plans call them `calibrated:` and the adapter's name.
+    /// The figures, named `calibrated:` and the adapter's name in plans.
     pub profile: Profile,
     /// When they were measured.
     pub at: SystemTime,
 }
 
-/// The calibration of an adapter with this machine's host, or of the host alone, where it was measured.
+/// The calibration of an adapter with this machine's host, or of the host alone, if there is one.
 pub fn known(adapter: Option<&Adapter>) -> Option<Calibrated> {
     let facts = identity(adapter);
-    read(&read_regular_text(&kept_at(&facts)?, MOST_BYTES).ok()?, &facts, &name_for(adapter))
+    read(&read_regular_text(&kept_at(&facts)?, MAX_BYTES).ok()?, &facts, &name_for(adapter))
 }
 
-/// The figures for an adapter: measured where they are known, those of its class otherwise.
+/// The figures for an adapter: measured ones if they exist, otherwise those of its class.
 pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     known(adapter).map_or_else(|| super::figures_of(adapter), |known| known.profile)
 }
 
-/// Keeps a calibration for later runs, and its host's part for runs without a device; hands back where. A cache that
-/// cannot be written keeps nothing.
+/// Keeps a calibration for later runs, and its host's part for runs without a device. Returns the file, or none if the
+/// cache cannot be written.
 pub fn keep(profile: &Profile, adapter: Option<&Adapter>) -> Option<PathBuf> {
     if adapter.is_some() {
         let mut host = profile.clone();
@@ -56,17 +53,17 @@ pub fn keep(profile: &Profile, adapter: Option<&Adapter>) -> Option<PathBuf> {
     put(profile, &identity(adapter))
 }
 
-/// What plans call the figures of an adapter.
+/// The name of an adapter's figures in plans.
 pub fn name_for(adapter: Option<&Adapter>) -> String {
     format!("calibrated:{}", adapter.map_or("cpu", |adapter| &adapter.name))
 }
 
-/// Threads that a run spreads rows over.
+/// Number of threads that a run spreads rows over.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// What the host computes with.
+/// The host's processor and threads.
 pub fn processor() -> String {
     let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let named = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name));
@@ -74,7 +71,7 @@ pub fn processor() -> String {
     format!("{name}, {} threads", threads())
 }
 
-/// Everything the figures depend on, one fact a line.
+/// Everything the figures depend on, one fact per line.
 fn identity(adapter: Option<&Adapter>) -> Vec<String> {
     let build = if cfg!(debug_assertions) { ", a debug build" } else { "" };
     let mut facts = vec![format!("vramp {}{build}", env!("CARGO_PKG_VERSION")), format!("host: {}", processor())];
@@ -82,12 +79,12 @@ fn identity(adapter: Option<&Adapter>) -> Vec<String> {
         let Adapter { name, backend, driver, driver_version, vendor, model, .. } = adapter;
         format!("device: {name} ({vendor:x}:{model:x}) through {backend}, {driver} {driver_version}")
     }));
-    // Facts are lines of comments.
+    // Each fact is one comment line.
     facts.iter().map(|fact| fact.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
 fn kept_at(facts: &[String]) -> Option<PathBuf> {
-    // FNV-1a: only to have one file for each; what is in it says whose it is.
+    // FNV-1a, only for the file name; the content identifies the machine.
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = facts.join("\n").as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix);
     Some(cache_folder()?.join(format!("calibration-{hash:016x}.toml")))
@@ -111,8 +108,8 @@ fn read(text: &str, facts: &[String], name: &str) -> Option<Calibrated> {
         return None;
     }
     let seconds = lines.next()?.strip_prefix("# measured ")?.split(' ').next()?.parse().ok()?;
-    let said: Vec<&str> = lines.map_while(|line| line.strip_prefix("# ")).collect();
-    let fits = said.iter().eq(facts.iter());
+    let measured_on: Vec<&str> = lines.map_while(|line| line.strip_prefix("# ")).collect();
+    let fits = measured_on.iter().eq(facts.iter());
     let profile = Profile::read(name, text).ok().filter(|_| fits)?;
     Some(Calibrated { profile, at: UNIX_EPOCH.checked_add(Duration::from_secs(seconds))? })
 }
@@ -176,7 +173,7 @@ mod tests {
         let newer = text.replace(&format!("vramp {}", env!("CARGO_PKG_VERSION")), "vramp 99.0.0");
         assert_ne!(newer, text);
         assert_eq!(read(&newer, &facts, "x"), None);
-        // It is a profile like any other.
+        // The file is also an ordinary profile.
         assert_eq!(Profile::read("calibrated:x", &text), Ok(profile));
     }
 

@@ -1,10 +1,9 @@
-//! Where graphics drivers are looked for on Linux.
+//! The folders and variables by which the Vulkan loader and GLVND find drivers on Linux.
 //!
-//! Owns the folders and variables by which the Vulkan loader and GLVND find drivers, as far as files show it.
-//! Does not load a driver or ask one.
+//! Only files are inspected; no driver is loaded or queried. The kept list of adapters and `vramp doctor` use the same
+//! search. The root and the environment are parameters, so that tests can replace them.
 //!
-//! Always: folders that are not there, descriptions that cannot be read and libraries that are missing are answers, not
-//! errors.
+//! Missing folders, unreadable descriptions and missing libraries are results, not errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -14,63 +13,63 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use vramp_files::read_regular_text;
 
-/// Variables that take the place of the loader's own search; the first that is set wins.
+/// Variables that replace the loader's own search; the first one that is set wins.
 const INSTEAD: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
-/// The variable that adds to it.
+/// The variable that adds to the search.
 const ADDED: &str = "VK_ADD_DRIVER_FILES";
-/// Where other drivers than Vulkan's are named.
+/// The variable that names EGL drivers.
 const EGL: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
 
-/// The longest description of a driver that is read.
-const MOST_BYTES: u64 = 1 << 20;
+/// Maximum size of a driver's description that is read.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// A tree of files with an environment, in which drivers can be looked for.
+/// A file tree and an environment to search for drivers.
 #[derive(Debug, Clone)]
 pub struct Drivers {
     root: PathBuf,
     vars: BTreeMap<OsString, OsString>,
 }
 
-/// A Vulkan driver as its description tells.
+/// A Vulkan driver, according to its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// Its description.
+    /// The JSON file that describes it.
     pub description: PathBuf,
-    /// The library that it names.
+    /// The library as the description names it.
     pub names: String,
-    /// That library's file; none where it is not found.
+    /// The library's file; none if it is not found.
     pub library: Option<PathBuf>,
 }
 
 impl Drivers {
-    /// Those of this machine, as this process would find them.
+    /// This machine, as this process sees it.
     pub fn of_this_machine() -> Drivers {
         Drivers::rooted_at("/", std::env::vars_os())
     }
 
-    /// Those below a folder, in this environment.
+    /// The tree below `root`, with these environment variables.
     pub fn rooted_at(root: impl Into<PathBuf>, vars: impl IntoIterator<Item = (OsString, OsString)>) -> Drivers {
         Drivers { root: root.into(), vars: vars.into_iter().collect() }
     }
 
-    /// A file of this tree.
+    /// Translates an absolute path into this tree.
     pub fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         path.strip_prefix("/").map_or_else(|_| path.to_owned(), |below| self.root.join(below))
     }
 
-    /// A variable of this environment, where it says something.
+    /// A variable of this environment, unless it is empty.
     pub fn var(&self, name: &str) -> Option<&OsString> {
         self.vars.get(std::ffi::OsStr::new(name)).filter(|value| !value.is_empty())
     }
 
-    /// The variables by which somebody names Vulkan drivers, each with the files or folders that it names.
+    /// The variables that name Vulkan drivers, each with its files or folders.
     pub fn named(&self) -> Vec<(&'static str, Vec<PathBuf>)> {
         let all = INSTEAD.into_iter().chain([ADDED]);
         all.filter(|name| self.var(name).is_some()).map(|name| (name, self.list(name))).collect()
     }
 
-    /// Every Vulkan driver that the loader would look at, for this program's word size.
+    /// Every Vulkan driver that the loader would consider, for this program's word size.
     pub fn vulkan(&self) -> Vec<Driver> {
         let instead = INSTEAD.into_iter().find(|name| self.var(name).is_some());
         let mut places = match instead {
@@ -82,12 +81,12 @@ impl Drivers {
         files.into_iter().filter_map(|file| self.driver(file)).collect()
     }
 
-    /// Where a library that is named without a folder is found.
+    /// The file of a library that is named without a folder.
     pub fn library(&self, name: &str) -> Option<PathBuf> {
         self.library_folders().into_iter().map(|folder| folder.join(name)).find(|file| file.exists())
     }
 
-    /// Where a library that is named without a folder is looked for.
+    /// The folders to search for libraries that are named without a folder.
     pub fn library_folders(&self) -> Vec<PathBuf> {
         let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
         let usual = ["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -95,7 +94,7 @@ impl Drivers {
         self.list("LD_LIBRARY_PATH").into_iter().chain(usual).collect()
     }
 
-    /// Every file that decides which adapters answer, whether it is there or not.
+    /// Every file that decides which adapters answer, whether it exists or not.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let in_folders =
             |folder: &PathBuf| [folder.join("vulkan/icd.d"), folder.join("glvnd/egl_vendor.d")].into_iter();
@@ -119,7 +118,7 @@ impl Drivers {
         files.into_iter().collect()
     }
 
-    /// The folders below which descriptions lie.
+    /// The folders that may contain descriptions.
     fn folders(&self) -> Vec<PathBuf> {
         let named = ["XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "XDG_DATA_DIRS"];
         let usual = ["/etc/xdg", "/etc", "/usr/local/etc", "/usr/local/share", "/usr/share"];
@@ -152,14 +151,14 @@ impl Drivers {
         Some(Driver { description, names, library })
     }
 
-    /// A library with a folder in its name: from the root, or from where its description lies.
+    /// The path of a library with a folder in its name: from the root, or relative to its description.
     fn beside(&self, description: &Path, named: &str) -> PathBuf {
         let beside = description.parent().unwrap_or(Path::new("/"));
         if Path::new(named).is_absolute() { self.at(named) } else { beside.join(named) }
     }
 }
 
-/// A description itself, or all in a folder.
+/// The description itself, or all descriptions in a folder.
 fn descriptions(place: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return vec![place.to_owned()] };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -167,7 +166,7 @@ fn descriptions(place: &Path) -> Vec<PathBuf> {
 }
 
 fn described_in(description: &Path) -> Option<Value> {
-    serde_json::from_str(&read_regular_text(description, MOST_BYTES).ok()?).ok()
+    serde_json::from_str(&read_regular_text(description, MAX_BYTES).ok()?).ok()
 }
 
 /// The library that a driver's description names.
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_are_found_where_the_loader_looks_and_missing_libraries_are_told() {
+    fn drivers_are_found_in_the_loaders_folders_and_missing_libraries_are_reported() {
         let tree = FileTree::new("drivers_are_found");
         tree.file("usr/share/vulkan/icd.d/a.json", "{\"ICD\": {\"library_path\": \"liba.so\"}}");
         tree.file("etc/vulkan/icd.d/b.json", "{\"ICD\": {\"library_path\": \"/opt/libb.so\"}}");
@@ -205,10 +204,10 @@ mod tests {
         tree.file("lib/liba.so", "");
         let drivers = Drivers::rooted_at(tree.root(), vars(&[]));
         let found = drivers.vulkan();
-        let told: Vec<_> = found.iter().map(|driver| (driver.names.as_str(), driver.library.is_some())).collect();
-        assert_eq!(told, [("/opt/libb.so", false), ("liba.so", true)]);
+        let names: Vec<_> = found.iter().map(|driver| (driver.names.as_str(), driver.library.is_some())).collect();
+        assert_eq!(names, [("/opt/libb.so", false), ("liba.so", true)]);
         assert_eq!(drivers.library("libvulkan.so.1"), None);
-        assert!(drivers.files().contains(&tree.root().join("opt/libb.so")), "its coming would change things");
+        assert!(drivers.files().contains(&tree.root().join("opt/libb.so")), "creating it would change the adapters");
     }
 
     #[test]

@@ -1,11 +1,9 @@
-//! The list of adapters, remembered between runs.
+//! The list of adapters, kept between runs in the user's cache folder.
 //!
-//! Owns the file in the user's cache folder, since asking drivers takes 25 to 250 ms, and what the list depends on:
-//! driver files, the environment that steers drivers, device nodes and who may open them.
-//! Does not ask drivers.
-//!
-//! Always: a list that was made under other circumstances, by another version, or that cannot be read is not used; a
-//! cache that cannot be written is no error.
+//! Querying drivers takes 25 to 250 ms, so the list is kept with everything that it depends on: driver files with size
+//! and age, environment variables that steer drivers, device nodes and the user's permission to open them, and vramp's
+//! version. A list that does not match, or cannot be read, is not used. A cache that cannot be written is not an error.
+//! `plan` reads the list and never queries drivers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,13 +18,13 @@ use vramp_gpu::Adapter;
 
 use super::drivers::Drivers;
 
-/// The form of the kept list: another one is not read.
+/// Version of the file's layout. Other versions are not read.
 const FORM: u64 = 2;
 
-/// The longest file of the cache that is read.
-const MOST_BYTES: u64 = 8 << 20;
+/// Maximum size of a cache file that is read.
+const MAX_BYTES: u64 = 8 << 20;
 
-/// Variables that change which adapters answer, by how their names begin.
+/// Prefixes of variables that change which adapters answer.
 const STEERING: [&str; 14] = [
     "VK_",
     "WGPU_",
@@ -44,12 +42,12 @@ const STEERING: [&str; 14] = [
     "LD_LIBRARY_PATH",
 ];
 
-/// The list as it is remembered; none where it would have to be asked for.
+/// The kept list; none if the drivers have to be queried.
 pub(super) fn known() -> Option<Vec<Adapter>> {
-    read(&read_regular_text(&kept_at()?, MOST_BYTES).ok()?, &circumstances())
+    read(&read_regular_text(&kept_at()?, MAX_BYTES).ok()?, &circumstances())
 }
 
-/// The folder in which things are kept between runs; none where the system names none.
+/// The folder for data that is kept between runs; none if the system has no cache folder.
 pub(super) fn folder() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = if cfg!(target_os = "windows") {
@@ -68,18 +66,18 @@ fn kept_at() -> Option<PathBuf> {
 
 /// Keeps a list for later runs.
 pub(super) fn remember(adapters: &[Adapter]) {
-    // A machine without any is not remembered: asking it is quick, and somebody may be about to change that.
+    // An empty list is not kept: querying is then quick, and the user may be about to install a driver.
     let Some(path) = kept_at().filter(|_| !adapters.is_empty()) else { return };
     let text = write(adapters, &circumstances());
-    if read_regular_text(&path, MOST_BYTES).is_ok_and(|kept| kept == text) {
+    if read_regular_text(&path, MAX_BYTES).is_ok_and(|kept| kept == text) {
         return;
     }
-    // Without a place to write there is no cache.
+    // Errors are ignored: the next run queries the drivers again.
     put(&path, &text);
 }
 
-/// Writes a file of the cache beside its name and renames it, so that nobody ever reads half of it; says whether it is
-/// there.
+/// Writes a cache file beside its name and renames it, so that no process reads half of it. Returns whether it
+/// succeeded.
 pub(super) fn put(path: &Path, text: &str) -> bool {
     let Some(folder) = path.parent() else { return false };
     let written = fs::create_dir_all(folder).and_then(|()| {
@@ -90,7 +88,7 @@ pub(super) fn put(path: &Path, text: &str) -> bool {
     written.is_ok()
 }
 
-/// The list as it is kept.
+/// The file's content.
 #[derive(Serialize, Deserialize)]
 struct KeptAdapters {
     form: u64,
@@ -103,15 +101,15 @@ fn write(adapters: &[Adapter], circumstances: &[String]) -> String {
     serde_json::to_string_pretty(&kept).expect("text and numbers can be written as JSON")
 }
 
-/// The list, if it was made under these circumstances and is whole.
+/// The list, if the text is complete and the circumstances match.
 fn read(text: &str, circumstances: &[String]) -> Option<Vec<Adapter>> {
     let kept: KeptAdapters = serde_json::from_str(text).ok()?;
     (kept.form == FORM && kept.circumstances == circumstances).then_some(kept.adapters)
 }
 
-// ---- under which circumstances
+// ---- circumstances
 
-/// Everything the list depends on, one fact a line.
+/// Everything the list depends on, one fact per line.
 fn circumstances() -> Vec<String> {
     let mut facts = vec![format!("vramp {}", env!("CARGO_PKG_VERSION"))];
     let steers = |name: &str| STEERING.iter().any(|begin| name.starts_with(begin));
@@ -122,22 +120,22 @@ fn circumstances() -> Vec<String> {
     facts.extend(files.iter().filter_map(|file| stamp(file)));
     if cfg!(target_os = "linux") {
         facts.extend(device_nodes());
-        // Who may open a device node decides whether its driver answers.
+        // The right to open a device node decides whether its driver answers.
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let who = status.lines().filter(|line| ["Uid:", "Gid:", "Groups:"].iter().any(|key| line.starts_with(key)));
-        facts.extend(who.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")));
+        let ids = status.lines().filter(|line| ["Uid:", "Gid:", "Groups:"].iter().any(|key| line.starts_with(key)));
+        facts.extend(ids.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     facts
 }
 
-/// A file with its size and its age; none where it is not there.
+/// A file with its size and modification time; none if it does not exist.
 fn stamp(path: &Path) -> Option<String> {
     let found = fs::metadata(path).ok()?;
     let changed = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
     Some(format!("{} {} {changed}", path.display(), found.len()))
 }
 
-/// Where drivers come with the system, what changes when it or they are updated.
+/// On systems that ship the drivers: files that change when the system or its drivers are updated.
 fn system_files() -> Vec<PathBuf> {
     let windows = std::env::var_os("SystemRoot").map_or_else(|| PathBuf::from("C:\\Windows"), PathBuf::from);
     vec![
@@ -147,7 +145,7 @@ fn system_files() -> Vec<PathBuf> {
     ]
 }
 
-/// The names under which graphics hardware can be opened.
+/// The device nodes of graphics hardware.
 fn device_nodes() -> BTreeSet<String> {
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,8 +1,9 @@
-//! What this machine has: its adapters, their memory and load, and the profile to plan with.
+//! This machine: its adapters, their memory and load, and the profile to plan with.
 //!
-//! Keeps the list of adapters between runs, finds the folders of drivers ([`Drivers`]), reads memory and load of adapters
-//! ([`Readings`]), and keeps calibrations ([`calibrated`]).
-//! Does not open an adapter, does not choose one (`vramp_gpu` does, with the readings from here), and does not measure.
+//! Keeps the list of adapters between runs, finds the folders of drivers ([`Drivers`]), reads memory and load of
+//! adapters ([`Readings`]), and keeps calibrations ([`calibrated`]). It neither chooses nor opens an adapter:
+//! `vramp_gpu` does, with the readings from here. Until a machine is calibrated, its profile has the figures of the
+//! adapter's class and the adapter's own limits.
 //!
 //! Invariants: drivers are queried only if the kept list is not enough; a reading is taken only on request.
 
@@ -21,44 +22,43 @@ use std::time::Duration;
 use vramp_gpu::{Adapter, AdapterKind, AdapterReading, Choice, Chosen, Device, OpenError};
 use vramp_plan::{Figure, FigureOrigin, Limits, Profile};
 
-/// Asks every driver for its adapters, best first, and remembers the answer.
+/// Queries every driver for its adapters, best first, and keeps the list.
 pub fn list_adapters() -> Vec<Adapter> {
     let found = Device::choose().list();
     kept::remember(&found);
     found
 }
 
-/// The adapters as they are remembered, best first; none where they would have to be asked for. Nothing is opened or
-/// listed.
+/// The kept list of adapters, best first; none if the drivers have to be queried. Opens and queries nothing.
 pub fn known_adapters() -> Option<Vec<Adapter>> {
     kept::known()
 }
 
-/// The folder in which things are remembered between runs; none where the system names none. It need not be there.
+/// The folder for data that is kept between runs, which need not exist; none if the system has no cache folder.
 pub fn cache_folder() -> Option<PathBuf> {
     kept::folder()
 }
 
-/// A choice that knows this machine's readings. Each adapter is read at most once for it, so that what was planned for
-/// is what is opened, however its load changes in between.
+/// A choice with this machine's readings. It reads each adapter at most once, so that the adapter that was planned for
+/// is the one that is opened, even if its load changes in between.
 pub fn choose() -> Choice {
     let readings = Readings::of_this_machine();
     Device::choose().readings(once_each(move |adapter| readings.read(adapter)))
 }
 
-/// The adapter that a choice would open, from what is remembered where that is enough.
+/// The adapter that a choice would open, from the kept list if that is enough.
 pub fn adapter(choice: &Choice) -> Result<Adapter, OpenError> {
     Ok(chosen(choice)?.adapter)
 }
 
-/// As `adapter`, with the reason.
+/// Like `adapter`, with the reason.
 pub fn chosen(choice: &Choice) -> Result<Chosen, OpenError> {
     let remembered = known_adapters().and_then(|known| choice.chosen_of(&known).ok());
     remembered.map_or_else(|| choice.chosen_of(&list_adapters()), Ok)
 }
 
-/// The figures for an adapter: those of its class, with its own limits. Without one, those of a machine without a
-/// device.
+/// The figures for an adapter: those of its class, with its own limits. Without an adapter, those of a machine without
+/// a device.
 pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     let class = match adapter.map(|adapter| adapter.kind) {
         None => "cpu",
@@ -70,9 +70,9 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     if let Some(bytes) = readings::host_memory_bytes() {
         profile.cpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the machine".to_owned()) };
     }
-    // A class is a guess: it must not refuse what the adapter can hold. NVIDIA's library takes too long for that.
-    let asked = adapter.filter(|adapter| adapter.vendor != readings::NVIDIA);
-    if let (Some(bytes), Some(gpu)) = (asked.and_then(memory_bytes), &mut profile.gpu) {
+    // A class is an estimate: it must not refuse what the adapter can hold. NVIDIA's library is too slow for that.
+    let readable = adapter.filter(|adapter| adapter.vendor != readings::NVIDIA);
+    if let (Some(bytes), Some(gpu)) = (readable.and_then(memory_bytes), &mut profile.gpu) {
         gpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the adapter".to_owned()) };
     }
     if let (Some(adapter), Some(gpu)) = (adapter, &mut profile.gpu) {
@@ -88,12 +88,12 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     profile
 }
 
-/// The memory of an adapter, where it can be read. What has to be counted over a time is not waited for.
+/// The memory of an adapter, if it can be read. Does not wait for values that need two readings.
 fn memory_bytes(adapter: &Adapter) -> Option<u64> {
     Readings::of_this_machine().waiting(|| Duration::ZERO).read(adapter).memory_bytes.value()
 }
 
-/// The same figures with the memory that an adapter really has, if that is known and more than they say; none otherwise.
+/// The profile with the adapter's real memory, if that is known and larger than the profile's; none otherwise.
 pub fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Option<Profile> {
     let gpu = profile.gpu.as_mut()?;
     let bytes = memory_bytes(adapter).filter(|bytes| *bytes > gpu.memory_bytes.whole())?;
@@ -101,13 +101,13 @@ pub fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Option<Profi
     Some(profile)
 }
 
-/// Asks once for each adapter, and then repeats the answer.
+/// Reads each adapter once, and then repeats the result.
 fn once_each(
     read: impl Fn(&Adapter) -> AdapterReading + Send + Sync,
 ) -> impl Fn(&Adapter) -> AdapterReading + Send + Sync {
     let taken = Mutex::new(Vec::<(Adapter, AdapterReading)>::new());
     move |adapter| {
-        // Its place depends on which others are listed beside it.
+        // The index depends on the other adapters of the list.
         let adapter = Adapter { index: 0, ..adapter.clone() };
         let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, reading)) = taken.iter().find(|(known, _)| *known == adapter) {
@@ -131,22 +131,22 @@ mod tests {
     #[test]
     fn a_class_has_the_memory_of_the_machine() {
         let text = std::fs::read_to_string("/proc/meminfo").expect("Linux has it");
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("it tells the memory");
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("it has the total");
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
         assert_eq!(figures_of(None).cpu.memory_bytes.whole(), kib << 10);
     }
 
     #[test]
     fn an_adapter_is_read_once_wherever_it_stands_in_a_list() {
-        let asked = AtomicU64::new(0);
+        let count = AtomicU64::new(0);
         let read = once_each(|_| AdapterReading {
-            memory_bytes: Readout::is(asked.fetch_add(1, Ordering::Relaxed), "a count"),
-            ..AdapterReading::unavailable("not asked")
+            memory_bytes: Readout::is(count.fetch_add(1, Ordering::Relaxed), "a count"),
+            ..AdapterReading::unavailable("not read")
         });
         let one = readings::an_adapter(AdapterKind::Discrete);
         let elsewhere = Adapter { index: 7, ..one.clone() };
         let other = Adapter { name: "Another".to_owned(), ..one.clone() };
-        let told: Vec<_> = [&one, &elsewhere, &other, &one].map(|adapter| read(adapter).memory_bytes.value()).into();
-        assert_eq!(told, [Some(0), Some(0), Some(1), Some(0)]);
+        let values: Vec<_> = [&one, &elsewhere, &other, &one].map(|adapter| read(adapter).memory_bytes.value()).into();
+        assert_eq!(values, [Some(0), Some(0), Some(1), Some(0)]);
     }
 }

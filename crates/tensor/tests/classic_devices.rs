@@ -56,11 +56,11 @@ fn memory_and_load_are_enforced_and_unmet_requests_fall_back_with_a_warning() {
     let cases = [
         (known(4_000_000_000, 10.0), memory, ""),
         (known(4_000_000_000, 10.0), load, ""),
-        (known(1_000_000_000, 10.0), memory, "has 1.0 GB, 2.0 GB were asked for"),
-        (known(4_000_000_000, 90.0), load, "is 90 % busy, 50 % at most were asked for"),
+        (known(1_000_000_000, 10.0), memory, "has 1.0 GB, but 2.0 GB are required"),
+        (known(4_000_000_000, 90.0), load, "is 90 % busy, but at most 50 % is allowed"),
         (unknown(), memory, "its memory is unknown: no such file"),
         (unknown(), load, "its load is unknown: no such counter"),
-        (Device::choose(), load, "its load is unknown: nobody was given who could read it"),
+        (Device::choose(), load, "its load is unknown: no source of readings is set"),
     ];
     for (choice, request, problem) in cases {
         let (sink, lines) = heard();

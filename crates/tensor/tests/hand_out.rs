@@ -338,8 +338,8 @@ fn buffers_that_cannot_be_taken_in_say_what_is_missing() {
     assert_eq!(said, AdoptError::Usage { bytes: 64, missing: "COPY_SRC | STORAGE".to_owned() });
     assert_eq!(
         said.to_string(),
-        "a buffer of 64 bytes without COPY_SRC | STORAGE was given; make it with STORAGE | COPY_SRC | COPY_DST, or copy \
-         it into memory that is lent"
+        "a buffer of 64 bytes lacks the usages COPY_SRC | STORAGE; create it with STORAGE | COPY_SRC | COPY_DST, or copy \
+         it into lent memory"
     );
     let odd = gpu.adopt_buffer(&raw_buffer(&gpu, 6, ALL), &owner()).unwrap_err();
     assert!(matches!(odd, AdoptError::Size { bytes: 6, .. }), "{odd}");

@@ -1,19 +1,16 @@
-//! Which adapters there are, as plain facts.
+//! The adapters of this machine as plain data, and how to list them.
 //!
-//! Owns the names of backends and kinds, and the listing.
-//! Does not open anything. Listing takes 25 to 250 ms: whoever lists often keeps the answer.
+//! Listing opens nothing but takes 25 to 250 ms, so callers that list often should cache the result.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A way to talk to a device.
+/// The graphics API of an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// Vulkan.
     Vulkan,
-    /// Metal.
     Metal,
     /// Direct3D 12.
     Dx12,
@@ -22,12 +19,12 @@ pub enum Backend {
     Gles,
     /// WebGPU in a browser.
     WebGpu,
-    /// A device that keeps buffers and computes nothing: for tests of wiring. Never chosen unless asked for.
+    /// Keeps buffers and computes nothing, for tests. Used only if requested by name.
     Noop,
 }
 
 impl Backend {
-    /// Those that compute.
+    /// The backends that compute.
     pub const REAL: [Self; 5] = [Self::Vulkan, Self::Metal, Self::Dx12, Self::Gles, Self::WebGpu];
 
     pub(super) fn flag(self) -> wgpu::Backends {
@@ -66,19 +63,19 @@ impl fmt::Display for Backend {
     }
 }
 
-/// What an adapter is made of, in the order of preference.
+/// The kind of an adapter, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdapterKind {
-    /// A card with its own memory.
+    /// A GPU with its own memory.
     Discrete,
-    /// Shares its memory with the CPU.
+    /// A GPU that shares the CPU's memory.
     Integrated,
-    /// Passed through from a host.
+    /// A GPU passed through to a virtual machine.
     Virtual,
-    /// The driver does not say.
+    /// The driver does not report the kind.
     Other,
-    /// The CPU, pretending.
+    /// A driver that computes on the CPU.
     Software,
 }
 
@@ -97,27 +94,24 @@ impl fmt::Display for AdapterKind {
 /// The limits that plans and recordings depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLimits {
-    /// Storage buffers that a kernel may bind.
+    /// Maximum number of storage buffers that a kernel may bind.
     pub storage_buffers_per_stage: u32,
-    /// Bytes of a buffer that a kernel may see.
+    /// Maximum size of a storage buffer binding.
     pub binding_bytes: u64,
-    /// Bytes of a buffer.
     pub buffer_bytes: u64,
-    /// Bytes of parameters that a kernel may see.
+    /// Maximum size of a parameter block.
     pub params_bytes: u64,
-    /// Where parameters may start: at multiples of this.
+    /// Alignment of dynamic offsets of parameter blocks.
     pub params_alignment: u32,
-    /// Workgroups along one dimension of a dispatch.
     pub workgroups_per_dimension: u32,
-    /// Invocations in one workgroup.
     pub invocations_per_workgroup: u32,
-    /// Bytes that a workgroup may share.
+    /// Maximum size of a workgroup's shared memory.
     pub workgroup_bytes: u32,
-    /// Invocations of one workgroup along x, y and z.
+    /// Maximum workgroup size along x, y and z.
     pub workgroup_sides: [u32; 3],
-    /// Where a part of a buffer that a kernel sees may start: at multiples of this.
+    /// Alignment of the start of a storage buffer binding.
     pub storage_alignment: u32,
-    /// Texels along one side of a texture.
+    /// Maximum width and height of a texture.
     pub texture_side: u32,
 }
 
@@ -143,32 +137,27 @@ impl DeviceLimits {
     }
 }
 
-/// An adapter that could be opened.
+/// An adapter that can be opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
-    /// Its place in the list, best first; what [`Choice::index`](super::Choice::index) takes.
+    /// Position in the list, best first; the argument of [`Choice::index`](super::Choice::index).
     pub index: usize,
-    /// Its name, as its driver gives it.
     pub name: String,
-    /// How it is talked to.
     pub backend: Backend,
-    /// What it is made of.
     pub kind: AdapterKind,
-    /// Its driver.
     pub driver: String,
-    /// Its driver's version.
     pub driver_version: String,
-    /// Who made it, as a PCI number or what the backend has instead.
+    /// PCI vendor number, or the backend's equivalent.
     pub vendor: u32,
-    /// Which model it is, likewise.
+    /// PCI device number, or the backend's equivalent.
     pub model: u32,
-    /// Where it sits on the PCI bus, as in `0000:03:00.0`, where its driver tells.
+    /// PCI address, such as `0000:03:00.0`, if the driver reports it.
     pub pci: Option<String>,
-    /// Whether it can measure its own time.
+    /// Whether the adapter supports timestamp queries.
     pub has_timestamps: bool,
-    /// Whether buffers that kernels use can be mapped.
+    /// Whether storage buffers can be mapped.
     pub has_mappable_buffers: bool,
-    /// What it could be opened with at most.
+    /// Limits of the adapter; a device may be opened with lower ones.
     pub limits: DeviceLimits,
 }
 
@@ -179,7 +168,7 @@ impl fmt::Display for Adapter {
     }
 }
 
-/// Everything behind these backends, best first, with wgpu's handle.
+/// All adapters of these backends, best first, with wgpu's handles.
 pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> {
     let flags = backends.iter().fold(wgpu::Backends::empty(), |flags, backend| flags | backend.flag());
     let enabled = wgpu::Instance::enabled_backend_features() & flags;
@@ -188,12 +177,12 @@ pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> 
     }
     let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
     wanted.backends = enabled;
-    // The layers that a developer may have installed would slow everything down; wgpu's own checks stay.
+    // Validation layers that a developer may have installed would slow everything down; wgpu's own checks stay.
     wanted.flags = wgpu::InstanceFlags::empty();
     wanted.backend_options.noop.enable = backends.contains(&Backend::Noop);
     let found = wgpu::Instance::new(wanted).enumerate_adapters(enabled).await;
     let mut found: Vec<_> = found.into_iter().map(|adapter| (facts(&adapter), adapter)).collect();
-    // The same hardware may be behind several backends: these come in the order in which they were named.
+    // Several backends may list the same hardware: sort by the order in which the caller named the backends.
     let rank = |backend| backends.iter().position(|named| *named == backend);
     found.sort_by_key(|(facts, _)| (facts.kind, rank(facts.backend)));
     for (index, (facts, _)) in found.iter_mut().enumerate() {

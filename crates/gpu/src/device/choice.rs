@@ -1,11 +1,11 @@
-//! Choosing a device and opening it.
+//! Choosing an adapter and opening it.
 //!
-//! Owns what can be asked for (which backend, which adapter, which limits), the reason for what is taken, and what is
-//! said when nothing is.
-//! Does not fall back to the CPU: that is its caller's decision.
+//! A [`Choice`] has names (backend, index, part of a name) and requirements (kind, minimum memory, maximum load). What
+//! is named is opened or refused, never replaced. An adapter that does not meet a requirement is passed over for the
+//! next one. Hardware is preferred to software. Every choice has its reason in words ([`Chosen`], [`Device::why`]).
 //!
-//! Always: hardware is preferred to software; what was named exactly is opened or refused, never replaced; an adapter
-//! that does not meet a wish is passed over for the next, and the reason for what is taken says so.
+//! If no adapter is left, the error lists what each one lacks. Falling back to the CPU is the caller's decision: a
+//! pipeline does so with a warning, unless a device was required.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,83 +13,57 @@ use std::sync::Arc;
 use super::Device;
 use super::adapters::{self, Adapter, AdapterKind, Backend, DeviceLimits};
 use super::reading::{AdapterReading, ReadAdapter};
-use super::wish::{Prefer, Unmet, Wishes};
+use super::requirements::{Prefer, Requirements, Unmet};
 use crate::memory::PoolRules;
 use crate::timing::StampPlaces;
 
-/// Bytes a device may hold unless told otherwise.
+/// The default byte budget of a device's pool.
 const DEFAULT_BUDGET_BYTES: u64 = 1 << 30;
 
-/// Which limits a device is opened with.
+/// The limits that a device is opened with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LimitSet {
-    /// All that the adapter has.
+    /// The adapter's own limits.
     #[default]
     Adapter,
-    /// What every WebGPU device has: 8 storage buffers per kernel, 128 MiB each.
+    /// The guaranteed limits of WebGPU: 8 storage buffers per kernel, 128 MiB each.
     WebGpu,
-    /// What nearly everything has: 4 storage buffers per kernel.
+    /// Limits of old or small devices: 4 storage buffers per kernel.
     Downlevel,
 }
 
 /// Why no device was opened.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    /// There is no adapter at all.
     #[error(
         "no graphics adapter answers through {backends}; install a driver (Debian's mesa-vulkan-drivers runs on the \
-         CPU), name another backend, or stay on the CPU"
+         CPU), name another backend, or run on the CPU"
     )]
-    NoAdapter {
-        /// Where it was looked for.
-        backends: String,
-    },
-    /// None is the one that was wanted.
+    NoAdapter { backends: String },
+    /// No adapter has the requested name or index.
     #[error("no adapter is {wanted}; there are: {found}")]
-    NoSuchAdapter {
-        /// What was wanted.
-        wanted: String,
-        /// What there is.
-        found: String,
-    },
-    /// There are such adapters, and none meets the wishes.
-    #[error("no adapter is as asked for: {}", sentence(unmet))]
+    NoSuchAdapter { wanted: String, found: String },
+    #[error("no adapter meets the requirements: {}", sentence(unmet))]
     Unmet {
-        /// Each with what stands against it.
+        /// Each adapter with the requirement that it does not meet.
         unmet: Vec<(String, Unmet)>,
     },
-    /// The adapter does not have the limits that were wanted.
-    #[error("{adapter} has {has} {limit}, {wanted} were asked for; open it with its own limits")]
-    TooLittle {
-        /// Which adapter.
-        adapter: String,
-        /// Which limit.
-        limit: &'static str,
-        /// What it has.
-        has: u64,
-        /// What was wanted.
-        wanted: u64,
-    },
-    /// The driver refused.
-    #[error("{adapter} could not be opened: {problem}; choose another adapter, or stay on the CPU")]
-    Refused {
-        /// Which adapter.
-        adapter: String,
-        /// What the driver says.
-        problem: String,
-    },
+    /// The adapter has lower limits than the requested [`LimitSet`].
+    #[error("{adapter}: {limit} is {has}, but {wanted} is required; open it with its own limits")]
+    TooLittle { adapter: String, limit: &'static str, has: u64, wanted: u64 },
+    #[error("{adapter} could not be opened: {problem}; choose another adapter, or run on the CPU")]
+    Refused { adapter: String, problem: String },
 }
 
 vramp_plan::debug_as_display!(OpenError);
 
-/// What a choice comes to.
+/// The result of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The adapter that is taken.
     pub adapter: Adapter,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
-    /// What is doubtful in the readings by which it meets a wish.
+    /// Why the readings that met a requirement may be wrong, if they may.
     pub doubt: Option<String>,
 }
 
@@ -99,13 +73,13 @@ impl fmt::Display for Chosen {
     }
 }
 
-/// The wishes for a device; [`Choice::open`] ends them.
+/// Criteria for a device. [`Choice::open`] opens one that meets them.
 #[derive(Debug, Clone)]
 pub struct Choice {
     backends: Vec<Backend>,
     name: Option<String>,
     index: Option<usize>,
-    wishes: Wishes,
+    requirements: Requirements,
     limits: LimitSet,
     direct_mapping: bool,
     stamps: StampPlaces,
@@ -118,7 +92,7 @@ impl Default for Choice {
             backends: Backend::REAL.to_vec(),
             name: None,
             index: None,
-            wishes: Wishes::default(),
+            requirements: Requirements::default(),
             limits: LimitSet::default(),
             direct_mapping: true,
             stamps: StampPlaces::default(),
@@ -128,114 +102,115 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// Only this backend.
+    /// Restricts the choice to one backend.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backends = vec![backend];
         self
     }
 
-    /// Only an adapter with this in its name, whatever the case.
+    /// Restricts the choice to adapters whose name contains `part`, ignoring case.
     #[must_use]
     pub fn named(mut self, part: &str) -> Self {
         self.name = Some(part.to_lowercase());
         self
     }
 
-    /// Only the adapter at this place of the list.
+    /// Restricts the choice to one adapter of the list.
     #[must_use]
     pub fn index(mut self, index: usize) -> Self {
         self.index = Some(index);
         self
     }
 
-    /// Only what is made of this; hardware first and then software, unless told.
+    /// Restricts the kind of adapter. Defaults to hardware, then software.
     #[must_use]
     pub fn prefer(mut self, prefer: Prefer) -> Self {
-        self.wishes.prefer = prefer;
+        self.requirements.prefer = prefer;
         self
     }
 
-    /// Only an adapter with at least this much memory, by what [`Choice::readings`] says. One whose memory is unknown
-    /// will not do.
+    /// Requires at least this much memory, according to [`Choice::readings`]. An adapter whose memory is unknown does
+    /// not qualify.
     #[must_use]
     pub fn least_memory_bytes(mut self, bytes: u64) -> Self {
-        self.wishes.least_memory_bytes = Some(bytes);
+        self.requirements.least_memory_bytes = Some(bytes);
         self
     }
 
-    /// Only an adapter that is at most this busy, likewise.
+    /// Requires a load of at most this much, according to [`Choice::readings`]. An unknown load does not qualify.
     #[must_use]
     pub fn most_load_percent(mut self, percent: f32) -> Self {
-        self.wishes.most_load_percent = Some(percent);
+        self.requirements.most_load_percent = Some(percent);
         self
     }
 
-    /// Who is asked for memory and load. Asked only where a wish needs it, for one adapter after the other, best first.
+    /// Sets the source of memory and load readings. It is called only if a requirement needs a reading, once per
+    /// adapter, best first.
     #[must_use]
     pub fn readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
-        self.wishes.reader = Some(ReadAdapter(Arc::new(read)));
+        self.requirements.reader = Some(ReadAdapter(Arc::new(read)));
         self
     }
 
-    /// With these limits, rather than all that the adapter has.
+    /// Opens the device with these limits. Defaults to the adapter's own.
     #[must_use]
     pub fn limits(mut self, limits: LimitSet) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Whether buffers may be mapped themselves where host and device share memory; they are, unless told.
+    /// Whether downloads may map storage buffers directly if host and device share memory. Defaults to true.
     #[must_use]
     pub fn direct_mapping(mut self, allow: bool) -> Self {
         self.direct_mapping = allow;
         self
     }
 
-    /// Where its clock may be stamped, as far as it can; behind every act unless told.
+    /// Where to write timestamps, as far as the device can. Defaults to after every command.
     #[must_use]
     pub fn stamps(mut self, places: StampPlaces) -> Self {
         self.stamps = places;
         self
     }
 
-    /// The most bytes that its pool may hold, 1 GiB unless told.
+    /// Byte budget of the device's pool. Defaults to 1 GiB.
     #[must_use]
     pub fn budget_bytes(mut self, bytes: u64) -> Self {
         self.rules = PoolRules::budget(bytes);
         self
     }
 
-    /// All the rules of its pool.
+    /// Sets all rules of the device's pool.
     #[must_use]
     pub fn pool(mut self, rules: PoolRules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Whether a backend or an adapter was named, so that another one would be wrong.
+    /// Whether a backend or an adapter was named, so that no other may replace it.
     pub fn names_one(&self) -> bool {
         self.name.is_some() || self.index.is_some() || self.backends != Backend::REAL
     }
 
-    /// The adapters behind the chosen backends, best first.
+    /// The adapters of the chosen backends, best first.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn list(&self) -> Vec<Adapter> {
         crate::calls::now(self.list_async())
     }
 
-    /// As `list`, for places that may not block.
+    /// Like `list`, for callers that must not block.
     pub async fn list_async(&self) -> Vec<Adapter> {
         adapters::list(&self.backends).await.into_iter().map(|(facts, _)| facts).collect()
     }
 
-    /// Of all adapters of a machine, as a choice without wishes lists them, the one that this choice would open. Its
-    /// place is counted among those behind the chosen backends.
+    /// The adapter that this choice would open, of all adapters of a machine as [`Choice::default`] lists them. Its
+    /// index counts only the adapters of the chosen backends.
     pub fn of(&self, all: &[Adapter]) -> Result<Adapter, OpenError> {
         Ok(self.chosen_of(all)?.adapter)
     }
 
-    /// As `of`, with the reason.
+    /// Like `of`, with the reason.
     pub fn chosen_of(&self, all: &[Adapter]) -> Result<Chosen, OpenError> {
         let behind = all.iter().filter(|adapter| self.backends.contains(&adapter.backend));
         let behind: Vec<Adapter> =
@@ -246,13 +221,13 @@ impl Choice {
         self.pick(&behind)
     }
 
-    /// Opens the best adapter that fits.
+    /// Opens the best adapter that qualifies.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(&self) -> Result<Device, OpenError> {
         crate::calls::now(self.open_async())
     }
 
-    /// As `open`, for places that may not block.
+    /// Like `open`, for callers that must not block.
     pub async fn open_async(&self) -> Result<Device, OpenError> {
         let found = adapters::list(&self.backends).await;
         if found.is_empty() {
@@ -269,7 +244,7 @@ impl Choice {
             label: Some("vramp"),
             required_features: features,
             required_limits: limits.clone(),
-            // Few whole buffers that live long: speed of allocation does not matter, unused megabytes do.
+            // Few whole buffers that live long: unused megabytes matter, the speed of allocation does not.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..wgpu::DeviceDescriptor::default()
         };
@@ -281,7 +256,7 @@ impl Choice {
         Ok(Device::opened(chosen, DeviceLimits::of(&limits), maps_directly, self.rules, device, queue))
     }
 
-    /// The first that fits.
+    /// The first adapter that qualifies.
     fn pick(&self, found: &[Adapter]) -> Result<Chosen, OpenError> {
         let is_named = |adapter: &&Adapter| {
             self.index.is_none_or(|index| adapter.index == index)
@@ -289,7 +264,7 @@ impl Choice {
         };
         let mut unmet = Vec::new();
         for adapter in found.iter().filter(is_named) {
-            match self.wishes.judge(adapter) {
+            match self.requirements.check(adapter) {
                 Ok(doubt) => {
                     let why = self.reason(adapter, found, &unmet);
                     return Ok(Chosen { adapter: adapter.clone(), why, doubt });
@@ -309,27 +284,26 @@ impl Choice {
         [name, index].into_iter().flatten().collect::<Vec<_>>().join(" and ")
     }
 
-    /// Why this one, where these came before it and will not do.
+    /// Why `taken` was chosen, after the adapters in `passed_over` failed a requirement.
     fn reason(&self, taken: &Adapter, found: &[Adapter], passed_over: &[(String, Unmet)]) -> String {
         if !passed_over.is_empty() {
-            return format!("it is the first that is as asked for: {}", sentence(passed_over));
+            let passed_over = sentence(passed_over);
+            return format!("it is the first adapter that meets the requirements; passed over: {passed_over}");
         }
         let is_software = |adapter: &Adapter| adapter.kind == AdapterKind::Software;
         let others = || found.iter().filter(|other| other.index != taken.index);
         let reason = match taken.kind {
-            _ if self.index.is_some() || self.name.is_some() => "it was asked for",
+            _ if self.index.is_some() || self.name.is_some() => "it was requested",
             AdapterKind::Software if others().next().is_none() => {
-                "it is the only adapter, and it is software: its work runs on the cpu"
+                "it is the only adapter: a software driver that runs on the CPU"
             }
             _ if others().next().is_none() => "it is the only adapter",
-            AdapterKind::Software => {
-                "no hardware adapter was found; this one is software, and its work runs on the cpu"
-            }
-            kind if others().all(is_software) || kind == AdapterKind::Other => "hardware comes before software",
+            AdapterKind::Software => "no hardware adapter was found: it is a software driver that runs on the CPU",
+            kind if others().all(is_software) || kind == AdapterKind::Other => "hardware is preferred to software",
             AdapterKind::Discrete if others().all(|other| other.kind != AdapterKind::Discrete) => {
-                "it has its own memory, which comes before adapters that share the cpu's"
+                "it has its own memory, which is preferred to sharing the CPU's"
             }
-            _ => "it is the first of the list, best first",
+            _ => "it is the first in the list, which is in order of preference",
         };
         reason.to_owned()
     }
@@ -353,12 +327,12 @@ impl Choice {
     }
 }
 
-/// On a card with its own memory, mapping a kernel's buffer would move the buffer across the bus.
+/// False for GPUs with their own memory: mapping a kernel's buffer would move the buffer across the bus.
 fn shares_memory(adapter: &Adapter) -> bool {
     matches!(adapter.kind, AdapterKind::Integrated | AdapterKind::Software) || adapter.backend == Backend::Noop
 }
 
-/// Each adapter with what stands against it.
+/// Each adapter with the requirement that it does not meet.
 fn sentence(unmet: &[(String, Unmet)]) -> String {
     unmet.iter().map(|(adapter, against)| format!("{adapter} {against}")).collect::<Vec<_>>().join("; ")
 }
@@ -393,14 +367,14 @@ mod tests {
         of * 1_000_000_000
     }
 
-    /// What a big and busy card, a small one and the CPU behind a driver tell.
+    /// Readings of a big and busy card, of a small one, and of a software driver that has none.
     fn read(adapter: &Adapter) -> AdapterReading {
         let (memory, load) = match adapter.kind {
             AdapterKind::Discrete => (Readout::is(gb(8), "a file"), Readout::is(90.0, "a file")),
             AdapterKind::Integrated => (Readout::is(gb(2), "a file"), Readout::is(10.0, "a file")),
-            _ => (Readout::unavailable("nobody tells"), Readout::unavailable("it is the cpu")),
+            _ => (Readout::unavailable("no counter"), Readout::unavailable("it is the cpu")),
         };
-        AdapterReading { memory_bytes: memory, used_bytes: Readout::unavailable("not asked"), load_percent: load }
+        AdapterReading { memory_bytes: memory, used_bytes: Readout::unavailable("not read"), load_percent: load }
     }
 
     fn three() -> [Adapter; 3] {
@@ -434,8 +408,8 @@ mod tests {
         assert_eq!(chosen.adapter.index, 1);
         assert_eq!(
             chosen.why,
-            "it is the first that is as asked for: 0: Big Card (vulkan, discrete, 1) is 90 % busy, 50 % at most were \
-             asked for"
+            "it is the first adapter that meets the requirements; passed over: 0: Big Card (vulkan, discrete, 1) is 90 \
+             % busy, but at most 50 % is allowed"
         );
         assert_eq!(choice().least_memory_bytes(gb(8)).of(&three()).unwrap().index, 0);
     }
@@ -446,14 +420,14 @@ mod tests {
         let error = choice().least_memory_bytes(gb(4)).most_load_percent(50.0).of(&three()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no adapter is as asked for: 0: Big Card (vulkan, discrete, 1) is 90 % busy, 50 % at most were asked for; \
-             1: Small (vulkan, integrated, 1) has 2.0 GB, 4.0 GB were asked for; 2: llvmpipe (vulkan, software, 1) \
-             should have 4.0 GB, and its memory is unknown: nobody tells"
+            "no adapter meets the requirements: 0: Big Card (vulkan, discrete, 1) is 90 % busy, but at most 50 % is \
+             allowed; 1: Small (vulkan, integrated, 1) has 2.0 GB, but 4.0 GB are required; 2: llvmpipe (vulkan, \
+             software, 1) must have 4.0 GB, but its memory is unknown: no counter"
         );
         let error = Choice::default().prefer(Prefer::Hardware).of(&three()[2..]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no adapter is as asked for: 0: llvmpipe (vulkan, software, 1) is software, hardware was asked for"
+            "no adapter meets the requirements: 0: llvmpipe (vulkan, software, 1) is software, but hardware is required"
         );
     }
 
@@ -467,20 +441,20 @@ mod tests {
         let why = "it is the cpu".to_owned();
         let load = unmet(software().readings(read).most_load_percent(100.0));
         assert_eq!(load, Unmet::LoadUnknown { why, most_percent: 100.0 });
-        assert!(matches!(unmet(software().least_memory_bytes(0)), Unmet::MemoryUnknown { .. }), "nobody can be asked");
+        assert!(matches!(unmet(software().least_memory_bytes(0)), Unmet::MemoryUnknown { .. }), "no source is set");
     }
 
     #[test]
     fn a_doubtful_number_meets_a_wish_and_the_doubt_is_handed_on() {
         let doubtful = |_: &Adapter| AdapterReading {
             memory_bytes: Readout::is(gb(2), "a file"),
-            used_bytes: Readout::unavailable("not asked"),
+            used_bytes: Readout::unavailable("not read"),
             load_percent: Readout::Is { value: 5.0, from: "a file".into(), doubt: Some("it may be more".into()) },
         };
         let choice = || Choice::default().readings(doubtful);
         let chosen = choice().most_load_percent(50.0).chosen_of(&three()).unwrap();
         assert_eq!(chosen.doubt.as_deref(), Some("its load is doubtful: it may be more"));
-        assert_eq!(choice().least_memory_bytes(gb(1)).chosen_of(&three()).unwrap().doubt, None, "nobody asked for it");
+        assert_eq!(choice().least_memory_bytes(gb(1)).chosen_of(&three()).unwrap().doubt, None, "no limit on the load");
     }
 
     #[test]
@@ -497,7 +471,7 @@ mod tests {
 
     #[test]
     fn nothing_is_read_unless_a_wish_needs_it() {
-        let choice = Choice::default().readings(|_| panic!("nobody asked"));
+        let choice = Choice::default().readings(|_| panic!("no requirement needs a reading"));
         assert_eq!(choice.clone().of(&three()).unwrap().index, 0);
         assert_eq!(choice.prefer(Prefer::Software).of(&three()).unwrap().index, 2);
     }
@@ -509,12 +483,12 @@ mod tests {
         let any = Choice::default;
         for (choice, all, words) in [
             (any(), vec![big.clone(), small.clone()], "has its own memory"),
-            (any(), vec![big.clone(), cpu.clone()], "hardware comes before software"),
-            (any(), vec![small.clone(), small.clone()], "first of the list"),
+            (any(), vec![big.clone(), cpu.clone()], "hardware is preferred to software"),
+            (any(), vec![small.clone(), small.clone()], "first in the list"),
             (any(), vec![small.clone()], "it is the only adapter"),
-            (any(), vec![cpu.clone()], "only adapter, and it is software"),
-            (any(), vec![cpu.clone(), cpu], "no hardware adapter was found"),
-            (any().named("small"), vec![big, small], "it was asked for"),
+            (any(), vec![cpu.clone()], "the only adapter: a software driver"),
+            (any(), vec![cpu.clone(), cpu], "no hardware adapter"),
+            (any().named("small"), vec![big, small], "it was requested"),
         ] {
             let why = why(choice, &all);
             assert!(why.contains(words), "{why}");
@@ -538,8 +512,8 @@ mod tests {
         let error = Choice::default().limits(LimitSet::Downlevel).limits_for(&poor, &own).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "0: poor (vulkan, other, 1) has 2 max_storage_buffers_per_shader_stage, 4 were asked for; open it with its \
-             own limits"
+            "0: poor (vulkan, other, 1): max_storage_buffers_per_shader_stage is 2, but 4 is required; open it with \
+             its own limits"
         );
         assert!(Choice::default().limits_for(&poor, &own).is_ok());
     }

@@ -1,9 +1,7 @@
-//! A resource that was lent, and how it comes back.
+//! A lent resource, and how it returns to its pool.
 //!
-//! Owns the counting of handles: the last one to be dropped gives the resource back to its pool.
-//! Does not decide where it goes from there.
-//!
-//! Always: handles of one lending share one count; a resource whose pool is gone is dropped with its last handle.
+//! Dropping the last handle returns the resource; [`Pool`](super::Pool) decides what happens next. Handles of one
+//! lending share one count. A resource whose pool no longer exists is dropped with its last handle.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,12 +10,12 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::pool::{PoolState, lock};
 
-/// Names a resource and one lending of it: neither number is ever used again, unlike an address.
+/// Identifies a resource and one lending of it. Unlike an address, neither number is ever reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag {
     /// The resource, for as long as it exists.
     pub id: u64,
-    /// Which lending of it this is, from 1 on.
+    /// The lending of this resource, counted from 1.
     pub generation: u64,
 }
 
@@ -27,15 +25,15 @@ impl fmt::Display for Tag {
     }
 }
 
-/// What recordings need to know of the memory they are about.
+/// The properties of memory that recordings need.
 pub trait Resource: Clone {
-    /// Which memory, and which lending of it.
     fn tag(&self) -> Tag;
-    /// Bytes that were asked for.
+    /// The requested size.
     fn bytes(&self) -> u64;
 }
 
-/// A resource that a pool has lent. Clones share it; it returns when the last is dropped and the device is done.
+/// A lent resource. Clones share it. It returns to the pool after the last handle is dropped and the device has
+/// finished with it.
 pub struct Pooled<T> {
     slot: Arc<PoolSlot<T>>,
     generation: u64,
@@ -54,48 +52,47 @@ pub(super) struct PoolSlot<T> {
 }
 
 impl<T> Pooled<T> {
-    /// The first handle of a lending; the pool has taken the slot out of what it may lend.
+    /// The first handle of a lending. The pool has already removed the slot from its free ones.
     pub(super) fn first(slot: Arc<PoolSlot<T>>, generation: u64, bytes: u64) -> Self {
         slot.note.store(0, Ordering::Relaxed);
         slot.holders.store(1, Ordering::Release);
         Self { slot, generation, bytes }
     }
 
-    /// Which resource, and which lending of it.
     pub fn tag(&self) -> Tag {
         Tag { id: self.slot.id, generation: self.generation }
     }
 
-    /// Bytes that were asked for; the resource may have more.
+    /// The requested size; the resource may be larger.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// One more handle of the same lending, as if so many bytes had been asked for.
+    /// Another handle of the same lending, with another visible size.
     pub(crate) fn of_bytes(&self, bytes: u64) -> Self {
         let mut other = self.clone();
         other.bytes = bytes;
         other
     }
 
-    /// Handles of this lending that exist now.
+    /// Number of handles of this lending.
     pub fn holders(&self) -> usize {
         self.slot.holders.load(Ordering::Acquire)
     }
 
-    /// Whether this is the only handle, so that editing in place disturbs nobody.
+    /// Whether this is the only handle, so that its holder may edit in place.
     ///
-    /// Nobody else can make it false: a new handle would have to be cloned from this one.
+    /// No other thread can make it false: a new handle would have to be cloned from this one.
     pub fn is_sole(&self) -> bool {
         self.holders() == 1
     }
 
-    /// Notes something about this lending for the ledger: a number that means something to its holders only.
+    /// Stores a number for the ledger. Only the holders know its meaning.
     pub fn note(&self, note: u64) {
         self.slot.note.store(note, Ordering::Relaxed);
     }
 
-    /// Says that this submission uses the resource, which then is not lent again before it has finished.
+    /// Marks the resource as used by this submission. It is not lent again before the submission has finished.
     pub fn retire(&self, submission: u64) {
         self.slot.used_until.fetch_max(submission, Ordering::AcqRel);
     }
@@ -140,14 +137,14 @@ impl<T> fmt::Debug for Pooled<T> {
 
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
-        // As in `Arc`: what any holder did with the resource happens before it is lent again.
+        // As in `Arc`: everything that a holder did with the resource happens before it is lent again.
         if self.slot.holders.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         if let Some(pool) = self.slot.pool.upgrade() {
-            let given_up = lock(&pool).take_back(self.slot.seat);
-            // Dropped after the lock: what dropping a resource does is not the pool's to know.
-            drop(given_up);
+            let dropped = lock(&pool).take_back(self.slot.seat);
+            // Dropped after the lock is released: dropping a resource may run any code.
+            drop(dropped);
         }
     }
 }

@@ -1,7 +1,6 @@
-//! Memory as bookkeeping: who holds what, which slot is free, what the device still needs.
+//! Bookkeeping for pools and rings: holders, free slots, and what the device still uses.
 //!
-//! Owns the rules of pools and rings, for resources of any kind.
-//! Does not know a device: what is lent is a type parameter, and all of it is tested without one.
+//! Nothing here knows a device. The type of a resource is a parameter, so all rules are tested without one.
 
 mod holding;
 mod lent;

@@ -1,10 +1,17 @@
-//! Lends whole resources and takes them back.
+//! A pool that lends whole resources and takes them back.
 //!
-//! Owns every resource it made, the ledger of who holds which, and a byte budget.
-//! Does not know what a resource is: a closure makes one of a given size.
+//! The pool has a ledger of holders and a byte budget. A closure creates resources, so the pool does not know their
+//! type. An owner gets back a resource that it had before, if one is free, and otherwise the one that returned last.
+//! Resources that the device has finished with become free once per frame ([`Pool::reclaim`]), and earlier only if an
+//! owner has none left. Otherwise returns, which come whenever the device happens to finish, would shuffle the buffers
+//! among their owners, and every new combination would need a new bind group.
 //!
-//! Always: a lent resource is never lent twice, nor while a submission still uses it; bytes held never exceed the
-//! budget; what returned last is lent first; only resources that could be lent are given up.
+//! Besides the budget there is an aim ([`Pool::aim`]): the runtime sets it to a quarter more than planned. Above it,
+//! the pool drops free resources, longest unused first, before it creates more. A stream of many sizes therefore needs
+//! the memory of its largest size, not of all sizes.
+//!
+//! Invariants: a resource is never lent twice, nor while a submission still uses it. The bytes held never exceed the
+//! budget. Only free resources are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,22 +21,22 @@ use super::holding::{PoolEntry, ResourceState, Statistics};
 use super::lent::{PoolSlot, Pooled, Tag};
 use super::progress::SubmissionProgress;
 
-/// Sizes are rounded up to this, so that nearly equal ones share their resources.
+/// Sizes are rounded up to this granularity, so that similar sizes share resources.
 pub const SIZE_CLASS_BYTES: u64 = 256;
 
 /// How much a pool may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolRules {
-    /// The most bytes at once: lent, in use by the device and free together.
+    /// Maximum of all bytes: lent, in use by the device, and free.
     pub budget_bytes: u64,
-    /// The most bytes that stay free; beyond, what was free longest is given up.
+    /// Maximum of free bytes. Above it, the pool drops the longest unused resources.
     pub keep_bytes: u64,
-    /// The most resources of one size that stay free.
+    /// Maximum number of free resources of one size.
     pub keep_each: usize,
 }
 
 impl PoolRules {
-    /// Holds and keeps up to this many bytes.
+    /// Allows this many bytes, and lets all of them stay free.
     pub fn budget(bytes: u64) -> Self {
         Self { budget_bytes: bytes, keep_bytes: bytes, keep_each: usize::MAX }
     }
@@ -38,39 +45,23 @@ impl PoolRules {
 /// Why nothing was lent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LendError<E> {
-    /// A resource of no bytes cannot be bound.
-    #[error("{owner} asked for 0 bytes; ask for at least 1")]
-    Empty {
-        /// Who asked.
-        owner: Arc<str>,
-    },
-    /// The budget has no room, even with everything given up that is free.
+    #[error("{owner} requested 0 bytes; request at least 1")]
+    Empty { owner: Arc<str> },
+    /// The budget has no room, even if every free resource is dropped.
     #[error(
-        "{owner} needs {needed_bytes} bytes of memory, {available_bytes} are available: {held_bytes} of \
+        "{owner} needs {needed_bytes} bytes of memory, but {available_bytes} are available: {held_bytes} of \
          {budget_bytes} are held; raise the budget, or hold fewer frames"
     )]
     OutOfBudget {
-        /// Who asked.
         owner: Arc<str>,
-        /// What that takes.
         needed_bytes: u64,
-        /// What could be lent at most.
         available_bytes: u64,
-        /// What is lent, or in use by the device.
+        /// Bytes that are lent or in use by the device.
         held_bytes: u64,
-        /// What the pool may hold.
         budget_bytes: u64,
     },
-    /// It could not be made.
     #[error("{owner} needs {needed_bytes} bytes of memory: {problem}")]
-    NotMade {
-        /// Who asked.
-        owner: Arc<str>,
-        /// What that takes.
-        needed_bytes: u64,
-        /// What the maker says.
-        problem: E,
-    },
+    NotMade { owner: Arc<str>, needed_bytes: u64, problem: E },
 }
 
 /// A pool of resources. Clones are the same pool.
@@ -92,16 +83,15 @@ impl<T> std::fmt::Debug for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// An empty pool that lends again what `progress` says is finished.
+    /// An empty pool. Resources become free when `progress` has passed their last submission.
     pub fn new(rules: PoolRules, progress: SubmissionProgress) -> Self {
         Self { state: Arc::new(Mutex::new(PoolState::new(rules))), progress }
     }
 
-    /// Lends a resource of at least this size to `owner`: of those that it had before the one that returned last, else
-    /// of all the one that returned last, else a new one. Whoever gets its own back meets the same others again, whose
-    /// bind groups are made already.
+    /// Lends a resource of at least this size to `owner`: the last returned of those that it had before, otherwise the
+    /// last returned of all, otherwise a new one. An owner that gets its own resource back finds its bind groups again.
     ///
-    /// `make` is told the size to make, a multiple of [`SIZE_CLASS_BYTES`], and is called without the pool's lock.
+    /// `make` gets the size to create, a multiple of [`SIZE_CLASS_BYTES`], and is called without the pool's lock.
     pub fn lend<E>(
         &self,
         bytes: u64,
@@ -112,20 +102,20 @@ impl<T> Pool<T> {
             return Err(LendError::Empty { owner: Arc::clone(owner) });
         }
         let class = bytes.div_ceil(SIZE_CLASS_BYTES).saturating_mul(SIZE_CLASS_BYTES);
-        let mut given_up = Vec::new();
+        let mut dropped = Vec::new();
         {
             let mut state = lock(&self.state);
             if !state.has_pooled_of(class, owner) {
-                // Only now: returns that come one by one, whenever the device happens to be done, would shuffle
-                // which resource is lent to whom, and with it the bind groups that are already made.
-                state.reclaim(self.progress.finished(), &mut given_up);
+                // Only now: reclaiming whenever the device happens to finish would shuffle the resources among their
+                // owners, and with them the bind groups that exist already.
+                state.reclaim(self.progress.finished(), &mut dropped);
             }
             if let Some(lent) = state.lend_pooled(class, bytes, owner) {
                 return Ok(lent);
             }
-            state.reserve(class, owner, &mut given_up)?;
+            state.reserve(class, owner, &mut dropped)?;
         }
-        drop(given_up);
+        drop(dropped);
         match make(class) {
             Ok(value) => Ok(lock(&self.state).seat(value, class, bytes, owner, &self.state)),
             Err(problem) => {
@@ -135,77 +125,76 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Takes in a resource of somebody else's: it is in the ledger while somebody holds it, counts for no budget, and is
-    /// let go with its last handle instead of being lent again.
+    /// Adopts a resource that the caller created. The ledger lists it, the budget does not count it, and it is dropped
+    /// with its last handle instead of being lent again.
     pub fn adopt(&self, value: T, bytes: u64, owner: &Arc<str>) -> Pooled<T> {
         lock(&self.state).adopt(value, bytes, owner, &self.state)
     }
 
-    /// Makes free what no submission after this one uses and nobody holds.
+    /// Frees returned resources that no submission after this one uses.
     pub fn reclaim(&self, submission: u64) {
-        let mut given_up = Vec::new();
-        lock(&self.state).reclaim(submission.min(self.progress.finished()), &mut given_up);
+        let mut dropped = Vec::new();
+        lock(&self.state).reclaim(submission.min(self.progress.finished()), &mut dropped);
     }
 
-    /// Gives up free resources, those that were free longest first, until at most this many bytes are free.
+    /// Drops free resources, longest unused first, until at most this many bytes are free.
     pub fn trim_to(&self, bytes: u64) {
-        let mut given_up = Vec::new();
+        let mut dropped = Vec::new();
         let mut state = lock(&self.state);
-        state.reclaim(self.progress.finished(), &mut given_up);
-        state.trim_while(|state| state.pooled_bytes > bytes, &mut given_up);
+        state.reclaim(self.progress.finished(), &mut dropped);
+        state.trim_while(|state| state.pooled_bytes > bytes, &mut dropped);
         drop(state);
     }
 
-    /// Says how many bytes should do, in all: beyond, what lies free makes room before more is made.
+    /// Sets how many bytes should suffice in all. Above it, the pool drops free resources before it creates more.
     pub fn aim(&self, bytes: u64) {
         lock(&self.state).aim_bytes = bytes;
     }
 
-    /// Says that these bytes come on top of what should do: nobody could know of them before.
+    /// Raises the aim by bytes that the plan could not know of.
     pub fn allow(&self, bytes: u64) {
         let mut state = lock(&self.state);
         state.allowed_bytes = state.allowed_bytes.saturating_add(bytes);
     }
 
-    /// Measures its peak from here on.
+    /// Restarts the measurement of the peak.
     pub fn restart_peak(&self) {
-        let mut given_up = Vec::new();
+        let mut dropped = Vec::new();
         let mut state = lock(&self.state);
-        state.reclaim(self.progress.finished(), &mut given_up);
+        state.reclaim(self.progress.finished(), &mut dropped);
         state.peak_bytes = state.held_bytes() - state.pooled_bytes;
         drop(state);
     }
 
-    /// Says which frame it is, for the ledger.
+    /// Sets the current frame number, for the ledger.
     pub fn frame(&self, number: u64) {
         lock(&self.state).frame = number;
     }
 
-    /// What it has done and holds.
     pub fn statistics(&self) -> Statistics {
         lock(&self.state).statistics()
     }
 
-    /// Every resource and where it is, in the order in which they were lent.
+    /// Every resource and its state, in the order of lending.
     pub fn ledger(&self) -> Vec<PoolEntry> {
         let mut rows = lock(&self.state).rows();
         rows.sort_by_key(|row| (row.since_frame, row.tag));
         rows
     }
 
-    /// What is still held: at the end of a run, what was forgotten.
+    /// Resources that are still lent: at the end of a run, leaks.
     pub fn leaks(&self) -> Vec<PoolEntry> {
         let mut rows = self.ledger();
         rows.retain(|row| row.place == ResourceState::Lent);
         rows
     }
 
-    /// How many resources were given up since it was made. While it does not change, known resources still exist.
+    /// Number of dropped resources. If it has not changed, all known resources still exist.
     pub fn trimmed(&self) -> u64 {
         lock(&self.state).trimmed
     }
 
-    /// The resources that exist, by [`Tag::id`], in order.
+    /// The [`Tag::id`]s of all resources, sorted.
     pub fn living(&self) -> Vec<u64> {
         let mut ids: Vec<u64> = lock(&self.state).seats.iter().flatten().map(|seat| seat.slot.id).collect();
         ids.sort_unstable();
@@ -213,7 +202,7 @@ impl<T> Pool<T> {
     }
 }
 
-/// A poisoned pool is still balanced: no code of others runs under the lock.
+/// A poisoned pool is still consistent: no foreign code runs under the lock.
 pub(super) fn lock<T>(state: &Mutex<PoolState<T>>) -> MutexGuard<'_, PoolState<T>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -222,19 +211,19 @@ pub(super) struct PoolState<T> {
     rules: PoolRules,
     seats: Vec<Option<Seat<T>>>,
     vacant: Vec<usize>,
-    /// Seats that can be lent, by size; the last returned is at the back.
+    /// Free seats by size; the last returned is at the back.
     pooled: BTreeMap<u64, VecDeque<usize>>,
-    /// Seats that only the device uses, in the order of their return.
+    /// Returned seats that the device still uses, in the order of their return.
     waiting: VecDeque<usize>,
-    /// Being made, outside the lock.
+    /// Bytes of resources that are being created, outside the lock.
     reserved_bytes: u64,
     lent_bytes: u64,
     waiting_bytes: u64,
     pooled_bytes: u64,
     peak_bytes: u64,
-    /// Beyond this, what lies free makes room before more is made.
+    /// Above this, free resources are dropped before more are created.
     aim_bytes: u64,
-    /// What came on top of that.
+    /// Added to the aim.
     allowed_bytes: u64,
     lent: usize,
     frame: u64,
@@ -253,8 +242,8 @@ struct Seat<T> {
     since_frame: u64,
     generation: u64,
     returned: u64,
-    /// Whether it is somebody else's, and never lent again.
-    is_guest: bool,
+    /// Created by the caller: dropped with its last handle, never lent again.
+    is_adopted: bool,
 }
 
 impl<T> PoolState<T> {
@@ -290,7 +279,7 @@ impl<T> PoolState<T> {
         self.pooled.get(&class).is_some_and(|stack| self.last_of(stack, owner).is_some())
     }
 
-    /// Where in a stack the last returned is that was this owner's.
+    /// Position in a stack of the last returned seat that belonged to this owner.
     fn last_of(&self, stack: &VecDeque<usize>, owner: &Arc<str>) -> Option<usize> {
         let was_its = |at: &usize| self.seats[*at].as_ref().is_some_and(|seat| seat.owner == *owner);
         stack.iter().rposition(was_its)
@@ -315,7 +304,12 @@ impl<T> PoolState<T> {
     }
 
     /// Makes room in the budget for a new resource.
-    fn reserve<E>(&mut self, class: u64, owner: &Arc<str>, given_up: &mut Vec<GivenUp<T>>) -> Result<(), LendError<E>> {
+    fn reserve<E>(
+        &mut self,
+        class: u64,
+        owner: &Arc<str>,
+        dropped: &mut Vec<DroppedSlot<T>>,
+    ) -> Result<(), LendError<E>> {
         let budget_bytes = self.rules.budget_bytes;
         let held_bytes = self.held_bytes() - self.pooled_bytes;
         let available_bytes = budget_bytes.saturating_sub(held_bytes);
@@ -330,7 +324,7 @@ impl<T> PoolState<T> {
             });
         }
         let most_bytes = budget_bytes.min(self.aim_bytes.saturating_add(self.allowed_bytes));
-        self.trim_while(|state| state.held_bytes() + class > most_bytes, given_up);
+        self.trim_while(|state| state.held_bytes() + class > most_bytes, dropped);
         self.reserved_bytes += class;
         self.peak_bytes = self.peak_bytes.max(self.held_bytes());
         Ok(())
@@ -348,22 +342,22 @@ impl<T> PoolState<T> {
         self.reserved_bytes -= class;
         self.lent_bytes += class;
         self.misses += 1;
-        let at = self.sit_down(value, class, owner, pool, false);
+        let at = self.insert(value, class, owner, pool, false);
         Pooled::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
     }
 
     fn adopt(&mut self, value: T, bytes: u64, owner: &Arc<str>, pool: &Arc<Mutex<PoolState<T>>>) -> Pooled<T> {
-        let at = self.sit_down(value, bytes, owner, pool, true);
+        let at = self.insert(value, bytes, owner, pool, true);
         Pooled::first(Arc::clone(&self.seat_mut(at).slot), 1, bytes)
     }
 
-    fn sit_down(
+    fn insert(
         &mut self,
         value: T,
         class: u64,
         owner: &Arc<str>,
         pool: &Arc<Mutex<PoolState<T>>>,
-        is_guest: bool,
+        is_adopted: bool,
     ) -> usize {
         self.lent += 1;
         self.last_id += 1;
@@ -388,36 +382,37 @@ impl<T> PoolState<T> {
             since_frame: self.frame,
             generation: 1,
             returned: 0,
-            is_guest,
+            is_adopted,
         });
         seat
     }
 
-    /// Takes back what its last holder dropped: free at once, or waiting for the device.
-    pub(super) fn take_back(&mut self, at: usize) -> Vec<GivenUp<T>> {
-        let mut given_up = Vec::new();
+    /// Takes back a resource without handles: it becomes free at once, or waits for the device.
+    pub(super) fn take_back(&mut self, at: usize) -> Vec<DroppedSlot<T>> {
+        let mut dropped = Vec::new();
         let seat = self.seat_mut(at);
-        let (class, submission, is_guest) = (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_guest);
+        let (class, submission, is_adopted) =
+            (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_adopted);
         self.lent -= 1;
-        if is_guest {
-            // Whoever made it sees to it that it lives as long as the device uses it.
+        if is_adopted {
+            // Its owner keeps it alive for as long as the device uses it.
             self.trimmed += 1;
             self.vacant.push(at);
-            given_up.extend(self.seats[at].take().map(|seat| seat.slot));
-            return given_up;
+            dropped.extend(self.seats[at].take().map(|seat| seat.slot));
+            return dropped;
         }
         self.lent_bytes -= class;
         if submission == 0 {
-            self.pool(at, &mut given_up);
+            self.pool(at, &mut dropped);
         } else {
             self.seat_mut(at).place = ResourceState::Waiting { submission };
             self.waiting.push_back(at);
             self.waiting_bytes += class;
         }
-        given_up
+        dropped
     }
 
-    fn reclaim(&mut self, submission: u64, given_up: &mut Vec<GivenUp<T>>) {
+    fn reclaim(&mut self, submission: u64, dropped: &mut Vec<DroppedSlot<T>>) {
         for _ in 0..self.waiting.len() {
             let Some(at) = self.waiting.pop_front() else { break };
             let seat = self.seat_mut(at);
@@ -428,11 +423,11 @@ impl<T> PoolState<T> {
             seat.slot.used_until.store(0, Ordering::Release);
             let class = seat.class;
             self.waiting_bytes -= class;
-            self.pool(at, given_up);
+            self.pool(at, dropped);
         }
     }
 
-    fn pool(&mut self, at: usize, given_up: &mut Vec<GivenUp<T>>) {
+    fn pool(&mut self, at: usize, dropped: &mut Vec<DroppedSlot<T>>) {
         self.returns += 1;
         let returned = self.returns;
         let seat = self.seat_mut(at);
@@ -443,23 +438,23 @@ impl<T> PoolState<T> {
         stack.push_back(at);
         self.pooled_bytes += class;
         if stack.len() > self.rules.keep_each {
-            self.give_up(class, given_up);
+            self.drop_oldest(class, dropped);
         }
-        self.trim_while(|state| state.pooled_bytes > state.rules.keep_bytes, given_up);
+        self.trim_while(|state| state.pooled_bytes > state.rules.keep_bytes, dropped);
     }
 
-    /// Gives up what has been free longest, while `too_much` holds.
-    fn trim_while(&mut self, too_much: impl Fn(&Self) -> bool, given_up: &mut Vec<GivenUp<T>>) {
+    /// Drops the longest unused resources while `too_much` holds.
+    fn trim_while(&mut self, too_much: impl Fn(&Self) -> bool, dropped: &mut Vec<DroppedSlot<T>>) {
         while too_much(self) {
-            // The bottom of each stack has been free longest among its size.
+            // The front of each stack has been unused longest among its size.
             let bottoms = self.pooled.iter().filter_map(|(class, stack)| Some((*class, *stack.front()?)));
             let oldest = bottoms.min_by_key(|(_, at)| self.seats[*at].as_ref().map(|seat| seat.returned));
             let Some((class, _)) = oldest else { break };
-            self.give_up(class, given_up);
+            self.drop_oldest(class, dropped);
         }
     }
 
-    fn give_up(&mut self, class: u64, given_up: &mut Vec<GivenUp<T>>) {
+    fn drop_oldest(&mut self, class: u64, dropped: &mut Vec<DroppedSlot<T>>) {
         let Some(stack) = self.pooled.get_mut(&class) else { return };
         let Some(at) = stack.pop_front() else { return };
         if stack.is_empty() {
@@ -468,7 +463,7 @@ impl<T> PoolState<T> {
         self.pooled_bytes -= class;
         self.trimmed += 1;
         self.vacant.push(at);
-        given_up.extend(self.seats[at].take().map(|seat| seat.slot));
+        dropped.extend(self.seats[at].take().map(|seat| seat.slot));
     }
 
     fn seat_mut(&mut self, at: usize) -> &mut Seat<T> {
@@ -505,5 +500,5 @@ impl<T> PoolState<T> {
     }
 }
 
-/// What is given up, on its way out of the lock.
-type GivenUp<T> = Arc<PoolSlot<T>>;
+/// A resource that is dropped after the lock is released.
+type DroppedSlot<T> = Arc<PoolSlot<T>>;

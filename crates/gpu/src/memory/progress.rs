@@ -1,14 +1,12 @@
-//! How far the device has come, in submissions.
+//! Progress of the device in submissions: the last one made and the last one finished.
 //!
-//! Owns two numbers: the last submission that was made and the last that has finished.
-//! Does not ask the device: whoever hears of an end says so here.
-//!
-//! Always: numbers only grow, and submissions finish in order.
+//! Numbers only grow, and submissions finish in order. The code that notices an end calls
+//! [`SubmissionProgress::finish`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was submitted and what has finished; clones share the same numbers. Submission 0 is always finished.
+/// Submitted and finished work. Clones share the numbers. Submission 0 has always finished.
 #[derive(Debug, Clone, Default)]
 pub struct SubmissionProgress {
     numbers: Arc<Numbers>,
@@ -21,33 +19,33 @@ struct Numbers {
 }
 
 impl SubmissionProgress {
-    /// Counts one more submission and gives its number.
+    /// Counts a submission and returns its number.
     pub fn submit(&self) -> u64 {
         self.numbers.submitted.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The last submission that was made.
+    /// The last submission.
     pub fn submitted(&self) -> u64 {
         self.numbers.submitted.load(Ordering::Acquire)
     }
 
-    /// Says that this submission and all before it have finished.
+    /// Marks this submission and all earlier ones as finished.
     pub fn finish(&self, submission: u64) {
         self.numbers.finished.fetch_max(submission, Ordering::AcqRel);
     }
 
-    /// The last submission that has finished.
+    /// The last finished submission.
     pub fn finished(&self) -> u64 {
         self.numbers.finished.load(Ordering::Acquire)
     }
 
-    /// Whether this submission has finished.
     pub fn has_finished(&self, submission: u64) -> bool {
         submission <= self.finished()
     }
 }
 
-/// When submissions were made and seen to be done, in nanoseconds since the device was opened; the last few are kept.
+/// When submissions were made and noticed as finished, in nanoseconds since the device was opened. Only the last
+/// [`SubmissionTimes::KEPT`] are kept.
 #[derive(Debug)]
 pub(crate) struct SubmissionTimes {
     #[cfg(not(target_arch = "wasm32"))]
@@ -66,10 +64,9 @@ impl Default for SubmissionTimes {
 }
 
 impl SubmissionTimes {
-    /// More than all players of a device have under way: 64 frames in flight are the most that can be asked for.
+    /// More than all players of a device have in flight: the limit is 64 frames.
     const KEPT: usize = 256;
 
-    /// Now.
     pub(crate) fn now_ns(&self) -> u64 {
         // The web has no such clock.
         #[cfg(target_arch = "wasm32")]
@@ -82,12 +79,12 @@ impl SubmissionTimes {
         self.at(submission).0.store(self.now_ns(), Ordering::Relaxed);
     }
 
-    /// Called before [`SubmissionProgress`] hears of it, so that whoever knows that it has finished finds the time here.
+    /// Must be called before [`SubmissionProgress::finish`], which publishes the time to readers.
     pub(crate) fn finish(&self, submission: u64) {
         self.at(submission).1.store(self.now_ns(), Ordering::Relaxed);
     }
 
-    /// When a submission was made and seen to be done.
+    /// When a submission was made, and when its end was noticed.
     pub(crate) fn of(&self, submission: u64) -> (u64, u64) {
         let (submitted, finished) = self.at(submission);
         (submitted.load(Ordering::Relaxed), finished.load(Ordering::Relaxed))

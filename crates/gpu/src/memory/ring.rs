@@ -1,9 +1,8 @@
-//! A bounded set of slots that are filled, sent and used again, in order.
+//! A bounded set of slots that are claimed, sent, taken and released.
 //!
-//! Owns the states of the slots and the order in which they were sent.
-//! Does not own what is in a slot, nor know when it has arrived: its user does.
+//! The user of a ring keeps the contents of the slots and knows when a slot has arrived.
 //!
-//! Always: a slot is used again only once it is free; what was sent first is taken first.
+//! Invariants: a slot is reused only after it is free. Slots are taken in the order in which they were sent.
 
 use std::collections::VecDeque;
 
@@ -30,19 +29,19 @@ impl StagingRing {
         Self { slots: vec![SlotState::Free; slots], sent: VecDeque::with_capacity(slots), last: 0 }
     }
 
-    /// Takes a free slot to fill it: the lowest, which is the one most likely still in a cache.
+    /// Claims the lowest free slot, which is most likely to be in a cache still.
     pub fn claim(&mut self) -> Option<usize> {
         let slot = self.slots.iter().position(|state| *state == SlotState::Free)?;
         self.slots[slot] = SlotState::Filling;
         Some(slot)
     }
 
-    /// Gives a claimed slot back unsent.
+    /// Frees a claimed slot that was not sent.
     pub fn abandon(&mut self, slot: usize) {
         self.step(slot, SlotState::Filling, SlotState::Free);
     }
 
-    /// Sends a claimed slot on its way and gives its ticket, which counts from 1.
+    /// Sends a claimed slot and returns its ticket; tickets count from 1.
     pub fn send(&mut self, slot: usize) -> u64 {
         self.step(slot, SlotState::Filling, SlotState::Sent);
         self.last += 1;
@@ -50,12 +49,12 @@ impl StagingRing {
         self.last
     }
 
-    /// The ticket and slot that were sent first and not taken yet.
+    /// The ticket and slot of the oldest sent slot.
     pub fn oldest(&self) -> Option<(u64, usize)> {
         self.sent.front().copied()
     }
 
-    /// Takes what was sent first; its slot is held until it is released.
+    /// Takes the oldest sent slot. It stays held until it is released.
     pub fn take(&mut self) -> Option<(u64, usize)> {
         let (ticket, slot) = self.sent.pop_front()?;
         self.step(slot, SlotState::Sent, SlotState::Held);
@@ -67,12 +66,10 @@ impl StagingRing {
         self.step(slot, SlotState::Held, SlotState::Free);
     }
 
-    /// Slots there are.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Slots that can be claimed.
     pub fn free(&self) -> usize {
         self.slots.iter().filter(|state| **state == SlotState::Free).count()
     }

@@ -1,7 +1,4 @@
-//! The acts of a recording, one by one, as wgpu's commands.
-//!
-//! Owns the finding of everything that a recording names, the filling of its staging memory, and the encoding.
-//! Does not keep anything between two recordings but scratch lists.
+//! Encoding: finds what the commands of a recording refer to, fills the staging memory, and writes wgpu's commands.
 
 use std::sync::Arc;
 
@@ -14,13 +11,13 @@ use crate::timing::Stamps;
 
 use super::{PlayStep, Player, Taken};
 
-/// Bytes in whole words, as devices copy them.
+/// Rounds up to whole words, the unit of copies on a device.
 pub(super) fn words(bytes: u64) -> u64 {
     bytes.next_multiple_of(COPY_BYTES)
 }
 
 impl Player {
-    /// Finds kernels, bind groups and slots for every act, and fills the staging memory.
+    /// Finds kernels, bind groups and slots for every command, and fills the staging memory.
     pub(super) fn prepare<H: HostSource>(
         &mut self,
         recording: &Recording<Buffer, H>,
@@ -195,7 +192,7 @@ impl Player {
     }
 }
 
-/// Who is named if a recording does not end: its first kernels.
+/// The first kernels of a recording, named in the error if it does not end.
 pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels {
     let mut kernels = recording.commands().iter().filter_map(|act| match act {
         GpuCommand::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
@@ -204,7 +201,7 @@ pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels 
     Kernels(std::array::from_fn(|_| kernels.next()))
 }
 
-/// Whether a download can map the buffer itself: nobody but this recording holds it, so nobody can use it meanwhile.
+/// Whether a download can map the buffer itself: only this recording holds it, so nothing else can use it meanwhile.
 fn is_direct<H: HostSource>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
     let id = Resource::tag(buffer).id;
     let downloads = recording

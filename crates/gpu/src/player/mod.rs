@@ -1,10 +1,14 @@
-//! Turns a recording into one command buffer and one submit.
+//! The player: turns a recording into one command buffer and one submit.
 //!
-//! Owns what belongs to one lane: its rings, its bind groups, its parameters and its frames in flight.
-//! Does not decide when to play, nor who gets what comes down.
+//! A player belongs to one lane and has that lane's rings, bind groups, parameters and frames in flight. The lane
+//! decides when to play and which node receives a download.
 //!
-//! Always: one submit per recording, one pass per run of dispatches; never more than the allowed frames in flight;
-//! a recording that was refused is unchanged, and one that was played is empty.
+//! Invariants: one submit per recording, one pass per run of dispatches, and never more than the allowed number of
+//! frames in flight. A refused recording is unchanged; a played one is empty.
+//!
+//! Every submission has a time limit, so that a kernel without an end becomes [`PlayError::Overdue`]. Most drivers run
+//! kernels beside the host, and the player sees that its oldest submission is overdue. Some run them inside the submit
+//! call; [`Device::check_overdue`] covers these.
 
 mod encode;
 mod error;
@@ -27,21 +31,21 @@ use crate::timing::{DeviceTime, Timed, Timer, Timing};
 use crate::uniforms::Uniforms;
 use crate::upload::{Staging, Uploads};
 
-/// Frames under way at once unless told: one that the device works on, one that waits for it.
+/// One frame that the device works on, and one that waits for it.
 const DEFAULT_IN_FLIGHT: usize = 2;
 
-/// What became of a recording.
+/// The result of playing a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Played {
-    /// The number of its submission, for [`Player::has_finished`].
+    /// Submission number, for [`Player::has_finished`].
     pub submission: u64,
-    /// The number under which its downloads arrive; none where it has none.
+    /// Ticket of its downloads; none if it has no downloads.
     pub ticket: Option<u64>,
-    /// Whether [`Player::tell_times`] will tell of it, unless its stamps are lost.
+    /// Whether [`Player::tell_times`] will report its times, unless its timestamps are lost.
     pub timed: bool,
 }
 
-/// The wishes for a player; [`PlayerBuilder::build`] ends them.
+/// Options of a player.
 #[derive(Debug, Clone)]
 pub struct PlayerBuilder {
     device: Device,
@@ -53,28 +57,28 @@ pub struct PlayerBuilder {
 }
 
 impl PlayerBuilder {
-    /// At most this many recordings under way at once, at least one.
+    /// Maximum number of recordings in flight, at least one. Defaults to 2.
     #[must_use]
     pub fn frames_in_flight(mut self, frames: usize) -> Self {
         self.in_flight = frames.max(1);
         self
     }
 
-    /// Slots of the readback ring; one more than frames in flight unless told, so that one can be read meanwhile.
+    /// Slots of the readback ring. Defaults to one more than frames in flight, so that one can be read meanwhile.
     #[must_use]
     pub fn readback_slots(mut self, slots: usize) -> Self {
         self.readback_slots = Some(slots.max(1));
         self
     }
 
-    /// Which submissions are timed; none unless told.
+    /// Which submissions are timed. Defaults to none.
     #[must_use]
     pub fn timed(mut self, timed: Timed) -> Self {
         self.timed = timed;
         self
     }
 
-    /// How long one submission may take before the device counts as hung; the device's time limit unless told.
+    /// Maximum time of one submission, after which the device counts as hung. Defaults to the device's time limit.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn overdue(mut self, after: std::time::Duration) -> Self {
@@ -82,7 +86,7 @@ impl PlayerBuilder {
         self
     }
 
-    /// Makes the player and the memory that it always needs.
+    /// Creates the player and the memory that it always needs.
     pub fn build(self) -> Result<Player, PlayError> {
         self.device.check()?;
         let calls = self.device.calls();
@@ -96,7 +100,7 @@ impl PlayerBuilder {
             groups: BindGroups::default(),
             under_way: VecDeque::with_capacity(self.in_flight + 1),
             in_flight: self.in_flight,
-            // One more than can be under way, and one whose end was noticed and not told.
+            // One more than can be in flight, and one whose end was seen but not reported yet.
             timer: Timer::new(&self.device, self.timed, self.in_flight + 2),
             #[cfg(not(target_arch = "wasm32"))]
             overdue: self.overdue,
@@ -128,20 +132,20 @@ struct UnderWay {
     index: wgpu::SubmissionIndex,
     #[cfg(not(target_arch = "wasm32"))]
     since: std::time::Instant,
-    /// Its kernels, to be named if it hangs.
+    /// Its kernels, named in the error if it hangs.
     #[cfg(not(target_arch = "wasm32"))]
     kernels: Kernels,
 }
 
-/// Lists that each play needs and that keep their room.
+/// Lists that each play needs; they keep their capacity.
 #[derive(Default)]
 struct PlayScratch {
     order: Vec<usize>,
-    /// Per act: how it is played.
+    /// One step per command.
     steps: Vec<PlayStep>,
 }
 
-/// What an act became, once everything it needs was found.
+/// A command, with everything that it needs to be encoded.
 enum PlayStep {
     Upload { from: u64 },
     Plain,
@@ -149,7 +153,7 @@ enum PlayStep {
     Download { to: Option<u64> },
 }
 
-/// What a recording occupies while it is played.
+/// The slots that a recording occupies while it is played.
 struct Taken {
     staging: Option<Staging>,
     claimed: Option<Claimed>,
@@ -167,7 +171,7 @@ impl std::fmt::Debug for Player {
 }
 
 impl Player {
-    /// Starts to make a player for a device; `build` ends it.
+    /// Starts to build a player for a device.
     pub fn on(device: &Device) -> PlayerBuilder {
         PlayerBuilder {
             device: device.clone(),
@@ -179,7 +183,7 @@ impl Player {
         }
     }
 
-    /// Plays a recording and empties it; waits for the oldest submission where too many are under way.
+    /// Plays a recording and empties it. Waits for the oldest submission if too many are in flight.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn play<H: HostSource>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
         let started = std::time::Instant::now();
@@ -191,7 +195,7 @@ impl Player {
         }
     }
 
-    /// Plays a recording and empties it, or says at once that there is no room.
+    /// Plays a recording and empties it, or returns [`PlayError::Busy`] at once.
     pub fn try_play<H: HostSource>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
         self.device.check()?;
         if !self.make_room()? {
@@ -210,7 +214,7 @@ impl Player {
         }
     }
 
-    /// Whether a recording could be played without waiting; hears what has finished.
+    /// Whether a recording could be played without waiting. Updates the progress of the device.
     pub fn has_room(&mut self) -> Result<bool, PlayError> {
         self.device.check()?;
         #[cfg(not(target_arch = "wasm32"))]
@@ -218,17 +222,17 @@ impl Player {
         self.make_room()
     }
 
-    /// Whether this submission has finished, as far as was heard.
+    /// Whether this submission was known to have finished at the last poll.
     pub fn has_finished(&self, submission: u64) -> bool {
         self.device.calls().progress.has_finished(submission)
     }
 
-    /// Submissions under way, as far as was heard.
+    /// Submissions in flight at the last poll.
     pub fn under_way(&self) -> usize {
         self.under_way.iter().filter(|one| !self.has_finished(one.submission)).count()
     }
 
-    /// Waits until everything it has submitted is done or the time is over; says whether it is done.
+    /// Waits for all of the player's submissions, at most for `timeout`. Returns whether they have finished.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&mut self, timeout: std::time::Duration) -> Result<bool, PlayError> {
         let Some(newest) = self.under_way.back() else { return Ok(true) };
@@ -241,7 +245,7 @@ impl Player {
         Ok(self.has_finished(submission))
     }
 
-    /// Waits until the oldest submission that may not have finished has, or the time is over.
+    /// Waits for the oldest unfinished submission, at most for `timeout`.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait_for_oldest(&mut self, timeout: std::time::Duration) -> Result<(), PlayError> {
         let progress = &self.device.calls().progress;
@@ -252,41 +256,41 @@ impl Player {
         Ok(())
     }
 
-    /// How its submissions are timed; none where they are not.
+    /// How submissions are timed; none if they are not.
     pub fn timing(&self) -> Option<Timing> {
         self.timer.as_ref().map(Timer::timing)
     }
 
-    /// Tells how long submissions took that have ended since it was last asked, as far as they were timed.
-    pub fn tell_times(&mut self, heard: &mut dyn FnMut(&DeviceTime<'_>)) {
+    /// Reports the times of submissions that have ended since the last call, as far as they were timed.
+    pub fn tell_times(&mut self, report: &mut dyn FnMut(&DeviceTime<'_>)) {
         if let Some(timer) = &mut self.timer {
-            timer.tell(self.device.calls(), heard);
+            timer.tell(self.device.calls(), report);
         }
     }
 
-    /// Where downloads arrive.
+    /// The receiving end of the downloads.
     pub fn readbacks(&self) -> &Readbacks {
         &self.readbacks
     }
 
-    /// The device it plays on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Bytes of its staging, readback and parameter memory, which are not the pool's.
+    /// Size of the staging, readback and parameter memory, which does not count for the pool.
     pub fn ring_bytes(&self) -> u64 {
         let stamps = self.timer.as_ref().map_or(0, Timer::bytes);
         self.uploads.bytes() + self.readbacks.bytes() + self.uniforms.buffer().size() + stamps
     }
 
-    /// Bind groups that it keeps for dispatches to come.
+    /// Number of cached bind groups.
     pub fn bind_groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// Forgets the oldest submission where it is in the way. Memory returns to the pool at this point of every tick,
-    /// not whenever the device happens to be done, so that the same buffers meet in the same dispatches again.
+    /// Removes finished submissions if the limit is reached. Memory returns to the pool here, at the same point of
+    /// every frame, and not whenever the device happens to finish. So the same buffers meet in the same dispatches
+    /// again, and their bind groups exist already.
     fn make_room(&mut self) -> Result<bool, PlayError> {
         while self.under_way.len() >= self.in_flight {
             let Some(oldest) = self.under_way.front().map(|one| one.submission) else { break };
@@ -304,7 +308,7 @@ impl Player {
         Ok(true)
     }
 
-    /// Complains where the oldest submission has taken longer than one may.
+    /// Fails if the oldest submission exceeds the time limit.
     #[cfg(not(target_arch = "wasm32"))]
     fn check_overdue(&self) -> Result<(), PlayError> {
         let unfinished = || self.under_way.iter().find(|one| !self.has_finished(one.submission));
@@ -312,7 +316,7 @@ impl Player {
         if overdue().is_none() {
             return Ok(());
         }
-        // Nobody may have asked for a while.
+        // The progress may be outdated.
         self.device.poll()?;
         let Some(oldest) = overdue() else { return Ok(()) };
         Err(PlayError::overdue(&oldest.kernels, oldest.since.elapsed()))
@@ -330,7 +334,7 @@ impl Player {
         Err(PlayError::overdue(&kernels, started.elapsed()))
     }
 
-    /// What a recording cannot know about its device.
+    /// Checks what a recording cannot know about its device.
     fn check<H: HostSource>(&self, recording: &Recording<Buffer, H>) -> Result<(), PlayError> {
         let id = self.device.id();
         if let Some(stranger) = recording.handles().find(|buffer| !buffer.is_of(id)) {
@@ -362,7 +366,7 @@ impl Player {
         Ok(())
     }
 
-    /// Everything that a recording needs to be under way, or nothing.
+    /// Claims everything that a recording needs, or nothing.
     fn take_slots<H: HostSource>(&mut self, recording: &Recording<Buffer, H>) -> Result<Taken, PlayError> {
         let (mut params_bytes, mut upload_bytes, mut downloads) = (0, 0, false);
         for act in recording.commands() {
@@ -381,7 +385,7 @@ impl Player {
         if downloads {
             taken.claimed = self.readbacks.claim();
             if taken.claimed.is_none() {
-                // Waiting for the device would not help: it is the receiver who holds them.
+                // The receiver holds the slots, so waiting for the device would not help.
                 return Err(PlayError::NotTaken { slots: self.readbacks.slots() });
             }
         }

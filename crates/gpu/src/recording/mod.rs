@@ -1,10 +1,12 @@
-//! One tick's device work as plain data.
+//! The device work of one segment as plain data.
 //!
-//! Owns the list of uploads, dispatches, copies (between buffers, and between these and textures) and downloads, and handles of all memory they are about.
-//! Does not touch a device, and can be written, read and tested without one.
+//! A recording lists uploads, dispatches, copies (between buffers, and between buffers and textures) and downloads, and
+//! holds handles of all memory that they use. It does not touch a device, and can be written, read and tested without
+//! one.
 //!
-//! Always: what is recorded fits: buffers are as many as the kernel binds, none is bound twice where one of the two
-//! is written, and no transfer goes beyond the bytes that were lent. Once it has room, recording allocates nothing.
+//! Invariants: what is recorded is valid. A dispatch has as many buffers as its kernel binds, no buffer is bound twice
+//! if one of the bindings writes it, and no transfer exceeds the lent bytes. Recording allocates nothing after its
+//! lists have grown to their usual size.
 
 mod order;
 mod text;
@@ -19,20 +21,18 @@ use crate::kernel::DeviceKernel;
 use crate::memory::{Resource, Tag};
 use crate::texture::Texture;
 
-/// Offsets and lengths of copies on a device are multiples of this.
+/// Offsets and lengths of copies on a device must be multiples of this.
 pub(crate) const COPY_BYTES: u64 = 4;
 
-/// Something that has bytes on the host and shows them when they are sent.
+/// A source of host bytes that are read when they are staged.
 pub trait HostSource {
-    /// How many.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Shows them, once.
+    /// Calls `take` once with the bytes.
     fn read(&self, take: &mut dyn FnMut(&[u8]));
 }
 
@@ -46,12 +46,11 @@ impl<T: AsRef<[u8]>> HostSource for T {
     }
 }
 
-/// Bytes on the host that a recording keeps until they are on their way.
+/// Host bytes that a recording keeps until they are staged.
 #[derive(Clone)]
 pub struct HostBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
 impl HostBytes {
-    /// Keeps anything that has bytes.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self(Arc::new(bytes))
     }
@@ -78,122 +77,46 @@ impl AsRef<[u8]> for HostBytes {
 /// Why something was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A transfer goes beyond the memory.
     #[error("{act} of {bytes} bytes at {offset} does not fit into {buffer}, which has {has_bytes}")]
-    Outside {
-        /// Which act.
-        act: &'static str,
-        /// Which memory.
-        buffer: Tag,
-        /// Where it would start.
-        offset: u64,
-        /// How long it would be.
-        bytes: u64,
-        /// What there is.
-        has_bytes: u64,
-    },
-    /// A transfer does not start or end where devices can.
+    Outside { act: &'static str, buffer: Tag, offset: u64, bytes: u64, has_bytes: u64 },
     #[error(
-        "{act} of {bytes} bytes at {offset} of {buffer}: devices copy whole words of 4 bytes; start at a multiple of \
-         4, and end at one or at the end of the memory"
+        "{act} of {bytes} bytes at {offset} of {buffer} is not aligned; start at a multiple of 4, and end at one or at \
+         the end of the memory"
     )]
-    Misaligned {
-        /// Which act.
-        act: &'static str,
-        /// Which memory.
-        buffer: Tag,
-        /// Where it would start.
-        offset: u64,
-        /// How long it would be.
-        bytes: u64,
-    },
-    /// A transfer of nothing.
+    Misaligned { act: &'static str, buffer: Tag, offset: u64, bytes: u64 },
     #[error("{act} of 0 bytes of {buffer}; leave it out")]
-    Nothing {
-        /// Which act.
-        act: &'static str,
-        /// Which memory.
-        buffer: Tag,
-    },
-    /// A copy from memory to itself.
+    Nothing { act: &'static str, buffer: Tag },
     #[error("a copy from {buffer} to itself; devices refuse that, copy through another buffer")]
-    SameBuffer {
-        /// Which memory.
-        buffer: Tag,
-    },
-    /// A kernel was given too many or too few buffers.
+    SameBuffer { buffer: Tag },
     #[error("{kernel} binds {wants} buffers and was given {has}")]
-    WrongBuffers {
-        /// Which kernel.
-        kernel: Arc<str>,
-        /// What it binds.
-        wants: usize,
-        /// What it was given.
-        has: usize,
-    },
-    /// A kernel was given the wrong amount of parameters.
+    WrongBuffers { kernel: Arc<str>, wants: usize, has: usize },
     #[error("{kernel} takes {wants_bytes} bytes of parameters and was given {has_bytes}")]
-    WrongParams {
-        /// Which kernel.
-        kernel: Arc<str>,
-        /// What it takes.
-        wants_bytes: usize,
-        /// What it was given.
-        has_bytes: usize,
-    },
-    /// A kernel would write memory that it sees twice.
+    WrongParams { kernel: Arc<str>, wants_bytes: usize, has_bytes: usize },
     #[error("{kernel} writes {buffer} and binds it twice; devices refuse that, lend another buffer")]
-    Aliased {
-        /// Which kernel.
-        kernel: Arc<str>,
-        /// Which memory.
-        buffer: Tag,
-    },
-    /// Rows that a texture does not have.
-    #[error("rows {rows:?} of a texture that has {has}")]
-    Rows {
-        /// Which.
-        rows: Range<u32>,
-        /// How many there are.
-        has: u32,
-    },
-    /// Rows of texels that do not lie where devices copy them.
+    Aliased { kernel: Arc<str>, buffer: Tag },
+    #[error("rows {rows:?} are not in the texture, which has {has}")]
+    Rows { rows: Range<u32>, has: u32 },
     #[error(
-        "rows of {row_bytes} bytes, {pitch_bytes} apart, from {offset} on: rows do not overlap, and each starts at a \
-         multiple of a texel's {texel_bytes}"
+        "rows of {row_bytes} bytes with a pitch of {pitch_bytes} at offset {offset}: rows must not overlap, and each \
+         must start at a multiple of a texel's {texel_bytes} bytes"
     )]
-    Pitch {
-        /// Bytes of one row of texels.
-        row_bytes: u64,
-        /// How far apart rows lie in the buffer.
-        pitch_bytes: u64,
-        /// Where the first one starts.
-        offset: u64,
-        /// Bytes of one texel.
-        texel_bytes: u64,
-    },
-    /// A dispatch of no workgroups.
+    Pitch { row_bytes: u64, pitch_bytes: u64, offset: u64, texel_bytes: u64 },
     #[error("{kernel} was dispatched over {grid:?} workgroups; leave it out")]
-    EmptyGrid {
-        /// Which kernel.
-        kernel: Arc<str>,
-        /// Over how many.
-        grid: [u32; 3],
-    },
+    EmptyGrid { kernel: Arc<str>, grid: [u32; 3] },
 }
 
-/// One tick's device work, over memory `B` and host bytes `H`.
+/// Device work over memory `B` and host bytes `H`. One recording is one submit.
 pub struct Recording<B = Buffer, H = HostBytes> {
     commands: Vec<GpuCommand<B, H>>,
-    /// The buffers of all dispatches, one after another.
+    /// The buffers of all dispatches, concatenated.
     bound: Vec<B>,
-    /// Which bytes of each of them the kernel sees.
+    /// The visible bytes of each buffer in `bound`.
     parts: Vec<Range<u64>>,
-    /// The parameters of all dispatches and the bytes of all writes, likewise.
+    /// The parameters of all dispatches and the bytes of all writes, concatenated.
     params: Vec<u8>,
 }
 
-/// One act of a recording; ranges lead into the recording's own lists.
+/// One command of a recording; ranges index the recording's own lists.
 pub(crate) enum GpuCommand<B, H> {
     Upload { to: B, offset: u64, bytes: H },
     Write { to: B, bytes: Range<usize> },
@@ -212,19 +135,19 @@ impl<B, H> Default for Recording<B, H> {
 }
 
 impl Recording {
-    /// An empty recording over buffers of a device. Recordings over other memory start with `default`.
+    /// An empty recording over buffers of a device. Use `default` for other kinds of memory.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 impl<B: Resource, H: HostSource> Recording<B, H> {
-    /// Puts bytes at the start of `to`.
+    /// Uploads bytes to the start of `to`.
     pub fn upload(&mut self, to: &B, bytes: impl Into<H>) -> Result<(), RecordError> {
         self.upload_at(to, 0, bytes)
     }
 
-    /// Puts bytes into `to`, from `offset` on.
+    /// Uploads bytes to `to` at `offset`.
     pub fn upload_at(&mut self, to: &B, offset: u64, bytes: impl Into<H>) -> Result<(), RecordError> {
         let bytes = bytes.into();
         fits("an upload", to, offset, bytes.len() as u64)?;
@@ -232,8 +155,10 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Puts a few bytes at the start of `to`: tables, glyphs and the like, which travel with the parameters and count
-    /// as such. They are copied here; a frame is an upload.
+    /// Writes small data (tables, overlay images, the coverage of text) to the start of `to`. The bytes are copied here
+    /// and travel with the parameters, in the same staging memory and submit. The queue keeps the copy after kernels
+    /// that still read the old content, so bind groups stay the same and nothing waits. Writes do not count as uploads:
+    /// an upload is a frame.
     pub fn write(&mut self, to: &B, bytes: &[u8]) -> Result<(), RecordError> {
         fits("a write", to, 0, bytes.len() as u64)?;
         let start = self.params.len();
@@ -242,7 +167,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Fills `buffer` with zeros: lent memory holds whatever was there before.
+    /// Fills `buffer` with zeros. Lent memory has undefined content.
     pub fn zero(&mut self, buffer: &B) {
         self.commands.push(GpuCommand::Zero { buffer: buffer.clone() });
     }
@@ -258,8 +183,8 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.dispatch_over(kernel, buffers.iter().map(|buffer| (*buffer, 0..buffer.bytes())), params, grid)
     }
 
-    /// As `dispatch`, where the kernel sees only these bytes of each buffer: its `arrayLength` is theirs, in whole words.
-    /// A part starts at a multiple of [`storage_alignment`](crate::DeviceLimits::storage_alignment).
+    /// Like `dispatch`, but the kernel sees only these bytes of each buffer: `arrayLength` counts them, in whole words.
+    /// A part must start at a multiple of [`storage_alignment`](crate::DeviceLimits::storage_alignment).
     pub fn dispatch_parts(
         &mut self,
         kernel: &DeviceKernel,
@@ -333,8 +258,8 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Fills rows of a texture with texels that lie in rows `pitch_bytes` apart, from `offset` on. Rows a multiple of 256
-    /// bytes apart are one copy; others are one each.
+    /// Copies texels from `from` at `offset`, with a row pitch of `pitch_bytes`, into rows of a texture. If the pitch
+    /// is a multiple of 256 bytes, this is one copy; otherwise one per row.
     pub fn copy_to_texture(
         &mut self,
         from: &B,
@@ -348,7 +273,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Puts rows of a texture into `to`, `pitch_bytes` apart, from `offset` on.
+    /// Copies rows of a texture to `to` at `offset`, with a row pitch of `pitch_bytes`.
     pub fn copy_from_texture(
         &mut self,
         from: &Texture,
@@ -362,19 +287,19 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Brings all of `from` to the host; it arrives as the next part of what the player's readbacks give.
+    /// Downloads all of `from`. It arrives as the next part of what the player's readbacks return.
     pub fn download(&mut self, from: &B) -> Result<(), RecordError> {
         self.download_part(from, 0, from.bytes())
     }
 
-    /// Brings a part of `from` to the host.
+    /// Downloads a part of `from`.
     pub fn download_part(&mut self, from: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {
         fits_in_words("a download", from, offset, bytes)?;
         self.commands.push(GpuCommand::Download { from: from.clone(), offset, bytes });
         Ok(())
     }
 
-    /// Takes over all acts of another recording, behind its own, and empties that one. Its host bytes become this one's.
+    /// Moves all commands of another recording to the end of this one. `turn` converts the host bytes.
     pub fn append<G>(&mut self, other: &mut Recording<B, G>, turn: impl Fn(G) -> H) {
         let (bound_at, params_at) = (self.bound.len(), self.params.len());
         let moved = |range: Range<usize>, by: usize| range.start + by..range.end + by;
@@ -404,12 +329,12 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         }));
     }
 
-    /// Leaves out what was to come down, where nobody is there to receive it any more.
+    /// Removes all downloads, if their receiver no longer exists.
     pub fn forget_downloads(&mut self) {
         self.commands.retain(|act| !matches!(act, GpuCommand::Download { .. }));
     }
 
-    /// Forgets everything and lets go of all memory, keeping its own room for the next tick.
+    /// Removes all commands and drops all handles, but keeps the capacity for the next use.
     pub fn clear(&mut self) {
         self.commands.clear();
         self.bound.clear();
@@ -417,22 +342,19 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.params.clear();
     }
 
-    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
 
-    /// Acts that are recorded.
+    /// Number of commands.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
 
-    /// Dispatches that are recorded.
     pub fn dispatches(&self) -> usize {
         self.commands.iter().filter(|act| matches!(act, GpuCommand::Dispatch { .. })).count()
     }
 
-    /// Downloads that are recorded.
     pub fn downloads(&self) -> usize {
         self.commands.iter().filter(|act| matches!(act, GpuCommand::Download { .. })).count()
     }
@@ -445,7 +367,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         &self.bound[range.clone()]
     }
 
-    /// Which bytes of each of these a kernel sees.
+    /// The visible bytes of each of these buffers.
     pub(crate) fn parts(&self, range: &Range<usize>) -> &[Range<u64>] {
         &self.parts[range.clone()]
     }
@@ -454,7 +376,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         &self.params[range.clone()]
     }
 
-    /// Every handle that it holds, as often as it holds it.
+    /// Every handle that the recording holds, with repetitions.
     pub(crate) fn handles(&self) -> impl Iterator<Item = &B> {
         let own = self.commands.iter().flat_map(|act| match act {
             GpuCommand::Upload { to: buffer, .. }
@@ -470,7 +392,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     }
 }
 
-/// Whether a buffer has these rows of a texture where they are said to lie.
+/// Checks that the texture has these rows and that they fit into the buffer.
 fn rows_fit<B: Resource>(
     buffer: &B,
     offset: u64,
@@ -495,7 +417,7 @@ fn rows_fit<B: Resource>(
     }
 }
 
-/// As `fits`, for what is seen in whole words, which disturbs nobody: only the start must be aligned.
+/// Like `fits`, for accesses that may end in the middle of a word: only the start must be aligned.
 fn fits_in_words<B: Resource>(act: &'static str, buffer: &B, offset: u64, bytes: u64) -> Result<(), RecordError> {
     let (has_bytes, words) = (buffer.bytes(), bytes.next_multiple_of(COPY_BYTES));
     let inside = offset.checked_add(bytes).is_some_and(|end| end <= has_bytes);

@@ -1,9 +1,7 @@
 //! The order in which a recording is played, so that its dispatches share as few passes as possible.
 //!
-//! Owns the rule which transfers may move to the front or the end.
-//! Does not change what is computed.
-//!
-//! Always: acts that touch the same memory, one of them writing it, keep their order.
+//! Some transfers move to the front or the end. Results do not change: commands that touch the same memory keep their
+//! order if one of them writes it.
 
 use vramp_plan::Binding;
 
@@ -18,8 +16,8 @@ enum CommandPhase {
 }
 
 impl<B: Resource, H: HostSource> Recording<B, H> {
-    /// Fills `order` with the acts, by number, as they are played: uploads to memory that nothing before touches come
-    /// first, downloads of memory that nothing behind writes come last.
+    /// Fills `order` with the indices of the commands in play order. Uploads to memory that no earlier command touches
+    /// come first; downloads of memory that no later command writes come last.
     pub(crate) fn order(&self, order: &mut Vec<usize>) {
         order.clear();
         let count = self.commands.len();
@@ -28,7 +26,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         order.extend((0..count).filter(|at| self.part(*at) == CommandPhase::End));
     }
 
-    /// Passes that playing takes: one for each run of dispatches.
+    /// Number of compute passes: one for each run of dispatches.
     pub fn passes(&self) -> usize {
         let mut order = Vec::new();
         self.order(&mut order);
@@ -37,19 +35,19 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         order.iter().enumerate().filter(|found| starts(*found)).count()
     }
 
-    /// Whether a download shows its memory as the whole recording leaves it.
+    /// Whether a download sees its memory as the whole recording leaves it.
     pub(crate) fn is_final(&self, at: usize) -> bool {
         self.part(at) == CommandPhase::End
     }
 
-    /// A few acts per tick: looking through the others for each is cheaper than a table would be.
+    /// Scans the other commands: with a few commands per recording this is cheaper than building a table.
     fn part(&self, at: usize) -> CommandPhase {
         match &self.commands[at] {
             GpuCommand::Upload { to: buffer, .. }
             | GpuCommand::Write { to: buffer, .. }
             | GpuCommand::Zero { buffer } => {
                 let id = buffer.tag().id;
-                // An earlier upload to the same memory that stays in the middle is touched by something before it.
+                // If an earlier upload to this memory stays in the middle, a command before it touches the memory too.
                 let blocked = self.commands[..at].iter().any(|act| !fills(act) && self.touches(act, id));
                 if blocked { CommandPhase::Middle } else { CommandPhase::Front }
             }

@@ -1,7 +1,6 @@
-//! A recording as text, for tests and for people who look for a mistake.
+//! A recording as text, for tests and debugging.
 //!
-//! Owns the words and columns.
-//! Does not say where memory is: tags stay the same from run to run, addresses do not.
+//! Memory is shown by its tag, which is the same in every run, unlike an address.
 
 use std::fmt;
 
@@ -14,7 +13,7 @@ impl<B: Resource, H: HostSource> fmt::Debug for Recording<B, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut order = Vec::new();
         self.order(&mut order);
-        write!(f, "recording: {} acts, {} passes", self.len(), self.passes())?;
+        write!(f, "recording: {} commands, {} passes", self.len(), self.passes())?;
         for at in order {
             f.write_str("\n  ")?;
             self.write_command(f, &self.commands()[at])?;

@@ -1,6 +1,6 @@
-//! What tests on a device share: opening one, a few shaders as data, and a frame's way through it.
+//! Shared by the tests on a device: opening one, a few shaders as data, and a frame's way through it.
 //!
-//! A machine without any adapter fails these tests: a software driver is one package away.
+//! These tests fail on a machine without an adapter: a software driver is one package away.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use vramp_gpu::{Buffer, Choice, Device, DeviceKernel, Player, Recording};
 use vramp_plan::{Binding, Shader};
 
-/// Long enough for any of these to end on a busy machine; nothing waits this long unless it hangs.
+/// Long enough for any of these to end on a busy machine; only a hang waits this long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[track_caller]
@@ -106,16 +106,16 @@ pub fn run(recording: &mut Recording, device: &Device, kernel: &DeviceKernel, fr
     recording.dispatch(kernel, &[from, to], &params(pixels, more), grid).unwrap();
 }
 
-/// Plays a recording and gives the bytes of its downloads.
+/// Plays a recording and returns the bytes of its downloads.
 #[track_caller]
 pub fn bring(player: &mut Player, recording: &mut Recording) -> Vec<Vec<u8>> {
     let played = player.play(recording).unwrap();
-    let arrived = player.readbacks().wait(PATIENCE).unwrap().expect("it was asked for");
+    let arrived = player.readbacks().wait(PATIENCE).unwrap().expect("a download is pending");
     assert_eq!(Some(arrived.ticket()), played.ticket);
     (0..arrived.len()).map(|at| arrived.bytes(at).to_vec()).collect()
 }
 
-/// Bytes that look like noise and are the same every time.
+/// Bytes that look like noise and are the same in every run.
 pub fn noise(bytes: usize, seed: u32) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     let step = || {

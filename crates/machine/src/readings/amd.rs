@@ -1,9 +1,6 @@
-//! AMD's cards: the files of the `amdgpu` kernel driver.
+//! AMD's cards: files of the `amdgpu` kernel driver.
 //!
-//! Owns their names and meaning.
-//! Does not look for the card.
-//!
-//! Always: a chip that shares the host's memory has both what was set aside for it and what it may borrow.
+//! A chip that shares the host's memory has both the reserved part (`vram`) and the part that it may borrow (`gtt`).
 
 use std::path::Path;
 
@@ -14,7 +11,6 @@ use super::files;
 
 pub(super) const DRIVER: &str = "amdgpu";
 
-/// What its files tell.
 pub(super) fn read(card: &Card, kind: AdapterKind) -> AdapterReading {
     let regions: &[&str] = if kind == AdapterKind::Integrated { &["vram", "gtt"] } else { &["vram"] };
     let sum = |what: &str| -> Readout<u64> {
@@ -33,7 +29,7 @@ pub(super) fn read(card: &Card, kind: AdapterKind) -> AdapterReading {
 fn busy(file: &Path) -> Readout<f32> {
     match files::number(file) {
         Ok(percent @ 0..=100) => Readout::is(percent as f32, file.display().to_string()),
-        Ok(more) => Readout::unavailable(format!("{}: {more} is no percentage", file.display())),
+        Ok(more) => Readout::unavailable(format!("{}: {more} is not a percentage", file.display())),
         Err(why) => Readout::Unavailable(why),
     }
 }

@@ -1,9 +1,7 @@
-//! Graphics cards as Linux's kernel shows them, and which of them an adapter is.
+//! Graphics cards in Linux's `/sys/class/drm`, and the card of an adapter.
 //!
-//! Owns the list below `/sys/class/drm` and the matching by PCI address or by the numbers of maker and model.
-//! Does not read memory or load.
-//!
-//! Always: an adapter is matched with one card or with none; of two that could be meant neither is taken.
+//! An adapter is matched by PCI address if its driver reports one, and otherwise by vendor and device number, if only
+//! one card has them. If two cards match, neither is taken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +12,10 @@ use super::files;
 
 /// A card with a kernel driver.
 pub(super) struct Card {
-    /// Its folder, `/sys/class/drm/card0`.
+    /// For example `/sys/class/drm/card0`.
     pub(super) folder: PathBuf,
-    /// Its kernel driver.
     pub(super) driver: String,
-    /// Where it sits on the PCI bus, if it does.
+    /// PCI address; none if the card is not on a PCI bus.
     pub(super) pci: Option<String>,
     vendor: Option<u64>,
     model: Option<u64>,
@@ -37,12 +34,11 @@ impl Card {
     }
 }
 
-/// Every card.
 pub(super) fn cards(root: &Path) -> Result<Vec<Card>, String> {
     let folder = root.join("sys/class/drm");
     let entries =
-        fs::read_dir(&folder).map_err(|_| format!("{}: it is not there, or cannot be read", folder.display()))?;
-    // `card0` is a card, `card0-HDMI-A-1` one of its plugs.
+        fs::read_dir(&folder).map_err(|_| format!("{}: it does not exist, or cannot be read", folder.display()))?;
+    // `card0` is a card, `card0-HDMI-A-1` one of its connectors.
     let is_card = |name: &str| {
         name.strip_prefix("card").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
@@ -54,7 +50,7 @@ pub(super) fn cards(root: &Path) -> Result<Vec<Card>, String> {
     Ok(folders.into_iter().map(card).collect())
 }
 
-/// The card that an adapter is.
+/// The card of an adapter.
 pub(super) fn of<'c>(adapter: &Adapter, cards: &'c [Card], root: &Path) -> Result<&'c Card, String> {
     let place = root.join("sys/class/drm").display().to_string();
     if let Some(pci) = &adapter.pci {
@@ -62,16 +58,16 @@ pub(super) fn of<'c>(adapter: &Adapter, cards: &'c [Card], root: &Path) -> Resul
         return found.ok_or_else(|| format!("no card in {place} is at the PCI address {pci}"));
     }
     let (vendor, model) = (u64::from(adapter.vendor), u64::from(adapter.model));
-    // OpenGL tells the maker and not the model.
+    // OpenGL reports the vendor and not the device number.
     let is_it = |card: &&Card| card.vendor == Some(vendor) && (model == 0 || card.model == Some(model));
     let mut found = cards.iter().filter(is_it);
     let ids = if model == 0 { format!("{vendor:04x}") } else { format!("{vendor:04x}:{model:04x}") };
     match (found.next(), found.next()) {
         (Some(card), None) => Ok(card),
         (Some(_), Some(_)) => {
-            Err(format!("several cards in {place} are {ids}, and its driver does not say which it is"))
+            Err(format!("several cards in {place} are {ids}, and its driver does not report which one it is"))
         }
-        (None, _) => Err(format!("no card in {place} is {ids}, and its driver tells no PCI address")),
+        (None, _) => Err(format!("no card in {place} is {ids}, and its driver reports no PCI address")),
     }
 }
 

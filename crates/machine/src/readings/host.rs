@@ -1,7 +1,4 @@
-//! The host's memory and load, for adapters that compute there or share its memory.
-//!
-//! Owns the reading of `/proc/meminfo` and of the first line of `/proc/stat`.
-//! Does not know of cards.
+//! The host's memory (`/proc/meminfo`) and load (`/proc/stat`), for adapters that compute there or share its memory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +7,7 @@ use vramp_gpu::{AdapterReading, Readout};
 
 use super::files;
 
-/// The host's memory, with the reason why it is an adapter's. How busy the adapter is stays open.
+/// The host's memory. `because` says why it is the adapter's. The load is left unavailable.
 pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
     let file = root.join("proc/meminfo");
     let from = format!("the host's, {}: {because}", file.display());
@@ -26,11 +23,11 @@ pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
     AdapterReading {
         memory_bytes: known(total),
         used_bytes: known(used),
-        load_percent: Readout::unavailable("nobody counted it"),
+        load_percent: Readout::unavailable("it was not counted"),
     }
 }
 
-/// Ticks of all of the CPU's threads since the machine was started.
+/// Ticks of all threads of the CPU since the machine started.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CpuTimes {
     all: u64,
@@ -41,7 +38,7 @@ pub(super) fn cpu_times(root: &Path) -> Result<CpuTimes, String> {
     let file = root.join("proc/stat");
     let text = files::text(&file)?;
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "));
-    // User, nice, system, idle, waiting for disks, interrupts, soft interrupts, stolen; guests are counted in user.
+    // User, nice, system, idle, iowait, irq, softirq, steal. Guest time is part of user.
     let ticks: Option<Vec<u64>> =
         line.map(|line| line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect());
     match ticks.as_deref() {
@@ -52,7 +49,7 @@ pub(super) fn cpu_times(root: &Path) -> Result<CpuTimes, String> {
     }
 }
 
-/// How busy the CPU was in between.
+/// The CPU's load between two readings.
 pub(super) fn load(
     before: Option<&Result<CpuTimes, String>>,
     after: Option<&Result<CpuTimes, String>>,
@@ -62,17 +59,17 @@ pub(super) fn load(
         (Some(Ok(before)), Some(Ok(after))) => {
             let all = after.all.saturating_sub(before.all);
             if all == 0 {
-                return Readout::unavailable("the cpu's times in /proc/stat did not move");
+                return Readout::unavailable("the CPU's times in /proc/stat did not change");
             }
             let idle = after.idle.saturating_sub(before.idle).min(all);
             let percent = 100.0 * (all - idle) as f32 / all as f32;
             Readout::is(
                 percent,
-                format!("the cpu's own over {:.1} s, /proc/stat: it computes there", took.as_secs_f32()),
+                format!("the CPU's own over {:.1} s, /proc/stat: it computes there", took.as_secs_f32()),
             )
         }
         (Some(Err(why)), _) | (_, Some(Err(why))) => Readout::unavailable(why.as_str()),
-        _ => Readout::unavailable("nobody counted it"),
+        _ => Readout::unavailable("it was not counted"),
     }
 }
 

@@ -1,7 +1,6 @@
-//! Memory of Intel's cards: the files of the `i915` and `xe` kernel drivers.
+//! Memory of Intel's cards: files of the `i915` and `xe` kernel drivers. Not every version of the drivers has them.
 //!
-//! Owns their names. Not every version of these drivers has them.
-//! Does not know how busy a card is: its driver keeps that for every process.
+//! The load is counted per process ([`Usage`](super::usage::Usage)).
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,8 +10,8 @@ use vramp_gpu::Readout;
 use super::card::Card;
 use super::files;
 
-/// Memory of its own that a card has, and how much of it is in use where that is told too; none where no file tells
-/// either, as for chips that share the host's memory.
+/// The card's own memory, and how much of it is in use if a file has that too. None if no file has either, as for chips
+/// that share the host's memory.
 pub(super) fn memory(card: &Card) -> Option<(Readout<u64>, Option<Readout<u64>>)> {
     let (total, free) = (card.folder.join("lmem_total_bytes"), card.folder.join("lmem_avail_bytes"));
     if total.exists() {
@@ -30,7 +29,7 @@ fn known(bytes: Result<u64, String>, from: String) -> Readout<u64> {
     bytes.map_or_else(Readout::Unavailable, |bytes| Readout::is(bytes, from))
 }
 
-/// A file for each of a card's tiles.
+/// One file per tile of the card.
 fn tiles(card: &Card) -> Vec<PathBuf> {
     let entries = fs::read_dir(card.file("")).into_iter().flatten().flatten();
     let is_tile = |path: &PathBuf| {

@@ -1,10 +1,17 @@
 //! Memory and load of adapters at this moment.
 //!
-//! Owns which source tells of which adapter: NVIDIA's library, the files of AMD's and Intel's kernel drivers, the engine
-//! times that DRM drivers keep for every process, and the host's own files for drivers that compute on the CPU.
-//! Does not keep anything: every reading is taken anew.
+//! Where each kind of adapter is read:
 //!
-//! Always: what cannot be read says why, down to the file; nothing is guessed, and no zero stands for "unknown".
+//! - NVIDIA's driver: memory and load from its management library, loaded on request (feature `nvml`, on by default).
+//! - `amdgpu`: memory from `mem_info_vram_*`, and for chips that share memory `mem_info_gtt_*` too; load from
+//!   `gpu_busy_percent`.
+//! - `i915`, `xe` and other DRM drivers: memory from `lmem_total_bytes` or `tile*/physical_vram_size_bytes`, or the
+//!   host's for chips that share it; load of the busiest engine from `drm-engine-*` or `drm-cycles-*` of all processes,
+//!   read twice.
+//! - Software: memory of the host from `/proc/meminfo`; load of the CPU from `/proc/stat`, read twice.
+//!
+//! Memory and load are read on Linux, and on Windows for NVIDIA's cards. Nothing is cached. A value that cannot be read
+//! is a reason that names the file; it is never guessed, and never zero.
 
 mod amd;
 mod card;
@@ -27,12 +34,12 @@ use vramp_gpu::{Adapter, AdapterKind, AdapterReading, Readout};
 use card::Card;
 use usage::Usage;
 
-/// Time between two readings of what only counts up. The CPU's times have a resolution of 10 ms.
+/// Time between two readings of a counter. The CPU's times have a resolution of 10 ms.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) const NVIDIA: u32 = 0x10de;
 
-/// Where readings are taken.
+/// Reads adapters, on this machine or from a file tree.
 #[derive(Clone)]
 pub struct Readings {
     root: PathBuf,
@@ -46,18 +53,17 @@ impl fmt::Debug for Readings {
     }
 }
 
-/// The host's memory, where Linux tells.
+/// The host's memory; none on systems other than Linux.
 pub(crate) fn host_memory_bytes() -> Option<u64> {
     host::memory(std::path::Path::new("/"), "it is the host").memory_bytes.value()
 }
 
 impl Readings {
-    /// On this machine.
     pub fn of_this_machine() -> Readings {
         Readings { is_this_machine: true, ..Readings::rooted_at("/") }
     }
 
-    /// From files below a folder that has `sys` and `proc` as Linux has them.
+    /// From files below a folder that has `sys` and `proc` as on Linux.
     pub fn rooted_at(root: impl Into<PathBuf>) -> Readings {
         let wait = || {
             let begun = Instant::now();
@@ -67,20 +73,19 @@ impl Readings {
         Readings { root: root.into(), is_this_machine: false, wait: Arc::new(wait) }
     }
 
-    /// What happens between two readings of what only counts up, instead of waiting a tenth of a second; it says how
-    /// long it took.
+    /// Replaces the wait of 100 ms between two readings of a counter. The function returns the elapsed time.
     #[must_use]
     pub fn waiting(mut self, wait: impl Fn() -> Duration + Send + Sync + 'static) -> Readings {
         self.wait = Arc::new(wait);
         self
     }
 
-    /// What is known of an adapter now. May take a tenth of a second.
+    /// Reads an adapter. May take 100 ms.
     pub fn read(&self, adapter: &Adapter) -> AdapterReading {
         self.read_all(std::slice::from_ref(adapter)).pop().expect("one answer for one adapter")
     }
 
-    /// What is known of these adapters now. May take a tenth of a second, however many there are.
+    /// Reads several adapters. May take 100 ms in all.
     pub fn read_all(&self, adapters: &[Adapter]) -> Vec<AdapterReading> {
         let cards = card::cards(&self.root);
         let sources: Vec<ReadingSource> = adapters.iter().map(|adapter| self.source(adapter, &cards)).collect();
@@ -97,39 +102,39 @@ impl Readings {
         let read = |(adapter, source): (&Adapter, &ReadingSource)| match source {
             ReadingSource::Host => AdapterReading {
                 load_percent: host::load(before.0.as_ref(), after.0.as_ref(), took),
-                ..host::memory(&self.root, "it computes on the cpu")
+                ..host::memory(&self.root, "it computes on the CPU")
             },
             ReadingSource::Card(card) if card.driver == amd::DRIVER => amd::read(card, adapter.kind),
             ReadingSource::Card(card) => self.counting(card, adapter, before.1.as_ref(), after.1.as_ref(), took),
             ReadingSource::Nvidia => nvidia::read(adapter),
-            ReadingSource::Nobody(why) => AdapterReading::unavailable(why.as_str()),
+            ReadingSource::Unavailable(why) => AdapterReading::unavailable(why.as_str()),
         };
         adapters.iter().zip(&sources).map(read).collect()
     }
 
-    /// Who tells of this adapter.
+    /// The source of readings of an adapter.
     fn source<'c>(&self, adapter: &Adapter, cards: &'c Result<Vec<Card>, String>) -> ReadingSource<'c> {
         let has_files = cfg!(target_os = "linux") || !self.is_this_machine;
         if adapter.kind == AdapterKind::Software {
-            let elsewhere = "it computes on the cpu, whose memory and load vramp reads on Linux only";
-            return if has_files { ReadingSource::Host } else { ReadingSource::Nobody(elsewhere.into()) };
+            let elsewhere = "it computes on the CPU, and vramp reads the CPU's memory and load on Linux only";
+            return if has_files { ReadingSource::Host } else { ReadingSource::Unavailable(elsewhere.into()) };
         }
         let card = match cards {
             Ok(cards) if has_files => card::of(adapter, cards, &self.root),
             Err(why) if has_files => Err(why.clone()),
-            _ => Err("vramp reads memory and load on Linux, and elsewhere those of NVIDIA's cards".to_owned()),
+            _ => Err("vramp reads memory and load on Linux only, except those of NVIDIA's cards".to_owned()),
         };
         match card {
             Ok(card) if card.driver != nvidia::DRIVER => ReadingSource::Card(card),
             _ if adapter.vendor == NVIDIA && self.is_this_machine => ReadingSource::Nvidia,
             Ok(_) => {
-                ReadingSource::Nobody("NVIDIA's driver tells it through a library, which is not among files".into())
+                ReadingSource::Unavailable("NVIDIA's driver reports it through a library, not through files".into())
             }
-            Err(why) => ReadingSource::Nobody(why),
+            Err(why) => ReadingSource::Unavailable(why),
         }
     }
 
-    /// A card whose driver keeps times and memory for every process.
+    /// Reads a card whose driver counts times and memory per process.
     fn counting(
         &self,
         card: &Card,
@@ -147,22 +152,22 @@ impl Readings {
             return AdapterReading { load_percent, ..host::memory(&self.root, "it shares the host's memory") };
         }
         let seen = || after.map_or_else(|| Readout::unavailable("it was not counted"), |usage| usage.own_memory(card));
-        let unknown = || format!("{} tells the size of its memory in no file", card.driver);
+        let unknown = || format!("{} reports the size of its memory in no file", card.driver);
         let (memory_bytes, used_bytes) = own.unwrap_or_else(|| (Readout::unavailable(unknown()), None));
         AdapterReading { memory_bytes, used_bytes: used_bytes.unwrap_or_else(seen), load_percent }
     }
 }
 
-/// Who tells of an adapter.
+/// The source of readings of an adapter.
 enum ReadingSource<'c> {
-    /// The host: it computes there.
+    /// `/proc`: the adapter computes on the host or shares its memory.
     Host,
-    /// A kernel driver, in files.
+    /// The files of a kernel driver.
     Card(&'c Card),
-    /// NVIDIA's library.
+    /// NVIDIA's management library.
     Nvidia,
-    /// Nobody, for this reason.
-    Nobody(String),
+    /// None, for this reason.
+    Unavailable(String),
 }
 
 #[cfg(test)]

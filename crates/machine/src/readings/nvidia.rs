@@ -1,13 +1,11 @@
-//! NVIDIA's cards: the management library that comes with NVIDIA's driver.
+//! NVIDIA's cards: the management library (NVML) that comes with NVIDIA's driver.
 //!
-//! Owns loading it, finding the card in it, and what is said where it is not there.
-//! Does not need it to build: it is looked for when somebody asks.
-//!
-//! Always: without the library, or without the feature `nvml`, the answer is a reason.
+//! The library is loaded when a reading is taken, and is not needed to build. Without it, or without the feature
+//! `nvml`, the reading is unavailable.
 
 use vramp_gpu::{Adapter, AdapterReading};
 
-/// NVIDIA's own kernel driver, which shows nothing in files.
+/// NVIDIA's own kernel driver, which reports nothing in files.
 pub(super) const DRIVER: &str = "nvidia";
 
 #[cfg(all(feature = "nvml", any(target_os = "linux", target_os = "windows")))]
@@ -25,19 +23,22 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
         let mut found = Vec::new();
         for index in 0..count {
             let device = nvml.device_by_index(index).map_err(|error| words(&error))?;
-            // OpenGL tells the maker and not the model.
+            // OpenGL reports the vendor and not the device number.
             if adapter.model == 0 || device.pci_info().is_ok_and(|info| info.pci_device_id == ids) {
                 found.push(device);
             }
         }
         let one = if found.len() == 1 { found.pop() } else { None };
         one.ok_or_else(|| {
-            format!("{} of {count} cards in NVIDIA's library could be it, and its driver does not say", found.len())
+            format!(
+                "{} of {count} cards in NVIDIA's library match, and its driver does not report which one it is",
+                found.len()
+            )
         })
     }
 
     fn words(error: &NvmlError) -> String {
-        format!("NVIDIA's library says: {error}")
+        format!("NVIDIA's library reports: {error}")
     }
 
     let nvml = match Nvml::init() {
@@ -65,7 +66,5 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
 
 #[cfg(not(all(feature = "nvml", any(target_os = "linux", target_os = "windows"))))]
 pub(super) fn read(_: &Adapter) -> AdapterReading {
-    AdapterReading::unavailable(
-        "NVIDIA's library tells it, and this vramp was built without asking it (feature `nvml`)",
-    )
+    AdapterReading::unavailable("NVIDIA's library reports it, and this vramp was built without the feature `nvml`")
 }

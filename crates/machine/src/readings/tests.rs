@@ -1,4 +1,4 @@
-//! Readings from trees of files as kernels write them, and from broken ones.
+//! Readings from file trees as kernels write them, and from broken ones.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -60,7 +60,7 @@ fn amd(tree: &FileTree, number: u32, pci: &str) {
     tree.file(&format!("{device}/mem_info_vram_used"), "1048576\n");
 }
 
-/// Reads once, with nothing but this between the two countings.
+/// Reads once, and runs `between` between the two readings of counters.
 fn read(tree: &FileTree, adapter: &Adapter, between: impl Fn() + Send + Sync + 'static) -> AdapterReading {
     let wait = move || {
         between();
@@ -70,7 +70,7 @@ fn read(tree: &FileTree, adapter: &Adapter, between: impl Fn() + Send + Sync + '
 }
 
 fn why<T: Copy>(known: &Readout<T>) -> &str {
-    assert!(known.value().is_none(), "there is no number");
+    assert!(known.value().is_none(), "a reason instead of a number");
     known.why().unwrap()
 }
 
@@ -80,7 +80,7 @@ fn amds_cards_tell_memory_and_load_in_files() {
     amd(&tree, 0, PCI);
     tree.file("sys/class/drm/card0-HDMI-A-1/status", "connected");
     let found = adapter(AdapterKind::Discrete, 0x1002, 0x73bf, Some(PCI));
-    let reading = read(&tree, &found, || panic!("nothing has to be counted twice"));
+    let reading = read(&tree, &found, || panic!("no counter is read twice"));
     assert_eq!(reading.memory_bytes.value(), Some(17_163_091_968));
     assert_eq!(reading.used_bytes.value(), Some(1 << 20));
     assert_eq!(reading.load_percent.value(), Some(37.0));
@@ -95,7 +95,7 @@ fn a_chip_of_amd_may_borrow_from_the_host() {
     let found = adapter(AdapterKind::Integrated, 0x1002, 0x73bf, Some(PCI));
     let reading = read(&tree, &found, || {});
     assert_eq!(reading.memory_bytes.value(), Some(17_163_092_968));
-    assert!(why(&reading.used_bytes).ends_with("mem_info_gtt_used: it is not there"), "{reading:?}");
+    assert!(why(&reading.used_bytes).ends_with("mem_info_gtt_used: it does not exist"), "{reading:?}");
 }
 
 #[test]
@@ -104,22 +104,22 @@ fn what_is_missing_or_garbage_is_a_reason_with_its_file_and_never_a_zero() {
     amd(&tree, 0, PCI);
     let device = tree.root().join("sys/class/drm/card0/device");
     let found = adapter(AdapterKind::Discrete, 0x1002, 0x73bf, Some(PCI));
-    for (content, said) in [
-        ("", "`` is no number"),
-        ("busy\n", "`busy` is no number"),
-        ("-3", "`-3` is no number"),
-        ("101", "101 is no percentage"),
-        ("99999999999999999999999", "is no number"),
-        ("\u{1}\u{2}", "is no number"),
+    for (content, problem) in [
+        ("", "`` is not a number"),
+        ("busy\n", "`busy` is not a number"),
+        ("-3", "`-3` is not a number"),
+        ("101", "101 is not a percentage"),
+        ("99999999999999999999999", "is not a number"),
+        ("\u{1}\u{2}", "is not a number"),
     ] {
         tree.file("sys/class/drm/card0/device/gpu_busy_percent", content);
         let reading = read(&tree, &found, || {});
         let why = why(&reading.load_percent);
-        assert!(why.contains("gpu_busy_percent: ") && why.contains(said), "{content:?}: {why}");
+        assert!(why.contains("gpu_busy_percent: ") && why.contains(problem), "{content:?}: {why}");
         assert!(reading.memory_bytes.value().is_some(), "one bad file costs one number");
     }
     std::fs::remove_file(device.join("gpu_busy_percent")).unwrap();
-    assert!(why(&read(&tree, &found, || {}).load_percent).ends_with("gpu_busy_percent: it is not there"));
+    assert!(why(&read(&tree, &found, || {}).load_percent).ends_with("gpu_busy_percent: it does not exist"));
     std::fs::create_dir(device.join("gpu_busy_percent")).unwrap();
     assert!(why(&read(&tree, &found, || {}).load_percent).contains("gpu_busy_percent: "));
 }
@@ -142,7 +142,7 @@ fn without_any_card_the_reason_is_the_folder() {
     let tree = FileTree::new("without_any_card");
     let reading = read(&tree, &adapter(AdapterKind::Discrete, 0x1002, 1, Some(PCI)), || {});
     for why in [why(&reading.memory_bytes), why(&reading.used_bytes), why(&reading.load_percent)] {
-        assert!(why.contains("sys/class/drm: it is not there"), "{why}");
+        assert!(why.contains("sys/class/drm: it does not exist"), "{why}");
     }
 }
 
@@ -172,23 +172,23 @@ fn software_has_the_hosts_memory_and_the_cpus_load() {
     assert_eq!(reading.used_bytes.value(), Some(600 * 1024));
     assert_eq!(reading.load_percent.value(), Some(25.0));
     assert!(reading.memory_bytes.from().unwrap().contains("the host's"), "{reading:?}");
-    assert!(reading.load_percent.from().unwrap().contains("the cpu's own over 0.1 s"), "{reading:?}");
+    assert!(reading.load_percent.from().unwrap().contains("the CPU's own over 0.1 s"), "{reading:?}");
 }
 
 #[test]
-fn a_host_that_tells_nothing_is_no_idle_host() {
+fn a_host_that_reports_nothing_is_not_an_idle_host() {
     let tree = FileTree::new("a_host_that_tells_nothing");
     let software = adapter(AdapterKind::Software, 0, 0, None);
     let reading = read(&tree, &software, || {});
-    assert!(why(&reading.load_percent).contains("proc/stat: it is not there"));
-    assert!(why(&reading.memory_bytes).contains("proc/meminfo: it is not there"));
+    assert!(why(&reading.load_percent).contains("proc/stat: it does not exist"));
+    assert!(why(&reading.memory_bytes).contains("proc/meminfo: it does not exist"));
     tree.file("proc/stat", "cpu  1 2 x\n");
     tree.file("proc/meminfo", "MemTotal: many kB\n");
     let reading = read(&tree, &software, || {});
     assert!(why(&reading.load_percent).contains("no `cpu` line with four numbers"));
     assert!(why(&reading.memory_bytes).contains("no `MemTotal` with a number"));
     tree.file("proc/stat", "cpu  1 2 3 4\n");
-    assert!(why(&read(&tree, &software, || {}).load_percent).contains("did not move"));
+    assert!(why(&read(&tree, &software, || {}).load_percent).contains("did not change"));
 }
 
 #[cfg(unix)]
@@ -228,9 +228,9 @@ mod counted {
         let reading = read(&tree, &intel(AdapterKind::Discrete), between);
         assert_eq!(reading.load_percent.value().map(f32::round), Some(40.0), "{reading:?}");
         assert!(reading.load_percent.from().unwrap().contains("engine `render`"));
-        assert_eq!(reading.load_percent.why(), None, "everybody could be looked at");
+        assert_eq!(reading.load_percent.why(), None, "every process could be inspected");
         assert_eq!(reading.used_bytes.value(), Some(4 << 20));
-        assert!(why(&reading.memory_bytes).contains("i915 tells the size of its memory in no file"));
+        assert!(why(&reading.memory_bytes).contains("i915 reports the size of its memory in no file"));
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod counted {
         let reading = read(&tree, &intel(AdapterKind::Discrete), move || later.client(10, &xe(1_500, 901_000)));
         assert_eq!(reading.load_percent.value(), Some(50.0), "{reading:?}");
         assert_eq!(reading.memory_bytes.value(), Some(16 << 30));
-        assert!(why(&reading.used_bytes).contains("keeps no memory of its own"));
+        assert!(why(&reading.used_bytes).contains("reports no memory of its own"));
     }
 
     #[test]
@@ -268,17 +268,17 @@ mod counted {
     }
 
     #[test]
-    fn nobody_at_work_is_a_true_zero_only_where_everybody_was_seen() {
+    fn an_idle_card_is_a_true_zero_only_if_every_process_was_seen() {
         let tree = with_card("nobody_at_work", "i915");
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
         assert_eq!(reading.load_percent.value(), Some(0.0));
         assert!(reading.load_percent.from().unwrap().contains("no process has it open"));
         tree.client(10, "pos: 0\nflags: 02\n");
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
-        assert!(why(&reading.load_percent).contains("i915 keeps its load in no"), "{reading:?}");
+        assert!(why(&reading.load_percent).contains("i915 does not report its load in"), "{reading:?}");
         tree.client(10, &format!("drm-driver: i915\ndrm-pdev: {PCI}\ndrm-engine-render: lots\nnonsense\ndrm-\n"));
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
-        assert!(why(&reading.load_percent).contains("keeps no engine times"), "{reading:?}");
+        assert!(why(&reading.load_percent).contains("reports no engine times"), "{reading:?}");
     }
 
     #[test]

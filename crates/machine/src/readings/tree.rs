@@ -1,7 +1,4 @@
-//! A tree of files for tests, as Linux would show it.
-//!
-//! Owns a fresh folder.
-//! Does not know what the files mean.
+//! A file tree for tests, with the layout of Linux's `/proc` and `/sys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +23,7 @@ impl FileTree {
         fs::write(path, content).expect("a folder for tests can be written");
     }
 
-    /// A process that has a card open as file 5, with what its driver keeps for it.
+    /// A process that has a card open as file 5, with the driver's `fdinfo`.
     #[cfg(unix)]
     pub(crate) fn client(&self, process: u32, about: &str) {
         self.file(&format!("proc/{process}/fdinfo/5"), about);

@@ -1,10 +1,10 @@
-//! What DRM drivers keep for every process that has a card open: time on its engines, memory.
+//! Engine times and memory that DRM drivers report for every process that has a card open (`/proc/*/fdinfo`).
 //!
-//! Owns the walk over `/proc/*/fdinfo` and the sums.
-//! Does not say how big a card's memory is: no driver tells that there.
+//! The size of a card's memory is not reported there.
 //!
-//! Always: one open file that several processes share counts once. Processes that may not be looked at are counted, and
-//! make a number doubtful, or, where nothing at all is seen, impossible.
+//! An open file that several processes share counts once. Processes of other users cannot be inspected; they are
+//! counted. If there are any, a number is a lower bound and has a doubt. If, in addition, no
+//! visible process has the card open, the value is unavailable.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,15 +20,15 @@ use super::files;
 /// All open cards at one moment.
 pub(super) struct Usage {
     clients: BTreeMap<String, Client>,
-    /// Processes that may not be looked at.
+    /// Processes that may not be inspected.
     hidden: usize,
-    /// Open cards whose drivers keep nothing.
+    /// Open cards whose drivers report nothing.
     silent: usize,
     place: PathBuf,
     problem: Option<String>,
 }
 
-/// One opening of one card.
+/// One open file of a card.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Client {
     driver: String,
@@ -47,7 +47,7 @@ struct EngineUsage {
 }
 
 impl Usage {
-    /// Looks at every process that may be looked at.
+    /// Inspects every process that may be inspected.
     pub(super) fn now(root: &Path) -> Usage {
         let place = root.join("proc");
         let mut usage = Usage { clients: BTreeMap::new(), hidden: 0, silent: 0, place, problem: None };
@@ -58,13 +58,13 @@ impl Usage {
                     let name = path.file_name().and_then(|name| name.to_str());
                     name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
                 };
-                processes.flatten().map(|entry| entry.path()).filter(is_process).for_each(|path| usage.look_at(&path));
+                processes.flatten().map(|entry| entry.path()).filter(is_process).for_each(|path| usage.inspect(&path));
             }
         }
         usage
     }
 
-    /// How busy a card was since then: its busiest kind of engine.
+    /// The load of a card's busiest kind of engine since `before`.
     pub(super) fn load(&self, before: &Usage, card: &Card, took: Duration) -> Readout<f32> {
         if let Some(why) = self.unseen(card, "its load") {
             return Readout::Unavailable(why);
@@ -88,26 +88,26 @@ impl Usage {
                 Readout::Is { value: percent, from: from(&format!("engine `{engine}`")), doubt: self.doubt() }
             }
             None if is_open => {
-                Readout::unavailable(format!("{} keeps no engine times in {}", card.driver, self.files()))
+                Readout::unavailable(format!("{} reports no engine times in {}", card.driver, self.files()))
             }
             None => Readout::is(0.0, from("no process has it open")),
         }
     }
 
-    /// Memory of its own that processes have on a card.
+    /// The card's own memory that processes use.
     pub(super) fn own_memory(&self, card: &Card) -> Readout<u64> {
         if let Some(why) = self.unseen(card, "how much of it is in use") {
             return Readout::Unavailable(why);
         }
         let on_card: Vec<&Client> = self.clients.values().filter(|client| client.is_on(card)).collect();
         if !on_card.is_empty() && on_card.iter().all(|client| client.own_memory_bytes.is_empty()) {
-            return Readout::unavailable(format!("{} keeps no memory of its own in {}", card.driver, self.files()));
+            return Readout::unavailable(format!("{} reports no memory of its own in {}", card.driver, self.files()));
         }
         let value = on_card.iter().flat_map(|client| client.own_memory_bytes.values()).sum();
         Readout::Is { value, from: self.files(), doubt: self.doubt() }
     }
 
-    /// Why nothing can be said of a card, where that is so: nobody is seen who has it open, and somebody may have.
+    /// The reason why nothing is known of a card: no visible process has it open, but a hidden one may.
     fn unseen(&self, card: &Card, what: &str) -> Option<String> {
         if let Some(problem) = &self.problem {
             return Some(problem.clone());
@@ -116,12 +116,10 @@ impl Usage {
         if self.clients.values().any(|client| client.is_on(card)) {
             None
         } else if self.silent > 0 {
-            Some(format!("{} keeps {what} in no {files}", card.driver))
+            Some(format!("{} does not report {what} in {files}", card.driver))
         } else if self.hidden > 0 {
             let hidden = self.hidden;
-            Some(format!(
-                "no process that has it open is seen, and {hidden} of other users may not be looked at ({files})"
-            ))
+            Some(format!("no visible process has it open, and {hidden} of other users may not be inspected ({files})"))
         } else {
             None
         }
@@ -129,24 +127,24 @@ impl Usage {
 
     fn doubt(&self) -> Option<String> {
         let hidden = self.hidden;
-        (hidden > 0).then(|| format!("{hidden} processes of other users may not be looked at, so that it may be more"))
+        (hidden > 0).then(|| format!("{hidden} processes of other users may not be inspected, so it may be more"))
     }
 
     fn files(&self) -> String {
         format!("{}/*/fdinfo", self.place.display())
     }
 
-    fn look_at(&mut self, process: &Path) {
+    fn inspect(&mut self, process: &Path) {
         let open = match fs::read_dir(process.join("fd")) {
             Ok(open) => open,
             Err(error) => {
-                // One that has ended meanwhile has nothing open.
+                // A process that has ended in the meantime has nothing open.
                 self.hidden += usize::from(error.kind() == ErrorKind::PermissionDenied);
                 return;
             }
         };
         for file in open.flatten() {
-            // Thousands of files are open on a desktop, a few of them are cards.
+            // Thousands of files are open on a desktop, but only a few are cards.
             if !fs::read_link(file.path()).is_ok_and(|target| target.starts_with("/dev/dri")) {
                 continue;
             }
@@ -164,10 +162,10 @@ impl Usage {
 }
 
 impl Client {
-    /// Lines of `drm-key: value`; what is not understood is left out.
+    /// Reads lines of `drm-key: value`; unknown ones are ignored.
     fn read(text: &str) -> Client {
         let mut client = Client::default();
-        // How much is resident comes before how much was once called memory.
+        // `drm-resident-*` takes precedence over the older `drm-memory-*`.
         let mut older = BTreeMap::new();
         for line in text.lines() {
             let Some((key, value)) = line.strip_prefix("drm-").and_then(|line| line.split_once(':')) else { continue };
@@ -212,12 +210,12 @@ impl Client {
 }
 
 impl EngineUsage {
-    /// The part of all of its time for which it worked since then; none where its driver does not count.
+    /// The share of the engine's time in which it worked since `then`; none if its driver does not count.
     fn share_since(self, then: EngineUsage, took: Duration, is_new: bool) -> Option<f64> {
         let capacity = self.capacity.unwrap_or(1).max(1) as f64;
         let share = match (self.busy_ns, self.cycles, self.all_cycles) {
             (Some(busy), _, _) => busy.saturating_sub(then.busy_ns.unwrap_or(0)) as f64 / took.as_nanos().max(1) as f64,
-            // All cycles go on from the card's start: only a difference of them is a time.
+            // The total counts from the card's start: only a difference is a time.
             (None, Some(_), Some(_)) if is_new => 0.0,
             (None, Some(cycles), Some(all)) => {
                 let all = all.saturating_sub(then.all_cycles.unwrap_or(0));
@@ -229,12 +227,12 @@ impl EngineUsage {
     }
 }
 
-/// Regions that are the card's own memory, as drivers call them.
+/// Names of regions that are the card's own memory.
 fn is_own(region: &str) -> bool {
     ["vram", "local", "lmem"].iter().any(|name| region.starts_with(name))
 }
 
-/// `12 KiB`, `3 MiB` or bytes.
+/// Parses `12 KiB`, `3 MiB` or bytes.
 fn bytes(value: &str) -> Option<u64> {
     let mut words = value.split_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
@@ -266,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_may_not_be_looked_at_make_a_number_doubtful() {
+    fn processes_that_may_not_be_inspected_make_a_number_doubtful() {
         let load = load(&usage(3, Some(0)), &usage(3, Some(50_000_000)));
         assert_eq!(load.value(), Some(50.0));
-        let doubt = "3 processes of other users may not be looked at, so that it may be more";
+        let doubt = "3 processes of other users may not be inspected, so it may be more";
         assert_eq!(load.why(), Some(doubt));
     }
 
     #[test]
-    fn where_nobody_is_seen_and_somebody_is_hidden_there_is_no_number() {
+    fn if_no_process_is_visible_and_some_are_hidden_there_is_no_number() {
         let load = load(&usage(3, None), &usage(3, None));
         assert_eq!(load.value(), None);
-        assert!(load.why().unwrap().contains("3 of other users may not be looked at"), "{load:?}");
+        assert!(load.why().unwrap().contains("3 of other users may not be inspected"), "{load:?}");
     }
 
     #[test]

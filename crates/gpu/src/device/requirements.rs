@@ -1,65 +1,33 @@
-//! Wishes that are judged adapter by adapter: what it is made of, how much memory it has, how busy it is.
+//! Requirements that each adapter must meet: kind, minimum memory, maximum load.
 //!
-//! Owns what each wish means, and the words for an adapter that does not meet it.
-//! Does not look for adapters and reads nothing: readings are handed in, and asked for only where a wish needs them.
-//!
-//! Always: a wish is met by a number or not at all. What cannot be read does not meet it.
+//! The caller provides the readings; they are requested only if a requirement needs them. A value that cannot be read
+//! does not meet a requirement. A doubtful value does, and the doubt becomes a warning.
 
 use std::fmt;
 
 use super::adapters::{Adapter, AdapterKind};
 use super::reading::{AdapterReading, ReadAdapter, Readout, bytes};
 
-/// What an adapter may be made of.
+/// The kinds of adapter to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prefer {
-    /// Hardware, and where there is none, software.
+    /// Hardware if there is any, otherwise software.
     #[default]
     Any,
-    /// Hardware only: a driver that computes on the CPU will not do.
+    /// Hardware only: drivers that compute on the CPU do not qualify.
     Hardware,
-    /// Software only: the CPU behind a graphics driver, such as for tests that must be the same everywhere.
+    /// Software only: a driver that computes on the CPU, for tests that must give the same results everywhere.
     Software,
 }
 
-/// Why an adapter will not do, although nothing says that it is another one than was named.
+/// The requirement that an adapter does not meet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unmet {
-    /// It is made of something else.
-    Kind {
-        /// What it is.
-        is: AdapterKind,
-        /// What was asked for.
-        wanted: Prefer,
-    },
-    /// It has too little memory.
-    Memory {
-        /// Bytes that it has.
-        has_bytes: u64,
-        /// Bytes that were asked for.
-        wanted_bytes: u64,
-    },
-    /// Nobody knows how much memory it has.
-    MemoryUnknown {
-        /// Why not.
-        why: String,
-        /// Bytes that were asked for.
-        wanted_bytes: u64,
-    },
-    /// It is too busy.
-    Load {
-        /// How busy it is, in percent.
-        is_percent: f32,
-        /// How busy it may be.
-        most_percent: f32,
-    },
-    /// Nobody knows how busy it is.
-    LoadUnknown {
-        /// Why not.
-        why: String,
-        /// How busy it may be.
-        most_percent: f32,
-    },
+    Kind { is: AdapterKind, wanted: Prefer },
+    Memory { has_bytes: u64, wanted_bytes: u64 },
+    MemoryUnknown { why: String, wanted_bytes: u64 },
+    Load { is_percent: f32, most_percent: f32 },
+    LoadUnknown { why: String, most_percent: f32 },
 }
 
 impl fmt::Display for Unmet {
@@ -67,19 +35,19 @@ impl fmt::Display for Unmet {
         match self {
             Self::Kind { is, wanted } => {
                 let is = if *is == AdapterKind::Software { "software" } else { "hardware" };
-                write!(f, "is {is}, {wanted} was asked for")
+                write!(f, "is {is}, but {wanted} is required")
             }
             Self::Memory { has_bytes, wanted_bytes } => {
-                write!(f, "has {}, {} were asked for", bytes(*has_bytes), bytes(*wanted_bytes))
+                write!(f, "has {}, but {} are required", bytes(*has_bytes), bytes(*wanted_bytes))
             }
             Self::MemoryUnknown { why, wanted_bytes } => {
-                write!(f, "should have {}, and its memory is unknown: {why}", bytes(*wanted_bytes))
+                write!(f, "must have {}, but its memory is unknown: {why}", bytes(*wanted_bytes))
             }
             Self::Load { is_percent, most_percent } => {
-                write!(f, "is {is_percent:.0} % busy, {most_percent} % at most were asked for")
+                write!(f, "is {is_percent:.0} % busy, but at most {most_percent} % is allowed")
             }
             Self::LoadUnknown { why, most_percent } => {
-                write!(f, "should be at most {most_percent} % busy, and its load is unknown: {why}")
+                write!(f, "must be at most {most_percent} % busy, but its load is unknown: {why}")
             }
         }
     }
@@ -95,18 +63,18 @@ impl fmt::Display for Prefer {
     }
 }
 
-/// The wishes of one choice.
+/// The requirements of one choice.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wishes {
+pub(super) struct Requirements {
     pub(super) prefer: Prefer,
     pub(super) least_memory_bytes: Option<u64>,
     pub(super) most_load_percent: Option<f32>,
     pub(super) reader: Option<ReadAdapter>,
 }
 
-impl Wishes {
-    /// What stands against an adapter; where nothing does, what is doubtful in the numbers by which it will do.
-    pub(super) fn judge(&self, adapter: &Adapter) -> Result<Option<String>, Unmet> {
+impl Requirements {
+    /// Returns the unmet requirement, or the doubts about the readings that meet the requirements.
+    pub(super) fn check(&self, adapter: &Adapter) -> Result<Option<String>, Unmet> {
         let is_software = adapter.kind == AdapterKind::Software;
         if self.prefer == Prefer::Hardware && is_software || self.prefer == Prefer::Software && !is_software {
             return Err(Unmet::Kind { is: adapter.kind, wanted: self.prefer });
@@ -116,7 +84,7 @@ impl Wishes {
         }
         let reading = match &self.reader {
             Some(ReadAdapter(read)) => read(adapter),
-            None => AdapterReading::unavailable("nobody was given who could read it"),
+            None => AdapterReading::unavailable("no source of readings is set"),
         };
         let doubts = [self.memory(&reading)?, self.load(&reading)?];
         let doubts: Vec<String> = doubts.into_iter().flatten().collect();

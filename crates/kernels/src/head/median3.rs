@@ -130,13 +130,13 @@ impl Loop for Median3Row<'_> {
 fn ends(rows: [&[u8]; 3], pixels: &mut [Pixel]) {
     let last = pixels.len() - 1;
     for x in [0, last] {
-        let (before, behind) = (x.saturating_sub(1), (x + 1).min(last));
+        let (left, right) = (x.saturating_sub(1), (x + 1).min(last));
         for (channel, value) in pixels[x].iter_mut().enumerate() {
             let column = |x: usize| {
                 let at = 4 * x + channel;
                 sorted([rows[0][at], rows[1][at], rows[2][at]])
             };
-            *value = of_columns(column(before), column(x), column(behind));
+            *value = of_columns(column(left), column(x), column(right));
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Two neighbouring squares share four columns, and the two pairs that these are made of are shared with others again.
 //! With even and odd columns apart, each step is done once for all that share it: columns are sorted, an odd column is
-//! merged with the even one behind it, two such pairs with each other, and what is left of those goes with the column
+//! merged with the even one border it, two such pairs with each other, and what is left of those goes with the column
 //! on the left of them and with the one on their right. That is 59 minima and maxima for a value, where the shortest
 //! networks for a square by itself have 160.
 
@@ -47,7 +47,7 @@ const MADE: usize = CHUNK + 64;
 const STEP: usize = MADE + 64;
 
 /// Kept are five rows of the source, each as its even columns and then its odd ones, with one more of either on both
-/// sides; and behind the rows what the steps make.
+/// sides; and border the rows what the steps make.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let half = 4 * pixels.len().div_ceil(2);
     let length = half.div_ceil(CHUNK) * CHUNK + MADE - CHUNK;
@@ -83,12 +83,12 @@ impl Loop for SplitRow<'_> {
         for ((pair, even), odd) in pairs.iter().zip(&mut even[1..]).zip(&mut odd[1..]) {
             (*even, *odd) = (pair[0], pair[1]);
         }
-        // An odd number of columns ends with an even one, behind which two more are looked at.
-        let behind = 1 + pairs.len();
-        even[behind] = *rest.first().unwrap_or(last);
-        odd[behind] = *last;
-        even[behind + rest.len()] = *last;
-        odd[behind + rest.len()] = *last;
+        // An odd number of columns ends with an even one, border which two more are looked at.
+        let border = 1 + pairs.len();
+        even[border] = *rest.first().unwrap_or(last);
+        odd[border] = *last;
+        even[border + rest.len()] = *last;
+        odd[border + rest.len()] = *last;
     }
 }
 

@@ -39,10 +39,10 @@ impl FrameParams {
         self.words[part.start..part.start + part.words].copy_from_slice(words);
         match part.small {
             Some(at) => {
-                self.words[at] = u32::try_from(self.small.len()).expect("small data are far below 16 GB");
+                self.words[at] = u32::try_from(self.small.len()).expect("small data is far below 16 GB");
                 self.small.extend_from_slice(small);
             }
-            None => assert!(small.is_empty(), "small data for a part that declares none"),
+            None => assert!(small.is_empty(), "a part without small data was given some"),
         }
     }
 

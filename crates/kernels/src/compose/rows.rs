@@ -149,7 +149,7 @@ impl RowProgram {
     /// # Panics
     /// If the output's format is rgba8.
     pub fn pack(&self, frame: &KernelFrame<'_>, first_row: u32, rows: &mut PlaneRows<'_>, scratch: &mut RowScratch) {
-        let (stored, part) = self.into.expect("only what is not pixels is packed");
+        let (stored, part) = self.into.expect("the output has a storage format");
         let packing = Packing { way: Way::numbered(frame.words[part.start]), level: self.level };
         let (count, width) = (rows.rows(), frame.size.width as usize);
         // Only 4:2:0 with chroma sited on lines reads rows beyond the pair that is stored.
@@ -226,7 +226,7 @@ impl RowProgram {
         let (stored, part) = self.from?;
         let source = frame.source?;
         let (format, bytes) = source.bytes()?;
-        debug_assert_eq!(format, stored.format, "a picture is stored as its program reads it");
+        debug_assert_eq!(format, stored.format, "the source has the format that the program reads");
         Some((stored, Unpacking::of(format, source.size, bytes, Way::numbered(frame.words[part.start]), self.level)))
     }
 
@@ -248,7 +248,7 @@ impl RowProgram {
     /// # Panics
     /// If the program cannot edit in place.
     pub fn edit(&self, frame: &KernelFrame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &RowScratch) {
-        assert!(self.edits_in_place(), "{} reads its source elsewhere than in place", self.head.name);
+        assert!(self.edits_in_place(), "{} cannot edit in place", self.head.name);
         let (head, after) = (self.head_args(frame, &scratch.found), self.after(frame));
         let survey = self.survey_of_head();
         for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {

@@ -41,7 +41,7 @@ impl KernelSample {
     }
 }
 
-/// The samples of a kernel in `ALL`. Panics if there are none.
+/// The samples of a kernel in `ALL`. Panics if it has none.
 pub(crate) fn drawn(name: &str, samples: Option<Samples>, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = samples.map(|samples| samples(chance, size)).unwrap_or_default();
     assert!(!drawn.is_empty(), "the kernel {name} has no samples: no test compares its twins (see PixelFn::samples)");

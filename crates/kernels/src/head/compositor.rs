@@ -120,8 +120,8 @@ pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
         words.extend(axis(picture.width, cell.width));
         let rows = words.len() as u32 - cell.top;
         words.extend(axis(picture.height, cell.height));
-        let told = [cell.left, cell.top, cell.width, cell.height, picture.width, picture.height, columns, rows];
-        words[CELL_WORDS * number..][..CELL_WORDS].copy_from_slice(&told);
+        let cell_words = [cell.left, cell.top, cell.width, cell.height, picture.width, picture.height, columns, rows];
+        words[CELL_WORDS * number..][..CELL_WORDS].copy_from_slice(&cell_words);
     }
     words
 }
@@ -129,8 +129,8 @@ pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
 /// Cells keep their mixed rows one after another.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let small = args.frame.small;
-    let told = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
-    let cells = || told.iter().take(MOST_PICTURES);
+    let words_of_cells = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
+    let cells = || words_of_cells.iter().take(MOST_PICTURES);
     let crosses = |cell: &[u32; CELL_WORDS]| (cell[1]..cell[1] + cell[3]).contains(&y);
     // Cells of a row come from left to right, or from right to left over one that covers everything.
     let covered = cells()

@@ -1,7 +1,7 @@
 // A weighted sum of the square around each pixel, in fixed point.
 // in: the source around a position; out: one pixel with the centre's alpha
-// params: 0 number of taps besides the centre, 1 fraction bits, 2 the constant with the half for rounding, 3 the centre's
-//   weight
+// params: 0 number of taps besides the centre, 1 fraction bits, 2 the constant with the half for rounding, 3 the
+//   centre's weight
 // small: for each tap its offset (columns in the lower 16 bits, rows in the upper, both signed) and its weight
 //
 // Sums fit 32 bits. Pixels beyond the border repeat the border.

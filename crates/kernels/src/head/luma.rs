@@ -46,7 +46,7 @@ fn finish(args: &HeadArgs<'_>, sums: &mut [u32]) {
     let height = args.source.height;
     for sum in sums {
         let mean = (2 * *sum + height) / (2 * height);
-        // Adds one and subtracts it again, because the term is -1 if there is no quarter.
+        // Adds one and subtracts it again, because h div 4 - 1 is -1 for less than four rows.
         let up = (2 * mean * (height / 4) + 765 - 2 * mean) / 510;
         *sum = height - up;
     }

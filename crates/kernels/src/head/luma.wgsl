@@ -19,7 +19,7 @@ fn luma_first(at: vec2<i32>, k: u32) -> vec4<u32> {
         sum += luma_gray(at.x, y);
     }
     let mean = (2u * sum + height) / (2u * height);
-    // height - 1 - rnd(mean (height div 4 - 1), 255); the last term may be -1.
+    // height - 1 - rnd(mean (height div 4 - 1), 255); height div 4 - 1 may be -1.
     let end = height - (2u * mean * (height / 4u) + 765u - 2u * mean) / 510u;
     return vec4<u32>(end, 0u, 0u, 0u);
 }

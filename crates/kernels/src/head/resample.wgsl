@@ -1,5 +1,6 @@
 // Another size by weighted sums in two passes, along rows and down columns.
-// params: 0 words of weights per column, 1 per row, 2 which are wide (bit 0 columns, bit 1 rows), 3 offset of rows in small
+// params: 0 words of weights per column, 1 per row, 2 which are wide (bit 0 columns, bit 1 rows), 3 offset of rows in
+//   small
 // small: the first tap of each column; the weights of each column; the first tap of each row; the weights of each row
 // grid: the first pass covers the source's rows at their new width, the second the frame
 //

@@ -35,7 +35,7 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-/// The inverse map. Returns `None` if there is none, or if doubles cannot hold it.
+/// The inverse map. Returns `None` if the map is singular or doubles cannot hold the inverse.
 pub fn inverse(m: &Map) -> Option<Map> {
     let [xx, xy, x, yx, yy, y] = *m;
     let per = 1.0 / (xx * yy - xy * yx);

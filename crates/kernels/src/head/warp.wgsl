@@ -1,8 +1,8 @@
 // An affine map of the plane, with bilinear interpolation.
 // in: four source pixels; out: one pixel, transparent black beyond the source
 // params: none
-// small: for each column its contribution to the source position along x and y; then for each row its contribution along
-//   x and y, the first column whose position touches the source, and the first after it that does not
+// small: for each column its contribution to the source position along x and y; then for each row its contribution
+//   along x and y, the first column whose position touches the source, and the first after it that does not
 //
 // Positions have 14 fraction bits, and are valid between those two columns.
 fn warp(at: vec2<i32>, k: u32) -> vec4<i32> {

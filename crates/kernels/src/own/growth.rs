@@ -211,7 +211,7 @@ impl Sizes<'_> {
             let ty = info[handle].ty.inner_with(&self.module.types);
             operations = operations.saturating_add(self.copied(ty).saturating_mul(weight(expression)));
         }
-        // Each variable is cleared where it is declared.
+        // Every declaration clears its variable.
         for (_, variable) in function.local_variables.iter() {
             operations = operations.saturating_add(self.values_of(variable.ty));
         }
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_fan_out_are_read_quickly_and_refused_where_they_explode() {
+    fn calls_that_fan_out_are_read_quickly_and_refused_if_they_explode() {
         for (name, calls) in SHAPES {
             for depth in (5..=64).step_by(3) {
                 let (row, leaves) = row(depth, calls, "return x.wzyx * 2.0 + 1.0;");

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cube_is_refused() {
+    fn data_that_is_not_a_cube_is_refused() {
         assert_eq!(pack(3, &same(2), &straight()), None);
         assert_eq!(pack(1, &[[0.0; 3]], &straight()), None);
         assert_eq!(pack(257, &[], &straight()), None);

@@ -1,5 +1,6 @@
 // Text: coverage in one colour.
-// in: a pixel; out: the colour over the pixel, with opacity coverage times the colour's alpha; unchanged without coverage
+// in: a pixel; out: the colour over the pixel, with opacity coverage times the colour's alpha; unchanged without
+//   coverage
 // small: the coverage of a box, row by row, four to a word
 // params: 0 colour, 1 amount of coverage with 15 fraction bits, 2..5 the box: x from and to, y from and to, 6 words per
 //   row of it

@@ -2,7 +2,8 @@
 // load params: 0 way (for the CPU), 1 black, 2 luma, 3 red from v, 4 green from u, 5 green from v, 6 blue from u;
 //     7, 8, 9 the first word of each plane; 10, 11, 12 words from one row of a plane to the next; 13 weights of chroma
 // store params: 0 way (for the CPU), 1 black, 2 to 4 luma, 5 to 7 u, 8 to 10 v from red, green and blue;
-//     11, 12, 13 the first word of each plane; 14, 15, 16 words from one row of a plane to the next; 17 weights of pixels
+//     11, 12, 13 the first word of each plane; 14, 15, 16 words from one row of a plane to the next; 17 weights of
+//     pixels
 fn way_times(a: i32, b: i32) -> i32 {
     return (a * b) >> 16u;
 }

@@ -1,4 +1,4 @@
-//! `compositor` equals images scaled one by one with OpenCV, and properties that hold for any sizes.
+//! `compositor` equals images scaled one by one with `OpenCV`, and properties that hold for any sizes.
 //! `data/compositor/README.md` describes the reference images.
 
 use crate::golden::GoldenCase;

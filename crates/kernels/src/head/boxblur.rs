@@ -54,7 +54,7 @@ pub fn pack(side: u32, source: Size) -> Option<[u32; 6]> {
 fn estimate(pixels: u32) -> (u32, u32, u32) {
     let most = 255 * pixels + pixels / 2;
     let dropped = most.ilog2().saturating_sub(15);
-    // The most bits with which the factor stays within 16.
+    // The maximum number of bits with which the factor stays within 16.
     let shift = (16 + pixels.ilog2() - dropped).min(15 + pixels.ilog2());
     let factor = (1_u64 << (dropped + shift)) / u64::from(pixels);
     (dropped, factor as u32, shift)

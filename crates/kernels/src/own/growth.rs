@@ -491,7 +491,7 @@ mod tests {
 }}\n"
         );
         let error = read(&text).unwrap_err();
-        assert!(error.problem.starts_with("`main` is "), "{error}");
+        assert!(error.problem.starts_with("`main` has "), "{error}");
         assert!(error.help.unwrap().contains("pass pointers"));
         read(&text.replace(&copies, "b[1] = a[2];")).unwrap();
     }

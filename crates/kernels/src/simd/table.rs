@@ -59,8 +59,8 @@ mod x86 {
         rest
     }
 
-    /// Sixteen permutations of sixteen entries. Each holds the difference to the entry 16 below, so that the sum of all
-    /// that apply is the right entry. An index that has become negative stays negative, and looks up zeros.
+    /// Sixteen permutations of sixteen entries. Each holds the XOR with the entry 16 below, so that the XOR of all that
+    /// apply is the right entry. An index that has become negative stays negative, and looks up zeros.
     #[target_feature(enable = "avx2")]
     pub(super) fn by_sixteens<'a>(pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
         let mut steps = [[0; 32]; 16];
